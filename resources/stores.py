@@ -9,6 +9,7 @@ from functools import lru_cache
 import dagster as dg
 
 from rag_assets.common.settings import Settings
+from rag_assets.local_stack.elasticsearch_access import connection_at
 from rag_assets.local_stack.stack import Endpoints, LocalStack
 from rag_assets.pipeline.mark_keeper import MarkKeeper
 from rag_assets.storage.blobs.store import open_blobs
@@ -45,7 +46,7 @@ class ElasticsearchResource(dg.ConfigurableResource):  # type: ignore[type-arg]
     """The vector store's Elasticsearch.
 
     Attributes:
-        url: its address; the installation's own by default.
+        url: its address, in place of the installation's own; account and certificate stay.
     """
 
     url: str | None = None
@@ -59,9 +60,7 @@ class ElasticsearchResource(dg.ConfigurableResource):  # type: ignore[type-arg]
         settings = Settings.from_environment()
         own = _own(settings)
         vectors = settings.vectors_url or own.database_url
-        server = own.elasticsearch
-        if self.url is not None:
-            server = ElasticsearchConnection.from_url(self.url)
+        server = own.elasticsearch if self.url is None else connection_at(settings, self.url)
         return _store(server, own.database_url, own.owner_url, vectors)
 
 

@@ -15,7 +15,7 @@ import re
 import ssl
 import threading
 from base64 import b64encode
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -51,6 +51,7 @@ class Gateway:
         url: its address.
         ca_file: certificate of the authority that signed its certificate.
         fingerprint: SHA-256 of its certificate.
+        authority_fingerprint: SHA-256 of the authority's, which it sends as well.
         keys: the Authorization header for the server behind it, by API key.
         cluster_id: of the server behind it.
         refused: requests that were refused as Serverless refuses them.
@@ -59,6 +60,7 @@ class Gateway:
     url: str
     ca_file: Path
     fingerprint: str
+    authority_fingerprint: str
     keys: dict[str, str] = field(repr=False)
     cluster_id: str
     refused: list[str] = field(default_factory=list)
@@ -86,7 +88,7 @@ def tls_gateway(
     """
     parts = urlsplit(server_url)
     account = f"{unquote(parts.username or '')}:{unquote(parts.password or '')}"
-    ca_file, fingerprint, context = _certificates(folder)
+    ca_file, fingerprints, context = _certificates(folder)
     served = dict(keys or {"key-of-the-test": f"Basic {b64encode(account.encode()).decode()}"})
 
     class Handler(_Handler):
@@ -100,7 +102,7 @@ def tls_gateway(
     with Elasticsearch(server_url) as client:
         state = client.cluster.state(metric="version", filter_path="cluster_uuid")
     url = f"https://127.0.0.1:{server.server_port}"
-    gateway = Gateway(url, ca_file, fingerprint, served, state["cluster_uuid"])
+    gateway = Gateway(url, ca_file, *fingerprints, served, state["cluster_uuid"])
     Handler.gateway, Handler.kind = gateway, kind
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
@@ -201,33 +203,45 @@ def _flat(settings: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
             yield name if name.startswith("index.") else f"index.{name}"
 
 
-def _certificates(folder: Path) -> tuple[Path, str, ssl.SSLContext]:
-    """Return the file of a new authority, the fingerprint of its certificate, and a TLS context."""
+def _certificates(folder: Path) -> tuple[Path, tuple[str, str], ssl.SSLContext]:
+    """Return the file of a new authority, fingerprints of its server and of it, and a context."""
     folder.mkdir(parents=True, exist_ok=True)
     authority_key, server_key = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
-    authority = _certificate("a test's authority", authority_key, None, authority_key)
-    server = _certificate("127.0.0.1", server_key, authority, authority_key)
+    authority = certificate("a test's authority", authority_key, None, authority_key)
+    server = certificate("127.0.0.1", server_key, authority, authority_key)
+    ca_file = folder / "ca.pem"
+    ca_file.write_bytes(authority.public_bytes(serialization.Encoding.PEM))
+    context = server_context(folder, [server, authority], server_key)
+    return ca_file, (fingerprint_of(server), fingerprint_of(authority)), context
+
+
+def server_context(
+    folder: Path, certificates: Sequence[x509.Certificate], key: ec.EllipticCurvePrivateKey
+) -> ssl.SSLContext:
+    """Return the context of a server that sends these certificates, its own first."""
     pem = serialization.Encoding.PEM
-    ca_file, chain, key_file = folder / "ca.pem", folder / "server.pem", folder / "server.key"
-    ca_file.write_bytes(authority.public_bytes(pem))
-    chain.write_bytes(server.public_bytes(pem))
+    chain, key_file = folder / "server.pem", folder / "server.key"
+    chain.write_bytes(b"".join(each.public_bytes(pem) for each in certificates))
     key_file.write_bytes(
-        server_key.private_bytes(
-            pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        )
+        key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     )
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(chain, key_file)
-    fingerprint = sha256(server.public_bytes(serialization.Encoding.DER)).hexdigest()
-    return ca_file, fingerprint, context
+    return context
 
 
-def _certificate(
+def fingerprint_of(subject: x509.Certificate) -> str:
+    """Return the SHA-256 of a certificate."""
+    return sha256(subject.public_bytes(serialization.Encoding.DER)).hexdigest()
+
+
+def certificate(
     name: str,
     key: ec.EllipticCurvePrivateKey,
     issuer: x509.Certificate | None,
     issuer_key: ec.EllipticCurvePrivateKey,
 ) -> x509.Certificate:
+    """Return a server's certificate, or an authority's where there is no issuer."""
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     now = datetime.datetime.now(datetime.UTC)
     address = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))

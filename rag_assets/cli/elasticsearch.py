@@ -24,11 +24,16 @@ class Purpose(StrEnum):
 
 
 @app.command("check")
-def check(json: Json = False) -> None:
+def check(
+    purpose: Annotated[
+        Purpose, typer.Option("--for", help="What the account is for; indexing needs both.")
+    ] = Purpose.INDEXING,
+    json: Json = False,
+) -> None:
     """Check version, licence, health, disks and privileges; exit code 1: it cannot be used."""
     from rag_assets.cli.commands import elasticsearch
 
-    if not elasticsearch.check(as_json=json):
+    if not elasticsearch.check(purpose.value, as_json=json):
         raise typer.Exit(1)
 
 

@@ -19,7 +19,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -31,6 +31,9 @@ _MOST_SHARDS: Final = 1024
 _MOST_REPLICAS: Final = 100
 _FINGERPRINT: Final = re.compile(r"(?:[0-9a-f]{2}:?){31}[0-9a-f]{2}", re.IGNORECASE)
 _INTERVAL: Final = re.compile(r"-1|[1-9][0-9]*(?:ms|s|m|h)")
+_BETWEEN_NODES: Final = re.compile(r",(?=\s*https?://)")
+_OF_ACCOUNT: Final = ("API_KEY", "API_KEY_FILE", "USERNAME", "PASSWORD", "PASSWORD_FILE")
+_OF_CERTIFICATE: Final = ("CA_FILE", "FINGERPRINT")
 _TIERS: Final = re.compile(r"data_[a-z]+(?:,data_[a-z]+)*")
 
 
@@ -64,7 +67,7 @@ class ElasticsearchSettings:
         api_key_file, password_file: files with these, in their place.
         username: of the account that the password belongs to.
         ca_file: certificates that the server's is verified with.
-        fingerprint: SHA-256 of a certificate in the server's chain.
+        fingerprint: SHA-256 of the server's certificate, or of an authority that signed it.
         layout: of new indexes.
     """
 
@@ -132,6 +135,18 @@ class ElasticsearchSettings:
         }
         return {_PREFIX + name: str(value) for name, value in values.items() if value is not None}
 
+    def account_variables(self) -> list[str]:
+        """Return the variables of the account that are set."""
+        return self._set(_OF_ACCOUNT)
+
+    def certificate_variables(self) -> list[str]:
+        """Return the variables of the server's certificate that are set."""
+        return self._set(_OF_CERTIFICATE)
+
+    def _set(self, names: Sequence[str]) -> list[str]:
+        variables = self.variables()
+        return [_PREFIX + name for name in names if _PREFIX + name in variables]
+
     def _require_one_account(self) -> None:
         given = {
             "API_KEY": self.api_key,
@@ -156,6 +171,11 @@ class ElasticsearchSettings:
                 f"{_PREFIX}CA_FILE and {_PREFIX}FINGERPRINT are set at once",
                 hint="keep one: either verifies the server's certificate",
             )
+
+
+def split_nodes(url: str) -> list[str]:
+    """Return the addresses of nodes that commas separate; a password may have a comma too."""
+    return [node.strip() for node in _BETWEEN_NODES.split(url)]
 
 
 def _text(env: Mapping[str, str], name: str) -> str | None:

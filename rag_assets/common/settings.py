@@ -39,7 +39,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from rag_assets.common.elasticsearch_settings import ElasticsearchSettings
+from rag_assets.common.elasticsearch_settings import ElasticsearchSettings, split_nodes
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.private_endpoints import PrivateEndpoints
 
@@ -257,7 +257,7 @@ def _postgres(name: str, url: str | None) -> str | None:
 def _elasticsearch(name: str, url: str | None) -> str | None:
     if not url:
         return None
-    if not all(map(_is_node, url.split(","))):
+    if not all(map(_is_node, split_nodes(url))):
         raise ConfigurationError(  # likewise
             f"{name} is not the address of an Elasticsearch",
             hint="as in https://NAME:PASSWORD@HOST:9200, or http:// without TLS; several by commas",
@@ -267,11 +267,11 @@ def _elasticsearch(name: str, url: str | None) -> str | None:
 
 def _is_node(url: str) -> bool:
     try:
-        parts = urlsplit(url.strip())
-        is_usable = parts.scheme in {"http", "https"} and bool(parts.hostname)
-        return is_usable and parts.port != 0 and not re.search(r"\s", url.strip())
+        parts = urlsplit(url)
+        is_usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
     except ValueError:  # its port is no number, or too large
         return False
+    return is_usable and "," not in url.rpartition("@")[2] and not re.search(r"\s", url)
 
 
 def _store(name: str, env: Mapping[str, str], default: Path) -> str:

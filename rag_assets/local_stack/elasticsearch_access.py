@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 import os
+import ssl
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -48,26 +49,56 @@ def external_connection(
                 " once",
                 hint="keep one of them",
             )
-        connection = ElasticsearchConnection.from_url(settings.elasticsearch_url)
-    elif given.cloud_id is not None:
-        connection = ElasticsearchConnection.from_cloud_id(given.cloud_id)
-    else:
-        return None
-    if given.ca_file is not None and not os.access(given.ca_file, os.R_OK):
+        return connection_at(settings, settings.elasticsearch_url, environ)
+    if given.cloud_id is not None:
+        nodes = ElasticsearchConnection.from_cloud_id(given.cloud_id)
+        return _with_access(settings, nodes, environ)
+    names = given.account_variables() + given.certificate_variables()
+    if names:
         raise ConfigurationError(
-            f"RAG_ASSETS_ELASTICSEARCH_CA_FILE cannot be read: {given.ca_file}",
-            hint="name a readable file with certificates in PEM",
+            f"no address of Elasticsearch is set for {' and '.join(names)}: the embedded one would"
+            " be used",
+            hint="set RAG_ASSETS_ELASTICSEARCH_URL or RAG_ASSETS_ELASTICSEARCH_CLOUD_ID as well, or"
+            " unset the account and the certificate",
         )
-    if given.ca_file or given.fingerprint:
-        _require_tls(connection)
-    keys = _Secrets(settings, os.environ if environ is None else environ)
-    api_key = keys.read("API_KEY", given.api_key, given.api_key_file)
-    password = keys.read("PASSWORD", given.password, given.password_file)
-    account = connection.account
+    return None
+
+
+def connection_at(
+    settings: Settings, url: str, environ: Mapping[str, str] | None = None
+) -> ElasticsearchConnection:
+    """Return the connection to an address, with the account and the certificate of the settings.
+
+    Raises:
+        ConfigurationError: see external_connection.
+    """
+    return _with_access(settings, ElasticsearchConnection.from_url(url), environ)
+
+
+def _with_access(
+    settings: Settings, nodes: ElasticsearchConnection, environ: Mapping[str, str] | None
+) -> ElasticsearchConnection:
+    """Return a connection with the account and the certificate of the settings."""
+    given = settings.elasticsearch
+    names = given.account_variables()
+    if nodes.account is not None and names:
+        raise ConfigurationError(
+            "an account of Elasticsearch is set twice: in the address, and by"
+            f" {' and '.join(names)}",
+            hint="keep one account: take NAME:PASSWORD@ out of the address, or unset the variables",
+        )
+    if given.ca_file is not None:
+        _require_certificates(given.ca_file)
+    if given.certificate_variables():
+        _require_tls(nodes)
+    secrets = _Secrets(settings, os.environ if environ is None else environ)
+    api_key = secrets.read("API_KEY", given.api_key, given.api_key_file)
+    password = secrets.read("PASSWORD", given.password, given.password_file)
+    account = nodes.account
     if given.username is not None and password is not None:
         account = (given.username, password)
     return replace(
-        connection,
+        nodes,
         api_key=api_key,
         account=account,
         ca_file=given.ca_file,
@@ -95,6 +126,25 @@ def seal_secret(settings: Settings, secret: str, environ: Mapping[str, str] | No
     return _MARK + base64.b64encode(sealed).decode()
 
 
+def sealed_secrets(settings: Settings, environ: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return the secrets that are sealed in the settings, unsealed, by variable.
+
+    Raises:
+        ConfigurationError: see external_connection.
+    """
+    given = settings.elasticsearch
+    secrets = _Secrets(settings, os.environ if environ is None else environ)
+    stated = [
+        secrets.stated("API_KEY", given.api_key, given.api_key_file),
+        secrets.stated("PASSWORD", given.password, given.password_file),
+    ]
+    return {
+        variable: secrets.unsealed(variable, text)
+        for variable, text in stated
+        if text is not None and text.startswith(_MARK)
+    }
+
+
 class _Secrets:
     """Reads secrets from a variable or a file, and unseals them."""
 
@@ -103,14 +153,19 @@ class _Secrets:
         self._environ = environ
 
     def read(self, name: str, given: str | None, file: Path | None) -> str | None:
-        variable = f"RAG_ASSETS_ELASTICSEARCH_{name}"
-        if file is not None:
-            variable, given = f"{variable}_FILE", _content(f"{variable}_FILE", file)
-        if given is None or not given.startswith(_MARK):
-            return given
-        return self._unsealed(variable, given)
+        variable, text = self.stated(name, given, file)
+        if text is None or not text.startswith(_MARK):
+            return text
+        return self.unsealed(variable, text)
 
-    def _unsealed(self, variable: str, given: str) -> str:
+    def stated(self, name: str, given: str | None, file: Path | None) -> tuple[str, str | None]:
+        """Return a variable, and the text that it has or whose file it names."""
+        variable = f"RAG_ASSETS_ELASTICSEARCH_{name}"
+        if file is None:
+            return variable, given
+        return f"{variable}_FILE", _content(f"{variable}_FILE", file)
+
+    def unsealed(self, variable: str, given: str) -> str:
         from cryptography.exceptions import InvalidTag
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
@@ -154,6 +209,21 @@ def _content(variable: str, file: Path) -> str:
             f"{variable} names an empty file: {file}", hint="write the secret into it"
         )
     return text
+
+
+def _require_certificates(file: Path) -> None:
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cafile=file)
+    except ssl.SSLError:
+        raise ConfigurationError(
+            f"RAG_ASSETS_ELASTICSEARCH_CA_FILE has no certificate in PEM: {file}",
+            hint="name a file with certificates in PEM",
+        ) from None
+    except OSError:
+        raise ConfigurationError(
+            f"RAG_ASSETS_ELASTICSEARCH_CA_FILE cannot be read: {file}",
+            hint="name a readable file with certificates in PEM",
+        ) from None
 
 
 def _require_tls(connection: ElasticsearchConnection) -> None:

@@ -43,6 +43,8 @@ def fingerprint_program(settings: Settings, root: Path = PROJECT_ROOT) -> str:
             sorted(endpoints.identity_hosts),
         ]
     )
+    # Their text leaves out secrets, which a process keeps too.
+    given["elasticsearch"] = str(settings.elasticsearch.variables())
     code = [sys.executable, *_states_of_files(root)]
     return key_of("program", given, _environment(settings, os.environ), code)
 

@@ -32,18 +32,29 @@ ServiceState: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Endpoints:
-    """URLs of the two servers. They may hold passwords: never print them.
+    """Addresses of the two servers. They may hold passwords: never print them.
 
     Attributes:
         database_url: of Postgres, for commands and runs.
         owner_url, service_url, dagster_url: of the same database, for its other roles.
+        connect: makes the connection to Elasticsearch, which may lack what it needs.
     """
 
     database_url: str = field(repr=False)
     owner_url: str = field(repr=False)
     service_url: str = field(repr=False)
     dagster_url: str = field(repr=False)
-    elasticsearch: ElasticsearchConnection
+    connect: Callable[[], ElasticsearchConnection] = field(repr=False)
+
+    @property
+    def elasticsearch(self) -> ElasticsearchConnection:
+        """The connection to Elasticsearch.
+
+        Raises:
+            ConfigurationError: see LocalStack.elasticsearch_connection.
+            ServiceUnavailable: likewise.
+        """
+        return self.connect()
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +136,10 @@ class LocalStack:
 
         Raises:
             ServiceUnavailable: a server does not start; the others stay as they are.
-            ConfigurationError: the home folder is not ours to use.
+            ConfigurationError: the home folder is not ours to use, or the settings of Elasticsearch
+                do not connect to it.
         """
+        external_connection(self._settings)
         has_processes = for_dagster or not self._all_external()
         if has_processes:
             keep_private(self._settings.local)
@@ -224,10 +237,10 @@ class LocalStack:
         return found
 
     def endpoints(self) -> Endpoints:
-        """URLs of Postgres and Elasticsearch; reads a few small files, opens no connection.
+        """Return addresses of Postgres and Elasticsearch; reads small files, opens no connection.
 
         Raises:
-            ServiceUnavailable: one is neither external nor running.
+            ServiceUnavailable: Postgres is neither external nor running.
         """
         own = self._settings
         return Endpoints(
@@ -235,7 +248,7 @@ class LocalStack:
             owner_url=own.owner_database_url or self._postgres_url("owner"),
             service_url=own.service_database_url or self._postgres_url("service"),
             dagster_url=own.dagster_database_url or self._postgres_url("dagster"),
-            elasticsearch=self.elasticsearch_connection(),
+            connect=self.elasticsearch_connection,
         )
 
     def _postgres_url(self, role: Role) -> str:

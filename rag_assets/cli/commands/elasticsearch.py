@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 from rag_assets.cli.commands.output import print_json, print_table, say
 from rag_assets.cli.commands.session import Session, with_reading_session
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.local_stack.elasticsearch_access import seal_secret
 
+if TYPE_CHECKING:
+    from rag_assets.storage.index.elasticsearch.check import Purpose
+
 
 @with_reading_session
-def check(session: Session, *, as_json: bool) -> bool:
-    """Print what was found of the server and its account; return whether it can be used.
+def check(session: Session, purpose: Purpose, *, as_json: bool) -> bool:
+    """Print what was found of the server and its account; return whether it serves a purpose.
 
     It needs no catalog: it works before the first sync.
     """
     from rag_assets.storage.index.elasticsearch.check import check_elasticsearch
 
     connection = session.stack.elasticsearch_connection()
-    found = check_elasticsearch(connection, session.settings.index_prefix)
+    purposes: list[Purpose] = ["indexing", "searching"] if purpose == "indexing" else [purpose]
+    found = check_elasticsearch(connection, session.settings.index_prefix, purposes)
     if as_json:
         print_json(asdict(found))
         return not found.problems
@@ -47,12 +52,11 @@ def check(session: Session, *, as_json: bool) -> bool:
 
 
 @with_reading_session
-def print_role(session: Session, purpose: str) -> None:
+def print_role(session: Session, purpose: Purpose) -> None:
     """Print the smallest role for a purpose."""
-    from rag_assets.storage.index.elasticsearch.check import indexing_role, searching_role
+    from rag_assets.storage.index.elasticsearch.check import role_for
 
-    role = indexing_role if purpose == "indexing" else searching_role
-    say(json.dumps(role(session.settings.index_prefix), indent=2))
+    say(json.dumps(role_for(purpose, session.settings.index_prefix), indent=2))
 
 
 @with_reading_session

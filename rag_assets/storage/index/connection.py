@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Self
 from urllib.parse import unquote, urlsplit, urlunsplit
 
+from rag_assets.common.elasticsearch_settings import split_nodes
 from rag_assets.common.errors import ConfigurationError
 
 _PORTS = {"http": 80, "https": 443}
@@ -23,7 +24,8 @@ class ElasticsearchConnection:
         api_key: an encoded API key.
         account: name and password, where there is no API key.
         ca_file: certificates that the server's is verified with; None: the system's.
-        fingerprint: SHA-256 of a certificate in the server's chain, in place of verifying it.
+        fingerprint: SHA-256 of the server's certificate or of an authority that signed it, in place
+            of verifying it.
     """
 
     nodes: tuple[str, ...]
@@ -39,7 +41,7 @@ class ElasticsearchConnection:
         Raises:
             ConfigurationError: the nodes have different accounts.
         """
-        parts = [urlsplit(node.strip()) for node in url.split(",") if node.strip()]
+        parts = [urlsplit(node) for node in split_nodes(url)]
         accounts = {p.netloc.rpartition("@")[0] for p in parts if "@" in p.netloc}
         if len(accounts) > 1:
             raise ConfigurationError(
@@ -70,15 +72,20 @@ class ElasticsearchConnection:
                 hint="copy it from the deployment's page in Elastic Cloud",
             )
         domain, _, port = host.partition(":")
-        return cls((f"https://{elasticsearch}.{domain}:{port or 443}",))
+        name, _, own_port = elasticsearch.partition(":")
+        return cls((f"https://{name}.{domain}:{own_port or port or 443}",))
 
     @property
     def shown(self) -> str:
         """The addresses of the nodes, without secrets."""
         return ", ".join(self.nodes)
 
-    def client_options(self) -> dict[str, Any]:
-        """Return the arguments of a client of `elasticsearch` that connect it."""
+    def client_options(self, *, is_async: bool = False) -> dict[str, Any]:
+        """Return the arguments of a client of `elasticsearch` that connect it.
+
+        Args:
+            is_async: whether the client is for an event loop.
+        """
         options: dict[str, Any] = {"hosts": [_with_port(node) for node in self.nodes]}
         if self.api_key is not None:
             options["api_key"] = self.api_key
@@ -87,9 +94,13 @@ class ElasticsearchConnection:
         if self.ca_file is not None:
             options["ca_certs"] = str(self.ca_file)
         if self.fingerprint is not None:
-            options["ssl_assert_fingerprint"] = self.fingerprint.replace(":", "").lower()
-            # The fingerprint is what verifies it: a self-made authority is in no list.
-            options |= {"verify_certs": False, "ssl_show_warn": False}
+            from rag_assets.storage.index.pinned_certificate import pinned_context
+
+            options["ssl_context"] = pinned_context(self.fingerprint)
+            if not is_async:
+                # Without it, this client would demand an authority that the system knows; with it,
+                # the other one would accept the server's own certificate alone.
+                options["ssl_assert_fingerprint"] = self.fingerprint.replace(":", "").lower()
         return options
 
 

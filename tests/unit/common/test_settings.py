@@ -80,6 +80,7 @@ def test_an_empty_prefix_is_the_default(tmp_path: Path) -> None:
     [
         *("127.0.0.1:9200", "localhost", "http://", "ftp://x", "http://x:99999", "http://x:0"),
         *("not a url", "http://a b", "http://me:s3cret@:9200"),
+        *("http://a,b", "http://a:9200,b:9200", "http://a:9200/,b", "http://a,"),
     ],
 )
 def test_an_address_of_elasticsearch_needs_scheme_and_host(tmp_path: Path, url: str) -> None:

@@ -11,9 +11,15 @@ import pytest
 
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.settings import PROJECT_ROOT, Settings
-from rag_assets.local_stack.elasticsearch_access import external_connection, seal_secret
+from rag_assets.local_stack.elasticsearch_access import (
+    connection_at,
+    external_connection,
+    seal_secret,
+)
+from rag_assets.local_stack.stack import LocalStack
 from rag_assets.storage.index.connection import ElasticsearchConnection
 from rag_assets.storage.index.elasticsearch.check import indexing_role, searching_role
+from resources import stores
 
 URL = "https://es1.example.com:9200"
 MASTER_KEY = base64.b64encode(bytes(range(32))).decode()
@@ -45,8 +51,20 @@ def test_nodes_share_the_account_of_the_address(tmp_path: Path) -> None:
     assert "p@ss" not in repr(found)
 
 
-def test_a_cloud_id_names_the_address(tmp_path: Path) -> None:
-    encoded = base64.b64encode(b"eu.example.com:9243$abc$def").decode()
+def test_a_password_may_have_a_comma(tmp_path: Path) -> None:
+    url = "https://me:p,4,s@a:9200,https://me:p,4,s@b:9200"
+    found = connection(tmp_path, RAG_ASSETS_ELASTICSEARCH_URL=url)
+    assert found is not None
+    assert found.nodes == ("https://a:9200", "https://b:9200")
+    assert found.account == ("me", "p,4,s")
+
+
+@pytest.mark.parametrize(
+    "decoded",
+    ["eu.example.com:9243$abc$def", "eu.example.com$abc:9243$def", "eu.example.com:1$abc:9243"],
+)
+def test_a_cloud_id_names_the_address(tmp_path: Path, decoded: str) -> None:
+    encoded = base64.b64encode(decoded.encode()).decode()
     found = connection(tmp_path, **of(CLOUD_ID=f"name:{encoded}", API_KEY="secret-key"))
     assert found is not None
     assert found.nodes == ("https://abc.eu.example.com:9243",)
@@ -84,6 +102,64 @@ def test_a_child_process_gets_the_sealed_secret(tmp_path: Path) -> None:
     assert variables["RAG_ASSETS_ELASTICSEARCH_API_KEY"] == "sealed:AAAA"
     assert Settings.from_environment(variables) == settings
     assert "AAAA" not in repr(settings.elasticsearch)
+
+
+@pytest.mark.parametrize("name", ["API_KEY", "API_KEY_FILE", "CA_FILE", "FINGERPRINT"])
+def test_an_account_or_a_certificate_without_an_address_is_refused(
+    tmp_path: Path, name: str
+) -> None:
+    environ = of(**{name: "ab" * 32 if name == "FINGERPRINT" else "/a/key"})
+    environment = {"RAG_ASSETS_HOME": str(tmp_path), **environ}
+    message = f"no address of Elasticsearch is set for .*{name}"
+    with pytest.raises(ConfigurationError, match=message):
+        external_connection(Settings.from_environment(environment), environment)
+    stack = LocalStack(Settings.from_environment(environment))
+    with pytest.raises(ConfigurationError, match=message):
+        stack.start_servers(for_dagster=False)
+    assert not (tmp_path / ".local").exists(), "no embedded server was started"
+
+
+@pytest.mark.parametrize(
+    ("environ", "named"),
+    [
+        (of(API_KEY="k"), "API_KEY"),
+        (of(USERNAME="other", PASSWORD="p"), "USERNAME and .*PASSWORD"),
+    ],
+)
+def test_an_account_in_the_address_and_in_settings_is_refused(
+    tmp_path: Path, environ: dict[str, str], named: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=f"set twice: in the address, and by .*{named}"):
+        connection(tmp_path, RAG_ASSETS_ELASTICSEARCH_URL="https://me:x@a", **environ)
+
+
+def test_another_address_keeps_the_account_and_the_certificate(tmp_path: Path) -> None:
+    environ = of(API_KEY="secret-key", FINGERPRINT="ab" * 32)
+    settings = Settings.from_environment({"RAG_ASSETS_HOME": str(tmp_path), **environ})
+    found = connection_at(settings, "https://a", environ)
+    assert found == ElasticsearchConnection(
+        ("https://a",), api_key="secret-key", fingerprint="ab" * 32
+    )
+
+
+def test_the_address_of_a_resource_keeps_the_account(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[object] = []
+    monkeypatch.setattr(stores, "_store", lambda *arguments: opened.append(arguments[0]))
+    environ = of(API_KEY="secret-key") | {"RAG_ASSETS_HOME": str(tmp_path)}
+    environ["RAG_ASSETS_DATABASE_URL"] = "postgresql://db/x"
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("RAG_ASSETS_ELASTICSEARCH_URL", raising=False)
+    stores.ElasticsearchResource(url="https://a").store()
+    assert opened == [ElasticsearchConnection(("https://a",), api_key="secret-key")]
+
+
+def test_a_file_without_certificates_is_refused(tmp_path: Path) -> None:
+    (file := tmp_path / "ca.pem").write_text("no certificate\n")
+    with pytest.raises(ConfigurationError, match="CA_FILE has no certificate in PEM"):
+        connection(tmp_path, RAG_ASSETS_ELASTICSEARCH_URL=URL, **of(CA_FILE=str(file)))
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from rag_assets.common.elasticsearch_settings import ElasticsearchSettings
 from rag_assets.common.errors import ConfigurationError, ServiceUnavailable
 from rag_assets.common.settings import Settings
 from rag_assets.local_stack.dagster_processes import dagster_storage_url
@@ -38,8 +39,23 @@ def test_stopped_servers_are_named_with_the_remedy(tmp_path: Path) -> None:
         LocalStack(Settings(home=tmp_path)).endpoints()
     assert caught.value.hint == "start it with `rag-assets up`"
     settings = Settings(home=tmp_path, database_url="postgresql://db/x")
+    endpoints = LocalStack(settings).endpoints()
     with pytest.raises(ServiceUnavailable, match="Elasticsearch is not running"):
-        LocalStack(settings).endpoints()
+        _ = endpoints.elasticsearch
+
+
+def test_postgres_can_be_used_with_a_secret_that_cannot_be_unsealed(tmp_path: Path) -> None:
+    settings = Settings(
+        home=tmp_path,
+        database_url="postgresql://db/x",
+        elasticsearch_url="https://a:9200",
+        elasticsearch=ElasticsearchSettings(api_key="sealed:AAAA"),
+        master_key_file=tmp_path / "missing.key",
+    )
+    endpoints = LocalStack(settings).endpoints()
+    assert endpoints.database_url == "postgresql://db/x"
+    with pytest.raises(ConfigurationError, match="API_KEY cannot be unsealed"):
+        _ = endpoints.elasticsearch
 
 
 def test_status_distinguishes_stopped_from_unreachable_and_shows_no_password(

@@ -6,22 +6,28 @@ with exactly these against a server that enforces them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import asyncio
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeAlias
 
 from elastic_transport import TransportError
-from elasticsearch import ApiError, Elasticsearch
+from elasticsearch import ApiError, AsyncElasticsearch, Elasticsearch
 
 from rag_assets.storage.index.connection import ElasticsearchConnection
 from rag_assets.storage.index.elasticsearch.disks import node_disks
 from rag_assets.storage.index.elasticsearch.errors import translated_errors
 from rag_assets.storage.index.elasticsearch.server import Server
 
+Purpose: TypeAlias = Literal["indexing", "searching"]
+"""What an account is for; indexing comes with searches."""
 OLDEST_MAJOR: Final = 9
 """Major version of the oldest server that has what the mapping of vectors needs."""
-_INDEXING: Final = ("manage", "read", "index", "delete")
-_SEARCHING: Final = ("read", "view_index_metadata")
+_PRIVILEGES: Final[Mapping[Purpose, tuple[str, ...]]] = {
+    "indexing": ("manage", "read", "index", "delete"),
+    "searching": ("read", "view_index_metadata"),
+}
 _SECONDS: Final = 10
 _WITHOUT_SECURITY: Final = (400, 404, 405)
 """Statuses of a server that has no security, and so no such request."""
@@ -59,21 +65,30 @@ def indexing_role(prefix: str) -> dict[str, Any]:
     Args:
         prefix: of the names of the installation's indexes.
     """
-    return _role(prefix, _INDEXING)
+    return role_for("indexing", prefix)
 
 
 def searching_role(prefix: str) -> dict[str, Any]:
     """Return the smallest role for searches; see indexing_role."""
-    return _role(prefix, _SEARCHING)
+    return role_for("searching", prefix)
 
 
-def _role(prefix: str, privileges: tuple[str, ...]) -> dict[str, Any]:
-    index = {"names": [f"{prefix}-*"], "privileges": [*privileges]}
+def role_for(purpose: Purpose, prefix: str) -> dict[str, Any]:
+    """Return the smallest role for a purpose; see indexing_role."""
+    index = {"names": [f"{prefix}-*"], "privileges": [*_PRIVILEGES[purpose]]}
     return {"cluster": ["monitor"], "indices": [index]}
 
 
-def check_elasticsearch(connection: ElasticsearchConnection, prefix: str) -> ElasticsearchCheck:
+def check_elasticsearch(
+    connection: ElasticsearchConnection,
+    prefix: str,
+    purposes: Collection[Purpose] = ("indexing", "searching"),
+) -> ElasticsearchCheck:
     """Check a server and the account of a connection; changes nothing.
+
+    Args:
+        prefix: of the names of the installation's indexes.
+        purposes: what the account has to have the privileges for.
 
     Raises:
         ServiceUnavailable: no node answers, or the account is refused.
@@ -81,36 +96,54 @@ def check_elasticsearch(connection: ElasticsearchConnection, prefix: str) -> Ela
     """
     options = connection.client_options()
     with Elasticsearch(**options, request_timeout=_SECONDS, max_retries=1) as client:
-        return _Checker(client, connection, prefix).check()
+        found = _Checker(client, connection, prefix, purposes).check()
+    with translated_errors():
+        asyncio.run(_connect_as_searches(connection))
+    return found
+
+
+async def _connect_as_searches(connection: ElasticsearchConnection) -> None:
+    """Connect with the client of searches, which has a transport of its own."""
+    options = connection.client_options(is_async=True)
+    async with AsyncElasticsearch(**options, request_timeout=_SECONDS, max_retries=1) as client:
+        # What the server thinks of the account, the other client has seen.
+        with suppress(ApiError):
+            await client.perform_request("GET", "/", headers={"accept": "application/json"})
 
 
 class _Checker:
     """Asks a server one thing after the other, and keeps what it may not see as warnings."""
 
     def __init__(
-        self, client: Elasticsearch, connection: ElasticsearchConnection, prefix: str
+        self,
+        client: Elasticsearch,
+        connection: ElasticsearchConnection,
+        prefix: str,
+        purposes: Collection[Purpose],
     ) -> None:
         self._client = client
         self._connection = connection
         self._prefix = prefix
+        self._purposes = purposes
         self._problems: list[str] = []
         self._warnings: list[str] = []
 
     def check(self) -> ElasticsearchCheck:
         with translated_errors():
-            info = Server(self._client).info()
+            server = Server(self._client)
+            is_serverless, info = server.is_serverless, server.info()
             # Raises if no node answers, or if the account is refused.
             missing = self._missing_privileges()
-        self._check_version(info.version)
         licence = self._licence()
         health = None
-        if not info.is_serverless:
+        if not is_serverless:
+            self._check_version(info.version)
             health = self._seen("the health of the cluster", self._health)
             self._seen("the disks of the nodes", self._check_disks)
         return ElasticsearchCheck(
             nodes=self._connection.shown,
             version=info.version,
-            flavor="serverless" if info.is_serverless else "default",
+            flavor="serverless" if is_serverless else "default",
             licence=licence,
             health=health,
             missing=missing,
@@ -119,13 +152,10 @@ class _Checker:
         )
 
     def _missing_privileges(self) -> dict[str, list[str]] | None:
-        """Return the privileges that the account lacks for indexing and for searching."""
-        found = {}
-        roles = {
-            "indexing": indexing_role(self._prefix),
-            "searching": searching_role(self._prefix),
-        }
-        for purpose, role in roles.items():
+        """Return the privileges that the account lacks, by purpose."""
+        found: dict[str, list[str]] = {}
+        for purpose in self._purposes:
+            role = role_for(purpose, self._prefix)
             try:
                 answer = self._client.security.has_privileges(
                     cluster=role["cluster"], index=role["indices"]
@@ -139,11 +169,11 @@ class _Checker:
             for names, privileges in answer["index"].items():
                 granted |= {f"{privilege} on {names}": has for privilege, has in privileges.items()}
             found[purpose] = sorted(name for name, has in granted.items() if not has)
-        for purpose, names in found.items():
+        for use, names in found.items():
             if names:
                 self._problems.append(
-                    f"the account lacks privileges for {purpose}: {', '.join(names)};"
-                    f" give it the role that `rag-assets elasticsearch role {purpose}` prints"
+                    f"the account lacks privileges for {use}: {', '.join(names)};"
+                    f" give it the role that `rag-assets elasticsearch role {use}` prints"
                 )
         return found
 

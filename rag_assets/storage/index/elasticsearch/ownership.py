@@ -16,7 +16,7 @@ from elasticsearch import ApiError, Elasticsearch, NotFoundError
 from rag_assets.common.errors import ForeignInstallation
 from rag_assets.storage.index.elasticsearch.errors import translated_errors
 from rag_assets.storage.index.elasticsearch.mapping import write_alias
-from rag_assets.storage.index.elasticsearch.server import Server
+from rag_assets.storage.index.elasticsearch.server import Server, stated_cluster_id
 
 _META: Final = "rag_assets"
 _FILTER_NAME: Final = "rag-assets installation "
@@ -77,8 +77,7 @@ class Ownership:
             if type(error).__module__.startswith("elastic_transport"):
                 return None
             raise
-        cluster: str | None = state.get("cluster_uuid")
-        return cluster
+        return stated_cluster_id(state.get("cluster_uuid"))
 
     def select(self, patterns: Iterable[str]) -> list[str]:
         """Return the names of the own indexes that match a pattern, closed ones too, sorted."""

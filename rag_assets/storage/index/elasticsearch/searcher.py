@@ -50,7 +50,7 @@ class ElasticsearchSearcher:
 
     def __init__(self, server: str | ElasticsearchConnection) -> None:
         self._client = AsyncElasticsearch(
-            **connection_to(server).client_options(),
+            **connection_to(server).client_options(is_async=True),
             connections_per_node=_CONNECTIONS,
             request_timeout=_SECONDS,
             max_retries=2,

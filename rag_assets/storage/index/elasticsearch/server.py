@@ -15,6 +15,12 @@ from elasticsearch import ApiError, Elasticsearch, UnsupportedProductError
 
 _JSON: Final = {"accept": "application/json"}
 _SECONDS: Final = 5
+_RETRIES: Final = 1
+_TRANSIENT: Final = (429, 502, 503, 504)
+"""Statuses after which the server may answer the next time."""
+_FORBIDDEN: Final = (401, 403)
+_WITHOUT_MASTER: Final = "_na_"
+"""The id of a cluster that a node states before it has found a master."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +46,12 @@ class Server:
     """
 
     def __init__(self, client: Elasticsearch) -> None:
-        self._client = client.options(request_timeout=_SECONDS, max_retries=0)
+        self._client = client.options(
+            request_timeout=_SECONDS,
+            max_retries=_RETRIES,
+            retry_on_status=_TRANSIENT,
+            retry_on_timeout=True,
+        )
         self._info: ServerInfo | None = None
 
     def info(self) -> ServerInfo:
@@ -51,28 +62,39 @@ class Server:
         Raises:
             UnsupportedProductError: it is another product; see errors.translated_errors.
         """
-        if self._info is None:
-            try:
-                answer = self._client.perform_request("GET", "/", headers=_JSON).body
-            except UnsupportedProductError:
-                raise
-            except ApiError as error:
-                if error.status_code in _UNDECIDED:
-                    return ServerInfo()
-                answer = {}
-            except TransportError:
-                return ServerInfo()
-            self._info = _info_of(answer)
-        return self._info
+        try:
+            return self._asked()
+        except UnsupportedProductError:
+            raise
+        except (ApiError, TransportError):
+            return ServerInfo()
 
     @property
     def is_serverless(self) -> bool:
-        """Whether the server is Elastic Serverless."""
-        return self.info().is_serverless
+        """Whether the server is Elastic Serverless, which decides what may be sent to it.
 
+        Raises:
+            ApiError: it is overloaded or not available, or is another product.
+            TransportError: it does not answer.
+        """
+        return self._asked().is_serverless
 
-_UNDECIDED: Final = (401, 403, 429, 502, 503, 504)
-"""Statuses after which the server may answer the next time."""
+    def _asked(self) -> ServerInfo:
+        if self._info is not None:
+            return self._info
+        try:
+            body = self._client.perform_request("GET", "/", headers=_JSON).body
+        except ApiError as error:
+            if error.status_code in _TRANSIENT or isinstance(error, UnsupportedProductError):
+                raise
+            if error.status_code in _FORBIDDEN:
+                return ServerInfo()
+            body = {}
+        answer: Mapping[str, Any] = body if isinstance(body, Mapping) else {}
+        info = _info_of(answer)
+        has_master = answer.get("cluster_uuid") != _WITHOUT_MASTER
+        self._info = info if has_master else None
+        return info
 
 
 def distribution_of(body: object) -> str | None:
@@ -82,11 +104,15 @@ def distribution_of(body: object) -> str | None:
     return named if isinstance(named, str) and named.isalnum() else None
 
 
-def _info_of(body: object) -> ServerInfo:
-    answer: Mapping[str, Any] = body if isinstance(body, Mapping) else {}
+def stated_cluster_id(text: str | None) -> str | None:
+    """Return the id of a cluster; None where a node states none yet."""
+    return None if text == _WITHOUT_MASTER else text
+
+
+def _info_of(answer: Mapping[str, Any]) -> ServerInfo:
     version = answer.get("version", {})
     return ServerInfo(
         version.get("number"),
         version.get("build_flavor") == "serverless",
-        answer.get("cluster_uuid"),
+        stated_cluster_id(answer.get("cluster_uuid")),
     )

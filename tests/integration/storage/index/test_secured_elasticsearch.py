@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator
 from contextlib import closing
@@ -15,7 +16,8 @@ from rag_assets.common.elasticsearch_settings import IndexLayout
 from rag_assets.common.errors import IndexUnavailable, RagAssetsError, ServiceUnavailable
 from rag_assets.storage.index.connection import ElasticsearchConnection
 from rag_assets.storage.index.elasticsearch.check import check_elasticsearch
-from rag_assets.storage.index.store import StoreConfig, open_store
+from rag_assets.storage.index.model import IndexRef
+from rag_assets.storage.index.store import StoreConfig, VectorStore, open_store
 from tests.installation import FAST, Installation
 from tests.tls_gateway import Gateway, tls_gateway
 from tests.vector_stores import SPEC
@@ -122,10 +124,24 @@ def test_a_node_that_is_down_is_passed_over(gateway: Gateway) -> None:
             assert store.indexes.names() == []
 
 
-def test_a_fingerprint_verifies_a_certificate_of_an_unknown_authority(gateway: Gateway) -> None:
-    pinned = ElasticsearchConnection((gateway.url,), api_key=KEY, fingerprint=gateway.fingerprint)
+@pytest.mark.parametrize("of", ["server", "authority"])
+def test_a_fingerprint_verifies_a_certificate_of_an_unknown_authority(
+    gateway: Gateway, of: str
+) -> None:
+    fingerprint = gateway.fingerprint if of == "server" else gateway.authority_fingerprint
+    pinned = ElasticsearchConnection((gateway.url,), api_key=KEY, fingerprint=fingerprint)
+
+    async def presence(store: VectorStore) -> str:
+        searcher = store.searcher()
+        try:
+            return await searcher.presence(IndexRef("nobody-7", ""))
+        finally:
+            await searcher.close()
+
     with closing(open_store(StoreConfig(pinned, prefix="nobody"))) as store:
         assert store.indexes.names() == []
+        assert asyncio.run(presence(store)) == "missing"
+    assert check_elasticsearch(pinned, "nobody").version == "9.5.3"
 
 
 @pytest.mark.parametrize("fingerprint", [None, "ab" * 32])
