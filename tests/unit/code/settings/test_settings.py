@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
+import tracemalloc
 from collections.abc import Callable
 from time import monotonic
 
@@ -205,6 +206,33 @@ def test_a_damaged_value_of_json_is_not_that_of_the_next_key() -> None:
         (("c",), None),
         (("d",), "3"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("language", "text"),
+    [
+        ("json", '{"%s": {%s}}'),
+        ("json", '{"openapi": "3", "paths": {"/%s": {%s}}}'),
+        ("json", '{"openapi": "3", "servers": [{"url": "/%s"}], "paths": {"/": {%s}}}'),
+        ("json", '{"autoload": {"psr-4": {"\\\\\\\\%s": [%s]}}}'),
+        ("yaml", '? "%s"\n: {%s}\n'),
+        ("toml", '["%s"]\na = {%s}\n'),
+    ],
+)
+def test_a_long_key_is_not_copied_for_each_key_below_it(language: str, text: str) -> None:
+    below = ", ".join(f'"a{n}": 1' if language != "toml" else f"a{n} = 1" for n in range(300))
+    below = ", ".join(['"get": {}'] * 300) if "openapi" in text else below
+    below = ", ".join(['"x"'] * 300) if "psr-4" in text else below
+    written = text % ("k" * 100_000, below)
+    READERS[language](TEXTS[language])  # imports
+    tracemalloc.start()
+    try:
+        reading = READERS[language](written)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert_covers(written, reading)
+    assert peak < 5_000_000, f"{peak:,} bytes"
 
 
 def test_templates_of_yaml_are_skipped() -> None:
