@@ -53,7 +53,7 @@ NO_PROGRAMS: Final = frozenset(
 )
 """Languages, as media types name them, whose files use no definition by name."""
 
-READING_VERSION = 14
+READING_VERSION = 15
 """Increased whenever the same text would give other units, facts or relations."""
 
 

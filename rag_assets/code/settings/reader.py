@@ -23,6 +23,9 @@ BROKEN: Final = "a part of it could not be read"
 MOST_SETTINGS: Final = 5_000
 """Names of settings of one file that are told."""
 
+_LONGEST_NAME: Final = 500
+"""Characters of the name of a setting; one with a longer name is left out."""
+
 _EVIDENCE: Final = 1_000
 """Characters of the evidence of a fact."""
 
@@ -97,12 +100,15 @@ def _tables(entries: Sequence[Entry]) -> list[Entry]:
 
 
 def _settings(language: str, entries: Sequence[Entry]) -> Iterator[Fact]:
-    """Fact `defines_setting` {name, of}: a key with a scalar, with the keys above it; no value.
+    """Return facts `defines_setting` {name, of}: keys with scalars, with the keys above them.
 
     `of` is environment for what a file of variables of the environment names.
     """
     for entry in entries:
-        if entry.value is not None and ITEM not in entry.path:
+        if entry.value is None or ITEM in entry.path:
+            continue
+        # One long key above thousands of others would be copied into the name of each.
+        if sum(map(len, entry.path)) + len(entry.path) - 1 <= _LONGEST_NAME:
             values = {"name": ".".join(entry.path)}
             if language == "ini" and len(entry.path) == 1 and _VARIABLE.fullmatch(entry.path[0]):
                 values["of"] = "environment"
