@@ -26,6 +26,7 @@ from rag_assets.models.providers.openai import (
     OpenAIConnection,
     OpenAIEndpoint,
 )
+from rag_assets.models.transport.credentials import KEY_HEADERS
 from rag_assets.models.transport.sdk_connection import REQUEST_SECONDS
 from rag_assets.models.transport.settings import CloudSettings
 
@@ -61,6 +62,11 @@ class AzureSettings(CloudSettings):
 
 class AzureConnection(OpenAIConnection):
     """A connection to one Azure OpenAI resource, by its base_url; see SdkConnection."""
+
+    @property
+    def key_headers(self) -> frozenset[str]:
+        """See SdkConnection: a token, or a key."""
+        return KEY_HEADERS if self.server.settings.uses_identity else frozenset({"api-key"})
 
     def _open(self, key: SecretStr | None, http: httpx2.AsyncClient) -> AsyncOpenAI:
         from openai import AsyncAzureOpenAI

@@ -125,6 +125,8 @@ class BedrockConnection(SdkConnection[_Client]):
     if it is a temporary one.
     """
 
+    key_headers = frozenset({"authorization", "x-amz-security-token"})
+
     def address(self) -> str:
         """See SdkConnection; by default the region's server."""
         region = self._settings.region

@@ -47,6 +47,7 @@ class GeminiConnection(SdkConnection["Client"]):
     """A connection to Google, or to a server that implements its API; see SdkConnection."""
 
     own_server = "https://generativelanguage.googleapis.com"
+    key_headers = frozenset({"x-goog-api-key"})
 
     def _open(self, key: SecretStr | None, http: httpx2.AsyncClient) -> Client:
         from google.genai import Client

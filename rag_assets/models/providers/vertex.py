@@ -31,6 +31,7 @@ from rag_assets.models.providers.gemini import (
     GeminiConnection,
     GeminiEndpoint,
 )
+from rag_assets.models.transport.credentials import KEY_HEADERS
 from rag_assets.models.transport.settings import CloudSettings
 
 if TYPE_CHECKING:
@@ -56,6 +57,8 @@ class VertexSettings(CloudSettings):
 
 class VertexConnection(GeminiConnection):
     """A connection to Vertex AI in one location; see SdkConnection."""
+
+    key_headers = KEY_HEADERS
 
     def address(self) -> str:
         """See SdkConnection; by default the location's server."""

@@ -78,6 +78,9 @@ def test_the_operators_environment_has_no_effect(
     for name in ("AZURE_OPENAI_API_KEY", "AZURE_OPENAI_AD_TOKEN", "OPENAI_ORG_ID"):
         monkeypatch.setenv(name, "of-the-operator")
     monkeypatch.setenv("AZURE_OPENAI_ENDPOINT", "http://127.0.0.1:1")
+    monkeypatch.setenv(
+        "OPENAI_CUSTOM_HEADERS", "authorization: Bearer of-the-operator\napi-key: of-the-operator"
+    )
     httpserver.expect_request(LARGE).respond_with_json(vectors(3072))
     ask("azure", model="text-embedding-3-large")
     assert "of-the-operator" not in str(httpserver.log[0][0].headers)
@@ -163,6 +166,29 @@ def test_a_managed_identity_sends_its_token_and_no_key(
     sent = next(request for request, _ in httpserver.log if request.path == LARGE)
     assert sent.headers["Authorization"] == f"Bearer {TOKEN}"
     assert "Api-Key" not in sent.headers
+
+
+def test_a_managed_identity_sends_no_key_of_the_operators_environment(
+    httpserver: HTTPServer,
+    ask: Ask,
+    identity: Callable[[], Request],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("AZURE_OPENAI_API_KEY", "of-the-operator")
+    monkeypatch.setenv(
+        "OPENAI_CUSTOM_HEADERS", "authorization: Bearer of-the-operator\napi-key: of-the-operator"
+    )
+    httpserver.expect_request(LARGE).respond_with_json(vectors(3072))
+    ask(
+        "azure",
+        model="text-embedding-3-large",
+        connection=IDENTITY,
+        credentials=no_key,
+        identity_hosts="127.0.0.1",
+    )
+    sent = next(request for request, _ in httpserver.log if request.path == LARGE)
+    assert sent.headers["Authorization"] == f"Bearer {TOKEN}"
+    assert "of-the-operator" not in str(sent.headers)
 
 
 def test_a_server_that_the_operator_does_not_list_gets_no_token(
