@@ -114,6 +114,9 @@ _TASK_TYPES: Mapping[Purpose, str] = {
 class GeminiEndpoint(GeminiConnection, SdkEndpoint["Client"]):
     """A model of Google, or of a server that implements its API; see SdkEndpoint."""
 
+    auto_truncate: bool | None = None
+    """Whether the server cuts texts that are too long; None if requests cannot state it."""
+
     async def _embed(self, sdk: Client, texts: list[str], purpose: Purpose) -> Reply:
         from google.genai.types import Content, EmbedContentConfig, Part
 
@@ -124,6 +127,7 @@ class GeminiEndpoint(GeminiConnection, SdkEndpoint["Client"]):
             config=EmbedContentConfig(
                 task_type=_TASK_TYPES[purpose] if self.model.task_types else None,
                 output_dimensionality=self.model.requested_dimensions,
+                auto_truncate=self.auto_truncate,
             ),
         )
         return self._reply(lambda: self._vectors(answer, len(texts)), _tokens(answer))

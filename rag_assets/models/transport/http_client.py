@@ -81,9 +81,7 @@ def tenants_client(
     except httpx2.InvalidURL:
         raise refused("base_url is not a URL") from None
     transport = _PinnedTransport(url, allowed, resolver)
-    return _client(
-        transport, most_bytes, key_headers, trust_env=False, read_seconds=read_seconds
-    )
+    return _client(transport, most_bytes, key_headers, trust_env=False, read_seconds=read_seconds)
 
 
 def providers_client(

@@ -224,6 +224,46 @@ def test_a_machine_without_an_identity_says_what_to_assign(
     assert KEY not in str(caught.value)
 
 
+@pytest.mark.parametrize("body", [json.dumps({"message": KEY}), "<html>"])
+def test_a_token_service_that_fails_stops_no_tenant(
+    httpserver: HTTPServer, ask: Ask, monkeypatch: pytest.MonkeyPatch, body: str
+) -> None:
+    monkeypatch.setenv("IDENTITY_ENDPOINT", httpserver.url_for("/msi/token"))
+    monkeypatch.setenv("IDENTITY_HEADER", "x")
+    # 501 is one that Azure's SDK does not retry.
+    httpserver.expect_request("/msi/token").respond_with_data(body, 501)
+    with pytest.raises(ProviderUnavailable, match="issues tokens") as caught:
+        ask(
+            "azure",
+            model="text-embedding-3-large",
+            connection=IDENTITY,
+            credentials=no_key,
+            identity_hosts="127.0.0.1",
+        )
+    assert KEY not in str(caught.value)
+
+
+def test_a_token_service_without_a_response_stops_no_tenant(
+    httpserver: HTTPServer, ask: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from azure.core.exceptions import ServiceRequestError
+    from azure.identity import CredentialUnavailableError, ManagedIdentityCredential
+
+    def get_token(*_: object, **__: object) -> None:
+        raise CredentialUnavailableError("no response from IMDS") from ServiceRequestError("")
+
+    monkeypatch.setattr(ManagedIdentityCredential, "get_token", get_token)
+    with pytest.raises(ProviderUnavailable, match="issues tokens"):
+        ask(
+            "azure",
+            model="text-embedding-3-large",
+            connection=IDENTITY,
+            credentials=no_key,
+            identity_hosts="127.0.0.1",
+        )
+    assert httpserver.log == []
+
+
 def test_a_chat_deployment_answers(httpserver: HTTPServer, ask_chat: AskChat) -> None:
     choice = {"index": 0, "message": {"role": "assistant", "content": "Yes."}}
     httpserver.expect_request(
