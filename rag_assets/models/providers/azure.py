@@ -89,21 +89,18 @@ class AzureConnection(OpenAIConnection):
         )
 
     def _refusal(self, error: Exception) -> ProviderError | None:
-        is_unavailable = isinstance(error, HttpRefusal)
-        if is_unavailable or type(error).__module__.startswith("azure."):
-            hint = (
-                "assign an identity to the machine or pod, with the role Cognitive Services"
-                " OpenAI User; or take identity out of connection, and set a key"
+        is_of_azure = type(error).__module__.startswith("azure.")
+        if isinstance(error, HttpRefusal) or (is_of_azure and _is_without_response(error)):
+            return ProviderUnavailable(
+                f"{self.server.id}: the service that issues tokens of this installation's managed"
+                " identity is unavailable",
+                hint="if this lasts, the machine or pod may have no managed identity: assign one",
             )
-            if is_unavailable or _is_without_response(error):
-                return ProviderUnavailable(
-                    f"{self.server.id}: the service that issues tokens of this installation's"
-                    " managed identity is unavailable",
-                    hint=f"if this lasts: {hint}",
-                )
+        if is_of_azure:
             return ProviderRefused(
                 f"{self.server.id}: the managed identity of this installation has no token",
-                hint=hint,
+                hint="assign an identity to the machine or pod, with the role Cognitive Services"
+                " OpenAI User; or take identity out of connection, and set a key",
                 fault="key",
             )
         return super()._refusal(error)

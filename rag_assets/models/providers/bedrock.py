@@ -151,7 +151,8 @@ class _Call:
         with self._lock:
             if self._is_cancelled:
                 raise CancelledError
-            sent = self._sent = asyncio.run_coroutine_threadsafe(send(), self._loop)
+            sent = asyncio.run_coroutine_threadsafe(send(), self._loop)
+            self._sent = sent
         return sent.result()
 
     def cancel(self) -> None:
@@ -339,7 +340,7 @@ class BedrockEndpoint(BedrockConnection, SdkEndpoint[_Client]):
     def _require_short(self, texts: list[str]) -> None:
         if any(len(text) > _COHERE_3_CHARACTERS for text in texts):
             error = InputRejected(
-                f"{self.server.id} rejects a text of more than {_COHERE_3_CHARACTERS:,} characters",
+                f"{self.server.id} rejects a text of more than 2,048 characters",
                 hint="set a smaller limit for its chunker",
             )
             error.requests = 0

@@ -68,7 +68,7 @@ def test_vectors_in_another_order_are_matched_by_their_index(
 ) -> None:
     def item(index: int) -> dict[str, Any]:
         row = np.full(1024, index + 1, "<f4")
-        packed = base64.b64encode(row).decode() if is_packed else row.tolist()
+        packed = base64.b64encode(row.tobytes()).decode() if is_packed else row.tolist()
         return {"object": "embedding", "index": index, "embedding": packed}
 
     httpserver.expect_request(EMBEDDINGS).respond_with_json(
