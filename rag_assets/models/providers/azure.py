@@ -8,14 +8,16 @@ Prices are OpenAI's, as Azure charges them in its global and US regions (Novembe
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from http import HTTPStatus
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Final, cast
 
 from pydantic import Field, SecretStr, StringConstraints
 
-from rag_assets.common.errors import ProviderError, ProviderRefused
+from rag_assets.common.errors import ProviderError, ProviderRefused, ProviderUnavailable
 from rag_assets.models.embedding.prices import Price
 from rag_assets.models.providers.base import ChatOffer, Extra, Provider, RemoteEmbedding
 from rag_assets.models.providers.openai import (
@@ -26,11 +28,15 @@ from rag_assets.models.providers.openai import (
     OpenAIConnection,
     OpenAIEndpoint,
 )
-from rag_assets.models.transport.sdk_connection import REQUEST_SECONDS
+from rag_assets.models.transport.credentials import KEY_HEADERS
+from rag_assets.models.transport.failures import causes
+from rag_assets.models.transport.sdk_connection import REQUEST_SECONDS, HttpRefusal
 from rag_assets.models.transport.settings import CloudSettings
 
 if TYPE_CHECKING:
     import httpx2
+    from azure.core.pipeline import PipelineResponse
+    from azure.core.rest import HttpResponse
     from openai import AsyncOpenAI
 
 API_VERSION: Final = "2024-10-21"
@@ -62,6 +68,11 @@ class AzureSettings(CloudSettings):
 class AzureConnection(OpenAIConnection):
     """A connection to one Azure OpenAI resource, by its base_url; see SdkConnection."""
 
+    @property
+    def key_headers(self) -> frozenset[str]:
+        """See SdkConnection: a token, or a key."""
+        return KEY_HEADERS if self.server.settings.uses_identity else frozenset({"api-key"})
+
     def _open(self, key: SecretStr | None, http: httpx2.AsyncClient) -> AsyncOpenAI:
         from openai import AsyncAzureOpenAI
 
@@ -78,7 +89,14 @@ class AzureConnection(OpenAIConnection):
         )
 
     def _refusal(self, error: Exception) -> ProviderError | None:
-        if type(error).__module__.startswith("azure."):
+        is_of_azure = type(error).__module__.startswith("azure.")
+        if isinstance(error, HttpRefusal) or (is_of_azure and _is_without_response(error)):
+            return ProviderUnavailable(
+                f"{self.server.id}: the service that issues tokens of this installation's managed"
+                " identity is unavailable",
+                hint="if this lasts, the machine or pod may have no managed identity: assign one",
+            )
+        if is_of_azure:
             return ProviderRefused(
                 f"{self.server.id}: the managed identity of this installation has no token",
                 hint="assign an identity to the machine or pod, with the role Cognitive Services"
@@ -100,15 +118,38 @@ def _managed_identity(settings: AzureSettings) -> Callable[[], Awaitable[str]]:
     """Return a source of tokens of the managed identity, which are cached until they expire.
 
     The address that gives them out is the platform's, from its own environment variables or fixed.
+    The source raises HttpRefusal if that service fails, which Azure's errors do not always tell.
     """
     from azure.identity import ManagedIdentityCredential
 
-    credential = ManagedIdentityCredential(client_id=settings.client_id)
+    last = threading.local()
+
+    def note(response: PipelineResponse[object, HttpResponse]) -> None:
+        last.status = response.http_response.status_code
+
+    credential = ManagedIdentityCredential(client_id=settings.client_id, raw_response_hook=note)
+
+    def fetch() -> str:
+        last.status = 0
+        try:
+            return str(credential.get_token(_SCOPE).token)
+        except Exception:
+            if last.status < HTTPStatus.TOO_MANY_REQUESTS:
+                raise
+        raise HttpRefusal(last.status, {})
 
     async def token() -> str:
-        return str((await asyncio.to_thread(credential.get_token, _SCOPE)).token)
+        return await asyncio.to_thread(fetch)
 
     return token
+
+
+def _is_without_response(error: Exception) -> bool:
+    """Whether a request for a token got no response, or a broken one."""
+    from azure.core.exceptions import ServiceRequestError, ServiceResponseError
+
+    kinds = (ServiceRequestError, ServiceResponseError)
+    return any(isinstance(cause, kinds) for cause in causes(error))
 
 
 AZURE = Provider(

@@ -11,15 +11,25 @@ import asyncio
 import json
 import logging
 import os
-from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+import re
+import threading
+from collections.abc import Callable, Coroutine, Mapping
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from http import HTTPStatus
 from io import BytesIO
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from pydantic import Field, SecretStr
 
-from rag_assets.common.errors import Fault, ProviderError, ProviderRefused, WrongShape
+from rag_assets.common.errors import (
+    Fault,
+    InputRejected,
+    ProviderError,
+    ProviderRefused,
+    ProviderUnavailable,
+    WrongShape,
+)
 from rag_assets.models.chat.endpoint import SdkChatEndpoint
 from rag_assets.models.chat.prices import ChatPrice
 from rag_assets.models.chat.protocol import Prompt
@@ -43,10 +53,14 @@ if TYPE_CHECKING:
     from botocore.awsrequest import AWSPreparedRequest, AWSResponse
     from botocore.session import Session
 
+T = TypeVar("T")
+
 _MODULE: Final = "botocore.session"
 _THREADS: Final = 32
 """Concurrent requests of a connection: botocore blocks a thread for each."""
-_TOO_MANY: Final = 429
+_COHERE_3 = re.compile(r"cohere\.embed-[a-z]+-v3")
+_COHERE_3_CHARACTERS: Final = 2_048
+"""Limit of a text, whatever its tokens. With `truncate: NONE`, Bedrock rejects shorter ones too."""
 _INPUT_TYPES: Mapping[Purpose, str] = {"document": "search_document", "query": "search_query"}
 _FAULTS: Mapping[str, Fault] = {
     "AccessDeniedException": "key",
@@ -81,17 +95,28 @@ class _Client:
     def __init__(self, sdk: Any, http: httpx2.AsyncClient) -> None:
         self._sdk = sdk
         self._http = http
-        self._loop = asyncio.get_running_loop()
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="bedrock")
+        self._of_thread = threading.local()
         sdk.meta.events.register("before-send.bedrock-runtime", self._send)
 
     async def call(self, send: Callable[[Any], Any]) -> Any:
-        """Call the SDK in a thread."""
-        return await self._loop.run_in_executor(self._threads, send, self._sdk)
+        """Call the SDK in a thread; a call that is cancelled leaves its thread at once."""
+        loop = asyncio.get_running_loop()
+        call = _Call(loop)
+
+        def run() -> Any:
+            self._of_thread.call = call
+            return send(self._sdk)
+
+        try:
+            # Cancelling this removes it from the queue; a thread that runs it has to be woken.
+            return await loop.run_in_executor(self._threads, run)
+        finally:
+            call.cancel()
 
     def close(self) -> None:
         """Stop the threads, once their requests have ended."""
-        self._threads.shutdown(wait=False)
+        self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _send(self, request: AWSPreparedRequest, **_: object) -> AWSResponse:
         from botocore.awsrequest import AWSResponse
@@ -100,10 +125,42 @@ class _Client:
 
         headers = {name: _text(value) for name, value in request.headers.items()}
         body = request.body.encode() if isinstance(request.body, str) else request.body
-        sent = send(self._http, request.method, request.url, headers, body)
-        response = asyncio.run_coroutine_threadsafe(sent, self._loop).result()
+        call: _Call = self._of_thread.call
+        response = call.await_result(
+            lambda: send(self._http, request.method, request.url, headers, body)
+        )
         raw = _Body(response.content)
         return AWSResponse(request.url, response.status_code, dict(response.headers), raw)
+
+
+class _Call:
+    """A call of the SDK in a thread, whose request is sent by an event loop."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._lock = threading.Lock()
+        self._is_cancelled = False
+        self._sent: Future[Any] | None = None
+
+    def await_result(self, send: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Run a coroutine in the event loop, and block the thread until it ends.
+
+        Raises:
+            CancelledError: the call was cancelled, before or meanwhile.
+        """
+        with self._lock:
+            if self._is_cancelled:
+                raise CancelledError
+            sent = asyncio.run_coroutine_threadsafe(send(), self._loop)
+            self._sent = sent
+        return sent.result()
+
+    def cancel(self) -> None:
+        """Cancel the request; has no effect after it has ended."""
+        with self._lock:
+            self._is_cancelled = True
+            if self._sent is not None:
+                self._sent.cancel()
 
 
 class _Body(BytesIO):
@@ -124,6 +181,8 @@ class BedrockConnection(SdkConnection[_Client]):
     The key is an API key of Bedrock, or `ACCESS_KEY_ID:SECRET_ACCESS_KEY`, with `:SESSION_TOKEN`
     if it is a temporary one.
     """
+
+    key_headers = frozenset({"authorization", "x-amz-security-token"})
 
     def address(self) -> str:
         """See SdkConnection; by default the region's server."""
@@ -156,7 +215,7 @@ class BedrockConnection(SdkConnection[_Client]):
             region_name=self._settings.region,
             endpoint_url=self.address(),
             config=Config(
-                retries={"total_max_attempts": 1},
+                retries={"mode": "standard", "total_max_attempts": 1},
                 # Set explicitly: the operator's AWS_BEARER_TOKEN_BEDROCK would change it.
                 signature_version=scheme,
                 ignore_configured_endpoint_urls=True,
@@ -171,7 +230,19 @@ class BedrockConnection(SdkConnection[_Client]):
 
     def _refusal(self, error: Exception) -> ProviderError | None:
         if isinstance(error, HttpRefusal) and _kind(error) in _LIMITED:
-            return failure_of(Refusal(_TOO_MANY, error.headers), self.server.id)
+            return failure_of(Refusal(HTTPStatus.TOO_MANY_REQUESTS, error.headers), self.server.id)
+        if isinstance(error, HttpRefusal) and error.status == HTTPStatus.FAILED_DEPENDENCY:
+            # The model failed, or its stream did: Bedrock's own words for an error of the server.
+            return failure_of(
+                Refusal(HTTPStatus.SERVICE_UNAVAILABLE, error.headers), self.server.id
+            )
+        from botocore.exceptions import CredentialRetrievalError, MetadataRetrievalError
+
+        if isinstance(error, CredentialRetrievalError | MetadataRetrievalError):
+            return ProviderUnavailable(
+                f"{self.server.id}: the service that issues credentials of this installation's"
+                " cloud identity is unavailable"
+            )
         if type(error).__module__.startswith("botocore.") and "Credential" in type(error).__name__:
             return ProviderRefused(
                 f"{self.server.id}: the cloud identity of this installation has no credentials",
@@ -206,7 +277,11 @@ def _tenants_session(key: str) -> tuple[Session, str]:
     from botocore.session import Session
     from botocore.tokens import FrozenAuthToken
 
+    # Each has its name in files, its AWS_ variables, its default and its type.
     nowhere = {
+        name: (None, None, default, kind)
+        for name, (_, _, default, kind) in Session.SESSION_VARIABLES.items()
+    } | {
         "profile": (None, None, None, None),
         "config_file": (None, None, os.devnull, None),
         "credentials_file": (None, None, os.devnull, None),
@@ -252,12 +327,24 @@ class BedrockEndpoint(BedrockConnection, SdkEndpoint[_Client]):
         body: dict[str, Any] = {
             "texts": texts,
             "input_type": _INPUT_TYPES[purpose],
-            "truncate": "NONE",
             "embedding_types": ["float"],
         }
+        if _COHERE_3.search(self.model.name):
+            self._require_short(texts)
+        else:
+            body["truncate"] = "NONE"
         if self.model.requested_dimensions is not None:
             body["output_dimension"] = self.model.requested_dimensions
         return body
+
+    def _require_short(self, texts: list[str]) -> None:
+        if any(len(text) > _COHERE_3_CHARACTERS for text in texts):
+            error = InputRejected(
+                f"{self.server.id} rejects a text of more than 2,048 characters",
+                hint="set a smaller limit for its chunker",
+            )
+            error.requests = 0
+            raise error
 
     def _vectors(self, answer: Mapping[str, Any], count: int) -> list[Any]:
         single = answer.get("embedding")
@@ -315,7 +402,7 @@ def _cohere_3() -> KnownModel:
         1024,
         (1024,),
         shortens=False,
-        input_tokens=512,
+        input_tokens=_COHERE_3_CHARACTERS,
         request_texts=96,
         task_types=True,
         price=Price(per_million=0.10),

@@ -42,7 +42,8 @@ if TYPE_CHECKING:
     import httpx2
     from cohere import AsyncClientV2
 
-_MODULE = "cohere"
+_MODULE = "cohere.client_v2"
+"""Of the SDK: it imports its parts only when they are used."""
 _INPUT_TYPES: Mapping[Purpose, str] = {"document": "search_document", "query": "search_query"}
 
 

@@ -47,6 +47,7 @@ class GeminiConnection(SdkConnection["Client"]):
     """A connection to Google, or to a server that implements its API; see SdkConnection."""
 
     own_server = "https://generativelanguage.googleapis.com"
+    key_headers = frozenset({"x-goog-api-key"})
 
     def _open(self, key: SecretStr | None, http: httpx2.AsyncClient) -> Client:
         from google.genai import Client
@@ -113,6 +114,9 @@ _TASK_TYPES: Mapping[Purpose, str] = {
 class GeminiEndpoint(GeminiConnection, SdkEndpoint["Client"]):
     """A model of Google, or of a server that implements its API; see SdkEndpoint."""
 
+    auto_truncate: bool | None = None
+    """Whether the server cuts texts that are too long; None if requests cannot state it."""
+
     async def _embed(self, sdk: Client, texts: list[str], purpose: Purpose) -> Reply:
         from google.genai.types import Content, EmbedContentConfig, Part
 
@@ -123,6 +127,7 @@ class GeminiEndpoint(GeminiConnection, SdkEndpoint["Client"]):
             config=EmbedContentConfig(
                 task_type=_TASK_TYPES[purpose] if self.model.task_types else None,
                 output_dimensionality=self.model.requested_dimensions,
+                auto_truncate=self.auto_truncate,
             ),
         )
         return self._reply(lambda: self._vectors(answer, len(texts)), _tokens(answer))

@@ -137,11 +137,11 @@ class OpenAIEndpoint(OpenAIConnection, SdkEndpoint["AsyncOpenAI"]):
         # The SDK's own objects and lists of numbers would take twice as long as all else.
         body = json.loads(answer.content)
         return self._reply(
-            lambda: _in_order(body["data"], len(texts), self.model.embedder_id), _tokens(body)
+            lambda: in_order(body["data"], len(texts), self.model.embedder_id), _tokens(body)
         )
 
 
-def _in_order(data: Sequence[Any], count: int, embedder: str) -> list[Any]:
+def in_order(data: Sequence[Any], count: int, embedder: str) -> list[Any]:
     """Vectors in the order of the texts; the response may have any order.
 
     Raises:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from pydantic import Field, SecretStr
 
-from rag_assets.common.errors import ProviderError, ProviderRefused
+from rag_assets.common.errors import ProviderError, ProviderRefused, ProviderUnavailable
 from rag_assets.common.private_endpoints import PrivateEndpoints
 from rag_assets.models.embedding.prices import Price
 from rag_assets.models.embedding.remote_model import KnownModel
@@ -31,6 +31,8 @@ from rag_assets.models.providers.gemini import (
     GeminiConnection,
     GeminiEndpoint,
 )
+from rag_assets.models.transport.credentials import KEY_HEADERS
+from rag_assets.models.transport.failures import causes
 from rag_assets.models.transport.settings import CloudSettings
 
 if TYPE_CHECKING:
@@ -56,6 +58,8 @@ class VertexSettings(CloudSettings):
 
 class VertexConnection(GeminiConnection):
     """A connection to Vertex AI in one location; see SdkConnection."""
+
+    key_headers = KEY_HEADERS
 
     def address(self) -> str:
         """See SdkConnection; by default the location's server."""
@@ -86,7 +90,14 @@ class VertexConnection(GeminiConnection):
         )
 
     def _refusal(self, error: Exception) -> ProviderError | None:
-        if type(error).__module__.startswith("google.auth."):
+        from google.auth.exceptions import GoogleAuthError, TransportError
+
+        if isinstance(error, GoogleAuthError):
+            is_unreachable = any(isinstance(cause, TransportError) for cause in causes(error))
+            if is_unreachable or error.retryable:
+                return ProviderUnavailable(
+                    f"{self.server.id}: the server that issues Google's tokens is unavailable"
+                )
             return ProviderRefused(
                 f"{self.server.id}: Google gives no token for these credentials",
                 hint="the key is the JSON file of a service account with the role Vertex AI User,"
@@ -98,6 +109,8 @@ class VertexConnection(GeminiConnection):
 
 class VertexEndpoint(VertexConnection, GeminiEndpoint):
     """An embedding model of Vertex AI; see SdkEndpoint."""
+
+    auto_truncate = False
 
 
 class VertexChat(VertexConnection, GeminiChat):
@@ -142,6 +155,7 @@ def _guarded_request(token_server: str, allowed: PrivateEndpoints) -> Any:
     Args:
         token_server: of the service account's file, which a tenant may have written.
     """
+    from google.auth.exceptions import TransportError
     from google.auth.transport import Request, Response
 
     from rag_assets.models.transport.http_client import providers_client, tenants_client
@@ -172,7 +186,10 @@ def _guarded_request(token_server: str, allowed: PrivateEndpoints) -> Any:
             timeout: float | None = None,
             **_: object,
         ) -> Response:
-            return GuardedResponse(asyncio.run(_sent(url, method, body, headers)))
+            response = asyncio.run(_sent(url, method, body, headers))
+            if response.is_server_error:
+                raise TransportError(f"HTTP {response.status_code}")  # type: ignore[no-untyped-call]
+            return GuardedResponse(response)
 
     async def _sent(
         url: str, method: str, body: bytes | None, headers: dict[str, str] | None

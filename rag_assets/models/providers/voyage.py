@@ -17,7 +17,6 @@ from rag_assets.common.errors import (
     MalformedResponse,
     ProviderError,
     ProviderRefused,
-    WrongShape,
 )
 from rag_assets.models.embedding.endpoint import SdkEndpoint
 from rag_assets.models.embedding.prices import Price
@@ -31,6 +30,7 @@ from rag_assets.models.providers.base import (
     RemoteEmbedding,
     RerankOffer,
 )
+from rag_assets.models.providers.openai import in_order
 from rag_assets.models.reranking.endpoint import SdkReranker
 from rag_assets.models.transport.sdk_connection import (
     REQUEST_SECONDS,
@@ -41,31 +41,31 @@ from rag_assets.models.transport.sdk_connection import (
 if TYPE_CHECKING:
     import httpx2
     from aiohttp import ClientSession
-    from voyageai.client_async import AsyncClient
 
 _MODULE = "voyageai"
 
 
 class _Client:
-    """The SDK's client with the HTTP session that its requests are sent through.
+    """The SDK's resources with the HTTP session that their requests are sent through.
 
     The SDK takes a session from a context variable alone, which is set for each request: tenants'
-    requests in other tasks have their own.
+    requests in other tasks have their own. Its own client returns vectors without the index of
+    their texts.
     """
 
-    def __init__(self, sdk: AsyncClient, http: httpx2.AsyncClient) -> None:
+    def __init__(self, key: str, address: str, http: httpx2.AsyncClient) -> None:
         from rag_assets.models.transport.bridges import AiohttpSession
 
-        self._sdk = sdk
+        self._params = {"api_key": key, "base_url": address, "request_timeout": REQUEST_SECONDS}
         self._session = AiohttpSession(http)
 
-    async def call(self, method: str, **options: Any) -> Any:
-        """Call a method of the SDK's client."""
+    async def create(self, resource: str, **options: Any) -> Any:
+        """Create a resource of the SDK, such as an Embedding, and return the response."""
         import voyageai
 
         token = voyageai.aiosession.set(cast("ClientSession", self._session))
         try:
-            return await getattr(self._sdk, method)(**options)
+            return await getattr(voyageai, resource).acreate(**options, **self._params)
         finally:
             voyageai.aiosession.reset(token)
 
@@ -76,18 +76,9 @@ class VoyageConnection(SdkConnection[_Client]):
     own_server = "https://api.voyageai.com/v1"
 
     def _open(self, key: SecretStr | None, http: httpx2.AsyncClient) -> _Client:
-        from voyageai.client_async import AsyncClient
-
         if key is None:
             raise ValueError("Voyage requires a key")
-        sdk = AsyncClient(
-            api_key=key.get_secret_value(),
-            # The SDK tries at least once; it counts tries, not retries.
-            max_retries=1,
-            timeout=REQUEST_SECONDS,
-            base_url=self.address(),
-        )
-        return _Client(sdk, http)
+        return _Client(key.get_secret_value(), self.address(), http)
 
     def _refusal(self, error: Exception) -> ProviderError | None:
         from voyageai.error import VoyageError
@@ -111,38 +102,33 @@ class VoyageEndpoint(VoyageConnection, SdkEndpoint[_Client]):
                 hint="name another model, or the folder of an ONNX model by path",
                 fault="model",
             )
-        answer = await sdk.call(
-            "embed",
-            texts=texts,
+        answer = await sdk.create(
+            "Embedding",
+            input=texts,
             model=self.model.name,
             input_type=purpose if self.model.task_types else None,
             truncation=False,
             output_dimension=self.model.requested_dimensions,
+            encoding_format="base64",
         )
         return self._reply(
-            lambda: self._vectors(answer.embeddings, len(texts)),
-            plausible_tokens(answer.total_tokens),
+            lambda: in_order(answer.data, len(texts), self.model.embedder_id),
+            plausible_tokens(answer.usage.total_tokens),
         )
-
-    def _vectors(self, vectors: Sequence[Any], count: int) -> Sequence[Any]:
-        if len(vectors) != count:
-            raise WrongShape(
-                f"{self.model.embedder_id} returned {len(vectors)} vectors for {count} texts",
-                hint="check the embedder's model and base_url",
-            )
-        return vectors
 
 
 class VoyageReranker(VoyageConnection, SdkReranker[_Client]):
     """A reranker of Voyage; see SdkReranker."""
 
     async def _rank(self, sdk: _Client, question: str, passages: Sequence[str]) -> object:
-        answer = await sdk.call(
-            "rerank", query=question, documents=list(passages), model=self._model, truncation=True
+        answer = await sdk.create(
+            "Reranking",
+            query=question,
+            documents=list(passages),
+            model=self._model,
+            truncation=True,
         )
-        return [
-            {"index": result.index, "score": result.relevance_score} for result in answer.results
-        ]
+        return [{"index": result.index, "score": result.relevance_score} for result in answer.data]
 
 
 def _model(dollars: float, request_tokens: int, *, dimensions: int = 1024) -> KnownModel:

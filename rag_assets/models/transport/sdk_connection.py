@@ -20,7 +20,7 @@ from rag_assets.common.errors import (
     ProviderRefused,
 )
 from rag_assets.common.private_endpoints import PrivateEndpoints
-from rag_assets.models.transport.credentials import Credentials
+from rag_assets.models.transport.credentials import KEY_HEADERS, Credentials
 from rag_assets.models.transport.failures import Refusal, failure_of, interruption_of
 from rag_assets.models.transport.settings import ConnectionSettings
 
@@ -144,7 +144,7 @@ class SdkConnection(ABC, Generic[Sdk]):
 
     @abstractmethod
     def _open(self, key: SecretStr | None, http: httpx2.AsyncClient) -> Sdk:
-        """The SDK's client; the one place where the key is unwrapped."""
+        """The SDK's client; the one place where the key is unwrapped. Called in a thread."""
 
     def _refusal(self, error: Exception) -> ProviderError | None:
         """Convert the SDK's error; None if it is not about a response of the provider."""
@@ -177,7 +177,8 @@ class SdkConnection(ABC, Generic[Sdk]):
     async def _opened(self, key: SecretStr | None) -> _Client[Sdk]:
         http = self._http()
         try:
-            return _Client(self._open(key, http), http)
+            # In a thread: an SDK may read files, or request credentials of the platform.
+            return _Client(await asyncio.to_thread(self._open, key, http), http)
         except ImportError:
             raise
         except Exception as error:  # of the SDK: it may quote a key that has another form
@@ -189,6 +190,11 @@ class SdkConnection(ABC, Generic[Sdk]):
         if client.retired and not client.users:
             self._shut(client.sdk)
             await client.http.aclose()
+
+    @property
+    def key_headers(self) -> frozenset[str]:
+        """Headers that carry the key; an SDK may add others from the operator's environment."""
+        return KEY_HEADERS
 
     def address(self) -> str:
         """Return the server's address: the tenant's base_url, or the provider's own."""
@@ -222,12 +228,15 @@ class SdkConnection(ABC, Generic[Sdk]):
 
         most = self.most_bytes or http_client.MAX_RESPONSE_BYTES
         if self.server.base_url is None:
-            return http_client.providers_client(self.address(), most_bytes=most)
+            return http_client.providers_client(
+                self.address(), most_bytes=most, key_headers=self.key_headers
+            )
         return http_client.tenants_client(
             self.server.base_url,
             self._allowed,
             most_bytes=most,
             read_seconds=self.server.silent_seconds,
+            key_headers=self.key_headers,
         )
 
     def _classified(self, error: Exception) -> ProviderError:

@@ -78,6 +78,9 @@ def test_the_operators_environment_has_no_effect(
     for name in ("AZURE_OPENAI_API_KEY", "AZURE_OPENAI_AD_TOKEN", "OPENAI_ORG_ID"):
         monkeypatch.setenv(name, "of-the-operator")
     monkeypatch.setenv("AZURE_OPENAI_ENDPOINT", "http://127.0.0.1:1")
+    monkeypatch.setenv(
+        "OPENAI_CUSTOM_HEADERS", "authorization: Bearer of-the-operator\napi-key: of-the-operator"
+    )
     httpserver.expect_request(LARGE).respond_with_json(vectors(3072))
     ask("azure", model="text-embedding-3-large")
     assert "of-the-operator" not in str(httpserver.log[0][0].headers)
@@ -165,6 +168,29 @@ def test_a_managed_identity_sends_its_token_and_no_key(
     assert "Api-Key" not in sent.headers
 
 
+def test_a_managed_identity_sends_no_key_of_the_operators_environment(
+    httpserver: HTTPServer,
+    ask: Ask,
+    identity: Callable[[], Request],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("AZURE_OPENAI_API_KEY", "of-the-operator")
+    monkeypatch.setenv(
+        "OPENAI_CUSTOM_HEADERS", "authorization: Bearer of-the-operator\napi-key: of-the-operator"
+    )
+    httpserver.expect_request(LARGE).respond_with_json(vectors(3072))
+    ask(
+        "azure",
+        model="text-embedding-3-large",
+        connection=IDENTITY,
+        credentials=no_key,
+        identity_hosts="127.0.0.1",
+    )
+    sent = next(request for request, _ in httpserver.log if request.path == LARGE)
+    assert sent.headers["Authorization"] == f"Bearer {TOKEN}"
+    assert "of-the-operator" not in str(sent.headers)
+
+
 def test_a_server_that_the_operator_does_not_list_gets_no_token(
     httpserver: HTTPServer, ask: Ask, identity: Callable[[], Request]
 ) -> None:
@@ -196,6 +222,46 @@ def test_a_machine_without_an_identity_says_what_to_assign(
         )
     assert "Cognitive Services OpenAI User" in (caught.value.hint or "")
     assert KEY not in str(caught.value)
+
+
+@pytest.mark.parametrize("body", [json.dumps({"message": KEY}), "<html>"])
+def test_a_token_service_that_fails_stops_no_tenant(
+    httpserver: HTTPServer, ask: Ask, monkeypatch: pytest.MonkeyPatch, body: str
+) -> None:
+    monkeypatch.setenv("IDENTITY_ENDPOINT", httpserver.url_for("/msi/token"))
+    monkeypatch.setenv("IDENTITY_HEADER", "x")
+    # 501 is one that Azure's SDK does not retry.
+    httpserver.expect_request("/msi/token").respond_with_data(body, 501)
+    with pytest.raises(ProviderUnavailable, match="issues tokens") as caught:
+        ask(
+            "azure",
+            model="text-embedding-3-large",
+            connection=IDENTITY,
+            credentials=no_key,
+            identity_hosts="127.0.0.1",
+        )
+    assert KEY not in str(caught.value)
+
+
+def test_a_token_service_without_a_response_stops_no_tenant(
+    httpserver: HTTPServer, ask: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from azure.core.exceptions import ServiceRequestError
+    from azure.identity import CredentialUnavailableError, ManagedIdentityCredential
+
+    def get_token(*_: object, **__: object) -> None:
+        raise CredentialUnavailableError("no response from IMDS") from ServiceRequestError("")
+
+    monkeypatch.setattr(ManagedIdentityCredential, "get_token", get_token)
+    with pytest.raises(ProviderUnavailable, match="issues tokens"):
+        ask(
+            "azure",
+            model="text-embedding-3-large",
+            connection=IDENTITY,
+            credentials=no_key,
+            identity_hosts="127.0.0.1",
+        )
+    assert httpserver.log == []
 
 
 def test_a_chat_deployment_answers(httpserver: HTTPServer, ask_chat: AskChat) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import ssl
+import threading
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
@@ -17,6 +19,13 @@ import pytest
 from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
+from botocore.exceptions import (
+    CredentialRetrievalError,
+    MetadataRetrievalError,
+    NoCredentialsError,
+    PartialCredentialsError,
+)
+from botocore.session import Session
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -33,7 +42,7 @@ from rag_assets.common.errors import (
 )
 from rag_assets.models.config.embedder import EmbedderConfig
 from rag_assets.models.factory import remote_model
-from tests.unit.models.providers.conftest import Ask, AskChat
+from tests.unit.models.providers.conftest import Ask, AskChat, endpoint_of
 
 ACCESS, SECRET, SESSION = "AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY", "a-session"
 TITAN = "amazon.titan-embed-text-v2:0"
@@ -87,6 +96,12 @@ def test_a_request_is_signed_with_the_tenants_key(
     monkeypatch.setenv("AWS_BEARER_TOKEN_BEDROCK", "of-the-operator")
     monkeypatch.setenv("AWS_PROFILE", "of-the-operator")
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
+    monkeypatch.setenv("AWS_SDK_UA_APP_ID", "of-the-operator")
+    monkeypatch.setenv("AWS_RETRY_MODE", "adaptive")
+    monkeypatch.setenv("AWS_DEFAULTS_MODE", "mobile")
+    monkeypatch.setenv("AWS_USE_FIPS_ENDPOINT", "true")
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "5")
+    monkeypatch.setenv("AWS_REQUEST_MIN_COMPRESSION_SIZE_BYTES", "no number")
     serve(httpserver, {"embedding": [0.5] * 512, "inputTextTokenCount": 3})
     parts = [ACCESS, SECRET] if token is None else [ACCESS, SECRET, token]
     reply = ask("bedrock", ["über"], dimensions=512, connection=REGION, credentials=key(*parts))
@@ -98,6 +113,7 @@ def test_a_request_is_signed_with_the_tenants_key(
     assert request.headers.get("X-Amz-Security-Token") == token
     assert is_signed(request, token)
     assert "of-the-operator" not in str(request.headers)
+    assert "retry-mode#standard" in request.headers["User-Agent"]
 
 
 def test_a_signature_does_not_hold_for_another_secret(httpserver: HTTPServer, ask: Ask) -> None:
@@ -178,9 +194,38 @@ def test_coheres_models_get_the_use_of_their_texts(
     assert httpserver.log[0][0].get_json() == {
         "texts": ["one", "two"],
         "input_type": input_type,
-        "truncate": "NONE",
         "embedding_types": ["float"],
     }
+
+
+def test_cohere_3_gets_no_text_of_more_than_2048_characters(
+    httpserver: HTTPServer, ask: Ask
+) -> None:
+    serve(httpserver, {"embeddings": {"float": [[0.5] * 1024]}})
+    options: dict[str, Any] = {
+        "connection": REGION,
+        "credentials": key(ACCESS, SECRET),
+        "model": COHERE,
+    }
+    ask("bedrock", ["é" * 2_048], **options)
+    with pytest.raises(InputRejected, match="2,048 characters") as caught:
+        ask("bedrock", ["é" * 2_049], **options)
+    assert caught.value.requests == 0
+    assert len(httpserver.log) == 1
+    model = remote_model(EmbedderConfig(provider="bedrock", model=COHERE, connection=REGION))
+    assert model.limits.input_tokens == 2_048
+
+
+def test_cohere_4_cuts_no_text(httpserver: HTTPServer, ask: Ask) -> None:
+    serve(httpserver, {"embeddings": {"float": [[0.5] * 1536]}})
+    ask(
+        "bedrock",
+        ["a" * 2_049],
+        model="cohere.embed-v4:0",
+        connection=REGION,
+        credentials=key(ACCESS, SECRET),
+    )
+    assert httpserver.log[0][0].get_json()["truncate"] == "NONE"
 
 
 @pytest.mark.parametrize(
@@ -193,6 +238,8 @@ def test_coheres_models_get_the_use_of_their_texts(
         (429, "ThrottlingException", {"Retry_After": "4"}, ProviderUnavailable, "limits", 4.0),
         (400, "ServiceQuotaExceededException", {}, ProviderUnavailable, "limits", None),
         (408, "ModelTimeoutException", {}, ProviderUnavailable, "HTTP 408", None),
+        (424, "ModelErrorException", {}, ProviderUnavailable, "HTTP 503", None),
+        (424, "ModelStreamErrorException", {}, ProviderUnavailable, "HTTP 503", None),
         (500, "InternalServerException", {}, ProviderUnavailable, "HTTP 500", None),
         (302, "", {"Location": "http://127.0.0.1:1/"}, ProviderRefused, "redirects", None),
     ],
@@ -214,6 +261,7 @@ def test_a_refusal_is_classified_and_neither_quoted_nor_retried(
     with pytest.raises(kind, match=message) as caught:
         ask("bedrock", ["one"], connection=REGION, credentials=key(ACCESS, SECRET))
     assert getattr(caught.value, "retry_after", None) == retry_after
+    assert getattr(caught.value, "may_be_input", False) == (status in {424, 500})
     assert SECRET not in str(caught.value) + caplog.text
     assert caught.value.__context__ is None
     assert len(httpserver.log) == 1
@@ -280,6 +328,70 @@ def test_the_installations_identity_signs_for_a_server_that_the_operator_lists(
         identity_hosts="127.0.0.1",
     )
     assert is_signed(httpserver.log[0][0])
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (CredentialRetrievalError(provider="container-role", error_msg="503"), ProviderUnavailable),
+        (MetadataRetrievalError(error_msg="timeout"), ProviderUnavailable),
+        (NoCredentialsError(), ProviderRefused),
+        (PartialCredentialsError(provider="env", cred_var="x"), ProviderRefused),
+    ],
+)
+def test_credentials_that_are_unavailable_stop_no_tenant_and_no_event_loop(
+    httpserver: HTTPServer,
+    ask: Ask,
+    monkeypatch: pytest.MonkeyPatch,
+    error: Exception,
+    kind: type[Exception],
+) -> None:
+    threads: list[threading.Thread] = []
+
+    def get_credentials(_: Session) -> None:
+        threads.append(threading.current_thread())
+        raise error
+
+    monkeypatch.setattr(Session, "get_credentials", get_credentials)
+    with pytest.raises(kind, match="cloud identity"):
+        ask("bedrock", connection={**REGION, "identity": "managed"}, identity_hosts="127.0.0.1")
+    assert threads != [threading.main_thread()]
+    assert httpserver.log == []
+
+
+def test_requests_that_are_given_up_leave_their_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rag_assets.models.providers.bedrock._THREADS", 2)
+    is_over = threading.Event()
+
+    def answer(request: Request) -> Response:
+        if request.get_json()["inputText"] == "slow":
+            is_over.wait(30)
+        return Response(json.dumps({"embedding": [0.5] * 1024, "inputTextTokenCount": 3}))
+
+    async def give_up_and_ask(server: HTTPServer) -> None:
+        config = EmbedderConfig(
+            provider="bedrock", base_url=f"http://127.0.0.1:{server.port}", connection=REGION
+        )
+        endpoint = endpoint_of(config, key(ACCESS, SECRET))
+        await endpoint.request(["quick"], "query")
+        slow = [asyncio.create_task(endpoint.request(["slow"], "query")) for _ in range(6)]
+        done, pending = await asyncio.wait(slow, timeout=0.5)
+        assert not done
+        for task in pending:
+            task.cancel()
+        await asyncio.wait(pending)
+        async with asyncio.timeout(10):
+            await endpoint.request(["quick"], "query")
+        await endpoint.close()
+
+    with HTTPServer(host="127.0.0.1", threaded=True) as server:
+        server.expect_request(f"/model/{TITAN}/invoke").respond_with_handler(answer)
+        try:
+            asyncio.run(give_up_and_ask(server))
+        finally:
+            is_over.set()
+        texts = [request.get_json()["inputText"] for request, _ in server.log]
+    assert texts.count("slow") <= 2
 
 
 def test_a_chat_model_answers_by_the_converse_api(

@@ -72,6 +72,26 @@ def test_a_listed_model_needs_no_settings(
         assert "Authorization" not in request.headers
 
 
+@pytest.mark.parametrize("provider", ["ollama", "vllm", "openai-compatible"])
+@pytest.mark.parametrize("key", [None, "sk-of-the-tenant"])
+def test_the_operators_headers_are_not_sent(
+    httpserver: HTTPServer,
+    ask: Ask,
+    monkeypatch: pytest.MonkeyPatch,
+    provider: str,
+    key: str | None,
+) -> None:
+    monkeypatch.setenv(
+        "OPENAI_CUSTOM_HEADERS", "authorization: Bearer of-the-operator\napi-key: of-the-operator"
+    )
+    httpserver.expect_request(EMBEDDINGS).respond_with_json(answer(5, "own"))
+    credentials = no_key if key is None else lambda: SecretStr(key)
+    ask(provider, ["one", "two"], credentials=credentials, model="own", dimensions=5)
+    headers = httpserver.log[0][0].headers
+    assert headers.get("Authorization") == (key and f"Bearer {key}")
+    assert "of-the-operator" not in str(headers)
+
+
 def test_a_model_that_is_not_listed_needs_its_dimensions() -> None:
     given = {"provider": "ollama", "base_url": "https://models.example/v1", "model": "own"}
     with pytest.raises(ValidationError, match="set its dimensions"):

@@ -115,7 +115,8 @@ def test_nothing_of_the_operators_environment_goes_to_a_tenants_server(
         monkeypatch.setenv(name, "of-the-operator")
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/of-the-operator")
     monkeypatch.setenv(
-        "OPENAI_CUSTOM_HEADERS", "Authorization: of-the-operator\nX-A: of-the-operator"
+        "OPENAI_CUSTOM_HEADERS",
+        "Authorization: of-the-operator\nX-A: of-the-operator\napi-key: of-the-operator",
     )
     httpserver.expect_request(PATH).respond_with_json(answer([[1, 0]]))
     ask(**COMPATIBLE, texts=["one"])

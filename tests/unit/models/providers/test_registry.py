@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 import tomllib
 from importlib.util import find_spec
 from pathlib import Path
@@ -265,3 +268,46 @@ def test_a_chat_models_name_determines_its_provider(
 ) -> None:
     provider = provider_of_chat_model(chat_model)
     assert (provider.name if provider else None) == name
+
+
+_OPEN = """
+import asyncio, sys
+from importlib import import_module
+from pydantic import SecretStr
+from rag_assets.common.private_endpoints import PrivateEndpoints
+from rag_assets.models.config.embedder import EmbedderConfig
+from rag_assets.models.factory import remote_model
+from rag_assets.models.transport import bridges
+
+config = EmbedderConfig.model_validate_json(sys.argv[1])
+import_module(config.offer.module)
+endpoint = config.offer.endpoint(remote_model(config), None, PrivateEndpoints())
+package = config.offer.module.split(".")[0]
+before = set(sys.modules)
+
+async def open_sdk():
+    endpoint._open(SecretStr("AKIDEXAMPLE:secret"), endpoint._http())
+
+asyncio.run(open_sdk())
+print(*(name for name in set(sys.modules) - before if name.split(".")[0] == package))
+"""
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"provider": "cohere"},
+        {"provider": "voyage"},
+        {"provider": "openai"},
+        {"provider": "bedrock", "connection": {"region": "eu-central-1"}},
+    ],
+    ids=lambda config: config["provider"],
+)
+def test_a_loaded_sdk_is_opened_without_further_imports(config: dict[str, object]) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", _OPEN, json.dumps(config)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (ran.stdout.strip(), ran.returncode) == ("", 0), ran.stderr

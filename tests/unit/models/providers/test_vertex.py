@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from base64 import b64encode
 from collections.abc import Callable
 from typing import Any
@@ -82,6 +83,10 @@ def test_a_request_has_a_token_of_the_service_account_and_the_task(
     assert assertion["scope"] == "https://www.googleapis.com/auth/cloud-platform"
     assert sent.headers["Authorization"] == f"Bearer {TOKEN}"
     assert task in sent.get_data(as_text=True)
+    assert [each["embedContentConfig"]["autoTruncate"] for each in sent.get_json()["requests"]] == [
+        False,
+        False,
+    ]
     assert "768" in sent.get_data(as_text=True)
 
 
@@ -105,7 +110,7 @@ def test_an_older_model_is_asked_by_predict(
     assert reply.tokens == 6
     body = httpserver.log[1][0].get_json()
     assert [each["task_type"] for each in body["instances"]] == ["RETRIEVAL_DOCUMENT"] * 2
-    assert body["parameters"]["outputDimensionality"] == 256
+    assert body["parameters"] == {"outputDimensionality": 256, "autoTruncate": False}
 
 
 @pytest.mark.parametrize(
@@ -154,6 +159,50 @@ def test_a_key_of_another_kind_is_refused_with_what_to_set(
         ask("vertex", connection=PLACE, credentials=lambda: SecretStr(key))
     assert "base64" in (caught.value.hint or "")
     assert key not in str(caught.value)
+    assert httpserver.log == []
+
+
+@pytest.mark.parametrize("status", [500, 502, 504])
+def test_a_token_server_that_fails_stops_no_tenant(
+    httpserver: HTTPServer, ask: Ask, status: int
+) -> None:
+    account = service_account(httpserver)
+    httpserver.expect_request("/token").respond_with_data("<html>", status)
+    with pytest.raises(ProviderUnavailable, match="issues Google's tokens"):
+        ask("vertex", connection=PLACE, credentials=lambda: SecretStr(account))
+
+
+def test_a_service_account_that_google_refuses_needs_a_person(
+    httpserver: HTTPServer, ask: Ask
+) -> None:
+    account = service_account(httpserver)
+    refusal = {"error": "invalid_grant", "error_description": TOKEN}
+    httpserver.expect_request("/token").respond_with_json(refusal, 400)
+    with pytest.raises(ProviderRefused, match="no token") as caught:
+        ask("vertex", connection=PLACE, credentials=lambda: SecretStr(account))
+    assert TOKEN not in str(caught.value)
+
+
+def test_a_metadata_server_that_is_unreachable_stops_no_tenant(
+    httpserver: HTTPServer, ask: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from google.auth import compute_engine
+    from google.auth.exceptions import RefreshError, TransportError
+
+    class Metadata(compute_engine.Credentials):
+        def refresh(self, _: object) -> None:
+            raise RefreshError("503") from TransportError("503")  # type: ignore[no-untyped-call]
+
+    threads: list[threading.Thread] = []
+
+    def default(**_: object) -> tuple[Metadata, None]:
+        threads.append(threading.current_thread())
+        return Metadata(), None  # type: ignore[no-untyped-call]
+
+    monkeypatch.setattr("google.auth.default", default)
+    with pytest.raises(ProviderUnavailable, match="issues Google's tokens"):
+        ask("vertex", connection={**PLACE, "identity": "managed"}, identity_hosts="127.0.0.1")
+    assert threads != [threading.main_thread()]
     assert httpserver.log == []
 
 

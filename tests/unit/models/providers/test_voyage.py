@@ -62,6 +62,33 @@ def test_a_request_states_the_use_of_its_texts(
     assert body["truncation"] is False
 
 
+@pytest.mark.parametrize("is_packed", [True, False])
+def test_vectors_in_another_order_are_matched_by_their_index(
+    httpserver: HTTPServer, ask: Ask, is_packed: bool
+) -> None:
+    def item(index: int) -> dict[str, Any]:
+        row = np.full(1024, index + 1, "<f4")
+        packed = base64.b64encode(row.tobytes()).decode() if is_packed else row.tolist()
+        return {"object": "embedding", "index": index, "embedding": packed}
+
+    httpserver.expect_request(EMBEDDINGS).respond_with_json(
+        {"object": "list", "data": [item(1), item(0)], "usage": {"total_tokens": 2}}
+    )
+    assert [row[0] for row in np.asarray(ask("voyage").vectors).tolist()] == [1.0, 2.0]
+
+
+@pytest.mark.parametrize("indices", [(0, 0), (0, 2), (1, 2)])
+def test_vectors_of_no_text_are_refused(
+    httpserver: HTTPServer, ask: Ask, indices: tuple[int, int]
+) -> None:
+    data = [{"object": "embedding", "index": n, "embedding": [0.5] * 1024} for n in indices]
+    httpserver.expect_request(EMBEDDINGS).respond_with_json(
+        {"object": "list", "data": data, "usage": {"total_tokens": 2}}
+    )
+    with pytest.raises(MalformedResponse):
+        ask("voyage")
+
+
 def test_a_model_of_one_domain_is_sent_no_dimensions(httpserver: HTTPServer, ask: Ask) -> None:
     httpserver.expect_request(EMBEDDINGS).respond_with_handler(embedded)
     ask("voyage", model="voyage-law-2")
