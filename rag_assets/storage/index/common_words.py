@@ -311,6 +311,16 @@ def is_english(query: str) -> bool:
     return sentence_language(query) == "en"
 
 
+def is_certainly_english(query: str) -> bool:
+    """Return whether a query is a sentence in English, or key words that are certainly English."""
+    language = sentence_language(query)
+    if language is not None:
+        return language == "en"
+    from rag_assets.ingest.parsing.languages import language_of_text
+
+    return language_of_text(query, least_probability=_CERTAIN, least_bytes=0) == "en"
+
+
 def _detected_language(query: str, words: Sequence[str]) -> str | None:
     """Return the language of a sentence as the detector sees it; None if it is not certain."""
     letters = sum(len(run) for run in _UNSPACED.findall(query))

@@ -12,6 +12,7 @@ from rag_assets.retrieval import unknown_names
 from rag_assets.retrieval.model import Hit, SearchAnswer, SearchRequest
 from rag_assets.retrieval.search_progress import SearchProgress, Verified
 from rag_assets.retrieval.steps.protocol import SearchServices
+from rag_assets.retrieval.steps.verify import Verify
 from rag_assets.retrieval.unknown_names import with_unknown_names
 from rag_assets.storage.index.model import Candidate
 
@@ -40,7 +41,7 @@ def answer_to(
         found = [int(one.by.lower() in text.lower().split()) for one in wanted]
         return [[Candidate("1", "1", "1", 1.0, "a", "1", matched=count)] for count in found]
 
-    monkeypatch.setattr(unknown_names.Verify, "confirmed", confirmed)
+    monkeypatch.setattr(Verify, "confirmed", confirmed)
     progress = Mock(scopes=frozenset(), moved=Mock(), walked=Mock(leading=leading))
     progress.search.request = SearchRequest.of(query=query, **given)
     services = Mock(searcher=Mock(rankings=AsyncMock(side_effect=rankings)))
