@@ -79,7 +79,7 @@ def _has_other_letters(text: str) -> bool:
 
     They do in a fifth of the words, but in more than one; or in most words of a short text.
     """
-    words = _LETTERS.findall(_SYMBOLS.sub("", text[:_LONGEST]))
+    words: list[str] = _LETTERS.findall(_SYMBOLS.sub("", text[:_LONGEST]))
     others = sum(_count_words(word) for word in words if not word.isascii())
     count = others + sum(word.isascii() for word in words)
     is_share = others >= _FEWEST_WORDS and others >= _NOT_ENGLISH * count
