@@ -14,7 +14,12 @@ from rag_assets.code.source_types import SourceType
 MOST_NAMES = 12
 
 _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
-_TOKEN: Final = re.compile(r"[^\s\x00,;!()\"'`]+")
+_UNSPACED: Final = (
+    r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3000-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff"
+    r"\uff00-\uffef"
+)
+"""Scripts whose sentences, particles or punctuation follow a name without a blank."""
+_TOKEN: Final = re.compile(rf"[{_UNSPACED}]+|[^\s\x00,;!()\"'`{_UNSPACED}]+")
 _LONGEST: Final = 300
 """Characters of a name; what is longer is none."""
 
@@ -136,7 +141,9 @@ def asked_names(
     words = [_singular(word.lower()) for rest in said.rest for word in _WORD.findall(rest)]
     wanted = {kind for word in words for kind in _WANTED.get(word, ())}
     names = tuple(dict.fromkeys([*given, *said.names]))[:MOST_NAMES]
-    plain = all(word in _RELATIONAL or word in _WANTED for word in words)
+    # Words in other letters are not read: they may ask for anything.
+    plain = not any(one.isalpha() and not one.isascii() for rest in said.rest for one in rest)
+    plain = plain and all(word in _RELATIONAL or word in _WANTED for word in words)
     is_bare = bool(said.names) and not said.rest
     # A word of ordinary language may be meant as one, too.
     relational = bool(given) or any(map(_NAME.fullmatch, names)) or not is_bare

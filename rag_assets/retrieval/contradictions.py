@@ -24,6 +24,7 @@ from rag_assets.retrieval.numbers import plain_text
 from rag_assets.retrieval.opposite_words import (
     ARTICLES,
     CLAUSES,
+    CONJUNCTIONS,
     CONTRASTS,
     DETERMINERS,
     EXCEPTIVES,
@@ -99,6 +100,10 @@ _BEYOND: Final = frozenset(_BEYOND_WORDS.split())
 """Words for what a bound leaves out."""
 _WITHIN: Final = frozenset({"within", "under", "below", "up", "most", "maximum"})
 """Words for what a bound includes."""
+_ABLE: Final = frozenset({"can", "could", "might"})
+"""Words for an ability, which a necessity may demand."""
+_ENABLED: Final = frozenset({"abl", "allow", "permit"})
+"""Stems of what must be so that somebody can do something."""
 _SUBJECTS: Final = frozenset({"buy", "import", "upload", "send", "lend"})
 """Converse verbs, by one of each group: they differ by their subject, not by their object."""
 
@@ -496,10 +501,26 @@ def _opposite_stems(said: _Statement, statement: _Statement) -> Iterator[tuple[s
                 continue
             pair = stem, min(theirs)
             are_verbs = bool(_SUBJECTS & (side | others))
+            if _is_necessary_ability(said, statement, pair):
+                continue
             if not are_converses or _have_common_neighbour(
                 said, statement, pair, are_verbs=are_verbs
             ):
                 yield pair
+
+
+def _is_necessary_ability(said: _Statement, statement: _Statement, pair: tuple[str, str]) -> bool:
+    """Return whether what one text says can be done is possible where the other one says must.
+
+    Somebody must be able to do it, or must do it and can do so in a way that the claim names: the
+    ticket must be shown, on a phone if you like.
+    """
+    mine, theirs = pair
+    if NECESSITY not in pair or not _ABLE.intersection(pair):
+        return False
+    if mine == NECESSITY:
+        return bool(_ENABLED & _neighbours(said, mine)[1])
+    return bool(_ENABLED & _neighbours(statement, theirs)[1] or said.content - statement.stems)
 
 
 def _have_common_neighbour(
@@ -636,11 +657,15 @@ def _other_in_place(said: _Statement, statement: _Statement) -> str | None:
         if ours <= _NEVER and others <= _ONLY:
             return mine_here[0].written
         counterpart = counterparts.get(mine_here[0].stem, frozenset())
-        if len(ours) == len(others) == 1 and theirs_here[0].stem in counterpart - said.stems:
+        is_counterpart = theirs_here[0].stem in counterpart - said.stems
+        is_elsewhere = mine_here[0].stem in statement.stems
+        if len(ours) == len(others) == 1 and is_counterpart and not is_elsewhere:
             return mine_here[0].written
         is_universal = ours & UNIVERSALS and ours <= UNIVERSALS | DETERMINERS | ARTICLES
-        new = {word.stem for word in theirs_here if word.has_meaning} - said.content
-        if is_universal and new and not any(map(word_values, others)):
+        kinds = [word for word in theirs_here if word.written not in DETERMINERS]
+        new = {word.stem for word in kinds if word.has_meaning} - said.content
+        are_kinds = bool(new) and not (others & CONJUNCTIONS or any(map(word_values, others)))
+        if is_universal and are_kinds:
             return next(word.written for word in mine_here if word.written in UNIVERSALS)
     return None
 

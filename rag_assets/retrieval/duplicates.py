@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from heapq import nsmallest
 from itertools import chain
 from typing import Any, Final
 
@@ -24,6 +25,8 @@ _SHINGLE: Final = 3
 """Words of a shingle."""
 _LEAST_SHARED: Final = 0.9
 """Share of the shingles of a passage that one with the same meaning has as well."""
+_ROUNDING: Final = 1e-6
+"""More than the errors of a product of floats, and less than a shingle."""
 _LONGEST_WORDS: Final = 14
 """Characters of a word on average, with the space behind it."""
 _LONG: Final = 5
@@ -195,13 +198,23 @@ class Wording:
         )
 
     @cached_property
+    def first_shingles(self) -> frozenset[tuple[str, ...]]:
+        """Return some of the shingles, of which passages that say the same have one in common.
+
+        At most a tenth of either's shingles is missing in the other: of the first ones in any
+        order, by one more than that, one is in both.
+        """
+        missing = int((1 - _LEAST_SHARED) * len(self.shingles) + _ROUNDING)
+        return frozenset(nsmallest(missing + 1, self.shingles, key=hash))
+
+    @cached_property
     def figures(self) -> Counter[str]:
         """Return what is written with digits, its signs and the word behind it included."""
         runs = [run.strip(_AROUND_FIGURES) for run in _folded(self.text).split()]
         return Counter(
             f"{run} {after}"
             for run, after in zip(runs, [*runs[1:], ""], strict=True)
-            if any(sign.isdigit() for sign in run)
+            if not run.isalpha() and any(sign.isdigit() for sign in run)
         )
 
     @cached_property

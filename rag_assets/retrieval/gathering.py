@@ -26,6 +26,8 @@ _MOST_OF_A_DOCUMENT: Final = 2
 """Of the first places."""
 _MOST_BLANKS: Final = 16
 """Chunks begin and end with words: between two of them there may be so many blanks."""
+_MOST_IN_PAIRS: Final = 200
+"""Passages that are compared in pairs, which takes less time than to take each apart."""
 _YEAR: Final = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
 
 _T = TypeVar("_T")
@@ -201,31 +203,38 @@ def share_places(passages: Sequence[Passage], scores: Mapping[str, object]) -> l
         return list(passages)
     shown: list[Passage] = []
     wordings: list[Wording] = []
-    all_runs: list[frozenset[str]] = []
+    places: defaultdict[tuple[object, ...], list[int]] = defaultdict(list)
     for passage in passages:
         wording = Wording(passage.fields["text"])
-        runs = wording.long_runs
-        # Most passages differ, which these show before all words are compared.
-        near = [
-            at
-            for at, other in enumerate(all_runs)
-            if 2 * len(runs & other) >= max(len(runs), len(other))
-        ]
+        # Passages that share a place have one of these keys in common.
+        keys: list[tuple[object, ...]] = [(_years(passage), passage.fields.get("context"))]
+        if len(passages) > _MOST_IN_PAIRS:
+            figures = frozenset(wording.figures.items())
+            keys = [(*keys[0], figures, shingle) for shingle in wording.first_shingles]
         same = next(
             (
                 at
-                for at in near
-                if _may_share(shown[at], passage) and are_alike(wordings[at], wording)
+                for at in sorted({at for key in keys for at in places[key]})
+                if document_id(shown[at]) != document_id(passage)
+                and _have_runs_in_common(wordings[at], wording)
+                and are_alike(wordings[at], wording)
             ),
             None,
         )
-        if same is None:
-            shown.append(passage)
-            wordings.append(wording)
-            all_runs.append(runs)
-        else:
+        if same is not None:
             shown[same] = _sharing(shown[same], passage, scores)
+            continue
+        for key in keys:
+            places[key].append(len(shown))
+        shown.append(passage)
+        wordings.append(wording)
     return shown
+
+
+def _have_runs_in_common(one: Wording, other: Wording) -> bool:
+    """Return whether passages have half of their long runs in common."""
+    common = len(one.long_runs & other.long_runs)
+    return 2 * common >= max(len(one.long_runs), len(other.long_runs))
 
 
 def _version(candidate: Candidate) -> tuple[str, str]:
@@ -297,13 +306,6 @@ def _common(paths: Sequence[Sequence[str]]) -> list[str]:
             break
         count += 1
     return list(paths[0][:count])
-
-
-def _may_share(one: Passage, other: Passage) -> bool:
-    """Return whether passages are of two documents, of the same years and columns of a table."""
-    if document_id(one) == document_id(other) or _years(one) != _years(other):
-        return False
-    return bool(one.fields.get("context") == other.fields.get("context"))
 
 
 def _years(passage: Passage) -> frozenset[str]:

@@ -449,7 +449,13 @@ _DETERMINERS_WORDS: Final = (
     "the this that these those it its they their he she his her such both der die das dieser"
     " diese dieses es sie er le la les l ce cette ces il elle ils elles el los las este esta esto"
     " ello lo i gli questo questa o a os as de het deze dit он она оно они это этот эта эти"
+    " my your our mein meine meinen dein deine deinen seine seinen seiner seinem unser unsere"
+    " unseren unserer unserem euer eure euren ihre ihren ihrer ihrem mon mes notre nos votre vos"
+    " leur leurs nuestro nuestra nuestros nuestras vuestro vuestra su sus nostro nostra nostri"
+    " nostre vostro loro nosso nossa nossos nossas seu sua seus suas onze ons jullie наш наша наше"
+    " наши ваш ваша ваше ваши"
 )
+_CONJUNCTIONS_WORDS: Final = "and und et y e en и och og"
 JOINS: Final = frozenset(_JOINS_WORDS.split())
 """Words between two that may change places."""
 EXCEPTIVES: Final = frozenset(_EXCEPTIVES_WORDS.split())
@@ -468,6 +474,8 @@ ARTICLES: Final = frozenset(_ARTICLES_WORDS.split())
 """Articles, which may change between two ways of saying the same."""
 DETERMINERS: Final = frozenset(_DETERMINERS_WORDS.split())
 """Words whose noun may stand for another name of the same."""
+CONJUNCTIONS: Final = frozenset(_CONJUNCTIONS_WORDS.split())
+"""Words between kinds of something, which may be all that there are."""
 
 
 _SCOPES: Final = """

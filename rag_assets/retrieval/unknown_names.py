@@ -15,6 +15,7 @@ from typing import Final
 from anyio.to_thread import run_sync
 
 from rag_assets.code.names import name_parts
+from rag_assets.code.nodes import TABLE
 from rag_assets.retrieval.asked_names import asked_names
 from rag_assets.retrieval.clarification import nearest_names
 from rag_assets.retrieval.code_view import View
@@ -59,6 +60,7 @@ async def with_unknown_names(
     """Return an answer that reports the names of its question that no readable file has.
 
     A question that consists of such names has no hits: what is near to them by meaning is a guess.
+    The same holds beside a route, controller or table that is given and that no text mentions.
     """
     walker = Walker(services.catalog, services.policy)
     view = walker.view(progress.build, progress.caller, progress.moment)
@@ -72,8 +74,10 @@ async def with_unknown_names(
     found = tuple(map(UnmatchedFilter, [one.field for one in unknown], problems))
     answer = replace(answer, warnings=(*answer.warnings, *found))
     asked = asked_names(request.query)
-    fields = {one.field for one in unknown}
-    if not (fields - {"query"} or (asked.is_bare and len(unknown) >= len(asked.names))):
+    in_query = [one for one in unknown if one.field == "query"]
+    consists_of_unknown = asked.is_bare and len(in_query) >= len(asked.names)
+    is_named = progress.walked is not None and bool(progress.walked.leading)
+    if is_named or not (consists_of_unknown or len(in_query) < len(unknown)):
         return answer
     names = tuple(dict.fromkeys(name for of_one in nearest for name in of_one))
     asking = Clarification(" ".join(problems), names)
@@ -86,27 +90,27 @@ def _undefined(view: View, request: SearchRequest) -> list[_Asked]:
     for field in _GIVEN:
         name = getattr(request, field)
         if name:
-            plain = name.removeprefix("table:")
-            asked.append(_Asked(field, name, f"table:{plain}" if field == _GIVEN[2] else name))
+            plain = name.removeprefix(TABLE)
+            asked.append(_Asked(field, plain, TABLE + plain if field == _GIVEN[2] else name))
     names = asked_names(request.query).names
     asked += [_Asked("query", one, one) for one in names if _SYMBOL.fullmatch(one)]
     return [one for one in asked[:_MOST_NAMES] if not _is_defined(view, one)]
 
 
 def _is_defined(view: View, asked: _Asked) -> bool:
-    if view.named(asked.lookup) or view.spelled(asked.name):
+    if view.named(asked.lookup) or view.spelled(asked.name) or view.files_called(asked.name):
         return True
     return asked.field == _GIVEN[2] and bool(view.edges([asked.lookup], "in").edges)
 
 
 async def _occurs(services: SearchServices, progress: SearchProgress, asked: _Asked) -> bool:
     """Return whether every part of a name occurs in documents that the caller may read."""
-    if asked.field != "query":
+    parts = [part for part in name_parts(asked.name, folded=False) if part]
+    if not parts:
         return False
     if progress.scopes is None:
         progress = await with_scopes(progress, services)
     readable = EntryFilter(scopes=progress.scopes, moved=progress.moved)
-    parts = [part for part in name_parts(asked.name, folded=False) if part]
     rankings = await services.searcher.rankings(
         progress.serving.index_name,
         progress.owner,

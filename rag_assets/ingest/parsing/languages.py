@@ -70,7 +70,11 @@ def language_of(parsed: ParsedText) -> str | None:
 
 
 def language_of_text(
-    text: str, *, is_guess: bool = False, least_probability: float = _SURE
+    text: str,
+    *,
+    is_guess: bool = False,
+    least_probability: float = _SURE,
+    least_bytes: int = _LEAST_OF_SENTENCE,
 ) -> str | None:
     """Return the ISO 639-1 code of the language of a text; None for short, mixed or technical ones.
 
@@ -79,11 +83,12 @@ def language_of_text(
     Args:
         is_guess: return the most probable language, however short the text.
         least_probability: of a language that is certain.
+        least_bytes: of a text whose language may be certain, in UTF-8.
     """
     # Lone surrogates have no UTF-8.
     words = _words(text[:_SAMPLE].encode("utf-8", "replace").decode())
     code, probability = _guess(words) if words else ("", 0.0)
-    is_certain = probability >= least_probability and len(words.encode()) >= _LEAST_OF_SENTENCE
+    is_certain = probability >= least_probability and len(words.encode()) >= least_bytes
     return code if (is_certain or is_guess) and len(code) == _CODE_LENGTH else None
 
 

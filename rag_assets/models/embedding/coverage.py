@@ -35,8 +35,14 @@ _ENGLISH: Final = frozenset({"en"})
 _NOT_ENGLISH: Final = 1 / 5
 """Share of words with letters that English lacks from which on a text is in another language.
 
-An English question with one name of another language has a lower share.
+An English question with one name of another language has a lower share, unless it is short.
 """
+_FEWEST_WORDS: Final = 2
+"""Words with such letters: a single one is a name or a loan word, as in `Café opening hours`."""
+_SHORT: Final = 6
+"""Words from which on a text is not in another language for a single one."""
+_SYMBOLS: Final = re.compile(r"[\u00b5\u03bc]|(?<![^\W\d_])[\u0370-\u03ff](?![^\W\d_])")
+"""Micro and single Greek letters, which are signs of units and quantities."""
 _LETTERS: Final = re.compile(r"[^\W\d_]+")
 _UNKNOWN: Final = frozenset({"[UNK]", "<unk>"})
 _PIECES_PER_LETTER: Final = 0.75
@@ -69,9 +75,20 @@ def reading_of(embedder: Embedder, text: str, language: str | None) -> Reading:
 
 
 def _has_other_letters(text: str) -> bool:
-    """Return whether a fifth of the words or more have letters that English lacks."""
-    words = _LETTERS.findall(text[:_LONGEST])
-    return 0 < _NOT_ENGLISH * len(words) <= sum(not word.isascii() for word in words)
+    """Return whether letters that English lacks show another language.
+
+    They do in a fifth of the words, but in more than one; or in most words of a short text.
+    """
+    words: list[str] = _LETTERS.findall(_SYMBOLS.sub("", text[:_LONGEST]))
+    others = sum(_count_words(word) for word in words if not word.isascii())
+    count = others + sum(word.isascii() for word in words)
+    is_share = others >= _FEWEST_WORDS and others >= _NOT_ENGLISH * count
+    return is_share or (count < _SHORT and 2 * others > count)
+
+
+def _count_words(letters: str) -> int:
+    """Return how many words there are in letters without a blank: each sign may be one."""
+    return max(1, sum(_kind(letter)[1] for letter in letters))
 
 
 def is_read(embedder: Embedder, text: str) -> bool:

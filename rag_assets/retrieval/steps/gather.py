@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
+from anyio.to_thread import run_sync
+
 from rag_assets.retrieval.duplicates import Passage
 from rag_assets.retrieval.gathering import (
     are_adjoining,
@@ -33,6 +35,8 @@ _MOST_FOR_HITS: Final = 16
 """Highest factor of candidates where hits are too few."""
 _MOST_FOR_DOCUMENTS: Final = 4
 """The same where one document has more of the first places than it is due."""
+_MOST_AT_ONCE: Final = 100
+"""Passages that are compared in the event loop; more are compared in a thread."""
 
 
 class Gather:
@@ -45,6 +49,7 @@ class Gather:
     def __init__(self, services: SearchServices) -> None:
         self._read = Read(services)
         self._join = Join(services)
+        self._reader = services.reader
 
     async def run(self, progress: SearchProgress) -> SearchProgress:
         """Replace passages by the hits that they are; more are read where hits are too few.
@@ -55,7 +60,7 @@ class Gather:
         search = progress.search
         if not is_gathered(search.tenant):
             return progress
-        found, others_may_be_near = _gathered(progress)
+        found, others_may_be_near = await _gathered_aside(progress)
         tried = {passage.id for passage in progress.passages}
         while len(found) < search.limit:
             left = [one for one in progress.order if one.id not in tried]
@@ -67,16 +72,36 @@ class Gather:
             progress = await self._read.more(progress, wanted)
             if progress.joined:
                 progress = await self._join.run(progress)
-            found, others_may_be_near = _gathered(progress)
+            found, others_may_be_near = await _gathered_aside(progress)
         if len(found) < search.limit:
             is_cut = any(ranking.is_cut for ranking in progress.confirmed.rankings)
             if is_cut and not progress.whole:
                 return replace(progress, whole=True, repeat=True)
             further = _with_more_candidates(progress, _MOST_FOR_HITS)
         else:
-            most = _MOST_FOR_DOCUMENTS if others_may_be_near else 0
+            is_worth_it = others_may_be_near and await self._may_have_others(progress)
+            most = _MOST_FOR_DOCUMENTS if is_worth_it else 0
             further = _with_more_candidates(progress, most)
         return further or replace(progress, passages=found[: search.limit])
+
+    async def _may_have_others(self, progress: SearchProgress) -> bool:
+        """Return whether a search may find another document than those of its candidates."""
+        if len({one.document_id for one in progress.confirmed.by_id.values()}) > 1:
+            return True
+        documents = progress.search.request.filters.documents
+        if documents is not None and len(documents) == 1:
+            return False
+        with progress.timings.part("catalog"):
+            return await self._reader.has_several_documents(
+                progress.ref.id, progress.serving.number
+            )
+
+
+async def _gathered_aside(progress: SearchProgress) -> tuple[Sequence[Passage], bool]:
+    """Return what _gathered does; of many passages without delaying other searches."""
+    if len(progress.passages) <= _MOST_AT_ONCE:
+        return _gathered(progress)
+    return await run_sync(_gathered, progress)
 
 
 def _gathered(progress: SearchProgress) -> tuple[Sequence[Passage], bool]:

@@ -254,6 +254,11 @@ _LEAST_SIGNS: Final = 8
 _CERTAIN: Final = 0.8
 """Probability from which on a detected language counts: no English question of the sets that
 fusion is measured with is taken for another language."""
+_SHORT: Final = 6
+"""Words from which on key words in plain letters are certain like any other text: names and words
+that languages share decide the language of fewer ones."""
+_CERTAIN_OF_SHORT: Final = 0.99
+"""The same probability of few key words without common ones of the language."""
 _LAST_LATIN: Final = "\u024f"
 _UNSPACED: Final = re.compile(
     r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]+"
@@ -300,15 +305,31 @@ def sentence_language(query: str) -> str | None:
 
     # Words in plain letters may be common elsewhere, as `go to` is in Polish.
     is_doubtful = language == "en" or (language is not None and query.isascii())
-    if is_doubtful and language_of_text(query, is_guess=True) != language:
+    is_short = query.isascii() and len(words) < _SHORT and "?" not in query
+    guess = language_of_text(
+        query, is_guess=not is_short, least_probability=_CERTAIN, least_bytes=0
+    )
+    if is_doubtful and guess != language:
         language = None
     detected = _detected_language(query, words)
+    if is_short and detected not in {None, "en", language}:
+        detected = language_of_text(query, least_probability=_CERTAIN_OF_SHORT)
     return language if detected == "en" and language is not None else detected or language
 
 
 def is_english(query: str) -> bool:
     """Return whether a query is a sentence in English."""
     return sentence_language(query) == "en"
+
+
+def is_certainly_english(query: str) -> bool:
+    """Return whether a query is a sentence in English, or key words that are certainly English."""
+    language = sentence_language(query)
+    if language is not None:
+        return language == "en"
+    from rag_assets.ingest.parsing.languages import language_of_text
+
+    return language_of_text(query, least_probability=_CERTAIN, least_bytes=0) == "en"
 
 
 def _detected_language(query: str, words: Sequence[str]) -> str | None:

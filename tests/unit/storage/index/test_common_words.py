@@ -63,6 +63,10 @@ def test_a_ranking_by_words_searches_significant_words_only() -> None:
         ("What does Kündigungsfrist mean?", "en"),
         ("Who was the mayor of Łódź and Iaşi?", "en"),
         ("lock_timeout des Servers", None),
+        ("tenant landlord deposit", None),
+        ("Notre Dame de Paris", None),
+        ("Woher stammen diese Codenamen?", "de"),
+        ("Wo steht die Frist", "de"),
     ],
 )
 def test_a_sentence_has_common_words_of_its_language(query: str, language: str | None) -> None:
