@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 import uuid
@@ -254,7 +255,8 @@ def new_installation(
     }
     before = dict(os.environ)
     # Exported by a session of the installation that the tests of the module share.
-    os.environ.pop("RAG_ASSETS_LAKE_URL", None)
+    for address in [key for key in before if re.fullmatch(r"RAG_ASSETS_\w+_URL", key)]:
+        del os.environ[address]
     os.environ.update(environment)
     installation = Installation(home, environment, back_end)
     try:
