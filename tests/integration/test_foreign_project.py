@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import uuid
 from collections.abc import Iterator
@@ -237,9 +238,12 @@ def test_a_run_from_the_ui_is_not_retried_by_dagster(guest: Guest) -> None:
 
 
 def test_a_folder_that_went_missing_fails_one_run(guest: Guest) -> None:
+    folder = guest.installation.home.parent / "sources" / "eu"
+    for path in folder.iterdir():
+        # Else it is read again, as it might be written twice within one tick of the file system.
+        os.utime(path, (written := path.stat().st_mtime - 3_600, written))
     guest.installation.synced("eu")
     instance = guest.session.instance
-    folder = guest.installation.home.parent / "sources" / "eu"
     folder.rename(folder.with_name("elsewhere"))
     cursor, requested = None, []
     for back in (False, False, True, False):
