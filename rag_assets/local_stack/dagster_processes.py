@@ -86,6 +86,7 @@ class DagsterProcesses:
         # With this process's variables, so that the keys of embedding providers reach the assets.
         environment = {
             **os.environ,
+            **self._settings.address_variables(),
             **dagster_environment(self._settings, database_url),
             "PYTHONUNBUFFERED": "1",
             "PYTHONWARNINGS": ",".join(f"ignore:{beginning}" for beginning in _BETA),
@@ -168,10 +169,10 @@ class DagsterProcesses:
 
 
 def dagster_environment(settings: Settings, database_url: str) -> dict[str, str]:
-    """Return the variables of Dagster's processes, or of an instance in this process."""
+    """Return the variables of our own Dagster instance; none where the team's is used."""
     if settings.dagster_home is not None:
-        return settings.address_variables()
-    return settings.address_variables() | {
+        return {}
+    return {
         "DAGSTER_HOME": str(settings.home),
         "DAGSTER_POSTGRES_URL": dagster_storage_url(database_url),
         "DAGSTER_STORAGE_DIR": str(settings.local / "dagster" / "storage"),
