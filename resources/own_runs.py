@@ -6,12 +6,14 @@ their asset `sales`, a job `canary`. Everything that counts, marks or deletes ru
 
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Final
 
 import dagster as dg
 from dagster._core.definitions.assets.job.asset_job import IMPLICIT_ASSET_JOB_NAME
 from dagster._core.storage.tags import REPOSITORY_LABEL_TAG
 
+from rag_assets.common.settings import Settings
 from resources.stores import PostgresResource
 
 PARTITION_TAG: Final = "dagster/partition"
@@ -71,6 +73,8 @@ class OwnRuns(dg.ConfigurableResource):  # type: ignore[type-arg]
 
     def is_shared_partition(self, instance: dg.DagsterInstance, partition: str) -> bool:
         """Return whether another installation has runs of a partition of the same name."""
+        if _is_of_own_home(instance):
+            return False
         others = _known_installations(instance) - {*self.installation_tags.values()}
         return bool(
             others
@@ -98,9 +102,12 @@ class OwnRuns(dg.ConfigurableResource):  # type: ignore[type-arg]
     ) -> list[dg.DagsterRun]:
         """Return the runs in which this installation's code ran, with or without a team's assets.
 
-        A run without an installation tag is one of them if it was launched from our code and no
-        run of another installation is recorded in the instance.
+        In the instance of our home folder that is every run; of a cloned catalog, those of its
+        original as well. In a team's, a run without an installation tag is one of them if it was
+        launched from our code and no run of another installation is recorded there.
         """
+        if _is_of_own_home(instance):
+            return list(runs)
         own = self.installation_tags[INSTALLATION_TAG]
         is_alone = _known_installations(instance) <= {own}
         return [
@@ -164,6 +171,11 @@ class OwnRuns(dg.ConfigurableResource):  # type: ignore[type-arg]
         """Return the tenants that have a run queued or running."""
         runs = self.unfinished(instance)
         return {run.tags[PARTITION_TAG] for run in runs if PARTITION_TAG in run.tags}
+
+
+def _is_of_own_home(instance: dg.DagsterInstance) -> bool:
+    """Return whether an instance is that of our home folder, which nobody else uses."""
+    return Path(instance.storage_directory()).is_relative_to(Settings.from_environment().local)
 
 
 def _known_installations(instance: dg.DagsterInstance) -> set[str]:
