@@ -1,8 +1,8 @@
 """Run what failed in a full run once more, alone: `python -m tests.again`.
 
 A full run has three workers, their servers and daemons on two cores. A test that waits for a
-process may fail there and pass alone; it is printed, and to be repaired. Many failures are no
-matter of load.
+process may fail there and pass alone: its name is printed, so that somebody repairs it. More than
+three failures are not blamed on the load, and nothing is run again.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def main() -> int:
     failed = list(json.loads(_FAILED.read_text()))
     if not 0 < len(failed) <= _MOST:
         return 1
-    sys.stdout.write("\n  ".join(["FAILED BESIDE OTHERS, once more alone:", *failed]) + "\n")
+    sys.stdout.write("\n  ".join(["FAILED UNDER LOAD, once more alone:", *failed]) + "\n")
     return pytest.main(["-ra", *failed])
 
 

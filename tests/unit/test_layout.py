@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ast
+import json
+import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -71,6 +74,35 @@ def test_only_long_tests_are_left_out_and_ci_runs_them() -> None:
     again = " || { test $$? -eq 1 && $(BIN)/python -m tests.again; }"
     assert recipes["test-ci"] == recipes["test-all"] + again
     assert "\nmake test-ci\n" in (ROOT / ".ci" / "run").read_text()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("failed", "status"),
+    [
+        (["a"], 0),
+        (["x"], 1),
+        (["a", "x"], 1),
+        ([], 1),
+        (["a", "b", "c"], 0),
+        (["a", "b", "c", "d"], 1),
+    ],
+)
+def test_a_run_passes_only_if_few_tests_failed_and_all_of_them_pass_alone(
+    tmp_path: Path, failed: list[str], status: int
+) -> None:
+    tests = [f"def test_{name}(): assert {name != 'x'}" for name in "abcdx"]
+    (tmp_path / "test_it.py").write_text("\n".join(tests))
+    (cache := tmp_path / ".pytest_cache" / "v" / "cache").mkdir(parents=True)
+    nodes = [f"test_it.py::test_{name}" for name in failed]
+    (cache / "lastfailed").write_text(json.dumps(dict.fromkeys(nodes, True)))
+    ran = subprocess.run(
+        [sys.executable, "-m", "tests.again"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        check=False,
+    )
+    assert ran.returncode == status
 
 
 def test_every_test_of_daemons_forks_and_kills_is_long(request: pytest.FixtureRequest) -> None:
