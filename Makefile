@@ -14,6 +14,7 @@
 # make browser installs a Chromium for the tests that need one (Debian's, as root)
 # make renderers installs mandoc and pandoc for the tests of man pages (Debian's, as root)
 # make pooler installs PgBouncer for the tests of Postgres behind a pooler (Debian's, as root)
+# make writer installs xllamacpp and gguf beside the project, for the test of answers offline
 # make php    installs PHP and Laravel for the tests that compare with it (Debian's, as root)
 # make up     starts Postgres, Elasticsearch, Dagster's UI and daemon; make down stops them
 
@@ -27,7 +28,7 @@ CODE := rag_assets resources sensors checks tests benchmarks examples docs
 # each worker all tests: a quarter of what a process start computes, half of a collection.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo test test-all test-ci coverage php browser pooler renderers test-unit test-security test-kills test-operator test-faults fuzz bench bench-linear bench-quality bench-rivals \
+.PHONY: setup demo test test-all test-ci coverage php browser pooler renderers writer test-unit test-security test-kills test-operator test-faults fuzz bench bench-linear bench-quality bench-rivals \
 	bench-serving bench-guidelines bench-code bench-code-truth bench-django-truth bench-code-questions bench-agents up down lint format lock lock-rivals audit sbom docs clean
 
 setup: $(READY)
@@ -69,6 +70,10 @@ php:
 renderers:
 	@{ command -v mandoc && command -v pandoc; } > /dev/null \
 		|| { apt-get update -qq && apt-get install -y -qq mandoc pandoc > /dev/null; }
+
+writer:
+	@test -x .venv-writer/bin/python || $(PYTHON) -m venv .venv-writer
+	@.venv-writer/bin/python -m pip install --quiet xllamacpp==2026.10.11549 gguf==0.19.0
 
 pooler:
 	@command -v pgbouncer > /dev/null || { apt-get update -qq && apt-get install -y -qq pgbouncer > /dev/null; }
@@ -113,6 +118,8 @@ bench-linear: setup
 
 bench-quality: setup
 	@$(BIN)/python -m benchmarks.quality
+	@if [ -n "$(DATA)" ]; then $(BIN)/python -m benchmarks.fusion.contest "$(DATA)"; \
+		else echo "DATA=FOLDER compares with other programs on the sets of benchmarks/fusion/README.md"; fi
 	@$(BIN)/python -m docs.tools.pages
 
 bench-rivals: setup
@@ -181,7 +188,8 @@ lock: setup
 	@$(BIN)/python -m docs.tools.dependencies.licences
 
 lock-rivals: setup
-	@for name in langchain llamaindex cocoindex cocoindex-code code-review-graph; do \
+	@for name in langchain llamaindex cocoindex cocoindex-code code-review-graph \
+		search-bm25s search-langchain search-llamaindex; do \
 		$(BIN)/uv pip compile benchmarks/rivals/requirements/$$name.in --universal \
 			--python-version 3.11 --generate-hashes --no-emit-index-url --no-header --quiet \
 			-o benchmarks/rivals/requirements/$$name.txt || exit 1; \

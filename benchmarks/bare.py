@@ -94,7 +94,7 @@ def main() -> None:
     if what == "dump":
         dump(path, name)
     else:
-        url = os.environ["ELASTICSEARCH_URL"]
+        url = os.environ["RAG_ASSETS_ELASTICSEARCH_URL"]
         print(json.dumps(load(path, name, url, graphs=what == "graphs")))
 
 

@@ -94,8 +94,8 @@ class Installation:
         environment = {
             "RAG_ASSETS_HOME": str(home),
             "RAG_ASSETS_INDEX_PREFIX": name,
-            "DATABASE_URL": servers.database(name),
-            "ELASTICSEARCH_URL": servers.elasticsearch_url,
+            "RAG_ASSETS_DATABASE_URL": servers.database(name),
+            "RAG_ASSETS_ELASTICSEARCH_URL": servers.elasticsearch_url,
             **({} if forks else {DISABLED: "0"}),
         }
         meter = Meter(servers.pids, environment, work / "commands.log")
@@ -228,7 +228,7 @@ class Benchmark:
             self._load(phase, what, f"bare-{what}-{number}")
 
     def _load(self, phase: str, what: str, index_name: str) -> None:
-        environment = {"ELASTICSEARCH_URL": self._servers.elasticsearch_url}
+        environment = {"RAG_ASSETS_ELASTICSEARCH_URL": self._servers.elasticsearch_url}
         meter = Meter(self._servers.pids, environment, self._work / "commands.log")
         command = ["-m", "benchmarks.bare", what, str(self._entries), index_name]
         cost = meter.run([sys.executable, *command])

@@ -135,8 +135,8 @@ def prepare(servers: Servers, home: Path, repository: Path, copies: int) -> Path
     (home / "tenants.yaml").write_text(json.dumps({"tenants": [tenant]}))  # JSON is YAML
     os.environ |= {
         "RAG_ASSETS_HOME": str(home),
-        "DATABASE_URL": servers.database("code_memory"),
-        "ELASTICSEARCH_URL": servers.elasticsearch_url,
+        "RAG_ASSETS_DATABASE_URL": servers.database("code_memory"),
+        "RAG_ASSETS_ELASTICSEARCH_URL": servers.elasticsearch_url,
     }
     return root
 

@@ -58,8 +58,8 @@ def main() -> None:
     judged = YAML(typ="safe").load(Path(__file__).with_name("code_routes.yaml"))
     roots = {root.resolve().name: root.resolve() for root in options.checkouts}
     with benchmark_servers(WORK) as servers:
-        os.environ["DATABASE_URL"] = servers.database("code_routes")
-        os.environ["ELASTICSEARCH_URL"] = servers.elasticsearch_url
+        os.environ["RAG_ASSETS_DATABASE_URL"] = servers.database("code_routes")
+        os.environ["RAG_ASSETS_ELASTICSEARCH_URL"] = servers.elasticsearch_url
         prepare(WORK / "home", roots)
         with Session() as session:
             applications = {

@@ -112,8 +112,8 @@ def prepare(servers: Servers, home: Path) -> None:
     (home / "tenants.yaml").write_text(json.dumps({"tenants": [tenant]}))  # JSON is YAML
     os.environ |= {
         "RAG_ASSETS_HOME": str(home),
-        "DATABASE_URL": servers.database("experience"),
-        "ELASTICSEARCH_URL": servers.elasticsearch_url,
+        "RAG_ASSETS_DATABASE_URL": servers.database("experience"),
+        "RAG_ASSETS_ELASTICSEARCH_URL": servers.elasticsearch_url,
     }
 
 

@@ -122,8 +122,8 @@ def set_environment(database: str, servers: Servers) -> dict[str, str]:
     """Name the installation in the environment, which is returned."""
     environment = {
         "RAG_ASSETS_HOME": str(WORK / "home"),
-        "DATABASE_URL": database,
-        "ELASTICSEARCH_URL": servers.elasticsearch_url,
+        "RAG_ASSETS_DATABASE_URL": database,
+        "RAG_ASSETS_ELASTICSEARCH_URL": servers.elasticsearch_url,
     }
     os.environ |= environment
     return environment

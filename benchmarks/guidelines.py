@@ -67,8 +67,8 @@ def main() -> None:
     with embedding_server() as url, benchmark_servers(arguments.work) as servers:
         os.environ |= {
             "RAG_ASSETS_HOME": str(home),
-            "DATABASE_URL": servers.database("guidelines"),
-            "ELASTICSEARCH_URL": servers.elasticsearch_url,
+            "RAG_ASSETS_DATABASE_URL": servers.database("guidelines"),
+            "RAG_ASSETS_ELASTICSEARCH_URL": servers.elasticsearch_url,
             "RAG_ASSETS_PRIVATE_ENDPOINTS": "127.0.0.1",
             "RAG_ASSETS_JWT_SECRET": _SECRET,
             "RAG_ASSETS_SERVICE_RATE": "100000/minute",

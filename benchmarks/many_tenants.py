@@ -72,8 +72,8 @@ def measure(servers: Servers, work: Path, tenants: int, changes: int) -> dict[st
     write_tenants(home, tenants)
     environment = {
         "RAG_ASSETS_HOME": str(home),
-        "DATABASE_URL": servers.database("tenants"),
-        "ELASTICSEARCH_URL": servers.elasticsearch_url,
+        "RAG_ASSETS_DATABASE_URL": servers.database("tenants"),
+        "RAG_ASSETS_ELASTICSEARCH_URL": servers.elasticsearch_url,
     }
     meter = Meter(servers.pids, environment, work / "commands.log")
     cli = [sys.executable, "-m", "rag_assets.cli"]
@@ -125,18 +125,20 @@ def tick() -> None:
     import dagster as dg
 
     from rag_assets.cli.commands.session import Session
-    from rag_assets.definitions import build_defs
-    from resources.stores import PostgresResource
+    from rag_assets.definitions import build_defs, build_resources
     from sensors.source_files import source_files_sensor
 
     with Session() as session:
         repository = build_defs().get_repository_def()
+        names = ("rag_assets_postgres", "rag_assets_runs")
+        built = build_resources()
+        resources = {name: built[name] for name in names}
         for _ in range(2):
             started, cpu = time.perf_counter(), time.process_time()
             with dg.build_sensor_context(
-                instance=session.instance, repository_def=repository
+                instance=session.instance, repository_def=repository, resources=resources
             ) as context:
-                result: Any = source_files_sensor(context, postgres=PostgresResource())
+                result: Any = source_files_sensor(context)
             inside, used = time.perf_counter() - started, time.process_time() - cpu
     due = len(result.run_requests or [])
     print(json.dumps({"inside": inside, "cpu": used, "due": due, "cursor": result.cursor}))

@@ -83,8 +83,8 @@ def measured(servers: Servers, home: Path, rows: int) -> dict[str, dict[str, Any
         YAML().dump({"tenants": [tenant]}, stream)
     os.environ |= {
         "RAG_ASSETS_HOME": str(home),
-        "DATABASE_URL": servers.database("catalog"),
-        "ELASTICSEARCH_URL": servers.elasticsearch_url,
+        "RAG_ASSETS_DATABASE_URL": servers.database("catalog"),
+        "RAG_ASSETS_ELASTICSEARCH_URL": servers.elasticsearch_url,
         "APPLICATION": application,
     }
     steps: dict[str, Callable[[], dict[str, Any]]] = {

@@ -154,8 +154,8 @@ def asking(servers: Servers, work: Path, reranker: Path) -> Iterator[Asked]:
     write_tenants(home / "tenants.yaml", reranker)
     os.environ |= {
         "RAG_ASSETS_HOME": str(home),
-        "DATABASE_URL": servers.database("quality"),
-        "ELASTICSEARCH_URL": servers.elasticsearch_url,
+        "RAG_ASSETS_DATABASE_URL": servers.database("quality"),
+        "RAG_ASSETS_ELASTICSEARCH_URL": servers.elasticsearch_url,
     }
     cli = [sys.executable, "-m", "rag_assets.cli"]
     subprocess.run([*cli, "up", "--no-dagster"], check=True, stdout=subprocess.DEVNULL)

@@ -55,8 +55,8 @@ def main() -> None:
     with benchmark_servers(arguments.work) as servers:
         os.environ |= {
             "RAG_ASSETS_HOME": str(home),
-            "DATABASE_URL": servers.database("saved"),
-            "ELASTICSEARCH_URL": servers.elasticsearch_url,
+            "RAG_ASSETS_DATABASE_URL": servers.database("saved"),
+            "RAG_ASSETS_ELASTICSEARCH_URL": servers.elasticsearch_url,
         }
         with running() as pids:
             meter = {**servers.pids, **pids}
@@ -149,9 +149,7 @@ class Probe:
 
     def idle(self) -> bool:
         """Whether no run is queued or under way."""
-        from sensors.tenants import partitions_under_way
-
-        return not partitions_under_way(self._session.instance)
+        return not self._session.own_runs.partitions_under_way(self._session.instance)
 
     def published_at(self, tenant_id: str, uri: str) -> float:
         """When the present version of a document was published, in seconds since the epoch."""

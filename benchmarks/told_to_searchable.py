@@ -48,8 +48,8 @@ def main() -> None:
     with benchmark_servers(WORK) as servers:
         os.environ |= {
             "RAG_ASSETS_HOME": str(home),
-            "DATABASE_URL": servers.database("told"),
-            "ELASTICSEARCH_URL": servers.elasticsearch_url,
+            "RAG_ASSETS_DATABASE_URL": servers.database("told"),
+            "RAG_ASSETS_ELASTICSEARCH_URL": servers.elasticsearch_url,
         }
         with running():
             found = trials(root, options.trials, hook=options.hook)

@@ -76,8 +76,10 @@ def measure(servers: Servers, work: Path, *, again: bool) -> dict[str, Any]:
     names = sorted(path.name for path in (home / "documents").iterdir())
     environment = {
         "RAG_ASSETS_HOME": str(home),
-        "DATABASE_URL": servers.url_of("upkeep") if again else servers.database("upkeep"),
-        "ELASTICSEARCH_URL": servers.elasticsearch_url,
+        "RAG_ASSETS_DATABASE_URL": servers.url_of("upkeep")
+        if again
+        else servers.database("upkeep"),
+        "RAG_ASSETS_ELASTICSEARCH_URL": servers.elasticsearch_url,
     }
     meter = Meter(servers.pids, environment, work / "commands.log")
     subprocess.run([*_CLI, "up", "--no-dagster"], env=meter.environment, check=True)

@@ -53,8 +53,8 @@ def main() -> None:
     with benchmark_servers(arguments.work) as servers:
         os.environ |= {
             "RAG_ASSETS_HOME": str(home),
-            "DATABASE_URL": servers.database("uploads"),
-            "ELASTICSEARCH_URL": servers.elasticsearch_url,
+            "RAG_ASSETS_DATABASE_URL": servers.database("uploads"),
+            "RAG_ASSETS_ELASTICSEARCH_URL": servers.elasticsearch_url,
         }
         tokens = [_tenant(tenant) for tenant in TENANTS]
         with serving(home) as (pid, port):

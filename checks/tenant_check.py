@@ -182,16 +182,19 @@ class TenantCheck:
         """The check as Dagster loads it, evaluated for the partition of a run."""
 
         def evaluate(
-            context: dg.AssetCheckExecutionContext, workbench: Workbench
+            context: dg.AssetCheckExecutionContext,
+            rag_assets_workbench: Workbench,
         ) -> dg.AssetCheckResult:
             with clear_failures():
-                tenant = CheckContext.of(workbench, context.partition_key, context.run, context.log)
+                tenant = CheckContext.of(
+                    rag_assets_workbench, context.partition_key, context.run, context.log
+                )
                 return result_of(self._recorded(tenant))
 
         # Dagster compares a context's annotation itself, not its name as a string.
         evaluate.__annotations__ = {
             "context": dg.AssetCheckExecutionContext,
-            "workbench": Workbench,
+            "rag_assets_workbench": Workbench,
             "return": dg.AssetCheckResult,
         }
         return dg.asset_check(

@@ -7,8 +7,9 @@ for when a run or a tick needs them.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import dagster as dg
@@ -24,8 +25,10 @@ from checks.registry import tenant_checks
 from checks.tenant_check import TenantCheck
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.package_contents import collected
+from rag_assets.jobs.checks import build_check_job, check_job
 from rag_assets.systems.registry import Systems, installed_systems
 from resources.embedders import EmbedderResource
+from resources.own_runs import OwnRuns
 from resources.stores import ElasticsearchResource, LakeResource, PostgresResource
 from resources.tenant_lock import TenantLockResource
 from resources.workbench import Workbench
@@ -66,6 +69,21 @@ def core_parts() -> Parts:
         sensors=collected(sensors, dg.SensorDefinition),
         schedules=collected(sensors, dg.ScheduleDefinition),
     )
+
+
+def all_parts(systems: Systems | None = None) -> Parts:
+    """Return the core's parts and those of systems.
+
+    Args:
+        systems: instead of the installed ones.
+
+    Raises:
+        ConfigurationError: the systems cannot be loaded.
+    """
+    core = core_parts()
+    parts = core + system_parts(systems or installed_systems(), core)
+    job = build_check_job(key for check in parts.checks for key in _check_keys(check))
+    return replace(parts, jobs=tuple(job if one is check_job else one for one in parts.jobs))
 
 
 def system_parts(systems: Systems, core: Parts) -> Parts:
@@ -112,26 +130,50 @@ def _names(part: Any) -> tuple[str, ...]:
     return (part.name,) if hasattr(part, "name") else ()
 
 
-def build_resources(**overrides: Any) -> dict[str, Any]:
-    """The resources of the installation, with some replaced.
+def _check_keys(check: TenantCheck | dg.AssetChecksDefinition) -> tuple[dg.AssetCheckKey, ...]:
+    return (check.key,) if isinstance(check, TenantCheck) else tuple(check.check_keys)
+
+
+def build_resources(parts: Parts | None = None, **overrides: Any) -> dict[str, Any]:
+    """Build the resources of the installation, with some replaced.
+
+    Their names begin with `rag_assets_`: a team's own resources may be called `postgres`.
 
     Args:
+        parts: everything that is loaded; all parts of the core and of installed systems by default.
         overrides: by name: postgres, elasticsearch, lake, embedders, and whole resources
             (workbench, tenant_lock) where a test wants one of its own.
     """
+    parts = parts or all_parts()
     postgres = overrides.get("postgres") or PostgresResource()
-    workbench = Workbench(
+    own_runs = OwnRuns(
         postgres=postgres,
+        jobs=sorted(job.name for job in parts.jobs),
+        assets=sorted(key for asset in parts.assets for key in _names(asset)),
+    )
+    workbench = overrides.get("workbench") or Workbench(
+        postgres=postgres,
+        own_runs=own_runs,
         elasticsearch=overrides.get("elasticsearch") or ElasticsearchResource(),
         lake=overrides.get("lake") or LakeResource(),
         embedders=overrides.get("embedders") or EmbedderResource(),
     )
-    return {
+    tenant_lock = overrides.get("tenant_lock") or TenantLockResource(
+        postgres=postgres, workbench=workbench
+    )
+    checks = tuple(check for check in parts.checks if isinstance(check, TenantCheck))
+    constants = {"checks": checks, "publish_judge": ChecksOfBuilds(checks)}
+    found = {
         "postgres": postgres,
-        "workbench": overrides.get("workbench") or workbench,
-        "tenant_lock": overrides.get("tenant_lock")
-        or TenantLockResource(postgres=postgres, workbench=overrides.get("workbench") or workbench),
+        "workbench": workbench,
+        "runs": own_runs,
+        "tenant_lock": tenant_lock,
+        **{
+            name: dg.ResourceDefinition.hardcoded_resource(value)
+            for name, value in constants.items()
+        },
     }
+    return {f"rag_assets_{name}": resource for name, resource in found.items()}
 
 
 def build_defs(
@@ -140,7 +182,7 @@ def build_defs(
     loggers: Mapping[str, Any] | None = None,
     systems: Systems | None = None,
 ) -> dg.Definitions:
-    """All definitions of the project.
+    """Build all definitions of the project, for a code location that may hold others as well.
 
     Args:
         overrides: see build_resources.
@@ -150,12 +192,15 @@ def build_defs(
     Raises:
         ConfigurationError: the systems cannot be loaded.
     """
-    core = core_parts()
-    parts = core + system_parts(systems or installed_systems(), core)
-    evaluated = tuple(check for check in parts.checks if isinstance(check, TenantCheck))
-    resources = build_resources(**dict(overrides or {}))
-    resources["checks"] = dg.ResourceDefinition.hardcoded_resource(evaluated)
-    resources["publish_judge"] = dg.ResourceDefinition.hardcoded_resource(ChecksOfBuilds(evaluated))
+    with warnings.catch_warnings():
+        # Beta features that are used on purpose; whoever loads us cannot change them.
+        warnings.filterwarnings("ignore", message=".* is currently in (beta|preview)")
+        return _definitions(all_parts(systems), overrides, loggers)
+
+
+def _definitions(
+    parts: Parts, overrides: Mapping[str, Any] | None, loggers: Mapping[str, Any] | None
+) -> dg.Definitions:
     return dg.Definitions(
         assets=_with_sources(parts.assets),
         asset_checks=[
@@ -165,9 +210,7 @@ def build_defs(
         jobs=list(parts.jobs),
         sensors=list(parts.sensors),
         schedules=list(parts.schedules),
-        resources=resources,
-        # One process per run: the stages share what they opened, and the tenant's lock.
-        executor=dg.in_process_executor,
+        resources=build_resources(parts, **dict(overrides or {})),
         loggers=dict(loggers) if loggers else None,
     )
 
@@ -181,4 +224,6 @@ def _with_sources(
     return [*dg.with_source_code_references(executed), *specs]
 
 
-defs = build_defs()
+# Our own code location. Its jobs name this executor themselves; here it is that of runs which the
+# UI starts with "Materialize", too: the stages of a run share what they opened.
+defs = dg.Definitions.merge(build_defs(), dg.Definitions(executor=dg.in_process_executor))

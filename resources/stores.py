@@ -9,10 +9,12 @@ from functools import lru_cache
 import dagster as dg
 
 from rag_assets.common.settings import Settings
+from rag_assets.local_stack.elasticsearch_access import connection_at
 from rag_assets.local_stack.stack import Endpoints, LocalStack
 from rag_assets.pipeline.mark_keeper import MarkKeeper
 from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.storage.catalog.catalog import Catalog
+from rag_assets.storage.index.connection import ElasticsearchConnection
 from rag_assets.storage.index.store import StoreConfig, VectorStore, open_store
 from rag_assets.storage.installation.identity import Identity, open_catalog, require_cluster
 from rag_assets.storage.lake.store import Lake
@@ -44,7 +46,7 @@ class ElasticsearchResource(dg.ConfigurableResource):  # type: ignore[type-arg]
     """The vector store's Elasticsearch.
 
     Attributes:
-        url: its address; the installation's own by default.
+        url: its address, in place of the installation's own; account and certificate stay.
     """
 
     url: str | None = None
@@ -58,8 +60,8 @@ class ElasticsearchResource(dg.ConfigurableResource):  # type: ignore[type-arg]
         settings = Settings.from_environment()
         own = _own(settings)
         vectors = settings.vectors_url or own.database_url
-        url = self.url or own.elasticsearch_url
-        return _store(url, own.database_url, own.owner_url, vectors)
+        server = own.elasticsearch if self.url is None else connection_at(settings, self.url)
+        return _store(server, own.database_url, own.owner_url, vectors)
 
 
 class LakeResource(dg.ConfigurableResource):  # type: ignore[type-arg]
@@ -117,14 +119,17 @@ def _opened_catalog(url: str, owner_url: str) -> tuple[Catalog, Identity]:
 
 
 @lru_cache(maxsize=4)
-def _store(url: str, catalog_url: str, owner_url: str, vectors_url: str) -> VectorStore:
+def _store(
+    server: ElasticsearchConnection, catalog_url: str, owner_url: str, vectors_url: str
+) -> VectorStore:
     catalog, identity = _opened_catalog(catalog_url, owner_url)
     config = StoreConfig(
-        url,
+        server,
         prefix=identity.prefixes[0],
         vectors_url=vectors_url,
         installation=identity.id,
         former_prefixes=identity.prefixes[1:],
+        layout=Settings.from_environment().elasticsearch.layout,
     )
     store = open_store(config)
     _opened.append(store)

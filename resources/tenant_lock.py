@@ -14,16 +14,14 @@ from rag_assets.common.settings import Settings
 from rag_assets.local_stack.liveness import ProcessIdentity, mark_process
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.lock import HeldLock, Holder
+from resources.own_runs import INSTALLATION_TAG, PARTITION_TAG
 from resources.stores import PostgresResource
 from resources.workbench import Workbench
 
-PARTITION_TAG = "dagster/partition"
 PROCESS_TAG = "rag_assets/process"
 """On runs that no daemon launched: the process that executes them."""
 WORKER_TAG = "rag_assets/worker"
 """On runs that the daemon launched as forks: the process that executes them."""
-INSTALLATION_TAG = "rag_assets/installation"
-"""The installation that a run works for: of others in the same Dagster, none is marked failed."""
 REASON_TAG = "rag_assets/reason"
 """Why a run was requested; shown to people."""
 _UNFINISHED = (
@@ -64,9 +62,6 @@ class TenantLockResource(dg.ConfigurableResource):  # type: ignore[type-arg]
                 on_wait=lambda holder: log.info(f"waiting for {holder}") if log else None,
                 on_takeover=take_over,
             ) as held:
-                installation = str(self.postgres.identity().id)
-                if run.tags.get(INSTALLATION_TAG) != installation:
-                    instance.add_run_tags(run.run_id, {INSTALLATION_TAG: installation})
                 fail_abandoned_runs(instance, self.postgres.catalog(), tenant_id)
                 self._held = held
                 try:

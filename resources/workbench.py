@@ -4,7 +4,7 @@ import math
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -24,6 +24,7 @@ from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.tenants import TenantRecord
 from resources.embedders import EmbedderResource
+from resources.own_runs import OwnRuns
 from resources.stores import ElasticsearchResource, LakeResource, PostgresResource
 
 _REPORT_SECONDS = 0.5
@@ -49,6 +50,7 @@ class Workbench(dg.ConfigurableResource):  # type: ignore[type-arg]
     """
 
     postgres: dg.ResourceDependency[PostgresResource]
+    own_runs: dg.ResourceDependency[OwnRuns]
     elasticsearch: dg.ResourceDependency[ElasticsearchResource]
     lake: dg.ResourceDependency[LakeResource]
     embedders: dg.ResourceDependency[EmbedderResource]
@@ -62,7 +64,10 @@ class Workbench(dg.ConfigurableResource):  # type: ignore[type-arg]
     _kept: list[_Kept] = PrivateAttr(default_factory=list)
 
     def setup_for_execution(self, context: dg.InitResourceContext) -> None:
-        """Keep worker processes for the run's stages; none is started before a stage needs it."""
+        """Mark the run, and keep worker processes for its stages, started when one needs them."""
+        if context.run is not None and context.instance is not None:
+            with suppress(RagAssetsError):  # Without Postgres the run's first step fails anyway.
+                self.own_runs.mark(context.instance, context.run)
         self._workers = KeptPool(usable_cores(), Settings.from_environment().local / "cache")
 
     def teardown_after_execution(self, context: dg.InitResourceContext) -> None:

@@ -25,11 +25,11 @@ _MOST = 50
     ),
 )
 def embedding_batches_sensor(
-    context: dg.SensorEvaluationContext, postgres: PostgresResource
+    context: dg.SensorEvaluationContext, rag_assets_postgres: PostgresResource
 ) -> dg.SkipReason:
     """Poll the batches that are due, of all tenants together."""
     with clear_failures():
-        catalog = postgres.catalog()
+        catalog = rag_assets_postgres.catalog()
         batches = catalog.batches.open()
         polled = due(batches, datetime.now(UTC), _MOST)
         embedders = Embedders(catalog, Settings.from_environment())

@@ -12,10 +12,10 @@ from rag_assets.jobs.checks import ALL_TENANTS_JOB, check_all_job
 from rag_assets.storage.catalog.check_results import CatalogLag, CheckResult
 from rag_assets.storage.catalog.tenants import TenantRecord
 from rag_assets.tenants.model import Tenant
+from resources.own_runs import OwnRuns
 from resources.stores import PostgresResource
 from resources.tenant_lock import REASON_TAG
 from resources.workbench import clear_failures
-from sensors.tenants import UNFINISHED
 
 _STALENESS = ("search_index", "staleness")
 _OVERDUE = timedelta(hours=30)
@@ -92,16 +92,17 @@ def compare_staleness(
 )
 def staleness_sensor(
     context: dg.SensorEvaluationContext,
-    postgres: PostgresResource,
-    checks: dg.ResourceParam[Sequence[TenantCheck]],
+    rag_assets_postgres: PostgresResource,
+    rag_assets_runs: OwnRuns,
+    rag_assets_checks: dg.ResourceParam[Sequence[TenantCheck]],
 ) -> dg.SensorResult:
     """Compare the catalog with the last results, and request what has to be evaluated."""
-    if _is_under_way(context.instance):
+    if rag_assets_runs.unfinished(context.instance, job=ALL_TENANTS_JOB):
         return dg.SensorResult(skip_reason=dg.SkipReason("checks are being evaluated"))
     with clear_failures():
-        table = postgres.catalog().check_results
-        records = [r for r in postgres.catalog().tenants.all() if r.state == "ACTIVE"]
-        keys = [(check.asset, check.name) for check in checks]
+        table = rag_assets_postgres.catalog().check_results
+        records = [r for r in rag_assets_postgres.catalog().tenants.all() if r.state == "ACTIVE"]
+        keys = [(check.asset, check.name) for check in rag_assets_checks]
         evaluated = table.evaluated_since(keys, _OVERDUE)
         overdue = [r.id for r in records if evaluated.get(r.id, 0) < len(keys)][:_AT_ONCE]
         staleness = compare_staleness(
@@ -138,8 +139,3 @@ def _request(tenant_ids: Collection[str], checks: list[str] | None, reason: str)
     return dg.RunRequest(
         run_config={"ops": {"evaluate_checks": {"config": config}}}, tags={REASON_TAG: reason}
     )
-
-
-def _is_under_way(instance: dg.DagsterInstance) -> bool:
-    filters = dg.RunsFilter(job_name=ALL_TENANTS_JOB, statuses=list(UNFINISHED))
-    return bool(instance.get_run_ids(filters=filters, limit=1))

@@ -17,10 +17,10 @@ from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.tenants import TenantRecord
 from rag_assets.tenants.model import Tenant
+from resources.own_runs import OwnRuns
 from resources.stores import PostgresResource
 from resources.tenant_lock import REASON_TAG
 from resources.workbench import Workbench, clear_failures
-from sensors.tenants import partitions_under_way
 
 _COUNTED_AT_ONCE = 50
 """Tenants whose entries are counted by the same requests."""
@@ -52,12 +52,14 @@ nightly_drift = dg.ScheduleDefinition(
     ),
 )
 def drift_offenders_sensor(
-    context: dg.SensorEvaluationContext, postgres: PostgresResource
+    context: dg.SensorEvaluationContext,
+    rag_assets_postgres: PostgresResource,
+    rag_assets_runs: OwnRuns,
 ) -> dg.SensorResult:
     """Request a repair for every failed drift check that no repair followed."""
     with clear_failures():
-        catalog = postgres.catalog()
-        busy = partitions_under_way(context.instance)
+        catalog = rag_assets_postgres.catalog()
+        busy = rag_assets_runs.partitions_under_way(context.instance)
         present = set(context.instance.get_dynamic_partitions(tenants_partitions.name or ""))
         requests = []
         for record in catalog.tenants.all():
@@ -66,7 +68,8 @@ def drift_offenders_sensor(
             found = catalog.events.latest(record.id, kind="drift_found", limit=1)
             if _is_unrepaired(catalog, record.id) and _wants_repair(record):
                 key = f"{record.id}/{record.incarnation}/{found[0].id}"
-                tags = {REASON_TAG: "its stores or sources differ from the catalog"}
+                reason = "its stores or sources differ from the catalog"
+                tags = {REASON_TAG: reason, **rag_assets_runs.installation_tags}
                 requests.append(
                     dg.RunRequest(
                         partition_key=record.id, run_key=key, tags=tags, run_config=_SHARE
@@ -85,13 +88,15 @@ def drift_offenders_sensor(
         "entries vanished, or an alias shows something else; `drift_offenders` repairs them."
     ),
 )
-def lost_entries_sensor(context: dg.SensorEvaluationContext, workbench: Workbench) -> dg.SkipReason:
+def lost_entries_sensor(
+    context: dg.SensorEvaluationContext, rag_assets_workbench: Workbench
+) -> dg.SkipReason:
     """Record the tenants whose index differs from the catalog by counts alone."""
     with clear_failures():
-        catalog = workbench.postgres.catalog()
-        store = workbench.elasticsearch.store()
+        catalog = rag_assets_workbench.postgres.catalog()
+        store = rag_assets_workbench.elasticsearch.store()
         blobs = open_blobs(Settings.from_environment())
-        keeper = MarkKeeper(catalog, workbench.lake.lake(), blobs, lambda: store)
+        keeper = MarkKeeper(catalog, rag_assets_workbench.lake.lake(), blobs, lambda: store)
         records = [record for record in catalog.tenants.all() if record.state == "ACTIVE"]
 
         def compare(tenants: Sequence[TenantRef]) -> dict[str, list[IndexDifference]]:

@@ -19,7 +19,7 @@ class TenantState:
 
     Attributes:
         digests: of the listing just taken, by source.
-        unlisted: why a source could not be listed, by source; such a source never makes it due.
+        unlisted: why a source could not be listed, by source; such a source does not make it due.
         config_key: of the configuration and components in force.
         syncs: the last syncs, by source.
         pending: documents whose entries are not the desired ones and may be tried now.

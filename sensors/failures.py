@@ -8,15 +8,16 @@ from rag_assets.jobs.sync import sync_job
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.tenants import TenantRecord
 from rag_assets.tenants.model import Tenant
+from resources.own_runs import PARTITION_TAG
 from resources.stores import PostgresResource
-from resources.tenant_lock import PARTITION_TAG, PROCESS_TAG
+from resources.tenant_lock import PROCESS_TAG
 from sensors.due import backoff_seconds
 
 
 @dg.run_failure_sensor(
     name="run_failures",
     monitored_jobs=[sync_job],
-    minimum_interval_seconds=15,
+    minimum_interval_seconds=30,
     default_status=dg.DefaultSensorStatus.RUNNING,
     description=(
         "Records a failed run with its reason in the catalog, so that the tenant is tried again "
@@ -24,13 +25,13 @@ from sensors.due import backoff_seconds
     ),
 )
 def run_failures_sensor(
-    context: dg.RunFailureSensorContext, postgres: PostgresResource
+    context: dg.RunFailureSensorContext, rag_assets_postgres: PostgresResource
 ) -> dg.SkipReason:
     """Record the failure for every source of the run's tenant."""
     if PROCESS_TAG in context.dagster_run.tags:
         return dg.SkipReason("a command ran it, and reported the failure")
     tenant_id = context.dagster_run.tags.get(PARTITION_TAG)
-    catalog = postgres.catalog()
+    catalog = rag_assets_postgres.catalog()
     record = catalog.tenants.find(tenant_id) if tenant_id else None
     if record is None or record.state == "REMOVING":
         return dg.SkipReason("the run belongs to no existing tenant")

@@ -31,11 +31,11 @@ weekly_quality = dg.ScheduleDefinition(
     ),
 )
 def published_builds_sensor(
-    context: dg.SensorEvaluationContext, postgres: PostgresResource
+    context: dg.SensorEvaluationContext, rag_assets_postgres: PostgresResource
 ) -> dg.SensorResult:
     """Look for publications since the last tick, in one query over all tenants."""
     with clear_failures():
-        catalog = postgres.catalog()
+        catalog = rag_assets_postgres.catalog()
         since = int(context.cursor) if context.cursor else None
         newest, tenants = catalog.events.tenants_since(since, "generation_published")
         asked = sorted(tenants & catalog.judgements.tenants()) if tenants else []

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 
@@ -20,12 +20,12 @@ from rag_assets.pipeline.clock_guard import ClockDoubt, time_for_deletion
 from rag_assets.privacy.masker import masker_of
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.tenants import TenantRecord
+from resources.own_runs import PARTITION_TAG, OwnRuns
 from resources.stores import PostgresResource
-from resources.tenant_lock import PARTITION_TAG, PROCESS_TAG, REASON_TAG, fail_abandoned_runs
+from resources.tenant_lock import PROCESS_TAG, REASON_TAG, fail_abandoned_runs
 from resources.workbench import clear_failures
 from sensors.due import TenantState, backoff_seconds, why_due
 from sensors.state import ParsedTenants, tenant_states
-from sensors.tenants import partitions_under_way
 from sensors.turns import Cursor, Verdict, following, plan, verdict
 
 _TICK_SECONDS = 25.0
@@ -43,21 +43,25 @@ _parsed = ParsedTenants()
     description=(
         "Lists tenants' sources without reading a file, and requests a run where listing or "
         "configuration differ from the last successful sync, where work is left, or where "
-        "documents reach their retention. A listing that fails is reported, never taken as empty. "
+        "documents reach their retention. A listing that fails is never taken as empty: one run "
+        "fails for it. "
         "Tenants whose sources the change watcher watches have their turn once a minute, and it is "
         "told of what it missed; all others are listed at every tick. "
         "Also marks runs failed whose process was killed."
     ),
 )
 def source_files_sensor(
-    context: dg.SensorEvaluationContext, postgres: PostgresResource
+    context: dg.SensorEvaluationContext,
+    rag_assets_postgres: PostgresResource,
+    rag_assets_runs: OwnRuns,
 ) -> dg.SensorResult:
     """List the sources of as many tenants as a tick has time for, in turn."""
     settings = Settings.from_environment()
     with clear_failures():
         tick = _Tick(
             context.instance,
-            postgres.catalog(),
+            rag_assets_runs,
+            rag_assets_postgres.catalog(),
             settings,
             Cursor.read(context.cursor),
             WatchReportFile(settings).read(),
@@ -88,9 +92,11 @@ class _Tick:
         notes: what went wrong.
         seen: what was done for each tenant that was looked at.
         doubt: why nothing is deleted for its age, if the clock may be wrong.
+        unlisted: see Cursor.
     """
 
     instance: dg.DagsterInstance
+    own_runs: OwnRuns
     catalog: Catalog
     settings: Settings
     cursor: Cursor
@@ -102,11 +108,13 @@ class _Tick:
     ids: list[str] = field(default_factory=list)
     busy: set[str] = field(default_factory=set)
     doubt: ClockDoubt | None = None
+    unlisted: set[str] = field(default_factory=set)
 
     def run(self) -> Cursor:
         """Look at the tenants; returns the cursor of the next tick."""
+        self.unlisted = set(self.cursor.unlisted)
         self.ids = list(self.catalog.tenants.active_versions())
-        self.busy = partitions_under_way(self.instance)
+        self.busy = self.own_runs.partitions_under_way(self.instance)
         # Every tick, so that the trusted time advances as long as the daemon runs.
         trusted = time_for_deletion(self.catalog, Clock())
         self.doubt = trusted if isinstance(trusted, ClockDoubt) else None
@@ -115,7 +123,8 @@ class _Tick:
         self._look_at(planned.first, seconds=None)
         stopped = self._look_at(planned.rest, seconds=_TICK_SECONDS)
         self.catalog.changes.tell(id_ for id_, done in self.seen.items() if done == "tell")
-        return following(self.cursor, planned, self.seen, stopped=stopped, now=self.now)
+        left = following(self.cursor, planned, self.seen, stopped=stopped, now=self.now)
+        return replace(left, unlisted=sorted(self.unlisted))
 
     @cached_property
     def _environment(self) -> str:
@@ -130,7 +139,11 @@ class _Tick:
         )
         # What was not due at that time has its turn like all others.
         tried = self.catalog.syncs.retried_between(times[1], datetime.fromtimestamp(self.now, UTC))
-        return tried | {run.tags[PARTITION_TAG] for run in ended if PARTITION_TAG in run.tags}
+        return tried | {
+            run.tags[PARTITION_TAG]
+            for run in ended
+            if PARTITION_TAG in run.tags and self.own_runs.owns(run)
+        }
 
     def _look_at(self, ids: Sequence[str], *, seconds: float | None) -> str | None:
         """Look at tenants without a run; returns the last one if the time was over before."""
@@ -158,11 +171,45 @@ class _Tick:
         self.notes += [f"{record.id}: {message}" for message in state.unlisted.values()]
         reason = why_due(state, datetime.now(UTC))
         if reason is None:
+            self._report_unlisted(record, state)
             return None
         done = verdict(record.id, self.cursor, self.report, self.now)
-        if done == "request" and (request := _request(self.instance, record, state, reason)):
+        if done == "request" and (request := self._request(record, state, reason)):
             self.requests.append(request)
         return done
+
+    def _report_unlisted(self, record: TenantRecord, state: TenantState) -> None:
+        """Request a run, which fails, for sources that could be listed until now.
+
+        Alerts watch runs; a tick that is skipped alerts nobody.
+        """
+        names = {f"{record.id}/{source}" for source in state.unlisted}
+        known = {name for name in self.unlisted if name.startswith(f"{record.id}/")}
+        self.unlisted -= known - names
+        if names <= known:
+            return
+        reason = f"cannot be listed: {', '.join(sorted(state.unlisted))}"
+        if (request := self._request(record, state, reason)) is not None:
+            self.requests.append(request)
+            self.unlisted |= names
+
+    def _request(
+        self, record: TenantRecord, state: TenantState, reason: str
+    ) -> dg.RunRequest | None:
+        # A key of the listing alone would miss a change from A to B and back: the tenant's last run
+        # distinguishes the attempts.
+        own = self.own_runs.installation_tags
+        filters = dg.RunsFilter(tags={PARTITION_TAG: record.id, **own})
+        last = self.instance.get_run_records(filters=filters, limit=1)
+        if last and _just_failed(last[0]):
+            return None
+        attempt = last[0].dagster_run.run_id if last else "first"
+        listing = key_of("listing", dict(state.digests), state.config_key)
+        return dg.RunRequest(
+            partition_key=record.id,
+            run_key=f"{record.id}/{record.incarnation}/{listing}/{attempt}",
+            tags={REASON_TAG: reason, **own},
+        )
 
     def summary(self) -> str:
         """Why no run was requested."""
@@ -177,23 +224,6 @@ class _Tick:
         if self.doubt is not None:
             parts.append(self.doubt.line)
         return ", ".join(parts)
-
-
-def _request(
-    instance: dg.DagsterInstance, record: TenantRecord, state: TenantState, reason: str
-) -> dg.RunRequest | None:
-    # A key of the listing alone would miss a change from A to B and back: the tenant's last run
-    # distinguishes the attempts.
-    last = instance.get_run_records(filters=dg.RunsFilter(tags={PARTITION_TAG: record.id}), limit=1)
-    if last and _just_failed(last[0]):
-        return None
-    attempt = last[0].dagster_run.run_id if last else "first"
-    listing = key_of("listing", dict(state.digests), state.config_key)
-    return dg.RunRequest(
-        partition_key=record.id,
-        run_key=f"{record.id}/{record.incarnation}/{listing}/{attempt}",
-        tags={REASON_TAG: reason},
-    )
 
 
 def _just_failed(record: dg.RunRecord) -> bool:

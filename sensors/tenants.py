@@ -3,44 +3,48 @@
 import dagster as dg
 
 from rag_assets.common.settings import Settings
+from rag_assets.jobs.run_history import delete_partition
 from rag_assets.partitions import tenants_partitions
 from rag_assets.pipeline.tenancy import reconcile_tenants
+from resources.own_runs import OwnRuns
 from resources.stores import PostgresResource
-from resources.tenant_lock import PARTITION_TAG
 from resources.workbench import clear_failures
-
-UNFINISHED = (
-    dg.DagsterRunStatus.QUEUED,
-    dg.DagsterRunStatus.NOT_STARTED,
-    dg.DagsterRunStatus.STARTING,
-    dg.DagsterRunStatus.STARTED,
-)
 
 
 @dg.sensor(
     name="tenants",
-    minimum_interval_seconds=15,
+    minimum_interval_seconds=30,
     default_status=dg.DefaultSensorStatus.RUNNING,
     description=(
         "Follows tenants.yaml, and files of agents that it names: new tenants become partitions, "
         "changed ones take effect, missing ones are disabled (never purged). Partitions of removed "
-        "tenants go once no run of theirs is under way."
+        "tenants, and what this instance recorded of them, go once no run of theirs is under way."
     ),
 )
 def tenants_sensor(
-    context: dg.SensorEvaluationContext, postgres: PostgresResource
+    context: dg.SensorEvaluationContext,
+    rag_assets_postgres: PostgresResource,
+    rag_assets_runs: OwnRuns,
 ) -> dg.SensorResult | dg.SkipReason:
     """Bring catalog and partitions up to date."""
     with clear_failures():
         settings = Settings.from_environment()
-        found = reconcile_tenants(postgres.catalog(), settings, postgres.identity())
+        found = reconcile_tenants(
+            rag_assets_postgres.catalog(), settings, rag_assets_postgres.identity()
+        )
     for problem in found.problems:
         context.log.warning(problem.advice)
     present = set(context.instance.get_dynamic_partitions(tenants_partitions.name or ""))
+    known = {record.id for record in found.records}
     wanted = {record.id for record in found.records if record.state != "REMOVING"}
-    busy = partitions_under_way(context.instance)
     new = sorted(wanted - present)
-    gone = sorted(present - wanted - busy)
+    gone = []
+    if unwanted := present - wanted:
+        with clear_failures():
+            # Others may be tenants of another installation in this instance.
+            receipts = rag_assets_postgres.catalog().receipts
+            removed = (unwanted & known) | receipts.removed_tenants(unwanted - known)
+            gone = _delete_histories(context.instance, rag_assets_runs, removed)
     if not new and not gone:
         if found.problems:  # The others were reconciled all the same.
             with clear_failures():
@@ -54,13 +58,15 @@ def tenants_sensor(
     return dg.SensorResult(dynamic_partitions_requests=requests)
 
 
-def has_run_under_way(instance: dg.DagsterInstance, tenant_id: str) -> bool:
-    """Whether a tenant has a run queued or running."""
-    tags = {PARTITION_TAG: tenant_id}
-    return bool(instance.get_runs_count(dg.RunsFilter(statuses=list(UNFINISHED), tags=tags)))
+def _delete_histories(
+    instance: dg.DagsterInstance, own_runs: OwnRuns, removed: set[str]
+) -> list[str]:
+    """Delete the records of removed tenants; returns those whose partitions may go.
 
-
-def partitions_under_way(instance: dg.DagsterInstance) -> set[str]:
-    """Tenants that have a run queued or running."""
-    runs = instance.get_runs(filters=dg.RunsFilter(statuses=list(UNFINISHED)))
-    return {run.tags[PARTITION_TAG] for run in runs if PARTITION_TAG in run.tags}
+    The command that removed them may have used another instance.
+    """
+    idle = sorted(removed - own_runs.partitions_under_way(instance)) if removed else []
+    gone = [id_ for id_ in idle if not own_runs.is_shared_partition(instance, id_)]
+    for tenant_id in gone:
+        delete_partition(instance, own_runs, tenant_id)
+    return gone

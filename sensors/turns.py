@@ -33,6 +33,7 @@ class Cursor:
         turn: the tenant that had its turn last.
         stopped: the tenant at which the tick's time was over; None: it looked at all.
         handed: tenants that the watcher was told of, and when.
+        unlisted: sources that cannot be listed, as TENANT/SOURCE; a run has failed for each.
     """
 
     at: float = 0.0
@@ -40,6 +41,7 @@ class Cursor:
     turn: str | None = None
     stopped: str | None = None
     handed: Mapping[str, float] = field(default_factory=dict)
+    unlisted: Sequence[str] = field(default_factory=list)
 
     @classmethod
     def read(cls, text: str | None) -> Cursor:
@@ -58,6 +60,7 @@ class Cursor:
                 "turn": self.turn,
                 "stopped": self.stopped,
                 "handed": dict(self.handed),
+                "unlisted": list(self.unlisted),
             }
         )
 

@@ -52,11 +52,13 @@ daily_costs = dg.ScheduleDefinition(
     description="Requests a run where the removal of a tenant was begun, and nobody continues it.",
 )
 def removals_sensor(
-    context: dg.SensorEvaluationContext, postgres: PostgresResource
+    context: dg.SensorEvaluationContext, rag_assets_postgres: PostgresResource
 ) -> dg.RunRequest | dg.SkipReason:
     """Request a run that ends the removals of tenants that were killed."""
     with clear_failures():
-        left = [(one.id, one.incarnation) for one in interrupted_removals(postgres.catalog())]
+        left = [
+            (one.id, one.incarnation) for one in interrupted_removals(rag_assets_postgres.catalog())
+        ]
     if not left:
         return dg.SkipReason("no removal of a tenant was interrupted")
     turn = int(time.time() / _TRY_AGAIN_SECONDS)

@@ -227,7 +227,7 @@ class Installation:
         # Whoever these indexes belong to by now: a test may have moved or cloned the installation.
         remover = open_store(
             StoreConfig(
-                self.environment["ELASTICSEARCH_URL"],
+                self.environment["RAG_ASSETS_ELASTICSEARCH_URL"],
                 prefix=self.environment["RAG_ASSETS_INDEX_PREFIX"],
             )
         )
@@ -248,8 +248,8 @@ def new_installation(
     environment = {
         "RAG_ASSETS_HOME": str(home),
         "RAG_ASSETS_INDEX_PREFIX": name,
-        "DATABASE_URL": create_database(postgres_url, name),
-        "ELASTICSEARCH_URL": elasticsearch_url,
+        "RAG_ASSETS_DATABASE_URL": create_database(postgres_url, name),
+        "RAG_ASSETS_ELASTICSEARCH_URL": elasticsearch_url,
         "RAG_ASSETS_MASTER_KEY_FILE": str(home.parent / "master.key"),
         "RAG_ASSETS_DEBUG": "1",
     }

@@ -119,8 +119,8 @@ def indexed(servers: Servers, home: Path, root: Path, *, fresh: bool) -> Iterato
     name = "code_questions"
     os.environ |= {
         "RAG_ASSETS_HOME": str(home),
-        "DATABASE_URL": servers.database(name) if fresh else servers.url_of(name),
-        "ELASTICSEARCH_URL": servers.elasticsearch_url,
+        "RAG_ASSETS_DATABASE_URL": servers.database(name) if fresh else servers.url_of(name),
+        "RAG_ASSETS_ELASTICSEARCH_URL": servers.elasticsearch_url,
     }
     command = [sys.executable, "-m", "rag_assets.cli", "sync", TENANT]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)

@@ -2,9 +2,12 @@
 
     python -m benchmarks.fusion.lists DATA [SET...]     a quarter of an hour, most of it embedding
     python -m benchmarks.fusion.lists --words DATA      after a change of the search by words
+    python -m benchmarks.fusion.lists --multilingual DATA [SET...]     samples, by another model
 
 Words are ranked by the index in memory, whose scores are Elasticsearch's (a test compares both);
-vectors by the shipped model. A stored list has numbers of passages and scores: no text.
+vectors by the shipped model, or by multilingual-e5-small, which takes 200 ms a passage: of it there
+are samples of the sets that are not English. A stored list has numbers of passages and scores: no
+text.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import random
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -26,7 +30,9 @@ from benchmarks.fusion.sets import SETS, JudgedSet, Passage
 from rag_assets.common.tokens import count_tokens
 from rag_assets.ingest.chunking.model import Chunk, embedding_text, text_hash
 from rag_assets.models.embedding.coverage import reading_of
-from rag_assets.models.embedding.local import OnnxEmbedder
+from rag_assets.models.embedding.e5 import E5Embedder
+from rag_assets.models.embedding.local import LocalEmbedder, OnnxEmbedder
+from rag_assets.models.embedding.protocol import Purpose
 from rag_assets.storage.index.common_words import is_english, sentence_language
 from rag_assets.storage.index.fields import entry_source
 from rag_assets.storage.index.memory.ranking import ranking
@@ -43,6 +49,10 @@ from rag_assets.storage.index.query_words import words_of
 DEPTH: Final = 100
 """Candidates of each ranking."""
 FOLDER: Final = Path(__file__).with_name("lists")
+MULTILINGUAL: Final = FOLDER / "multilingual"
+"""The lists of samples by multilingual-e5-small."""
+SAMPLED_PASSAGES: Final = 400
+SAMPLED_QUESTIONS: Final = 60
 _OWNER: Final = Owner("fusion", 1, 1)
 _SCALE: Final = 65_535
 _BATCH: Final = 64
@@ -97,13 +107,19 @@ def main() -> None:
     parser.add_argument("data", type=Path, help="folder of the fetched files; see README.md")
     parser.add_argument("sets", nargs="*", help="by default all")
     parser.add_argument("--words", action="store_true", help="keep the stored lists of vectors")
+    parser.add_argument("--multilingual", action="store_true", help="by multilingual-e5-small")
     arguments = parser.parse_args()
-    FOLDER.mkdir(exist_ok=True)
-    embedder = OnnxEmbedder()
+    folder = MULTILINGUAL if arguments.multilingual else FOLDER
+    folder.mkdir(exist_ok=True)
+    embedder: LocalEmbedder = E5Embedder() if arguments.multilingual else OnnxEmbedder()
     for name in arguments.sets or SETS:
         began = time.monotonic()
         judged = SETS[name](arguments.data)
-        path = FOLDER / f"{name}.npz"
+        if arguments.multilingual:
+            if judged.language == "en":
+                continue
+            judged = sample(judged)
+        path = folder / f"{name}.npz"
         by_vectors = (
             {key: value for key, value in _stored(path).items() if key.startswith("vectors")}
             if arguments.words
@@ -112,6 +128,22 @@ def main() -> None:
         _save(path, judged, {**_by_words(judged), **_of_questions(judged, embedder), **by_vectors})
         counts = f"{len(judged.questions)} questions, {len(judged.passages)} passages"
         print(f"{name}: {counts}, {time.monotonic() - began:.0f} s", flush=True)
+
+
+def sample(judged: JudgedSet) -> JudgedSet:
+    """Return the set's first questions, the passages that answer them, and some of the others."""
+    questions = judged.questions[:SAMPLED_QUESTIONS]
+    wanted = {at for _, grades in questions for at in grades}
+    others = [at for at in range(len(judged.passages)) if at not in wanted]
+    random.Random(6).shuffle(others)
+    chosen = sorted([*wanted, *others[: max(0, SAMPLED_PASSAGES - len(wanted))]])
+    place = {at: number for number, at in enumerate(chosen)}
+    return JudgedSet(
+        judged.kind,
+        judged.language,
+        [judged.passages[at] for at in chosen],
+        [(text, {place[at]: grade for at, grade in grades.items()}) for text, grades in questions],
+    )
 
 
 def _by_words(judged: JudgedSet) -> dict[str, Array]:
@@ -129,18 +161,30 @@ def _by_words(judged: JudgedSet) -> dict[str, Array]:
     return {**_packed("words", ranked), "terms": np.array(terms, np.uint16)}
 
 
-async def _by_vectors(judged: JudgedSet, embedder: OnnxEmbedder) -> dict[str, Array]:
-    texts = [embedding_text(title, (), text) for title, text in judged.passages]
-    asked = await _embedded(embedder, [question for question, _ in judged.questions])
-    cosines = asked @ (await _embedded(embedder, texts)).T
+async def _by_vectors(judged: JudgedSet, embedder: LocalEmbedder) -> dict[str, Array]:
+    passages, questions = await vectors_of(judged, embedder)
     ranked = [
         [(int(at), float(row[at])) for at in np.argsort(-row, kind="stable")[:DEPTH]]
-        for row in cosines
+        for row in questions @ passages.T
     ]
     return _packed("vectors", ranked)
 
 
-def _of_questions(judged: JudgedSet, embedder: OnnxEmbedder) -> dict[str, Array]:
+async def vectors_of(judged: JudgedSet, embedder: LocalEmbedder) -> tuple[Array, Array]:
+    """Return the unit vectors of a set's passages and of its questions."""
+    questions = [question for question, _ in judged.questions]
+    return (
+        await _embedded(embedder, embedded_texts(judged), "document"),
+        await _embedded(embedder, questions, "query"),
+    )
+
+
+def embedded_texts(judged: JudgedSet) -> list[str]:
+    """Return the passages as they are embedded: title and text."""
+    return [embedding_text(title, (), text) for title, text in judged.passages]
+
+
+def _of_questions(judged: JudgedSet, embedder: LocalEmbedder) -> dict[str, Array]:
     questions = [question for question, _ in judged.questions]
     return {
         "english": np.array([is_english(question) for question in questions], np.bool_),
@@ -148,7 +192,7 @@ def _of_questions(judged: JudgedSet, embedder: OnnxEmbedder) -> dict[str, Array]
             [reading_of(embedder, q, sentence_language(q)) == "foreign" for q in questions],
             np.bool_,
         ),
-        "unread": np.array([embedder.unread_share([q]) for q in questions], np.float16),
+        "unread": np.array([embedder.unread_share([q]) or 0 for q in questions], np.float16),
     }
 
 
@@ -181,9 +225,9 @@ def _entry(owner: Owner, at: int, language: str, passage: Passage, tokens: int) 
     return Entry(owner, document, chunk, np.zeros(0, np.float32))
 
 
-async def _embedded(embedder: OnnxEmbedder, texts: Sequence[str]) -> Array:
+async def _embedded(embedder: LocalEmbedder, texts: Sequence[str], purpose: Purpose) -> Array:
     parts = [
-        (await embedder.embed(texts[at : at + _BATCH])).vectors
+        (await embedder.embed(texts[at : at + _BATCH], purpose=purpose)).vectors
         for at in range(0, len(texts), _BATCH)
     ]
     return np.concatenate(parts)
@@ -209,9 +253,10 @@ def _save(path: Path, judged: JudgedSet, arrays: Mapping[str, Array]) -> None:
     np.savez_compressed(path, about=packed, **arrays)
 
 
-def load() -> list[ListedSet]:
-    """Return the stored sets, in the order of SETS."""
-    return [_loaded(name) for name in SETS if (FOLDER / f"{name}.npz").is_file()]
+def load(folder: Path = FOLDER) -> list[ListedSet]:
+    """Return the stored sets of a folder, in the order of SETS."""
+    paths = {name: folder / f"{name}.npz" for name in SETS}
+    return [_loaded(name, path) for name, path in paths.items() if path.is_file()]
 
 
 def _stored(path: Path) -> dict[str, Array]:
@@ -219,8 +264,8 @@ def _stored(path: Path) -> dict[str, Array]:
         return {key: stored[key] for key in stored.files}
 
 
-def _loaded(name: str) -> ListedSet:
-    arrays = _stored(FOLDER / f"{name}.npz")
+def _loaded(name: str, path: Path) -> ListedSet:
+    arrays = _stored(path)
     about = json.loads(arrays["about"].tobytes())
     scores = {
         ranker: arrays[f"{ranker}_shares"] / _SCALE * arrays[f"{ranker}_best"][:, None]

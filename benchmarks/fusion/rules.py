@@ -34,6 +34,7 @@ class Candidates:
     Attributes:
         listed: the set.
         word_ranks, vector_ranks: from 0; _ABSENT where a ranking lacks the candidate.
+        passages: numbers of the candidates' passages.
         grades: 0 where a candidate was not judged, or there is none.
         exists: whether there is a candidate.
     """
@@ -41,6 +42,7 @@ class Candidates:
     listed: ListedSet
     word_ranks: Array
     vector_ranks: Array
+    passages: Array
     grades: Array
     exists: Array
 
@@ -50,7 +52,7 @@ class Candidates:
         count, depth = listed.words.shape
         shape = (count, 2 * depth)
         words, vectors = np.full(shape, _ABSENT), np.full(shape, _ABSENT)
-        grades = np.zeros(shape)
+        passages, grades = np.zeros(shape, np.int64), np.zeros(shape)
         for at, judged in enumerate(listed.grades):
             place: dict[int, int] = {}
             rankings = (
@@ -62,8 +64,10 @@ class Candidates:
                     passage = int(ids[rank])
                     column = place.setdefault(passage, len(place))
                     ranks[at, column] = rank
+                    passages[at, column] = passage
                     grades[at, column] = judged.get(passage, 0)
-        return cls(listed, words, vectors, grades, (words < _ABSENT) | (vectors < _ABSENT))
+        exists = (words < _ABSENT) | (vectors < _ABSENT)
+        return cls(listed, words, vectors, passages, grades, exists)
 
 
 Rule: TypeAlias = Callable[[Candidates], Array]

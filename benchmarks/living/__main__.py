@@ -70,8 +70,8 @@ def main() -> None:
     with benchmark_servers(arguments.work) as servers:
         os.environ |= {
             "RAG_ASSETS_HOME": str(home),
-            "DATABASE_URL": servers.database("living"),
-            "ELASTICSEARCH_URL": servers.elasticsearch_url,
+            "RAG_ASSETS_DATABASE_URL": servers.database("living"),
+            "RAG_ASSETS_ELASTICSEARCH_URL": servers.elasticsearch_url,
             "RAG_ASSETS_SERVICE_RATE": "1000000/minute",
         }
         with running() as pids, service(TENANT, home / "service.log") as (url, token):

@@ -100,8 +100,8 @@ def workspace(work: Path) -> Iterator[tuple[Workspace, Mapping[str, int]]]:
     with benchmark_servers(work) as servers:
         os.environ |= {
             "RAG_ASSETS_HOME": str(home),
-            "DATABASE_URL": servers.database("pushing"),
-            "ELASTICSEARCH_URL": servers.elasticsearch_url,
+            "RAG_ASSETS_DATABASE_URL": servers.database("pushing"),
+            "RAG_ASSETS_ELASTICSEARCH_URL": servers.elasticsearch_url,
         }
         stack = LocalStack(Settings.from_environment())
         with running() as pids, Session() as session:

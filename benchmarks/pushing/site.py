@@ -31,7 +31,8 @@ from rag_assets.pipeline.context import owner_of
 from rag_assets.storage.blobs.store import BlobStore
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.index.store import VectorStore
-from resources.tenant_lock import PARTITION_TAG, PROCESS_TAG, WORKER_TAG
+from resources.own_runs import PARTITION_TAG
+from resources.tenant_lock import PROCESS_TAG, WORKER_TAG
 
 SOURCE = "pushed"
 _CLI = (sys.executable, "-m", "rag_assets.cli")

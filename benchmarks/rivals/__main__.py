@@ -129,8 +129,8 @@ class _Run:
         with psycopg.connect(self._database, autocommit=True) as connection:
             connection.execute("CREATE EXTENSION vector")
         environment = {
-            "ELASTICSEARCH_URL": servers.elasticsearch_url,
-            "DATABASE_URL": self._database,
+            "RAG_ASSETS_ELASTICSEARCH_URL": servers.elasticsearch_url,
+            "RAG_ASSETS_DATABASE_URL": self._database,
             "COCOINDEX_DISABLE_USAGE_TRACKING": "1",
             **rival.environment,
         }

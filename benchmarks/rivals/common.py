@@ -54,12 +54,12 @@ def count_tokens(text: str) -> int:
 
 def elasticsearch_url() -> str:
     """Where Elasticsearch answers."""
-    return os.environ["ELASTICSEARCH_URL"]
+    return os.environ["RAG_ASSETS_ELASTICSEARCH_URL"]
 
 
 def postgres_url() -> str:
     """Where Postgres answers."""
-    return os.environ["DATABASE_URL"]
+    return os.environ["RAG_ASSETS_DATABASE_URL"]
 
 
 def run(synchronise: Callable[[Task], dict[str, Any]]) -> None:

@@ -117,7 +117,7 @@ def main() -> None:
     drawn = read(options.questions)
     made = [lines_of(options, drawn, number) for number in options.chosen(len(drawn.queries))]
     # Not from the arguments, which everybody on the machine can read: it holds a password.
-    url = os.environ["ELASTICSEARCH_URL"]
+    url = os.environ["RAG_ASSETS_ELASTICSEARCH_URL"]
     if options.client == "async":
         timed, hits = asyncio.run(search(url, made, options.callers))
     else:

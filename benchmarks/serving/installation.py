@@ -71,8 +71,8 @@ class Installation:
             **os.environ,
             "PYTHONPATH": str(PROJECT),
             "RAG_ASSETS_HOME": str(home),
-            "DATABASE_URL": servers.postgres_url,
-            "ELASTICSEARCH_URL": servers.elasticsearch_url,
+            "RAG_ASSETS_DATABASE_URL": servers.postgres_url,
+            "RAG_ASSETS_ELASTICSEARCH_URL": servers.elasticsearch_url,
             # What is measured is how fast it answers, not how soon it refuses.
             "RAG_ASSETS_SERVICE_RATE": "1000000/minute",
         }

@@ -92,7 +92,7 @@ class Runner:
         command = [sys.executable, "-m", f"benchmarks.serving.{module}", url, str(questions), *how]
         for name, value in options.items():
             command += [f"--{name}", str(value)]
-        return _run(command, {"RAG_ASSETS_TOKEN": token, "ELASTICSEARCH_URL": self._url})
+        return _run(command, {"RAG_ASSETS_TOKEN": token, "RAG_ASSETS_ELASTICSEARCH_URL": self._url})
 
     def _how(self, case: Case) -> tuple[str, str, list[str]]:
         if case.target in _OURS:

@@ -56,8 +56,8 @@ def prepare(servers: Servers, home: Path, tenants: Mapping[str, Mapping[str, Any
     (home / "tenants.yaml").write_text(json.dumps({"tenants": listed}))  # JSON is YAML
     os.environ |= {
         "RAG_ASSETS_HOME": str(home),
-        "DATABASE_URL": servers.database("workspace"),
-        "ELASTICSEARCH_URL": servers.elasticsearch_url,
+        "RAG_ASSETS_DATABASE_URL": servers.database("workspace"),
+        "RAG_ASSETS_ELASTICSEARCH_URL": servers.elasticsearch_url,
         "RAG_ASSETS_PRIVATE_ENDPOINTS": "127.0.0.1",
         "RAG_ASSETS_JWT_SECRET": _SECRET,
         "RAG_ASSETS_SERVICE_RATE": "1000000/minute",

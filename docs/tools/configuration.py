@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 
 from rag_assets.api import settings as service_settings
 from rag_assets.client import environment as client_settings
-from rag_assets.common import settings
+from rag_assets.common import elasticsearch_settings, settings
 from rag_assets.ingest.sources.registry import SOURCE_KINDS
 from rag_assets.panel import settings as panel_settings
 from rag_assets.systems.registry import installed_systems
@@ -43,6 +43,8 @@ def configuration_page() -> str:
     schema = TypeAdapter(Tenant).json_schema()
     models: dict[str, Schema] = {"Tenant": schema, **schema.get("$defs", {})}
     parts = [_HEAD, "## Environment\n", _environment(settings.__doc__)]
+    parts += ["\nOf an external [Elasticsearch](elasticsearch.md):\n"]
+    parts += [_environment(elasticsearch_settings.__doc__)]
     parts += ["\nOf `rag-assets serve`:\n", _environment(service_settings.__doc__)]
     parts += ["\nOf its panel:\n", _environment(panel_settings.__doc__)]
     parts += ["\nOf programs that use it through `rag_assets.client`:\n"]

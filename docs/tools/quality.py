@@ -40,7 +40,7 @@ _CHOSEN = {
 
 _OF_THEIR_OWN = frozenset(
     {
-        *("merging", "agents-quality", "workspace-questions", "fusion"),
+        *("merging", "agents-quality", "workspace-questions", "fusion", "hybrids"),
         *("code-truth", "code-truth-django", "code-questions", "code-routes", "code-definitions"),
     }
 )
@@ -97,6 +97,67 @@ def _fusion(result: _Result) -> str:
     names = ("words", "knn", "reciprocal ranks", "0114", "hybrid")
     heads = ["set (questions)", *names, *(f"{name}, untouched" for name in names)]
     return f"{as_table([*heads, 'recall@5, hybrid'], rows)}\nTaken {result['taken']}."
+
+
+_PROGRAMS = {
+    "text": "text",
+    "knn": "knn",
+    "hybrid": "hybrid",
+    "bm25s": "bm25s",
+    "langchain": "LangChain",
+    "llamaindex": "LlamaIndex",
+}
+
+
+def _hybrids(result: _Result) -> str:
+    """The product beside other programs: quality by set, times, and another model."""
+    columns = ["set (questions)", *_PROGRAMS.values()]
+    rows = [[_set_name(row), *_beside_hybrid(row["programs"])] for row in result["sets"]]
+    rows += [
+        [f"mean of {found['sets']}: {group}", *_beside_hybrid(found["programs"])]
+        for group, found in result["overall"].items()
+    ]
+    recalls = [
+        [row["set"], *(f"{row['programs'][name]['recall']:.2f}" for name in _PROGRAMS)]
+        for row in result["sets"]
+    ]
+    times = result["milliseconds"]
+    spent = ", ".join(f"{name} {times['programs'][key]}" for key, name in _PROGRAMS.items())
+    versions = ", ".join(f"{name} {version}" for name, version in result["versions"].items())
+    parts = [
+        f"nDCG@10, and the p of hybrid against it:\n\n{as_table(columns, rows)}",
+        f"Milliseconds of a question, {times['set']} (median, without its vector): {spent}.\n",
+        f"recall@5:\n\n{as_table(['set', *_PROGRAMS.values()], recalls)}",
+    ]
+    sampled = result["multilingual"]
+    if sampled["sets"]:
+        names = [name for name in _PROGRAMS if name in sampled["sets"][0]["programs"]]
+        table = as_table(
+            ["set (questions)", *names],
+            [[_set_name(row), *_beside_hybrid(row["programs"])] for row in sampled["sets"]],
+        )
+        parts.append(
+            f"multilingual-e5-small, nDCG@10 of samples: up to {sampled['questions']} questions and"
+            f" {sampled['passages']} passages of each set, those that answer among them:\n\n{table}"
+        )
+    return "\n".join([*parts, f"{versions}. {origin(result)}"])
+
+
+def _set_name(row: _Result) -> str:
+    return f"{row['set']}: {row['kind']}, {row['language']} ({row['questions']})"
+
+
+def _beside_hybrid(programs: _Result) -> list[str]:
+    """Cells of the programs; the best is in bold letters."""
+    best = max(found["ndcg"] for found in programs.values())
+    cells = []
+    for name in _PROGRAMS:
+        if name not in programs:
+            continue
+        value, p = programs[name]["ndcg"], programs[name]["p"]
+        shown = f"**{value:.3f}**" if value == best else f"{value:.3f}"
+        cells.append(shown if name == "hybrid" else f"{shown} (p {_chance(p)})")
+    return cells
 
 
 def _interval(found: Mapping[str, float]) -> str:
@@ -186,5 +247,6 @@ _TABLES: Mapping[str, Callable[[_Result], str]] = {
     "code-questions": code_questions_table,
     "code-routes": code_routes_table,
     "fusion": _fusion,
+    "hybrids": _hybrids,
     "code-definitions": code_definitions_table,
 }

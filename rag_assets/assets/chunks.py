@@ -28,10 +28,12 @@ _BINS = 7
     metadata={"dagster/column_schema": CHUNK_COLUMNS},
 )
 def chunks(
-    context: dg.AssetExecutionContext, workbench: Workbench, tenant_lock: TenantLockResource
+    context: dg.AssetExecutionContext,
+    rag_assets_workbench: Workbench,
+    rag_assets_tenant_lock: TenantLockResource,
 ) -> dg.MaterializeResult[None]:
     """Chunk what is not in the lake."""
-    with tenant_stage(context, workbench, tenant_lock) as ctx:
+    with tenant_stage(context, rag_assets_workbench, rag_assets_tenant_lock) as ctx:
         work = work_of(ctx, context.run.run_id)
         report = chunk_documents(work.context, work)
     if report.dropped_secrets:

@@ -36,11 +36,11 @@ class Embedding(dg.Config):
 def embeddings(
     context: dg.AssetExecutionContext,
     config: Embedding,
-    workbench: Workbench,
-    tenant_lock: TenantLockResource,
+    rag_assets_workbench: Workbench,
+    rag_assets_tenant_lock: TenantLockResource,
 ) -> dg.MaterializeResult[None]:
     """Embed what is not in the lake."""
-    with tenant_stage(context, workbench, tenant_lock) as ctx:
+    with tenant_stage(context, rag_assets_workbench, rag_assets_tenant_lock) as ctx:
         work = work_of(ctx, context.run.run_id)
         report = embed_chunks(work.context, work, spent=config.spent)
         waiting = ctx.catalog.quarantine.deferred_count(ctx.ref.id)

@@ -37,10 +37,12 @@ _COLUMNS = {
     metadata={"dagster/column_schema": PARSED_COLUMNS},
 )
 def parsed_text(
-    context: dg.AssetExecutionContext, workbench: Workbench, tenant_lock: TenantLockResource
+    context: dg.AssetExecutionContext,
+    rag_assets_workbench: Workbench,
+    rag_assets_tenant_lock: TenantLockResource,
 ) -> dg.MaterializeResult[None]:
     """Parse what is not in the lake."""
-    with tenant_stage(context, workbench, tenant_lock) as ctx:
+    with tenant_stage(context, rag_assets_workbench, rag_assets_tenant_lock) as ctx:
         work = work_of(ctx, context.run.run_id)
         report = parse_documents(work.context, work)
     rate = report.pages / report.seconds if report.pages and report.seconds else 0.0

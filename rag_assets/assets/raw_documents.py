@@ -39,13 +39,15 @@ class ListingConfig(dg.Config):
 def raw_documents(
     context: dg.AssetExecutionContext,
     config: ListingConfig,
-    workbench: Workbench,
-    tenant_lock: TenantLockResource,
+    rag_assets_workbench: Workbench,
+    rag_assets_tenant_lock: TenantLockResource,
 ) -> dg.MaterializeResult[None]:
     """List the sources and choose the run's slice."""
-    with tenant_stage(context, workbench, tenant_lock) as ctx:
+    with tenant_stage(context, rag_assets_workbench, rag_assets_tenant_lock) as ctx:
         rescan(ctx, by="a sync", seconds=ctx.limits.parse_seconds)
-        report = list_documents(ctx, workbench.scanner(), allow_deletes=config.allow_deletes)
+        report = list_documents(
+            ctx, rag_assets_workbench.scanner(), allow_deletes=config.allow_deletes
+        )
         pruned = prune_due(ctx, by="a sync")
         work = plan_work(ctx, context.run.run_id, report.unlisted)
     for message in report.unlisted:

@@ -33,14 +33,14 @@ from resources.workbench import Workbench
 )
 def search_index(
     context: dg.AssetExecutionContext,
-    workbench: Workbench,
-    tenant_lock: TenantLockResource,
-    publish_judge: dg.ResourceParam[PublishJudge],
+    rag_assets_workbench: Workbench,
+    rag_assets_tenant_lock: TenantLockResource,
+    rag_assets_publish_judge: dg.ResourceParam[PublishJudge],
 ) -> dg.MaterializeResult[None]:
     """Remove and publish entries, and report documents that still wait."""
-    with tenant_stage(context, workbench, tenant_lock) as ctx:
+    with tenant_stage(context, rag_assets_workbench, rag_assets_tenant_lock) as ctx:
         work = work_of(ctx, context.run.run_id)
-        judge = publish_judge(workbench, context.run.run_id, context.log)
+        judge = rag_assets_publish_judge(rag_assets_workbench, context.run.run_id, context.log)
         report = publish_slice(ctx, work, judge)
         followed = finish(ctx)
         derived = derive_documents(ctx)

@@ -21,6 +21,7 @@ from rag_assets.models.providers.base import ChatOffer, Provider
 from rag_assets.models.providers.registry import provider_of, provider_of_chat_model
 from rag_assets.models.transport.credentials import Credentials
 from rag_assets.models.transport.sdk_connection import Server
+from rag_assets.models.transport.settings import ConnectionSettings
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.tenants import TenantRecord
@@ -86,7 +87,9 @@ class ChatModels:
             config.base_url,
             key_optional=provider.key == "optional" and config.api_key is None,
             silent_seconds=MOST_SECONDS_OF_OWN if config.tokens_per_second else None,
+            settings=config.connection or ConnectionSettings(),
         )
+        provider.require_extra(config.connection)
         credentials = self._credentials(ref, tenant.embedder, config, provider)
         connect = partial(offer.endpoint, server, credentials, self._network, config.model)
         model: ChatModel = RemoteChat(connect, server.id, module=offer.module)
@@ -151,7 +154,8 @@ def chat_price_of(config: ChatModelConfig, provider: Provider) -> ChatPrice | No
     if config.prices is not None:
         return config.prices
     # The price depends on the operator of the server, whatever model it offers.
-    return None if config.base_url is not None else provider.chat_price(config.model)
+    listed = provider.charges_list_prices(config.base_url)
+    return provider.chat_price(config.model) if listed else None
 
 
 def _require_price(tenant: Tenant, price: ChatPrice | None) -> None:

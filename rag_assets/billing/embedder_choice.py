@@ -86,7 +86,8 @@ def _auto(embedder: EmbedderConfig, provider: str) -> EmbedderConfig:
 
 def _key_source(embedder: EmbedderConfig, stored: Set[str]) -> KeySource:
     key = provider_of(embedder.provider).key
-    if key == "none":
+    is_identity = embedder.connection is not None and embedder.connection.uses_identity
+    if key == "none" or is_identity:
         return "none needed"
     if embedder.api_key is not None:
         return "variable"

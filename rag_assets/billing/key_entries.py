@@ -85,7 +85,7 @@ def _references(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield user.get("provider") or _chat_provider(user.get("model")), user["api_key"]
     rerank = config.get("retrieval", {}).get("rerank") or {}
     if rerank.get("api_key"):
-        yield RERANK, rerank["api_key"]
+        yield rerank.get("provider") or RERANK, rerank["api_key"]
 
 
 def _chat_provider(model: str | None) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from pydantic import SecretStr
@@ -117,11 +117,14 @@ class KeyRing:
         if key is not None:
             self._table.record_use(key, worked=worked)
 
-    def rotate(self) -> int:
+    def rotate(self, report: Callable[[int], None] = lambda _: None) -> int:
         """Encrypt every key with another master key; returns how many there are.
 
         A new one is created in the file; if the environment has master keys, its present one is
         used. After an interruption at any point every key can still be read.
+
+        Args:
+            report: called with their number, before former master keys leave the file.
 
         Raises:
             KeyUnreadable: a key cannot be decrypted; nothing was changed.
@@ -129,24 +132,30 @@ class KeyRing:
         """
         with self._table.rotation_lock():
             given = self._master_keys.of_environment()
-            return self._rotate_file() if given is None else self._reseal(given)
+            if given is None:
+                return self._rotate_file(report)
+            count = self._reseal(given)
+            report(count)
+            return count
 
     def _displayed(self, stored: Sequence[StoredKey]) -> list[KeyEntry]:
         keys = self._master_keys.read() if stored else None
         return [entry_of(key, keys) for key in stored]
 
-    def _rotate_file(self) -> int:
+    def _rotate_file(self, report: Callable[[int], None]) -> int:
         stored = self._table.all()
         file = self._master_keys.writable_file()
         held = file.read()
         for key in stored:
             self._master_keys.find(key, held)
         if held is None:
+            report(0)
             return 0
         keys = MasterKeys(MasterKey.random(), (held.present, *held.former))
         # Written before any key is encrypted with it; former ones stay until none is needed.
         file.replace(keys)
         count = self._reseal(keys)
+        report(count)
         file.replace(MasterKeys(keys.present))
         return count
 

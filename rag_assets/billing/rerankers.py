@@ -8,8 +8,9 @@ from pathlib import Path
 from rag_assets.billing.key_entries import RERANK
 from rag_assets.billing.key_ring import KeyRing
 from rag_assets.common.settings import Settings
+from rag_assets.models.config.reranking import RerankConfig
+from rag_assets.models.factory import build_reranker
 from rag_assets.models.reranking.circuit_breaker import CircuitBreakerReranker
-from rag_assets.models.reranking.config import RerankConfig
 from rag_assets.models.reranking.protocol import Reranker
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
@@ -31,18 +32,19 @@ class Rerankers:
         """A tenant's reranker of that configuration, behind a circuit breaker.
 
         Raises:
-            ConfigurationError: its folder is missing or not usable.
+            ConfigurationError: its folder is missing or not usable, or its provider's SDK is not
+                installed.
         """
         if config.local_folder is not None:
             return _local_reranker(config.local_folder, config.threads)
-        from rag_assets.models.reranking.endpoint import RerankEndpoint
-
+        purpose = config.provider or RERANK
         credentials = self._keys.credentials(
-            ref, RERANK, config.api_key, setting="retrieval.rerank.api_key"
+            ref, purpose, config.api_key, setting="retrieval.rerank.api_key"
         )
-        return CircuitBreakerReranker(
-            RerankEndpoint(config, credentials, self._settings.private_endpoints)
+        reranker = build_reranker(
+            config, credentials=credentials, network=self._settings.private_endpoints
         )
+        return CircuitBreakerReranker(reranker)
 
 
 @lru_cache(maxsize=16)

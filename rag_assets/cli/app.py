@@ -18,6 +18,7 @@ from rag_assets.cli import (
     agents,
     audit,
     chain,
+    elasticsearch,
     generations,
     holds,
     installation,
@@ -65,6 +66,7 @@ app.add_typer(uploads.app, name="uploads")
 app.add_typer(holds.app, name="hold")
 app.add_typer(audit.app, name="audit")
 app.add_typer(installation.app, name="installation")
+app.add_typer(elasticsearch.app, name="elasticsearch")
 
 
 def run(arguments: Sequence[str]) -> int:

@@ -9,8 +9,7 @@ from typing import Final
 
 from rag_assets.code.languages.units import covering
 from rag_assets.code.model import CodeText, Fact, Unit
-from rag_assets.code.settings.entries import ITEM
-from rag_assets.code.settings.yaml_keys import yaml_entries
+from rag_assets.code.settings.entries import ITEM, yaml_entries
 
 _EVIDENCE: Final = 400
 

@@ -15,6 +15,27 @@ _LONGEST: Final = 1_000
 _MOST_PARTS: Final = 8
 
 
+_SEPARATORS: Final = re.compile(r"::|->|[.#@\\/:]")
+_NOT_FOLDED: Final = re.compile(r"[_\-$?!]+")
+
+
+def folded_name(part: str) -> str:
+    """Return a part of a name without case and underscores: `createFrom` is `create_from`."""
+    return _NOT_FOLDED.sub("", part).lower()
+
+
+def name_parts(said: str, *, folded: bool = True) -> tuple[str, ...]:
+    r"""Return the parts of a name that any language's separators join.
+
+    Args:
+        said: `App\Invoice::total`, `Invoice.total`, `Invoice#total`, `total()`.
+        folded: whether they are returned as folded_name returns them.
+    """
+    plain = said.strip()[:_LONGEST].removesuffix("()").strip("\\:.#@/$")
+    parts = [part for part in _SEPARATORS.split(plain) if part]
+    return tuple(map(folded_name, parts)) if folded else tuple(parts)
+
+
 def path_template(path: str) -> str:
     """A path with `{}` for each parameter, in lower case, with one slash at its beginning alone."""
     bare = _PARAMETER.sub("{}", path).partition("?")[0]

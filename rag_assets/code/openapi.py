@@ -14,6 +14,8 @@ from rag_assets.code.settings.entries import ITEM, Entry
 _METHODS: Final = frozenset({"get", "put", "post", "delete", "options", "head", "patch", "trace"})
 _DEPTH: Final = 3
 """Operations are keys of a path, which is one of `paths`."""
+_LONGEST_PATH: Final = 500
+"""Characters of a path, and of the path of a server: each operation has a copy of both."""
 
 _ORIGIN: Final = re.compile(r"^(?:[a-zA-Z][\w+.-]*:)?//[^/]*")
 _SCHEMAS: Final = re.compile(r"^#/(?:components/schemas|definitions)/([^/]+)$")
@@ -58,14 +60,14 @@ def _is_operation(entry: Entry) -> bool:
     path = entry.path
     if path[0] != "paths" or len(path) != _DEPTH or not path[1].startswith("/"):
         return False
-    return path[2].lower() in _METHODS
+    return len(path[1]) <= _LONGEST_PATH and path[2].lower() in _METHODS
 
 
 def _base(entries: Sequence[Entry]) -> str:
     """The path that all operations have before their own."""
     for entry in entries:
         if entry.value is not None and entry.path in {("basePath",), ("servers", ITEM, "url")}:
-            return _ORIGIN.sub("", entry.value).rstrip("/")
+            return _ORIGIN.sub("", entry.value)[:_LONGEST_PATH].rstrip("/")
     return ""
 
 

@@ -15,7 +15,7 @@ _PATHS: Final = 4_096
 _PROSE: Final = r"\.(?:md|markdown|mdx|rst|adoc|asciidoc|txt)$"
 
 _PATTERNS: Final[Sequence[tuple[str, SourceType]]] = (
-    (r"(?:^|/)\.cursor/rules/.*\.mdc?$|(?:^|/)\.cursorrules$", "cursor_rule"),
+    (r"(?:^|/)\.cursor/rules/.*\.mdc?$|(?:^|/)\.(?:cursor|windsurf|cline)rules$", "cursor_rule"),
     (r"(?:^|/)\.claude/.*\.md$|(?:^|/)(?:CLAUDE|AGENTS)(?:\.local)?\.md$", "claude_rule"),
     (rf"(?:^|/)KNOWN[_-](?:BUGS|ISSUES){_PROSE}", "known_bug"),
     (
@@ -50,6 +50,25 @@ _RULES: Final = tuple(
     (re.compile(pattern, re.IGNORECASE), source_type) for pattern, source_type in _PATTERNS
 )
 
+_DATA: Final = re.compile(r"(?i)\.(?:json|jsonl|json5|ya?ml|toml|ini|xml|csv|tsv|properties)$")
+_CONFIGURATION: Final = re.compile(
+    r"""(?xi) ^[^/]*$ | (?:^|/) (?: \.[^/]+/(?:[^/]+/)*[^/]+ | \.[^/]+
+    | (?:config|configs|conf|configuration|settings|deploy|deployment|helm|charts|k8s|kubernetes
+        |manifests|ansible|infra|terraform|docker)/(?:[^/]+/){0,2}[^/]+
+    | [^/]*(?:config|settings|manifest|schema|options|compose|workflow)s?[^/]*\.\w+
+    | (?:tsconfig|jsconfig|openapi|swagger|asyncapi|chart|values|pubspec|vercel|netlify|nest-cli
+        |angular|project|workspace|nx|turbo|lerna|app|application|appsettings|launchsettings)
+        (?:[.-][^/]*)?\.\w+ ) $"""
+)
+_TEST_DATA: Final = re.compile(
+    r"(?i)(?:^|/)(?:__)?(?:fixtures?|testdata|test[-_]data|cassettes|mocks?|snapshots?|goldens?"
+    r"|samples?|seeds?|stubs)(?:__)?/"
+)
+_TRANSLATIONS: Final = re.compile(
+    r"(?i)(?:^|/)(?:langs?|languages?|locales?|i18n|l10n|intl|translations?|lc_messages)/"
+    r"[^\n]*\.(?:json|json5|ya?ml|php|ini|properties|xml|toml)$"
+)
+
 _READ: Final = 4_096
 """Characters of a path, from its end, that are looked at."""
 
@@ -68,6 +87,24 @@ def is_test(path: str) -> bool:
         path: POSIX path within the repository.
     """
     return _TEST.search(path[-_READ:]) is not None
+
+
+@lru_cache(_PATHS)
+def is_data(path: str) -> bool:
+    """Return whether a file holds data rather than configuration, by its type and place.
+
+    Data are fixtures, snapshots and translations, and structured files that lie neither in the root
+    folder nor in one of configuration nor have a usual name of one.
+
+    Args:
+        path: POSIX path within the repository.
+    """
+    shown = path[-_READ:]
+    if _TRANSLATIONS.search(shown):
+        return True
+    if not _DATA.search(shown) or type_of_place(path) in {"config", "package"}:
+        return False
+    return _TEST_DATA.search(shown) is not None or _CONFIGURATION.search(shown) is None
 
 
 @lru_cache(_PATHS)

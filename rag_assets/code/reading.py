@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
+from rag_assets.code.languages.keywords import LANGUAGES, with_definitions
 from rag_assets.code.languages.units import covering
 from rag_assets.code.model import CodeText
 
@@ -42,12 +43,25 @@ READERS: Mapping[str, str] = MappingProxyType(
 )
 """What reads texts of a media type, as "module:function" below rag_assets.code."""
 
-READING_VERSION = 13
+READ_FOR_USE: Final = frozenset(
+    {"go", "java", "javascript", "php", "python", "rust", "sql", "svelte", "swift", "typescript"}
+    | {"vue"}
+)
+"""Languages whose files tell what they use, beside what they define."""
+NO_PROGRAMS: Final = frozenset(
+    {"css", "derived", "ini", "json", "run-event", "toml", "xml", "yaml"}
+)
+"""Languages, as media types name them, whose files use no definition by name."""
+
+READING_VERSION = 15
 """Increased whenever the same text would give other units, facts or relations."""
 
 
 def read_code(text: str, media_type: str) -> CodeText:
-    """The units and facts of a text; one whose language is not known is cut at blank lines.
+    """The units and facts of a text.
+
+    A language without a grammar is cut at the lines that begin definitions (see
+    languages.keywords), one that is not known at blank lines.
 
     Args:
         text: of one file.
@@ -55,13 +69,20 @@ def read_code(text: str, media_type: str) -> CodeText:
     """
     name = READERS.get(media_type)
     if name is None:
-        return unread(text, media_type)
-    module, _, function = name.partition(":")
-    reader: Reader = getattr(import_module(f"rag_assets.code.{module}"), function)
-    return reader(text)
+        reading = unread(text, media_type)
+    else:
+        module, _, function = name.partition(":")
+        reader: Reader = getattr(import_module(f"rag_assets.code.{module}"), function)
+        reading = reader(text)
+    is_by_keywords = language_of_type(media_type) in LANGUAGES
+    return with_definitions(text, reading) if is_by_keywords else reading
 
 
 def unread(text: str, media_type: str, *notes: str) -> CodeText:
     """A text that no grammar read: units between blank lines, and no facts."""
-    language = media_type.rpartition("/")[2].removeprefix("x-")
-    return CodeText(covering(text, ()), (), language, notes)
+    return CodeText(covering(text, ()), (), language_of_type(media_type), notes)
+
+
+def language_of_type(media_type: str) -> str:
+    """Return the language of a media type of source code: `ruby` for `text/x-ruby`."""
+    return media_type.rpartition("/")[2].removeprefix("x-")

@@ -48,7 +48,11 @@ def environment_key(settings: Settings, environment: Mapping[str, str] | None = 
         environment: by default that of this process.
     """
     endpoints = settings.private_endpoints
-    permitted = [sorted(map(str, endpoints.hosts)), sorted(map(str, endpoints.networks))]
+    permitted = [
+        sorted(map(str, endpoints.hosts)),
+        sorted(map(str, endpoints.networks)),
+        sorted(endpoints.identity_hosts),
+    ]
     places = [*map(str, settings.allowed_roots), str(settings.master_key_file)]
     variables = variables_in_use(settings, os.environ if environment is None else environment)
     packages = Path(sysconfig.get_path("purelib"))

@@ -25,14 +25,21 @@ class PrivateEndpoints:
     Attributes:
         hosts: names or literal addresses in lower case, each with its port; None for any port.
         networks: addresses that are allowed with any name and port.
+        identity_hosts: names, in lower case, of servers that may be sent a token of the cloud
+            identity that this installation runs under.
     """
 
     hosts: frozenset[tuple[str, int | None]] = frozenset()
     networks: tuple[Network, ...] = ()
+    identity_hosts: frozenset[str] = frozenset()
 
     @classmethod
-    def parse(cls, text: str) -> Self:
+    def parse(cls, text: str, identity_hosts: str = "") -> Self:
         """Read a comma-separated list of `host`, `host:port` and CIDR networks.
+
+        Args:
+            text: the list.
+            identity_hosts: a comma-separated list of names, see above.
 
         Raises:
             ConfigurationError: an item has another form.
@@ -44,7 +51,8 @@ class PrivateEndpoints:
                 networks.append(_network(item))
             else:
                 hosts.add(_host(item))
-        return cls(frozenset(hosts), tuple(networks))
+        names = filter(None, map(str.strip, identity_hosts.lower().split(",")))
+        return cls(frozenset(hosts), tuple(networks), frozenset(names))
 
     def names(self, host: str, port: int) -> bool:
         """Whether a host is allowed by its name, whatever its addresses.

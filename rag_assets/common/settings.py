@@ -2,12 +2,13 @@
 
 | variable | default | meaning |
 |---|---|---|
-| RAG_ASSETS_HOME | the project's folder | holds tenants.yaml, dagster.yaml and .local |
-| DATABASE_URL | embedded Postgres | the catalog and Dagster's storage |
-| RAG_ASSETS_OWNER_DATABASE_URL | DATABASE_URL | the same database, as the role that upgrades it |
-| RAG_ASSETS_SERVICE_DATABASE_URL | DATABASE_URL | the same, as the role of `rag-assets serve` |
-| RAG_ASSETS_DAGSTER_DATABASE_URL | DATABASE_URL | the same, as the role of Dagster's storage |
-| ELASTICSEARCH_URL | embedded Elasticsearch | the vector store; may carry name:password@ |
+| RAG_ASSETS_HOME | checkout or current folder | holds tenants.yaml, dagster.yaml and .local |
+| DAGSTER_HOME | RAG_ASSETS_HOME | your own Dagster instance, used for runs of commands |
+| RAG_ASSETS_DATABASE_URL | embedded Postgres | the catalog and Dagster's storage |
+| RAG_ASSETS_OWNER_DATABASE_URL | the catalog's | the same database, as the role that upgrades it |
+| RAG_ASSETS_SERVICE_DATABASE_URL | the catalog's | the same, as the role of `rag-assets serve` |
+| RAG_ASSETS_DAGSTER_DATABASE_URL | the catalog's | the same, as the role of Dagster's storage |
+| RAG_ASSETS_ELASTICSEARCH_URL | an embedded one | its nodes, by commas; may carry name:password@ |
 | RAG_ASSETS_ELASTICSEARCH_HEAP | 1g | largest Java heap of the embedded Elasticsearch |
 | RAG_ASSETS_DAGSTER_PORT | 3000 | of the Dagster UI; the next free one if it is taken |
 | RAG_ASSETS_LAKE_URL | .local/lake | folder or object store of the lake |
@@ -20,6 +21,10 @@
 | RAG_ASSETS_MASTER_KEY_FILE | in ~/.config/rag-assets | holds the master key; made at need |
 | RAG_ASSETS_FORK_SERVER | used if it runs | 0: each command and run imports for itself |
 | RAG_ASSETS_PRIVATE_ENDPOINTS | none | host:port, host or CIDR, by commas; see providers.md |
+| RAG_ASSETS_IDENTITY_HOSTS | none | servers that accept its cloud identity; see providers.md |
+
+`DATABASE_URL` and `ELASTICSEARCH_URL`, the former names, are read until the next release where the
+new ones are not set; one that is set to nothing hides them.
 """
 
 from __future__ import annotations
@@ -28,14 +33,18 @@ import codecs
 import os
 import re
 import sys
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from rag_assets.common.elasticsearch_settings import ElasticsearchSettings, split_nodes
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.private_endpoints import PrivateEndpoints
 
+_DATABASE_URL = "RAG_ASSETS_DATABASE_URL"
+_ELASTICSEARCH_URL = "RAG_ASSETS_ELASTICSEARCH_URL"
 _OWNER_URL = "RAG_ASSETS_OWNER_DATABASE_URL"
 _SERVICE_URL = "RAG_ASSETS_SERVICE_DATABASE_URL"
 _DAGSTER_URL = "RAG_ASSETS_DAGSTER_DATABASE_URL"
@@ -46,7 +55,11 @@ _LONGEST_PREFIX = 24
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """One installation: its folder and its external servers (None: embedded)."""
+    """One installation: its folder and its external servers (None: embedded).
+
+    Attributes:
+        dagster_home: the folder of a team's own Dagster instance; None: the home folder's is used.
+    """
 
     home: Path
     database_url: str | None = None
@@ -63,11 +76,18 @@ class Settings:
     vectors_url: str | None = None
     master_key_file: Path | None = None
     private_endpoints: PrivateEndpoints = field(default_factory=PrivateEndpoints)
+    dagster_home: Path | None = None
+    elasticsearch: ElasticsearchSettings = field(default_factory=ElasticsearchSettings)
 
     @property
     def local(self) -> Path:
         """The folder of data, logs and process ids."""
         return self.home / ".local"
+
+    @property
+    def has_own_elasticsearch(self) -> bool:
+        """Whether Elasticsearch is the embedded one."""
+        return self.elasticsearch_url is None and self.elasticsearch.cloud_id is None
 
     @property
     def data_docs(self) -> Path:
@@ -82,17 +102,19 @@ class Settings:
     def address_variables(self) -> dict[str, str]:
         """Return the variables from which a child process reads the same home and addresses."""
         addresses = {
-            "DATABASE_URL": self.database_url,
+            _DATABASE_URL: self.database_url,
             _OWNER_URL: self.owner_database_url,
             _SERVICE_URL: self.service_database_url,
             _DAGSTER_URL: self.dagster_database_url,
-            "ELASTICSEARCH_URL": self.elasticsearch_url,
+            _ELASTICSEARCH_URL: self.elasticsearch_url,
             "RAG_ASSETS_LAKE_URL": self.lake_url,
             "RAG_ASSETS_BLOBS_URL": self.blobs_url,
             "RAG_ASSETS_PGVECTOR_URL": self.vectors_url,
+            "DAGSTER_HOME": str(self.dagster_home) if self.dagster_home else None,
         }
         own = {"RAG_ASSETS_HOME": str(self.home), "RAG_ASSETS_INDEX_PREFIX": self.index_prefix}
-        return own | {name: address for name, address in addresses.items() if address}
+        set_addresses = {name: address for name, address in addresses.items() if address}
+        return own | set_addresses | self.elasticsearch.variables()
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str] | None = None) -> Settings:
@@ -104,13 +126,13 @@ class Settings:
         """
         _require_names_in_utf8(sys.getfilesystemencoding())
         env = os.environ if environ is None else environ
-        home = _expanded("RAG_ASSETS_HOME", env.get("RAG_ASSETS_HOME") or str(PROJECT_ROOT))
+        home = _expanded("RAG_ASSETS_HOME", env.get("RAG_ASSETS_HOME") or _default_home())
         home = home.resolve()
         # Not Path.is_dir, which raises for a folder in one that the process may not open.
         if not os.path.isdir(home) or not os.access(home, os.X_OK):  # noqa: PTH112
             raise ConfigurationError(
                 f"RAG_ASSETS_HOME is not a folder that can be opened: {home}",
-                hint="create the folder, or unset the variable to use the project's own",
+                hint="create the folder, or unset the variable to use the current one",
             )
         roots = tuple(
             _absolute("RAG_ASSETS_ALLOWED_ROOTS", root).resolve()
@@ -120,11 +142,12 @@ class Settings:
         key_file = env.get("RAG_ASSETS_MASTER_KEY_FILE")
         return cls(
             home=home,
-            database_url=_postgres("DATABASE_URL", env.get("DATABASE_URL")),
+            database_url=_postgres(*_named(env, _DATABASE_URL, "DATABASE_URL")),
             owner_database_url=_postgres(_OWNER_URL, env.get(_OWNER_URL)),
             service_database_url=_postgres(_SERVICE_URL, env.get(_SERVICE_URL)),
             dagster_database_url=_postgres(_DAGSTER_URL, env.get(_DAGSTER_URL)),
-            elasticsearch_url=_elasticsearch(env.get("ELASTICSEARCH_URL")),
+            elasticsearch_url=_elasticsearch(*_named(env, _ELASTICSEARCH_URL, "ELASTICSEARCH_URL")),
+            elasticsearch=ElasticsearchSettings.from_environment(env),
             lake_url=_store("RAG_ASSETS_LAKE_URL", env, home / ".local" / "lake"),
             blobs_url=_store("RAG_ASSETS_BLOBS_URL", env, home / ".local" / "blobs"),
             allowed_roots=roots,
@@ -133,8 +156,65 @@ class Settings:
             vectors_url=_postgres("RAG_ASSETS_PGVECTOR_URL", env.get("RAG_ASSETS_PGVECTOR_URL")),
             dagster_port=_port(env.get("RAG_ASSETS_DAGSTER_PORT") or "3000"),
             master_key_file=_absolute("RAG_ASSETS_MASTER_KEY_FILE", key_file) if key_file else None,
-            private_endpoints=PrivateEndpoints.parse(env.get("RAG_ASSETS_PRIVATE_ENDPOINTS") or ""),
+            private_endpoints=PrivateEndpoints.parse(
+                env.get("RAG_ASSETS_PRIVATE_ENDPOINTS") or "",
+                env.get("RAG_ASSETS_IDENTITY_HOSTS") or "",
+            ),
+            dagster_home=_dagster_home(env, home),
         )
+
+
+def _default_home() -> str:
+    """Return the folder of the checkout; of an installed package, which has none, the current one.
+
+    The parent folder of an installed package is site-packages.
+
+    Raises:
+        ConfigurationError: the current folder is a person's home folder, whose .local belongs to
+            all programs, or the root folder.
+    """
+    if (PROJECT_ROOT / "pyproject.toml").is_file():
+        return str(PROJECT_ROOT)
+    current = Path.cwd()
+    if current in {Path.home(), Path(current.anchor)}:
+        raise ConfigurationError(
+            f"the current folder {current} is no folder for an installation",
+            hint="run this in the folder of the installation, or set RAG_ASSETS_HOME to it",
+        )
+    return str(current)
+
+
+def _named(env: Mapping[str, str], name: str, former: str) -> tuple[str, str | None]:
+    """Return the name under which a setting was found, and its value.
+
+    The former name, which other programs use as well, is not read where the new one is set, even to
+    nothing.
+    """
+    if name in env or not env.get(former):
+        return name, env.get(name)
+    # The default filter shows it once per process.
+    warnings.warn(
+        f"{former} is now called {name}: rename it, or set {name} to nothing if it is meant for"
+        " another program",
+        FutureWarning,
+        stacklevel=3,
+    )
+    return former, env[former]
+
+
+def _dagster_home(env: Mapping[str, str], home: Path) -> Path | None:
+    """Return the folder of a team's own Dagster instance; None if there is none.
+
+    It is checked where the instance is opened: most commands do not use it. Our processes set
+    DAGSTER_HOME as well, together with a storage folder inside it.
+    """
+    text = env.get("DAGSTER_HOME")
+    if not text:
+        return None
+    folder = Path(os.path.expanduser(text))  # noqa: PTH111 - Path's may raise
+    storage = env.get("DAGSTER_STORAGE_DIR")
+    is_ours = storage == str(folder / ".local" / "dagster" / "storage")
+    return None if is_ours or folder.resolve() == home else folder
 
 
 def _require_names_in_utf8(encoding: str) -> None:
@@ -174,21 +254,24 @@ def _postgres(name: str, url: str | None) -> str | None:
     return url or None
 
 
-def _elasticsearch(url: str | None) -> str | None:
+def _elasticsearch(name: str, url: str | None) -> str | None:
     if not url:
         return None
-    try:
-        parts = urlsplit(url)
-        is_usable = parts.scheme in {"http", "https"} and bool(parts.hostname)
-        is_usable = is_usable and parts.port != 0 and not re.search(r"\s", url)
-    except ValueError:  # its port is no number, or too large
-        is_usable = False
-    if not is_usable:
+    if not all(map(_is_node, split_nodes(url))):
         raise ConfigurationError(  # likewise
-            "ELASTICSEARCH_URL is not the address of an Elasticsearch",
-            hint="as in https://NAME:PASSWORD@HOST:9200, or http:// without TLS",
+            f"{name} is not the address of an Elasticsearch",
+            hint="as in https://NAME:PASSWORD@HOST:9200, or http:// without TLS; several by commas",
         )
     return url
+
+
+def _is_node(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        is_usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # its port is no number, or too large
+        return False
+    return is_usable and "," not in url.rpartition("@")[2] and not re.search(r"\s", url)
 
 
 def _store(name: str, env: Mapping[str, str], default: Path) -> str:

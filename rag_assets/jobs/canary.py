@@ -4,20 +4,20 @@ import dagster as dg
 
 from checks import canary as canary_check
 from checks.results import evaluation_of
-from rag_assets.jobs.run_tags import NO_RUN_RETRIES
 from rag_assets.pipeline.canary import run_every_canary
+from resources.own_runs import RUN_TAGS
 from resources.workbench import Workbench, clear_failures
 
 _CHECK = canary_check.canary_check
 
 
 @dg.op
-def probe_embedders(context: dg.OpExecutionContext, workbench: Workbench) -> None:
+def probe_embedders(context: dg.OpExecutionContext, rag_assets_workbench: Workbench) -> None:
     """Call every tenant's embedder, and record new and failed results."""
     with clear_failures():
-        catalog = workbench.postgres.catalog()
+        catalog = rag_assets_workbench.postgres.catalog()
         answered = wrong = 0
-        for seen in run_every_canary(catalog, workbench.embedders.embedders(catalog)):
+        for seen in run_every_canary(catalog, rag_assets_workbench.embedders.embedders(catalog)):
             answered += seen.error is None
             wrong += not seen.passed
             if seen.error is not None:
@@ -34,7 +34,8 @@ def probe_embedders(context: dg.OpExecutionContext, workbench: Workbench) -> Non
 
 @dg.job(
     name="canary",
-    tags=NO_RUN_RETRIES,
+    tags=RUN_TAGS,
+    executor_def=dg.in_process_executor,
     description="Embeds the canary's probes for every tenant, in one run over all tenants.",
 )
 def canary_job() -> None:

@@ -1,9 +1,12 @@
 """check_tenant, expectations: one tenant's checks; check_all_tenants: all tenants' in one run."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import dagster as dg
+from dagster._core.definitions.unresolved_asset_job_definition import (
+    UnresolvedAssetJobDefinition,
+)
 
 from checks.registry import tenant_checks
 from checks.results import evaluation_of
@@ -12,10 +15,10 @@ from rag_assets.common.errors import TenantGone
 from rag_assets.common.formatting import counted
 from rag_assets.jobs.every_tenant import for_each
 from rag_assets.jobs.run_history import delete_old_runs
-from rag_assets.jobs.run_tags import NO_RUN_RETRIES
 from rag_assets.partitions import tenants_partitions
 from rag_assets.storage.catalog.check_results import CheckOutcome
 from rag_assets.storage.catalog.tenants import TenantRecord
+from resources.own_runs import RUN_TAGS, OwnRuns
 from resources.workbench import Workbench, clear_failures
 
 ALL_TENANTS_JOB = "check_all_tenants"
@@ -30,19 +33,32 @@ _EXPECTATIONS = dg.AssetSelection.checks(
     *(check.key for check in tenant_checks() if check.job == "expectations")
 )
 
-check_job = dg.define_asset_job(
-    "check_tenant",
-    selection=dg.AssetSelection.all_asset_checks() - _EXPECTATIONS,
-    config=_PER_TENANT,
-    tags=NO_RUN_RETRIES,
-    description="Evaluates every asset check of a tenant over all it holds.",
-)
+
+def build_check_job(checks: Iterable[dg.AssetCheckKey]) -> UnresolvedAssetJobDefinition:
+    """Build the job that evaluates a tenant's checks, without those of the job `expectations`.
+
+    Args:
+        checks: our own, with those of systems. A team's checks in the same code location may have
+            other partitions, which no run of a tenant can evaluate.
+    """
+    return dg.define_asset_job(
+        "check_tenant",
+        selection=dg.AssetSelection.checks(*checks) - _EXPECTATIONS,
+        config=_PER_TENANT,
+        tags=RUN_TAGS,
+        executor_def=dg.in_process_executor,
+        description="Evaluates every asset check of a tenant over all it holds.",
+    )
+
+
+check_job = build_check_job(check.key for check in tenant_checks())
 
 expectations_job = dg.define_asset_job(
     "expectations",
     selection=_EXPECTATIONS,
     config=_PER_TENANT,
-    tags=NO_RUN_RETRIES,
+    tags=RUN_TAGS,
+    executor_def=dg.in_process_executor,
     description="Validates a tenant's tables with Great Expectations suites.",
 )
 
@@ -63,33 +79,37 @@ class ChecksConfig(dg.Config):
 def evaluate_checks(
     context: dg.OpExecutionContext,
     config: ChecksConfig,
-    workbench: Workbench,
-    checks: dg.ResourceParam[Sequence[TenantCheck]],
+    rag_assets_workbench: Workbench,
+    rag_assets_runs: OwnRuns,
+    rag_assets_checks: dg.ResourceParam[Sequence[TenantCheck]],
 ) -> None:
     """Evaluate the checks of many tenants, each evaluation recorded for its partition."""
-    chosen = [c for c in checks if config.checks is None or c.full_name in config.checks]
+    chosen = [c for c in rag_assets_checks if config.checks is None or c.full_name in config.checks]
     with clear_failures():
         records = [
             record
-            for record in workbench.postgres.catalog().tenants.all()
+            for record in rag_assets_workbench.postgres.catalog().tenants.all()
             if config.tenants is None or record.id in config.tenants
         ]
 
     def evaluate(record: TenantRecord) -> str | None:
-        return _evaluate(context, workbench, record, chosen)
+        return _evaluate(context, rag_assets_workbench, record, chosen)
 
     try:
         for_each(context, records, "checks", evaluate)
     finally:
-        catalog = workbench.postgres.catalog()
-        deleted = delete_old_runs(catalog, context.instance, _WITH_EVALUATIONS, days=_KEPT_DAYS)
+        catalog = rag_assets_workbench.postgres.catalog()
+        deleted = delete_old_runs(
+            catalog, context.instance, rag_assets_runs, _WITH_EVALUATIONS, days=_KEPT_DAYS
+        )
         if deleted:
             context.log.info(f"deleted {counted(deleted, 'run')} older than {_KEPT_DAYS} days")
 
 
 @dg.job(
     name=ALL_TENANTS_JOB,
-    tags=NO_RUN_RETRIES,
+    tags=RUN_TAGS,
+    executor_def=dg.in_process_executor,
     description=(
         "Evaluates asset checks of all tenants, or of those that its configuration names, in one "
         "run. Its runs are deleted after 30 days."

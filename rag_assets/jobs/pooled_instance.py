@@ -17,13 +17,13 @@ _MOST_MORE_CONNECTIONS = 8
 
 @contextmanager
 def pooled(instance: dg.DagsterInstance) -> Iterator[dg.DagsterInstance]:
-    """Keep the connections of an instance to Postgres, and close them at the end.
+    """Keep the connections of an instance to its database, and close them at the end.
 
     Dagster would open a connection for every statement, and ask for the columns of its tables
     again and again; they are the same for as long as a process lives.
 
     Args:
-        instance: as Dagster made it; its storage is Postgres.
+        instance: as Dagster made it. SQLite, which a team's own instance may use, keeps none.
     """
     instance.optimize_for_webserver(
         statement_timeout=_STATEMENT_MILLISECONDS,
@@ -43,7 +43,8 @@ def pooled(instance: dg.DagsterInstance) -> Iterator[dg.DagsterInstance]:
     finally:
         # The instance's own disposal leaves them open.
         for storage in (runs, events, schedules):
-            storage._engine.dispose()  # noqa: SLF001
+            if (engine := getattr(storage, "_engine", None)) is not None:
+                engine.dispose()
 
 
 def _yes_remembered(ask: Callable[[str, str], bool]) -> Callable[[str, str], bool]:

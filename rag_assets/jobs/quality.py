@@ -7,10 +7,10 @@ import dagster as dg
 from rag_assets.assets.retrieval_quality import quality_report
 from rag_assets.common.errors import BuildNotAskable, RequestsStopped
 from rag_assets.jobs.every_tenant import for_each
-from rag_assets.jobs.run_tags import NO_RUN_RETRIES
 from rag_assets.quality.asking import Manner
 from rag_assets.quality.evaluation import evaluate
 from rag_assets.storage.catalog.tenants import TenantRecord
+from resources.own_runs import RUN_TAGS
 from resources.workbench import Workbench, clear_failures
 
 
@@ -26,11 +26,11 @@ class QualityConfig(dg.Config):
 
 @dg.op(tags={"kind": "elasticsearch"})
 def measure_tenants(
-    context: dg.OpExecutionContext, config: QualityConfig, workbench: Workbench
+    context: dg.OpExecutionContext, config: QualityConfig, rag_assets_workbench: Workbench
 ) -> None:
     """Ask every tenant's judged questions, and report as materializations of retrieval_quality."""
     with clear_failures():
-        catalog = workbench.postgres.catalog()
+        catalog = rag_assets_workbench.postgres.catalog()
         asked = catalog.judgements.tenants()
         records = [
             record
@@ -39,7 +39,7 @@ def measure_tenants(
         ]
 
     def measure(record: TenantRecord) -> str | None:
-        ctx = workbench.context(record.id, guard=_refuse_write, log=context.log.info)
+        ctx = rag_assets_workbench.context(record.id, guard=_refuse_write, log=context.log.info)
         serving = ctx.catalog.generations.serving(record.id)
         if serving is None:
             return None
@@ -57,7 +57,8 @@ def measure_tenants(
 
 @dg.job(
     name="measure_quality",
-    tags=NO_RUN_RETRIES,
+    tags=RUN_TAGS,
+    executor_def=dg.in_process_executor,
     description=(
         "Measures how well tenants' serving builds answer their judged questions, in one run over "
         "all tenants that have any, or over those that its configuration names."

@@ -1,7 +1,8 @@
-"""Deletes runs with all records that Dagster keeps of them."""
+"""Deletes runs of this installation with all records that Dagster keeps of them."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from datetime import timedelta
 
@@ -11,14 +12,20 @@ from rag_assets.common.clock import Clock
 from rag_assets.partitions import tenants_partitions
 from rag_assets.pipeline.clock_guard import ClockDoubt, time_for_deletion
 from rag_assets.storage.catalog.catalog import Catalog
+from resources.own_runs import PARTITION_TAG, OwnRuns
 
 _AT_ONCE = 1_000
 
 
 def delete_old_runs(
-    catalog: Catalog, instance: dg.DagsterInstance, job_names: Sequence[str], *, days: int
+    catalog: Catalog,
+    instance: dg.DagsterInstance,
+    own_runs: OwnRuns,
+    job_names: Sequence[str],
+    *,
+    days: int,
 ) -> int:
-    """Delete the runs of jobs that are older than a limit; returns how many.
+    """Delete our runs of jobs that are older than a limit; returns how many.
 
     None is deleted while the clock is doubted.
     """
@@ -26,14 +33,15 @@ def delete_old_runs(
     if isinstance(now, ClockDoubt):
         return 0
     before = now - timedelta(days=days)
-    run_ids = [
-        run.run_id
+    old = [
+        run
         for name in job_names
         for run in instance.get_runs(
             filters=dg.RunsFilter(job_name=name, created_before=before), limit=_AT_ONCE
         )
         if run.is_finished
     ]
+    run_ids = [run.run_id for run in own_runs.only_of_installation(instance, old)]
     delete_runs(instance, run_ids)
     return len(run_ids)
 
@@ -55,19 +63,19 @@ def delete_runs(instance: dg.DagsterInstance, run_ids: Sequence[str]) -> None:
             connection.execute(table.delete().where(table.c.run_id.in_(list(run_ids))))
 
 
-def delete_tenant(instance: dg.DagsterInstance, tenant_id: str) -> None:
+def delete_tenant(instance: dg.DagsterInstance, own_runs: OwnRuns, tenant_id: str) -> None:
     """Delete a tenant's partition, and what Dagster recorded of it: events name documents."""
-    delete_partition(instance, tenant_id)
+    delete_partition(instance, own_runs, tenant_id)
     name = tenants_partitions.name or ""
     if instance.has_dynamic_partition(name, tenant_id):
         instance.delete_dynamic_partition(name, tenant_id)
 
 
-def delete_partition(instance: dg.DagsterInstance, partition: str) -> None:
-    """Delete the records of a partition: in its own runs, and in those over all partitions.
+def delete_partition(instance: dg.DagsterInstance, own_runs: OwnRuns, partition: str) -> None:
+    """Delete the records of a partition of our assets: its own runs, and its part of other runs.
 
-    An evaluation of a check names documents; so do its runs' events. Of runs over all partitions,
-    the others' events stay.
+    An evaluation of a check names documents; so do its runs' events. What another installation
+    recorded, or a team's own assets whose partition has the same name, stays.
     """
     from dagster._core.storage.event_log import SqlEventLogStorage
     from dagster._core.storage.event_log.schema import (
@@ -75,28 +83,60 @@ def delete_partition(instance: dg.DagsterInstance, partition: str) -> None:
         AssetKeyTable,
         SqlEventLogStorageTable,
     )
-    from sqlalchemy import or_, select
+    from sqlalchemy import and_, or_, select
 
-    tag = {"dagster/partition": partition}
-    run_ids = [run.run_id for run in instance.get_runs(filters=dg.RunsFilter(tags=tag))]
+    runs = instance.get_runs(filters=dg.RunsFilter(tags={PARTITION_TAG: partition}))
+    run_ids = [run.run_id for run in own_runs.only_of_installation(instance, runs)]
     delete_runs(instance, run_ids)
     storage = instance.event_log_storage
     if not isinstance(storage, SqlEventLogStorage):
         return
     events, checks, assets = SqlEventLogStorageTable, AssetCheckExecutionsTable, AssetKeyTable
-    evaluations = select(checks.c.evaluation_event_storage_id).where(
-        checks.c.partition == partition, checks.c.evaluation_event_storage_id.is_not(None)
+    keys = [key.to_string() for key in own_runs.asset_keys]
+    is_event = and_(events.c.asset_key.in_(keys), events.c.partition == partition)
+    is_evaluation = and_(
+        events.c.dagster_event_type == "ASSET_CHECK_EVALUATION",
+        events.c.event.contains(f'"partition": {json.dumps(partition)}', autoescape=True),
+        or_(*(events.c.event.contains(_as_field(key), autoescape=True) for key in own_runs.assets)),
     )
-    former = {"last_materialization": None, "last_run_id": None}
+    is_check = and_(checks.c.asset_key.in_(keys), checks.c.partition == partition)
     with storage.index_connection() as connection:
+        queries = [
+            select(events.c.run_id).where(is_event),
+            select(checks.c.run_id).where(is_check),
+        ]
+        named = {run_id for query in queries for run_id in connection.scalars(query.distinct())}
+    shared = _runs_of_installation(instance, own_runs, sorted(named))
+    for run_id in shared:
+        # Where each run has a file of events of its own, as with SQLite.
+        with storage.run_connection(run_id) as connection:
+            is_of_run = events.c.run_id == run_id
+            connection.execute(events.delete().where(is_of_run, or_(is_event, is_evaluation)))
+    with storage.index_connection() as connection:
+        for run_id in shared:
+            connection.execute(events.delete().where(is_event, events.c.run_id == run_id))
+            connection.execute(checks.delete().where(is_check, checks.c.run_id == run_id))
         connection.execute(
-            events.delete().where(
-                or_(events.c.partition == partition, events.c.id.in_(evaluations))
-            )
-        )
-        connection.execute(checks.delete().where(checks.c.partition == partition))
-        connection.execute(
-            assets.update().where(assets.c.last_run_id.in_(run_ids)).values(**former)
+            assets.update()
+            .where(assets.c.asset_key.in_(keys), assets.c.last_run_id.in_(run_ids))
+            .values(last_materialization=None, last_run_id=None)
         )
         # A cache of each partition's state, which Dagster rebuilds.
-        connection.execute(assets.update().values(cached_status_data=None))
+        connection.execute(
+            assets.update().where(assets.c.asset_key.in_(keys)).values(cached_status_data=None)
+        )
+
+
+def _as_field(key: str) -> str:
+    path = dg.AssetKey.from_user_string(key).path
+    return f'"asset_key": {{"__class__": "AssetKey", "path": {json.dumps(list(path))}}}'
+
+
+def _runs_of_installation(
+    instance: dg.DagsterInstance, own_runs: OwnRuns, run_ids: Sequence[str]
+) -> list[str]:
+    """Return the ids of those runs in which this installation's code ran."""
+    if not run_ids:
+        return []
+    runs = instance.get_runs(filters=dg.RunsFilter(run_ids=list(run_ids)))
+    return [run.run_id for run in own_runs.of_installation(instance, runs)]

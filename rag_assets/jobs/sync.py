@@ -3,7 +3,7 @@
 import dagster as dg
 
 from checks.registry import tenant_checks
-from rag_assets.jobs.run_tags import NO_RUN_RETRIES
+from resources.own_runs import RUN_TAGS
 
 CHAIN = dg.AssetSelection.assets(
     "raw_documents", "parsed_text", "chunks", "embeddings", "search_index"
@@ -13,7 +13,8 @@ _CHECKED = dg.AssetSelection.checks(*(c.key for c in tenant_checks() if c.with_s
 sync_job = dg.define_asset_job(
     "sync_tenant",
     selection=CHAIN.without_checks() | _CHECKED,
-    tags=NO_RUN_RETRIES,
+    tags=RUN_TAGS,
+    executor_def=dg.in_process_executor,
     description=(
         "Runs the five assets over one slice of a tenant's work, and reports the documents in "
         "quarantine. A document that fails does not fail the run."

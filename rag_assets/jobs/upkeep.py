@@ -12,7 +12,6 @@ from rag_assets.common.errors import RagAssetsError, TenantLocked, UnknownTenant
 from rag_assets.common.settings import Settings
 from rag_assets.jobs.every_tenant import for_each, for_each_locked
 from rag_assets.jobs.run_history import delete_tenant
-from rag_assets.jobs.run_tags import NO_RUN_RETRIES
 from rag_assets.pipeline.clock_guard import ClockDoubt, time_for_deletion
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.erasure import rescan
@@ -28,16 +27,17 @@ from rag_assets.pipeline.upkeep import (
 from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.storage.catalog.lock import Holder
 from rag_assets.storage.catalog.tenants import TenantRecord
+from resources.own_runs import RUN_TAGS, OwnRuns
 from resources.workbench import Workbench, as_failure, clear_failures
 
 
 @dg.op
-def prune_documents(context: dg.OpExecutionContext, workbench: Workbench) -> None:
+def prune_documents(context: dg.OpExecutionContext, rag_assets_workbench: Workbench) -> None:
     """Prune every tenant's documents and search events that exceed their retention.
 
     What was pruned since the last time, by syncs as well, leaves the files of the indexes.
     """
-    _warn_of_clock(context, workbench)
+    _warn_of_clock(context, rag_assets_workbench)
 
     def prune_one(ctx: TenantContext) -> str:
         found = rescan(ctx, by="job prune")
@@ -59,13 +59,13 @@ def prune_documents(context: dg.OpExecutionContext, workbench: Workbench) -> Non
         )
 
     def expunge_one(record: TenantRecord) -> None:
-        store = workbench.elasticsearch.store()
-        expunge_pruned(workbench.postgres.catalog(), store, record.ref, context.log.info)
+        store = rag_assets_workbench.elasticsearch.store()
+        expunge_pruned(rag_assets_workbench.postgres.catalog(), store, record.ref, context.log.info)
 
     try:
-        for_each_locked(context, workbench, "pruning", prune_one)
+        for_each_locked(context, rag_assets_workbench, "pruning", prune_one)
     finally:
-        tenants = workbench.postgres.catalog().tenants.all()
+        tenants = rag_assets_workbench.postgres.catalog().tenants.all()
         for_each(context, tenants, "expunging pruned entries", expunge_one)
 
 
@@ -88,19 +88,19 @@ def _retention_told(ctx: TenantContext) -> dg.AssetMaterialization | None:
 
 
 @dg.op
-def compact_lake(context: dg.OpExecutionContext, workbench: Workbench) -> None:
+def compact_lake(context: dg.OpExecutionContext, rag_assets_workbench: Workbench) -> None:
     """Compact every tenant's tables, and delete data of removed tenants."""
-    _warn_of_clock(context, workbench)
+    _warn_of_clock(context, rag_assets_workbench)
 
     def compact_one(ctx: TenantContext) -> str:
         return "; ".join(compact_tenant(ctx))
 
-    for_each_locked(context, workbench, "compaction", compact_one)
+    for_each_locked(context, rag_assets_workbench, "compaction", compact_one)
     with clear_failures():
         swept = delete_leftovers(
-            workbench.postgres.catalog(),
-            workbench.lake.lake(),
-            workbench.elasticsearch.store(),
+            rag_assets_workbench.postgres.catalog(),
+            rag_assets_workbench.lake.lake(),
+            rag_assets_workbench.elasticsearch.store(),
             open_blobs(Settings.from_environment()),
             context.log.info,
         )
@@ -109,21 +109,25 @@ def compact_lake(context: dg.OpExecutionContext, workbench: Workbench) -> None:
 
 
 @dg.op
-def end_interrupted_removals(context: dg.OpExecutionContext, workbench: Workbench) -> None:
+def end_interrupted_removals(
+    context: dg.OpExecutionContext, rag_assets_workbench: Workbench, rag_assets_runs: OwnRuns
+) -> None:
     """End the removals of tenants that were killed; the failure of one stops no other."""
-    catalog = workbench.postgres.catalog()
+    catalog = rag_assets_workbench.postgres.catalog()
     failed = []
     for record in interrupted_removals(catalog):
         try:
             with catalog.lock.hold(record.id, Holder.here("removal", context.run.run_id)):
                 receipt = purge_tenant(
                     catalog,
-                    workbench.lake.lake(),
-                    workbench.elasticsearch.store(),
+                    rag_assets_workbench.lake.lake(),
+                    rag_assets_workbench.elasticsearch.store(),
                     record,
                     Settings.from_environment(),
                     by="job end_removals",
-                    delete_history=partial(delete_tenant, context.instance, record.id),
+                    delete_history=partial(
+                        delete_tenant, context.instance, rag_assets_runs, record.id
+                    ),
                 )
         except (TenantLocked, UnknownTenant) as error:
             context.log.warning(f"{record.id}: skipped, {error.message}")
@@ -138,7 +142,8 @@ def end_interrupted_removals(context: dg.OpExecutionContext, workbench: Workbenc
 
 @dg.job(
     name="end_removals",
-    tags=NO_RUN_RETRIES,
+    tags=RUN_TAGS,
+    executor_def=dg.in_process_executor,
     description="Ends the removals of tenants that were killed.",
 )
 def end_removals_job() -> None:
@@ -148,7 +153,8 @@ def end_removals_job() -> None:
 
 @dg.job(
     name="prune",
-    tags=NO_RUN_RETRIES,
+    tags=RUN_TAGS,
+    executor_def=dg.in_process_executor,
     description="Prunes documents that are older than their tenant's retention.",
 )
 def prune_job() -> None:
@@ -158,7 +164,8 @@ def prune_job() -> None:
 
 @dg.job(
     name="compact",
-    tags=NO_RUN_RETRIES,
+    tags=RUN_TAGS,
+    executor_def=dg.in_process_executor,
     description="Compacts the lake, and deletes data of removed tenants.",
 )
 def compact_job() -> None:

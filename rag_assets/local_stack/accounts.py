@@ -40,7 +40,7 @@ def server_account(data: Path) -> Account | None:
     if entry is None:
         raise ServiceUnavailable(
             "Postgres refuses to run as root, and there is no other account for it",
-            hint="run as another user, or set DATABASE_URL",
+            hint="run as another user, or set RAG_ASSETS_DATABASE_URL",
         )
     return Account(entry.pw_uid, entry.pw_gid)
 

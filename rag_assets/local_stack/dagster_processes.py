@@ -169,7 +169,9 @@ class DagsterProcesses:
 
 
 def dagster_environment(settings: Settings, database_url: str) -> dict[str, str]:
-    """Return the variables of the installation's Dagster instance."""
+    """Return the variables of our own Dagster instance; none where the team's is used."""
+    if settings.dagster_home is not None:
+        return {}
     return {
         "DAGSTER_HOME": str(settings.home),
         "DAGSTER_POSTGRES_URL": dagster_storage_url(database_url),

@@ -15,6 +15,7 @@ from rag_assets.common.errors import ServiceUnavailable
 from rag_assets.common.settings import PROJECT_ROOT
 from rag_assets.local_stack.elasticsearch_guard import OWNER, Access, write_accounts
 from rag_assets.local_stack.elasticsearch_jars import ELASTICSEARCH_VERSION, install_distribution
+from rag_assets.local_stack.guard_build import install_guard
 from rag_assets.local_stack.net import free_port, get, get_json, port_is_free
 from rag_assets.local_stack.processes import BackgroundProcess, Progress, silent
 
@@ -138,6 +139,7 @@ class EmbeddedElasticsearch:
         with self.process.hold():
             home = self.directory / f"elasticsearch-{ELASTICSEARCH_VERSION}"
             install_distribution(home, progress=progress)
+            install_guard(home, progress=progress)
             progress("Elasticsearch: starting")
             port = self._launch(home)
         progress(f"Elasticsearch: running on port {port}")

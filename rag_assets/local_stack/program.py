@@ -36,7 +36,15 @@ def fingerprint_program(settings: Settings, root: Path = PROJECT_ROOT) -> str:
     """
     endpoints = settings.private_endpoints
     given = {field.name: str(getattr(settings, field.name)) for field in fields(settings)}
-    given["private_endpoints"] = str([sorted(map(str, endpoints.hosts)), endpoints.networks])
+    given["private_endpoints"] = str(
+        [
+            sorted(map(str, endpoints.hosts)),
+            endpoints.networks,
+            sorted(endpoints.identity_hosts),
+        ]
+    )
+    # Their text leaves out secrets, which a process keeps too.
+    given["elasticsearch"] = str(settings.elasticsearch.variables())
     code = [sys.executable, *_states_of_files(root)]
     return key_of("program", given, _environment(settings, os.environ), code)
 

@@ -10,11 +10,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from rag_assets.common.errors import OlderProgramRuns, ServiceUnavailable
+from rag_assets.common.errors import ConfigurationError, OlderProgramRuns, ServiceUnavailable
 from rag_assets.common.settings import Settings
 from rag_assets.local_stack.dagster_processes import DagsterProcesses, tick_fault
 from rag_assets.local_stack.elasticsearch import EmbeddedElasticsearch
-from rag_assets.local_stack.elasticsearch_guard import SEARCHER
+from rag_assets.local_stack.elasticsearch_access import external_connection
 from rag_assets.local_stack.fork_server import ChangeWatcherProcess, ForkServerProcess
 from rag_assets.local_stack.net import accepts_connections, masked
 from rag_assets.local_stack.postgres import EmbeddedPostgres
@@ -23,6 +23,7 @@ from rag_assets.local_stack.processes import BackgroundProcess, Progress, silent
 from rag_assets.local_stack.program import fingerprint_program
 from rag_assets.local_stack.supervisor import RestartFile, Restarts, Server, SupervisorProcess
 from rag_assets.storage.catalog.roles import Role
+from rag_assets.storage.index.connection import ElasticsearchConnection
 
 ServiceState: TypeAlias = Literal[
     "running", "stopped", "elsewhere", "external", "unreachable", "unguarded"
@@ -31,18 +32,29 @@ ServiceState: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Endpoints:
-    """URLs of the two servers. They may hold passwords: never print them.
+    """Addresses of the two servers. They may hold passwords: never print them.
 
     Attributes:
         database_url: of Postgres, for commands and runs.
         owner_url, service_url, dagster_url: of the same database, for its other roles.
+        connect: makes the connection to Elasticsearch, which may lack what it needs.
     """
 
     database_url: str = field(repr=False)
     owner_url: str = field(repr=False)
     service_url: str = field(repr=False)
     dagster_url: str = field(repr=False)
-    elasticsearch_url: str = field(repr=False)
+    connect: Callable[[], ElasticsearchConnection] = field(repr=False)
+
+    @property
+    def elasticsearch(self) -> ElasticsearchConnection:
+        """The connection to Elasticsearch.
+
+        Raises:
+            ConfigurationError: see LocalStack.elasticsearch_connection.
+            ServiceUnavailable: likewise.
+        """
+        return self.connect()
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +63,8 @@ class ServiceStatus:
 
     Attributes:
         name: its name for people.
-        state: "external" is in the settings and listens; "unreachable" runs, or is in the settings,
+        state: "external" is in the settings and listens, or belongs to the team's Dagster instance
+            that DAGSTER_HOME names; "unreachable" runs, or is in the settings,
             and does not answer; "unguarded" was started by an earlier version without a password;
             "elsewhere" runs over this home in another container, or on another machine.
         url: its URL without passwords; None if it has none.
@@ -102,7 +115,7 @@ class LocalStack:
         found: list[Server] = []
         if self._settings.database_url is None:
             found.append(self.postgres)
-        if self._settings.elasticsearch_url is None:
+        if self._settings.has_own_elasticsearch:
             found.append(self.elasticsearch)
         return found
 
@@ -123,20 +136,22 @@ class LocalStack:
 
         Raises:
             ServiceUnavailable: a server does not start; the others stay as they are.
-            ConfigurationError: the home folder is not ours to use.
+            ConfigurationError: the home folder is not ours to use, or the settings of Elasticsearch
+                do not connect to it.
         """
+        external_connection(self._settings)
         has_processes = for_dagster or not self._all_external()
         if has_processes:
             keep_private(self._settings.local)
         stopped = self._stop_outdated(progress, of_dagster=for_dagster)
-        if self._settings.elasticsearch_url is None and self.elasticsearch.unguarded():
+        if self._settings.has_own_elasticsearch and self.elasticsearch.unguarded():
             # Dagster of an earlier version, too, would continue to connect without a password.
             progress("Dagster: stopping processes of an earlier version")
             self.dagster.stop()
         starts: list[Callable[[Progress], object]] = []
         if self._settings.database_url is None:
             starts.append(self.postgres.start)
-        if self._settings.elasticsearch_url is None:
+        if self._settings.has_own_elasticsearch:
             starts.append(self.elasticsearch.start)
         if has_processes or self.fork_server.process in stopped:
             starts.append(self.fork_server.start)
@@ -155,7 +170,10 @@ class LocalStack:
             ServiceUnavailable: one of them does not start; the others stay as they are.
             ConfigurationError: there is no workspace.yaml for Dagster.
         """
-        self.dagster.start(self.endpoints().dagster_url, progress)
+        if self._settings.dagster_home is None:
+            self.dagster.start(self.endpoints().dagster_url, progress)
+        else:
+            progress("Dagster: not started, DAGSTER_HOME names an instance of your own")
         self.watcher.start(progress)
 
     def _stop_outdated(self, progress: Progress, *, of_dagster: bool) -> list[BackgroundProcess]:
@@ -219,10 +237,10 @@ class LocalStack:
         return found
 
     def endpoints(self) -> Endpoints:
-        """URLs of Postgres and Elasticsearch; reads a few small files, opens no connection.
+        """Return addresses of Postgres and Elasticsearch; reads small files, opens no connection.
 
         Raises:
-            ServiceUnavailable: one is neither external nor running.
+            ServiceUnavailable: Postgres is neither external nor running.
         """
         own = self._settings
         return Endpoints(
@@ -230,22 +248,23 @@ class LocalStack:
             owner_url=own.owner_database_url or self._postgres_url("owner"),
             service_url=own.service_database_url or self._postgres_url("service"),
             dagster_url=own.dagster_database_url or self._postgres_url("dagster"),
-            elasticsearch_url=self._settings.elasticsearch_url or self.elasticsearch.url,
+            connect=self.elasticsearch_connection,
         )
 
     def _postgres_url(self, role: Role) -> str:
         return self._settings.database_url or self.postgres.url_of(role)
 
-    def search_url(self) -> str:
-        """Elasticsearch for a service that only searches tenants' aliases; never print it.
-
-        It holds an embedded server's account that can only search; for an external server, that of
-        the settings.
+    def elasticsearch_connection(self) -> ElasticsearchConnection:
+        """Return the connection to Elasticsearch, from which every client is made.
 
         Raises:
+            ConfigurationError: the settings name a file or a secret that cannot be used.
             ServiceUnavailable: it is neither external nor running.
         """
-        return self._settings.elasticsearch_url or self.elasticsearch.url_of(SEARCHER)
+        external = external_connection(self._settings)
+        if external is not None:
+            return external
+        return ElasticsearchConnection.from_url(self.elasticsearch.url)
 
     def status(self) -> list[ServiceStatus]:
         """The present state of every server; each check takes two seconds at most."""
@@ -260,6 +279,14 @@ class LocalStack:
         ]
         with ThreadPoolExecutor(max_workers=len(checks)) as pool:
             found = [status.result() for status in [pool.submit(check) for check in checks]]
+        if self._settings.dagster_home is not None:
+            dagster = {self.dagster.webserver.name, self.dagster.daemon.name}
+            found = [
+                replace(s, state="external", log=None)
+                if s.name in dagster and s.state == "stopped"
+                else s
+                for s in found
+            ]
         restarts = RestartFile(self._settings).read()
         return [replace(s, restarts=restarts.get(s.name)) for s in found]
 
@@ -280,7 +307,8 @@ class LocalStack:
         return replace(status, last_tick=last, fault=tick_fault(last, started, datetime.now(UTC)))
 
     def _all_external(self) -> bool:
-        return None not in (self._settings.database_url, self._settings.elasticsearch_url)
+        is_external = not self._settings.has_own_elasticsearch
+        return self._settings.database_url is not None and is_external
 
     def _postgres_status(self) -> ServiceStatus:
         if self._settings.database_url is not None:
@@ -292,14 +320,23 @@ class LocalStack:
         )
 
     def _elasticsearch_status(self) -> ServiceStatus:
-        if self._settings.elasticsearch_url is not None:
-            return _external("Elasticsearch", self._settings.elasticsearch_url)
+        if not self._settings.has_own_elasticsearch:
+            return self._external_elasticsearch_status()
         server = self.elasticsearch
         record = server.process.find()
         if record is not None and server.unguarded():
             name, log = server.process.name, server.process.log_file
             return ServiceStatus(name, "unguarded", pid=record.pid, log=log)
         return _own(server.process, lambda: server.url, server.answers)
+
+    def _external_elasticsearch_status(self) -> ServiceStatus:
+        name = "Elasticsearch"
+        try:
+            connection = self.elasticsearch_connection()
+        except ConfigurationError as error:
+            return ServiceStatus(name, "unreachable", fault=error.advice)
+        answers = any(map(accepts_connections, connection.nodes))
+        return ServiceStatus(name, "external" if answers else "unreachable", connection.shown)
 
     def _webserver_status(self) -> ServiceStatus:
         return _own(

@@ -6,12 +6,14 @@ Importing this loads neither onnxruntime nor a provider's SDK.
 from __future__ import annotations
 
 from functools import partial
+from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
 from rag_assets.common.errors import ConfigurationError, NoProviderKey
 from rag_assets.common.private_endpoints import PrivateEndpoints
 from rag_assets.models.config.embedder import AUTO, EmbedderConfig
+from rag_assets.models.config.reranking import RerankConfig
 from rag_assets.models.embedding.batch_api import BatchApi
 from rag_assets.models.embedding.prices import Price, provider_and_model
 from rag_assets.models.embedding.protocol import CallLimits, Embedder
@@ -21,7 +23,10 @@ from rag_assets.models.embedding.revision import RevisedEmbedder, revised_id
 from rag_assets.models.embedding.vectors import MAX_BATCH
 from rag_assets.models.providers.base import TRAFFIC_OPTIONS, LocalEmbedding, RemoteEmbedding
 from rag_assets.models.providers.registry import provider_of
+from rag_assets.models.reranking.endpoint import RerankEndpoint, UrlReranker
 from rag_assets.models.transport.credentials import Credentials
+from rag_assets.models.transport.sdk_connection import Server
+from rag_assets.models.transport.settings import ConnectionSettings
 from rag_assets.models.transport.traffic import Traffic
 
 DEFAULT_CONCURRENCY = 8
@@ -55,6 +60,7 @@ def build_embedder(
         embedder = offer.build(config)
     else:
         model = remote_model(config)
+        provider_of(config.provider).require_extra(config.connection)
         embedder = RemoteEmbedder(
             partial(offer.endpoint, model, credentials, network or PrivateEndpoints()),
             embedder_id=model.embedder_id,
@@ -65,6 +71,55 @@ def build_embedder(
             module=offer.module,
         )
     return embedder if config.revision is None else RevisedEmbedder(embedder, config.revision)
+
+
+def build_reranker(
+    config: RerankConfig,
+    *,
+    credentials: Credentials = _no_key,
+    network: PrivateEndpoints | None = None,
+) -> RerankEndpoint:
+    """Build the reranker of a provider or of an endpoint's url.
+
+    Args:
+        config: with a provider or a url.
+        credentials, network: see build_embedder.
+
+    Raises:
+        ConfigurationError: it has neither, or the provider's SDK is not installed.
+    """
+    allowed = network or PrivateEndpoints()
+    if config.url is not None:
+        server = Server(
+            f"{urlsplit(config.url).hostname}/{config.model or 'default'}",
+            config.url,
+            key_optional=config.api_key is None,
+        )
+        connect = partial(
+            UrlReranker,
+            server,
+            credentials,
+            allowed,
+            config.model or "",
+            config.takes or "documents",
+        )
+        return RerankEndpoint(connect, server.id)
+    provider = provider_of(config.provider or "")
+    if provider.reranking is None:
+        raise ConfigurationError(f"the provider {provider.name!r} has no supported reranker")
+    provider.require_extra(config.connection)
+    model = config.model or next(iter(provider.reranking.models))
+    server = Server(
+        f"{provider.name}/{model}",
+        config.base_url,
+        key_optional=False,
+        settings=config.connection or ConnectionSettings(),
+    )
+    return RerankEndpoint(
+        partial(provider.reranking.endpoint, server, credentials, allowed, model),
+        server.id,
+        provider.reranking.module,
+    )
 
 
 def build_former(config: EmbedderConfig, embedder_id: str) -> Embedder | None:
@@ -138,12 +193,40 @@ def embedder_id_of(config: EmbedderConfig) -> str:
     A model of your own is hashed once per process, about 2 ms per 3 MB.
 
     Raises:
-        ConfigurationError: the configured model's folder is missing or not usable.
+        ConfigurationError: the configured model's folder is missing or not usable, or the
+            provider's SDK is not installed.
     """
     offer = _offer(config)
     if isinstance(offer, LocalEmbedding):
         return revised_id(offer.identify(config), config.revision)
+    provider_of(config.provider).require_extra(config.connection)
     return revised_id(remote_model(config).embedder_id, config.revision)
+
+
+def require_local_model(config: EmbedderConfig) -> None:
+    """Require that an embedder which runs on this machine can be used on it.
+
+    A model of your own, or of an optional package, is loaded, and embeds a text.
+
+    Raises:
+        ConfigurationError: its package is not installed, or its folder does not hold a usable
+            model; the hint explains what to do.
+    """
+    if not isinstance(config.offer, LocalEmbedding):
+        return
+    try:
+        embedder = config.offer.build(config)
+        if config.path is not None or config.model is not None:
+            from rag_assets.models.embedding.local import LocalEmbedder
+
+            if isinstance(embedder, LocalEmbedder):
+                embedder.check()
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise ConfigurationError(
+            f"the embedder's model cannot be read: {error.filename or config.path}: {reason}",
+            hint="give the user who runs this program access to all files of its folder",
+        ) from None
 
 
 def make_same_vectors(one: EmbedderConfig, other: EmbedderConfig) -> bool:
@@ -166,8 +249,7 @@ def price_of(config: EmbedderConfig) -> Price | None:
     """
     if config.price is not None:
         return config.price
-    # The listed prices hold for the provider's own server only.
-    if config.base_url is not None:
+    if config.base_url and not provider_of(config.provider).charges_list_prices(config.base_url):
         return None
     provider, model = provider_and_model(embedder_id_of(config))
     return provider_of(provider).embedding_price(model)
@@ -198,6 +280,7 @@ def remote_model(config: EmbedderConfig) -> RemoteModel:
         query_prefix=model.query_prefix if queries is None else queries,
         limits=_limits(config, model),
         key_optional=provider.key == "optional" and config.api_key is None,
+        settings=config.connection or ConnectionSettings(),
     )
 
 
@@ -212,7 +295,7 @@ def _offer(config: EmbedderConfig) -> LocalEmbedding | RemoteEmbedding:
 
 def _limits(config: EmbedderConfig, model: KnownModel) -> CallLimits:
     return CallLimits(
-        texts=config.batch_size or MAX_BATCH,
+        texts=min(config.batch_size or MAX_BATCH, model.request_texts),
         concurrency=config.concurrency or DEFAULT_CONCURRENCY,
         tokens=model.request_tokens,
         input_tokens=config.max_input_tokens or model.input_tokens,

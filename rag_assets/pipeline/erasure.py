@@ -16,7 +16,13 @@ from rag_assets.pipeline.catalog_mark import may_delete, require_current
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.former_places import erase_rows, open_former_places
 from rag_assets.pipeline.live_keys import NeededKeys, needed_keys
-from rag_assets.pipeline.proof import entries_left, prove, prove_masked, require_nothing_left
+from rag_assets.pipeline.proof import (
+    entries_left,
+    prove,
+    prove_masked,
+    require_nothing_left,
+    total_left,
+)
 from rag_assets.pipeline.publication import drop_generation
 from rag_assets.pipeline.publishing import clean_up, remove_deleted
 from rag_assets.pipeline.rescan import begin_scan, scan
@@ -241,7 +247,7 @@ def _erase_stray_entries(ctx: TenantContext, traces: Traces) -> frozenset[str]:
 
 def _clean_files(
     ctx: TenantContext, rewritten: Collection[str], indexes: Set[str] = frozenset()
-) -> tuple[int, int]:
+) -> tuple[int | None, int]:
     """Remove deleted entries and rows from files; returns how many of both are left.
 
     Args:
@@ -250,7 +256,7 @@ def _clean_files(
         indexes: from which entries were deleted, beside those of the tenant's builds.
     """
     indexes |= {generation.index_name for generation in ctx.catalog.generations.live(ctx.ref.id)}
-    deleted_entries = sum(ctx.store.indexes.expunge(name) for name in sorted(indexes))
+    deleted_entries = total_left(ctx.store.indexes.expunge(name) for name in sorted(indexes))
     if ctx.store.vectors is not None:
         ctx.store.vectors.vacuum(ctx.ref.id)
     return deleted_entries, ctx.catalog.traces.vacuum([*rewritten])

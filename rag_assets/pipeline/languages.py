@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
 from itertools import islice
 from typing import Final
 
-from rag_assets.common.errors import ListingFailed
+from rag_assets.common.errors import ListingFailed, RagAssetsError
 from rag_assets.common.settings import Settings
 from rag_assets.ingest.chunking.model import Chunk
 from rag_assets.ingest.parsing.language_names import LANGUAGE_NAMES, PROSE
@@ -32,6 +35,12 @@ _LISTED: Final = 500
 """Documents of a source among which the sample of a new tenant is spread."""
 _SAMPLED: Final = 8
 """Documents of a source that are read."""
+_MOST_SAMPLED: Final = 64
+"""Documents of all sources that are read."""
+_MOST_SAMPLED_BYTES: Final = 8_000_000
+_SAMPLE_SECONDS: Final = 15.0
+"""Time for all of them, listing included; what was read by then is the sample."""
+_DOCUMENT_SECONDS: Final = 5.0
 _SAMPLED_CHUNKS: Final = 3
 """Passages of a document that show whether it is read."""
 _MAX_BYTES: Final = 1_000_000
@@ -82,20 +91,47 @@ def unread_notice(embedder_id: str, by_language: Mapping[str, int], documents: i
     return f"{notice}; {MULTILINGUAL_EMBEDDER} reads most languages"
 
 
-def sample_languages(tenant: Tenant, settings: Settings, catalog: Catalog) -> Counter[str]:
+def sample_languages(
+    tenant: Tenant, settings: Settings, catalog: Catalog, *, seconds: float = _SAMPLE_SECONDS
+) -> Counter[str]:
     """Count the natural languages of a few documents of each source.
 
-    Documents that cannot be read, are large, or are of no or several languages are left out.
+    Documents that cannot be read, are large, or are of no or several languages are left out. The
+    sources are read in a thread of its own, so that a disk that hangs delays nobody for longer.
+
+    Args:
+        tenant, settings, catalog: whose sources, and where they are opened.
+        seconds: after which the documents that were read by then are the sample.
+
+    Raises:
+        RagAssetsError, OSError: a source cannot be opened.
     """
-    tasks = list(_sample(tenant, settings, catalog))
-    counts: Counter[str] = Counter()
-    if not tasks:
-        return counts
-    with WorkerPool(1, tenant.parser.limits, settings.local / "cache") as pool:
-        for outcome in pool.map(iter(tasks)):
-            if isinstance(outcome.result, ParsedText):
-                counts[language_of(outcome.result) or ""] += 1
-    return Counter({language: n for language, n in counts.items() if language in PROSE})
+    deadline = time.monotonic() + seconds
+    found: list[str | None] = []
+    failures: list[RagAssetsError | OSError] = []
+    limits = tenant.parser.limits
+    limits = replace(limits, seconds=min(limits.seconds, _DOCUMENT_SECONDS, max(seconds, 0.1)))
+    pool = WorkerPool(1, limits, settings.local / "cache")
+
+    def read() -> None:
+        try:
+            found.extend(
+                language_of(outcome.result)
+                for outcome in pool.map(_sample(tenant, settings, catalog, deadline))
+                if isinstance(outcome.result, ParsedText)
+            )
+        except (RagAssetsError, OSError) as error:
+            failures.append(error)
+        except RuntimeError:  # the pool was closed: time is up
+            return
+
+    reading = threading.Thread(target=read, name="language-sample", daemon=True)
+    with pool:
+        reading.start()
+        reading.join(seconds)
+    if failures:
+        raise failures[0]
+    return Counter(language for language in found if language in PROSE)
 
 
 def advise_embedder(tenant: Tenant, languages: Counter[str]) -> str | None:
@@ -120,15 +156,29 @@ def uses_shipped_embedder(tenant: Tenant) -> bool:
     return config.provider == "local" and is_shipped
 
 
-def _sample(tenant: Tenant, settings: Settings, catalog: Catalog) -> Iterator[ParseTask]:
-    for source in open_sources(tenant, settings, catalog):
+def _sample(
+    tenant: Tenant, settings: Settings, catalog: Catalog, deadline: float
+) -> Iterator[ParseTask]:
+    """Yield a few documents of each source, until the deadline, on the monotonic clock."""
+    count, size = 0, 0
+    for config in tenant.sources:
+        # One by one: a root that hangs keeps none of those before it from being read.
+        alone = tenant.model_copy(update={"sources": (config,)})
+        [source] = open_sources(alone, settings, catalog)
         listed: list[ListedDocument] = []
         # What is listed before a failure is sample enough: the sync names the failure.
         with suppress(ListingFailed):
             # The first documents alone may be of one folder, and so of one language.
-            listed.extend(islice(source.list(), _LISTED))
+            for document in islice(source.list(), _LISTED):
+                if time.monotonic() > deadline:
+                    return
+                listed.append(document)
         small = [document for document in listed if (document.size or 0) <= _MAX_BYTES]
         for document in small[:: max(1, len(small) // _SAMPLED)][:_SAMPLED]:
+            count, size = count + 1, size + (document.size or _MAX_BYTES)
+            is_full = count > _MOST_SAMPLED or size > _MOST_SAMPLED_BYTES
+            if is_full or time.monotonic() > deadline:
+                return
             yield ParseTask(
                 key=document.document_id,
                 name=document.uri,

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
-from rag_assets.common.errors import InvalidRequest, UnknownProject
+from rag_assets.common.errors import ConfigurationError, InvalidRequest, UnknownProject
 from rag_assets.common.settings import Settings
+from rag_assets.pipeline.tenancy import require_usable
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.organizations import UNCHANGED, Organization, Unchanged
-from rag_assets.storage.catalog.projects import PutProject, configured_by_operator
+from rag_assets.storage.catalog.projects import (
+    PutProject,
+    configured_by_operator,
+    require_changeable,
+)
 from rag_assets.storage.catalog.tenants import TenantRecord
 from rag_assets.tenants.file import TenantsFile
 from rag_assets.tenants.projects import Project, ProjectSettings, project_config, require_name
@@ -76,7 +82,8 @@ class Projects:
 
         Raises:
             ConfiguredByOperator: tenants.yaml defines the project.
-            InvalidRequest: the settings do not fit what the operator has configured.
+            InvalidRequest: the settings do not fit what the operator has configured, or what they
+                need is not installed.
             TenantBusy: the project is being removed.
             ConfigurationError: tenants.yaml is not usable.
         """
@@ -86,17 +93,25 @@ class Projects:
             if _project_of(config) == (project.profile, project.organization, project.project):
                 raise configured_by_operator(config["id"])
         beginning = self._file.beginning_of_projects()
-        done = self._catalog.projects.put(
-            project,
-            lambda tenant_id, present: project_config(
-                project,
-                tenant_id,
-                settings,
-                beginning=beginning,
-                present=present,
-                anew=anew,
-            ),
-        )
+        former = self._catalog.projects.find(project)
+        usable: list[dict[str, Any]] = []
+
+        def compose(tenant_id: str, present: Mapping[str, Any] | None) -> dict[str, Any]:
+            config = project_config(
+                project, tenant_id, settings, beginning=beginning, present=present, anew=anew
+            )
+            if {**config, "id": ""} not in usable:
+                _require_usable(config, former)
+                usable.append({**config, "id": ""})
+            return config
+
+        # To load models takes long: within the transaction only what another request changed since.
+        if former is None:
+            compose(project.tenant_ids[0], None)
+        else:
+            require_changeable(former)
+            compose(former.id, former.config)
+        done = self._catalog.projects.put(project, compose)
         if done.changed and not done.created:
             # What waits for a key may be embedded by another provider now.
             self._catalog.quarantine.retry_transient_failures(done.record.ref)
@@ -123,6 +138,14 @@ class Projects:
                 if record.state != "REMOVING":
                     self._catalog.quarantine.retry_transient_failures(record.ref)
         return organization
+
+
+def _require_usable(config: Mapping[str, Any], former: TenantRecord | None) -> None:
+    """Refuse a project whose embedder, reranker or parser is not usable on this machine."""
+    try:
+        require_usable(config, former)
+    except ConfigurationError as error:
+        raise InvalidRequest(error.message, hint=error.hint) from error
 
 
 def _project_of(config: object) -> tuple[object, ...] | None:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from rag_assets.common.batches import batched
 from rag_assets.common.errors import ErasureIncomplete
+from rag_assets.common.settings import Settings
 from rag_assets.pipeline.blobs import nobodys_blobs
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.former_places import count_files_left, open_former_places
 from rag_assets.pipeline.live_keys import needed_keys
 from rag_assets.pipeline.traces import Traces
+from rag_assets.storage.installation.home import machine_name
 from rag_assets.storage.lake.model import DeadKeys
 
 _OUT_OF_REACH: Final = {
@@ -26,10 +28,23 @@ _MATCHED_AT_ONCE = 500
 LEFT_IN_FILES: Final = ("deleted entries in segments", "dead rows in tables")
 """Keys of a proof: what files still hold of what was deleted."""
 _AT_THE_PROVIDER: Final = {"logs of the embedding provider": "by the provider's retention"}
+_IN_OTHER_INSTANCES: Final = {
+    "runs in other Dagster instances than the one that is named": (
+        "deleted by the sensor `tenants` of each, where it runs"
+    )
+}
+_IN_SERVERLESS: Final = {
+    "files of Elastic Serverless": "deleted entries go when Elastic merges its segments"
+}
 
 
 def prove(
-    ctx: TenantContext, traces: Traces, deleted_entries: int, dead_rows: int, *, uploaded: bool
+    ctx: TenantContext,
+    traces: Traces,
+    deleted_entries: int | None,
+    dead_rows: int,
+    *,
+    uploaded: bool,
 ) -> dict[str, Any]:
     """Look for what is left of documents in every store.
 
@@ -37,7 +52,7 @@ def prove(
         ctx: of the tenant.
         traces: of the documents.
         uploaded: whether files were uploaded with them.
-        deleted_entries: that the index's files still hold.
+        deleted_entries: that the index's files still hold; None where they cannot be seen.
         dead_rows: that Postgres's tables still hold.
 
     Returns:
@@ -57,7 +72,7 @@ def prove(
 
 
 def prove_masked(
-    ctx: TenantContext, dead: DeadKeys, deleted_entries: int, dead_rows: int
+    ctx: TenantContext, dead: DeadKeys, deleted_entries: int | None, dead_rows: int
 ) -> dict[str, Any]:
     """Look for texts in which credentials were found: by their hashes, since all was scanned.
 
@@ -94,7 +109,7 @@ def _proof(
     ctx: TenantContext,
     searched_for: Sequence[str],
     found: Mapping[str, Any],
-    deleted_entries: int,
+    deleted_entries: int | None,
     dead_rows: int,
 ) -> dict[str, Any]:
     unseen = open_former_places(ctx.catalog, ctx.settings).unseen
@@ -102,10 +117,16 @@ def _proof(
     return proof_of(searched_for, found, deleted_entries, dead_rows, unseen=unseen, remote=remote)
 
 
+def total_left(counts: Iterable[int | None]) -> int | None:
+    """Return the sum of what is left in several indexes; None if one does not show it."""
+    known = list(counts)
+    return None if None in known else sum(count for count in known if count is not None)
+
+
 def proof_of(
     searched_for: Sequence[str],
     found: Mapping[str, Any],
-    deleted_entries: int,
+    deleted_entries: int | None,
     dead_rows: int,
     *,
     unseen: Sequence[str],
@@ -127,7 +148,24 @@ def proof_of(
         "dead rows in tables": dead_rows,
         "places not seen": [*unseen],
         "complete": not (any(found.values()) or deleted_entries or dead_rows or unseen),
-        "out of reach": {**_OUT_OF_REACH, **(_AT_THE_PROVIDER if remote else {})},
+        "out of reach": {
+            **_OUT_OF_REACH,
+            **(_AT_THE_PROVIDER if remote else {}),
+            **(_IN_SERVERLESS if deleted_entries is None else {}),
+        },
+    }
+
+
+def name_dagster_instance(proof: Mapping[str, Any], settings: Settings) -> dict[str, Any]:
+    """Return a removal's proof with the Dagster instance whose records of the tenant were deleted.
+
+    The catalog does not record in which other instances runs of the installation were executed.
+    """
+    folder = settings.dagster_home or settings.home
+    return {
+        **proof,
+        "Dagster instance": f"{folder} on {machine_name()}",
+        "out of reach": {**proof["out of reach"], **_IN_OTHER_INSTANCES},
     }
 
 

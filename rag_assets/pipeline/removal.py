@@ -11,7 +11,7 @@ from rag_assets.common.errors import IndexInconsistent, ServiceUnavailable
 from rag_assets.common.settings import Settings
 from rag_assets.pipeline.former_places import incarnations_of, open_former_places
 from rag_assets.pipeline.mark_keeper import MarkKeeper
-from rag_assets.pipeline.proof import require_nothing_left
+from rag_assets.pipeline.proof import name_dagster_instance, require_nothing_left
 from rag_assets.pipeline.removal_proof import Stores, prove_removal
 from rag_assets.pipeline.traces import (
     collect_traces_of_tenant,
@@ -97,6 +97,8 @@ def purge_tenant(
         former = open_former_places(catalog, settings)
         traces = read_traces(lake.notes, erasure)
         proof = prove_removal(stores, record, erasure, traces, former)
+        if delete_history is not None:
+            proof = name_dagster_instance(proof, settings)
         command = f"rag-assets tenants remove {record.id} --yes"
         require_nothing_left(proof["found"], f"tenant {record.id!r}", command)
     replace_traces(catalog, lake.notes, erasure, proof)

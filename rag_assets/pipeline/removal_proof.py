@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rag_assets.pipeline.former_places import FormerPlaces, erase_tenant, incarnations_of
-from rag_assets.pipeline.proof import proof_of
+from rag_assets.pipeline.proof import proof_of, total_left
 from rag_assets.pipeline.traces import Traces
 from rag_assets.storage.blobs.store import BlobStore
 from rag_assets.storage.catalog.catalog import Catalog
@@ -44,12 +44,12 @@ def prove_removal(
     """
     catalog, store = stores.catalog, stores.store
     names = store.indexes.names()
-    deleted_entries = 0
+    deleted_entries: list[int | None] = []
     for name in erasure.progress.get("indexes", ()):
         if name not in names:
             continue
         if catalog.generations.in_index(name):
-            deleted_entries += store.indexes.expunge(name)
+            deleted_entries.append(store.indexes.expunge(name))
         else:
             store.indexes.drop(name)
     dead_rows = catalog.traces.vacuum()
@@ -74,5 +74,10 @@ def prove_removal(
     remote = embedder.get("provider", "local") not in {"local", "deterministic"}
     searched_for = ["the tenant", *traces.kinds]
     return proof_of(
-        searched_for, found, deleted_entries, dead_rows, unseen=former.unseen, remote=remote
+        searched_for,
+        found,
+        total_left(deleted_entries),
+        dead_rows,
+        unseen=former.unseen,
+        remote=remote,
     )

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, cast
 from uuid import UUID
 
 from rag_assets.common.errors import ConfigurationError, RagAssetsError
 from rag_assets.common.settings import Settings
+from rag_assets.models.factory import require_local_model
 from rag_assets.pipeline.generations import fill_in_recipes
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.tenants import Origin, TenantRecord
@@ -29,8 +31,8 @@ class Reconciliation:
 
     Attributes:
         records: of all tenants.
-        problems: what is wrong with lists that tenants.yaml names; tenants that one concerns are
-            as they were.
+        problems: what is wrong with lists that tenants.yaml names, and with tenants that need
+            what this machine lacks; tenants that one concerns are as they were.
     """
 
     records: Sequence[TenantRecord]
@@ -40,10 +42,11 @@ class Reconciliation:
 def reconcile_tenants(catalog: Catalog, settings: Settings, identity: Identity) -> Reconciliation:
     """Bring the catalog's tenants in line with the file, and with the lists that it names.
 
-    Tenants that another home folder lists keep the configuration that they have there.
+    Tenants that another home folder lists keep the configuration that they have there. Tenants that
+    are no longer listed are disabled first, whatever is wrong with others.
 
     Raises:
-        ConfigurationError: the file, or a tenant in it, is not usable; nothing was changed.
+        ConfigurationError: the file, or a tenant in it, is not valid; nothing was changed.
     """
     file = TenantsFile(settings.tenants_file, cache=settings.local / "cache")
     listed, lists = file.load(), file.lists()
@@ -59,30 +62,37 @@ def reconcile_tenants(catalog: Catalog, settings: Settings, identity: Identity) 
         changes[key] = plan_tenants(usable, known, home, origin=key, kept=kept)
     for plan in changes.values():
         problems += [_listed_elsewhere(catalog, known[id_]) for id_ in plan.foreign]
-        for config, _ in plan.put:
-            _require_reranker(config)
+        for tenant_id in plan.disable:
+            catalog.tenants.set_state(tenant_id, "DISABLED")
     for origin, plan in changes.items():
-        _apply(catalog, known, plan, origin, home)
+        problems += _put(catalog, known, plan, origin, home)
     if any(plan.put or plan.disable for plan in changes.values()):
         return Reconciliation(catalog.tenants.all(), problems)
     return Reconciliation(list(known.values()), problems)
 
 
-def _apply(
+def _put(
     catalog: Catalog,
     known: Mapping[str, TenantRecord],
     changes: TenantChanges,
     origin: str,
     home: UUID,
-) -> None:
+) -> list[RagAssetsError]:
+    """Create or update the tenants that are usable, and return what is wrong with the others."""
+    problems: list[RagAssetsError] = []
     for config, enabled in changes.put:
         former = known.get(str(config["id"]))
+        if enabled:
+            try:
+                require_usable(config, former)
+            except ConfigurationError as error:
+                problems.append(error)
+                continue
         if former is not None and former.configured != config:
             fill_in_recipes(catalog, former)
         id_, listed_by = str(config["id"]), cast("Origin", origin)
         catalog.tenants.put(id_, config, enabled=enabled, origin=listed_by, home=home)
-    for tenant_id in changes.disable:
-        catalog.tenants.set_state(tenant_id, "DISABLED")
+    return problems
 
 
 def _listed_elsewhere(catalog: Catalog, record: TenantRecord) -> ConfigurationError:
@@ -118,9 +128,45 @@ def _require_none_of_the_api(
             )
 
 
-def _require_reranker(config: Mapping[str, Any]) -> None:
-    """Load a reranker before the change is accepted: a search would continue without it."""
+def require_usable(config: Mapping[str, Any], former: TenantRecord | None = None) -> None:
+    """Require that what a tenant's configuration names on this machine is there and can be used.
+
+    That is the model of its embedder and of its reranker, and what its parser needs. A part that
+    an enabled tenant had before is not checked again: its folder may be away for a while.
+
+    Args:
+        config: that the tenant is to have.
+        former: the tenant as it is; None for a new one.
+
+    Raises:
+        ConfigurationError: a package, a folder or a file is missing or not usable; the hint
+            explains how to get it.
+    """
     tenant = Tenant.from_config(config)
+    before = None
+    if former is not None and former.state == "ACTIVE":
+        with suppress(ConfigurationError):
+            before = Tenant.from_config(former.config)
+    if before is None or tenant.embedder != before.embedder:
+        _require_embedder(tenant)
+    if before is None or tenant.retrieval.rerank != before.retrieval.rerank:
+        _require_reranker(tenant)
+    if before is None or tenant.parser != before.parser:
+        tenant.parser.require_installed()
+
+
+def _require_embedder(tenant: Tenant) -> None:
+    try:
+        require_local_model(tenant.embedder)
+    except ConfigurationError as error:
+        raise ConfigurationError(
+            f"the embedder of tenant {tenant.id!r} cannot be used: {error.message}",
+            hint=error.hint,
+        ) from error
+
+
+def _require_reranker(tenant: Tenant) -> None:
+    """Load a reranker before the change is accepted: a search would continue without it."""
     rerank = tenant.retrieval.rerank
     if rerank is None or rerank.local_folder is None:
         return

@@ -119,7 +119,10 @@ def expunge(store: VectorStore, index_names: Iterable[str], log: Callable[[str],
     """Remove deleted entries from the files of indexes; logs a line about each."""
     for index_name in index_names:
         left = store.indexes.expunge(index_name)
-        log(f"{index_name}: {left} deleted entries left in its files")
+        if left is None:
+            log(f"{index_name}: Elastic Serverless rewrites its files by itself")
+        else:
+            log(f"{index_name}: {left} deleted entries left in its files")
 
 
 def expunge_pruned(

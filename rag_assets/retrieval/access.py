@@ -18,7 +18,7 @@ class AccessPolicy(Protocol):
     """
 
     def principals(self, caller: Caller) -> tuple[str, ...]:
-        """The principals whose grants count for a caller."""
+        """Return the principals whose grants a caller has."""
         ...
 
     def scopes(self, caller: Caller, granted: frozenset[str]) -> frozenset[str]:

@@ -50,7 +50,7 @@ class Addresses:
 
     @classmethod
     def of(cls, text: str) -> Addresses:
-        """Those of a text, in lower case."""
+        """Return the addresses of a text, in lower case."""
         seen = _INVISIBLE.sub("", unicodedata.normalize("NFKC", text).casefold())
         # As people write addresses that should not become links.
         seen = _SPELLED_DOT.sub(".", _SPELLED_AT.sub("@", seen)).replace("hxxp", "http")

@@ -14,7 +14,12 @@ from rag_assets.code.source_types import SourceType
 MOST_NAMES = 12
 
 _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
-_TOKEN: Final = re.compile(r"[^\s\x00,;!()\"'`]+")
+_UNSPACED: Final = (
+    r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3000-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff"
+    r"\uff00-\uffef"
+)
+"""Scripts whose sentences, particles or punctuation follow a name without a blank."""
+_TOKEN: Final = re.compile(rf"[{_UNSPACED}]+|[^\s\x00,;!()\"'`{_UNSPACED}]+")
 _LONGEST: Final = 300
 """Characters of a name; what is longer is none."""
 
@@ -24,7 +29,7 @@ _SHAPES: Final = (
     r"(?:[\w.@-]+/)+[\w@-]+\.\w{1,8}",
     r"/[\w{}<>:.*/-]+",
     # Qualified: Invoice@total, App\Models\Invoice::total, App\Models\Invoice.
-    rf"\\?{_PART}(?:\\{_PART})*(?:@|::|->){_PART}",
+    rf"\\?{_PART}(?:\\{_PART})*(?:(?:@|::|->|#){_PART})+(?:\(\))?",
     rf"\\?{_PART}(?:\\{_PART})+",
     # With dots: invoices.store, billing.models.Invoice; no abbreviation.
     r"(?=[\w.-]*\w{3})[A-Za-z_][\w-]*(?:\.[A-Za-z_][\w-]*)+",
@@ -32,6 +37,9 @@ _SHAPES: Final = (
     r"(?=\w*[a-z])[A-Z]\w*[A-Z]\w*|[a-z]+[A-Z]\w*|[A-Za-z0-9]+(?:_[A-Za-z0-9]+)+",
 )
 _NAME: Final = re.compile("|".join(f"(?:{one})" for one in _SHAPES))
+_WHOLE: Final = re.compile(
+    r"(?=.{2,300}$)[$\\@]?[A-Za-z_][\w]*(?:(?:::|->|[.#@\\/-])[\w]+)*[?!]?(?:\(\))?"
+)
 _TYPES: Final = frozenset(
     {"table", "model", "class", "controller", "route", "job", "event", "listener", "policy"}
     | {"middleware", "service", "command"}
@@ -100,11 +108,13 @@ class AskedNames:
         names: as they were written, in order.
         wanted: source types that its words ask for.
         relational: whether it has no words but names and those of relations.
+        is_bare: whether it consists of names alone.
     """
 
     names: tuple[str, ...]
     wanted: frozenset[str]
     relational: bool
+    is_bare: bool = False
 
 
 def types_of_word(word: str) -> tuple[SourceType, ...]:
@@ -131,8 +141,13 @@ def asked_names(
     words = [_singular(word.lower()) for rest in said.rest for word in _WORD.findall(rest)]
     wanted = {kind for word in words for kind in _WANTED.get(word, ())}
     names = tuple(dict.fromkeys([*given, *said.names]))[:MOST_NAMES]
-    plain = all(word in _RELATIONAL or word in _WANTED for word in words)
-    return AskedNames(names, frozenset(wanted), bool(names) and plain)
+    # Words in other letters are not read: they may ask for anything.
+    plain = not any(one.isalpha() and not one.isascii() for rest in said.rest for one in rest)
+    plain = plain and all(word in _RELATIONAL or word in _WANTED for word in words)
+    is_bare = bool(said.names) and not said.rest
+    # A word of ordinary language may be meant as one, too.
+    relational = bool(given) or any(map(_NAME.fullmatch, names)) or not is_bare
+    return AskedNames(names, frozenset(wanted), bool(names) and plain and relational, is_bare)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +161,9 @@ class _Said:
 def _read(query: str) -> _Said:
     said = _Said([], [])
     tokens = list(_TOKEN.finditer(query))
+    if len(tokens) == 1 and _WHOLE.fullmatch(tokens[0].group()):
+        # A question of one word is a name, whatever its form.
+        return _Said([tokens[0].group().removesuffix("()")], [])
     at = 0
     while at < len(tokens):
         token = tokens[at].group().rstrip(_ENDS)

@@ -11,7 +11,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from rag_assets.ingest.chunking.block_places import BlockPlace
-from rag_assets.retrieval.excerpts import excerpt, excerpt_of_part, question_terms, terms_of
+from rag_assets.retrieval.excerpts import excerpt, excerpt_of_part, question_terms, terms_in
 from rag_assets.storage.index.identifiers import analysis_of
 
 _SHARE: Final = 0.5
@@ -46,23 +46,31 @@ def blocks_of(fields: Mapping[str, Any]) -> tuple[BlockPlace, ...]:
 
 
 def parts_of(
-    text: str, question: str, blocks: Sequence[BlockPlace], *, offset: int
+    text: str,
+    question: str,
+    blocks: Sequence[BlockPlace],
+    *,
+    offset: int,
+    language: str | None = None,
 ) -> tuple[BlockPart, ...]:
     """The blocks of a passage, with what they share with a question.
 
-    A word counts by how few of the blocks have it: what all of them say tells none from another.
+    A word counts more the fewer blocks have it: one that all blocks have distinguishes none.
 
     Args:
         text: of the passage.
         question: or a claim.
         blocks: in the text, in order.
         offset: of the text, which the starts of blocks count from, too.
+        language: of the text's document, as it is indexed; None if that is not sure.
     """
+    if not blocks:
+        return ()
     ends = [max(block.start - offset, 0) for block in blocks] + [len(text)]
-    analysis = analysis_of(text, None)
-    wanted = question_terms(question, analysis)
+    analysis = analysis_of(text, language)
+    wanted, terms_of = question_terms(question, analysis), terms_in(analysis)
     met = [
-        {term for word in {*text[start:end].split()} for term in terms_of(word, analysis) & wanted}
+        {term for word in {*text[start:end].split()} for term in terms_of(word) & wanted}
         for start, end in pairwise(ends)
     ]
     found_in = Counter(term for terms in met for term in terms)
@@ -75,7 +83,7 @@ def parts_of(
 
 
 def is_clear(parts: Sequence[BlockPart]) -> bool:
-    """Whether words alone tell which block a question is about."""
+    """Return whether words alone decide which block a question is about."""
     shares = sorted((part.share for part in parts), reverse=True)
     return len(shares) < 2 or shares[0] - shares[1] >= _CLEAR  # noqa: PLR2004 - a pair
 
@@ -98,21 +106,27 @@ def best_of(parts: Sequence[BlockPart], cosines: Sequence[float] | None = None) 
 
 
 def excerpt_of_block(
-    text: str, question: str, parts: Sequence[BlockPart], cosines: Sequence[float] | None = None
+    text: str,
+    question: str,
+    parts: Sequence[BlockPart],
+    cosines: Sequence[float] | None = None,
+    *,
+    language: str | None = None,
 ) -> tuple[str | None, str]:
     """The block that a question is about, and the excerpt that shows it.
 
     Args:
-        text, question: as of parts_of().
+        text, question, language: as of parts_of().
         parts: of none the block is None.
         cosines: as of best_of().
     """
     if not parts:
-        return None, excerpt(text, question)
+        return None, excerpt(text, question, language=language)
     best = best_of(parts, cosines)
     if len(parts) == 1:
-        return best.block_id, excerpt(text, question)
-    return best.block_id, excerpt_of_part(text, question, best.start, best.end)
+        return best.block_id, excerpt(text, question, language=language)
+    shown = excerpt_of_part(text, question, best.start, best.end, language=language)
+    return best.block_id, shown
 
 
 def url_of(uri: str, block_id: str | None) -> str:

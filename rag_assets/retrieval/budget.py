@@ -25,7 +25,7 @@ def within_budget(hits: Sequence[Hit], tokens: int, question: str) -> list[Hit]:
         if count > tokens:
             if text := first_sentences(hit.text, _within(hit, tokens)):
                 cut = beginning_of(hit, text)
-                packed.append(replace(cut, excerpt=excerpt(text, question)))
+                packed.append(replace(cut, excerpt=excerpt(text, question, language=hit.language)))
             break
         packed.append(hit)
         tokens -= count

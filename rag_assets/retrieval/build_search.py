@@ -137,7 +137,7 @@ class BuildSearches:
         return found
 
     async def _with_vectors_settled(self, found: SearchProgress, *, named: bool) -> SearchProgress:
-        """Tell of vectors that were away only while the build still has them searched beside it.
+        """Report missing vectors only while the build is searched for vectors outside of its index.
 
         They may have been taken back to the index, which answered, after the search had begun.
         """

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache, reduce
+from functools import lru_cache
 from typing import Final, Literal, Protocol
 
 from rag_assets.ingest.parsing.languages import language_of_text
@@ -233,15 +233,16 @@ class _Evidence:
         """The language of the passages, if it is certain."""
         return _language(self.named.text)
 
-    def plus(self, other: _Evidence) -> _Evidence:
-        """Return what both support."""
-        return _Evidence(
-            self.words | other.words,
-            self.analyses | other.analyses,
-            self.addresses | other.addresses,
-            self.digits.plus(other.digits),
-            self.figures.plus(other.figures),
-            self.named.plus(other.named),
+    @classmethod
+    def merged(cls, parts: Sequence[_Evidence]) -> _Evidence:
+        """Return what all parts support."""
+        return cls(
+            frozenset[str]().union(*(part.words for part in parts)),
+            frozenset[str]().union(*(part.analyses for part in parts)),
+            frozenset[str]().union(*(part.addresses for part in parts)),
+            Digits.merged([part.digits for part in parts]),
+            Figures.merged([part.figures for part in parts]),
+            NamedWords.merged([part.named for part in parts]),
         )
 
     def words_of(self, claim: str) -> frozenset[str]:
@@ -294,7 +295,9 @@ def _evidence(text: str, context: str) -> _Evidence:
 
 @lru_cache(maxsize=32)
 def _together(passages: tuple[_Evidence, ...]) -> _Evidence:
-    return reduce(_Evidence.plus, passages) if passages else _Evidence()
+    if len(passages) == 1:
+        return passages[0]
+    return _Evidence.merged(passages) if passages else _Evidence()
 
 
 def _report(answer: str, evidence: Mapping[int, _Evidence]) -> CitationReport:
@@ -336,7 +339,8 @@ def _judged(
             missing = tuple(rule(claim, piece, found, everything))
             if not missing and not is_foreign and piece.role != "fence":
                 spoken = found.language or language or _guessed_language(found.named.text) or ""
-                missing = tuple(contradictions(claim, found.named.text, spoken))
+                texts = tuple(one.text for one in found.named.parts or (found.named,))
+                missing = tuple(contradictions(claim, texts, spoken))
             if not missing:
                 verdict = "unchecked" if is_foreign else "supported"
     return Sentence(piece.start, piece.end, text.strip(), cites, round(shared, 3), verdict, missing)

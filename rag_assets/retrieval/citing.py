@@ -41,7 +41,7 @@ class CitedHit:
 
     @property
     def is_open(self) -> bool:
-        """Whether words do not tell which block the claim is about."""
+        """Whether words leave open which block the claim is about."""
         return 1 < len(self.parts) <= _MOST_BLOCKS and not is_clear(self.parts)
 
     def texts(self) -> list[str]:
@@ -63,7 +63,11 @@ def cited_hits(answer: str, hits: Sequence[Hit]) -> list[CitedHit]:
             claims.setdefault(number, []).append(blank_markers(sentence.text))
     found = [(hit, " ".join(claims[hit.number])) for hit in hits if hit.number in claims]
     return [
-        CitedHit(hit, claim, parts_of(hit.text, claim, hit.blocks, offset=hit.start))
+        CitedHit(
+            hit,
+            claim,
+            parts_of(hit.text, claim, hit.blocks, offset=hit.start, language=hit.language),
+        )
         for hit, claim in found
     ]
 
@@ -71,7 +75,7 @@ def cited_hits(answer: str, hits: Sequence[Hit]) -> list[CitedHit]:
 async def nearness(
     cited: Sequence[CitedHit], model: Callable[[], Embedder]
 ) -> Mapping[int, Sequence[float]]:
-    """The cosines of claims and blocks, by number, of passages of which words do not tell.
+    """Return the cosines of claims and blocks, by number, for passages where words do not decide.
 
     None where the model cannot be used: an answer is not lost for that.
     """
@@ -101,7 +105,9 @@ def citation_of(cited: CitedHit, cosines: Sequence[float] | None = None) -> Cita
         cosines: of its claim and each of its blocks, if they are known.
     """
     hit = cited.hit
-    block_id, shown = excerpt_of_block(hit.text, cited.claim, cited.parts, cosines)
+    block_id, shown = excerpt_of_block(
+        hit.text, cited.claim, cited.parts, cosines, language=hit.language
+    )
     return Citation(
         number=hit.number,
         uri=hit.uri,

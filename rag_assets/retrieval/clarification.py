@@ -34,6 +34,20 @@ def clarification_of(view: View, query: str, *, first: str = "") -> Clarificatio
         query: the question that nothing was found for.
         first: how the names begin that come first.
     """
+    names = nearest_names(view, query, first=first)
+    if not names:
+        return Clarification(_UNKNOWN)
+    listed = ", ".join(names[:-1]) + (" or " if len(names) > 1 else "") + names[-1]
+    question = f"Nothing in this project is near this question. Is it about {listed}?"
+    return Clarification(question, tuple(names))
+
+
+def nearest_names(view: View, query: str, *, first: str = "") -> list[str]:
+    """Return the names of definitions that are most like a question or a name, nearest first.
+
+    Args:
+        view, query, first: see clarification_of.
+    """
     words = list(dict.fromkeys(word.lower() for word in _WORD.findall(query)))[:_MOST_WORDS]
     whole = "" if len(query) > _LONGEST_NAME else _PLAIN.sub("", query).lower()
     is_name = bool(whole) and (bool(first) or not any(one.isspace() for one in query.strip()))
@@ -46,12 +60,7 @@ def clarification_of(view: View, query: str, *, first: str = "") -> Clarificatio
         like = [one for one in like if one.name.startswith(first)]
     found = {_shown(one): _shown(one).lower() for one in like}
     asked = [whole] if is_name else words
-    names = sorted(found, key=lambda name: (-_likeness(found[name], asked), name))[:_SHOWN]
-    if not names:
-        return Clarification(_UNKNOWN)
-    listed = ", ".join(names[:-1]) + (" or " if len(names) > 1 else "") + names[-1]
-    question = f"Nothing in this project is near this question. Is it about {listed}?"
-    return Clarification(question, tuple(names))
+    return sorted(found, key=lambda name: (-_likeness(found[name], asked), name))[:_SHOWN]
 
 
 def _tries(words: list[str], name: str) -> Iterator[list[list[str]]]:

@@ -8,7 +8,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import TypeVar
 
-from rag_assets.code.names import keys_of
+from rag_assets.code.names import keys_of, name_parts
 from rag_assets.code.naming import CALLED, alike, depends_on_place, ends, meant
 from rag_assets.code.nodes import FILE, short_name
 from rag_assets.ingest.sources.derived import repository_of
@@ -37,6 +37,8 @@ from rag_assets.storage.catalog.relations import Relations
 
 MOST_EDGES = 2_000
 """Edges that are read for one step."""
+MOST_SPELLED = 500
+"""Definitions, or files, of one name that are read."""
 
 _Place = TypeVar("_Place", FoundDocument, FoundEdge, FoundSymbol)
 
@@ -64,6 +66,32 @@ class View:
         precise = [one for one in called if "." in wanted and ends(one.name, wanted)]
         return list(dict.fromkeys([*exactly, *(precise or called)]))
 
+    def spelled(self, name: str) -> list[FoundSymbol]:
+        """Return the definitions that a name ends with, whatever its separators and case.
+
+        Args:
+            name: the last part of a qualified name, or several: `store`, `InvoiceController#store`.
+        """
+        parts = name_parts(name)
+        if not parts:
+            return []
+        written = name_parts(name, folded=False)[-2:]
+        shorts = dict.fromkeys(
+            (*(one.lower() for one in (".".join(written), written[-1])), parts[-1])
+        )
+        return self._ending(self.relations.called([*shorts]), parts) or self._ending(
+            self.relations.ending(parts[-1:], MOST_SPELLED), parts
+        )
+
+    def _ending(self, found: Sequence[FoundSymbol], parts: tuple[str, ...]) -> list[FoundSymbol]:
+        """Return the definitions whose name ends with these parts, of those the caller may read."""
+        permitted = self._permitted(found)
+        return [one for one in permitted if name_parts(one.name)[-len(parts) :] == parts]
+
+    def files_called(self, name: str) -> list[FoundDocument]:
+        """Return the documents whose path ends with a file name, or a path."""
+        return self._permitted(self.relations.files_called(name.strip("/"), MOST_SPELLED))
+
     def defined(self, names: Sequence[str]) -> list[FoundSymbol]:
         """Definitions by their qualified names."""
         return self._permitted(self.relations.named(names)) if names else []
@@ -85,7 +113,7 @@ class View:
         return self._permitted(self.relations.documents(source_types))
 
     def readable_of(self, sources: Sequence[str]) -> list[str]:
-        """Those of some sources of which the caller may read anything."""
+        """Return those sources of which the caller may read at least one document."""
         found = {one.source for one in self._permitted(self.relations.first_of(sources))}
         return [one for one in sources if one in found]
 

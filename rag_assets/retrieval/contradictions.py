@@ -13,8 +13,8 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property, lru_cache
-from itertools import groupby
+from functools import cache, cached_property, lru_cache, partial
+from itertools import chain, groupby
 from typing import Final, TypeAlias
 
 from rag_assets.retrieval.addresses import blank_addresses
@@ -24,6 +24,7 @@ from rag_assets.retrieval.numbers import plain_text
 from rag_assets.retrieval.opposite_words import (
     ARTICLES,
     CLAUSES,
+    CONJUNCTIONS,
     CONTRASTS,
     DETERMINERS,
     EXCEPTIVES,
@@ -37,7 +38,9 @@ from rag_assets.retrieval.opposite_words import (
     NECESSITY,
     QUANTIFIERS,
     RELATIVES,
+    UNIVERSALS,
     UNSPACED,
+    counterparts_of,
     necessity_of,
     opposites_of,
     stemmer_of,
@@ -69,6 +72,10 @@ _SAME_PREDICATE: Final = 0.7
 """Share of the words in a claim's clauses that the sentence has, however these are denied."""
 _OF_CLAUSE: Final = 0.4
 """Share of all words in denied clauses that one text alone denies."""
+_NEVER: Final = frozenset({"not", "never", "nicht", "nie"})
+_ONLY: Final = frozenset({"only", "nur"})
+_SAME_ORDER: Final = 0.75
+"""Likeness of the order of words from which on a widened scope is compared."""
 _ALIKE: Final = 0.6
 """Likeness of the order of words from which on a replaced word is compared."""
 _MOST_CACHED: Final = 4_096
@@ -93,6 +100,10 @@ _BEYOND: Final = frozenset(_BEYOND_WORDS.split())
 """Words for what a bound leaves out."""
 _WITHIN: Final = frozenset({"within", "under", "below", "up", "most", "maximum"})
 """Words for what a bound includes."""
+_ABLE: Final = frozenset({"can", "could", "might"})
+"""Words for an ability, which a necessity may demand."""
+_ENABLED: Final = frozenset({"abl", "allow", "permit"})
+"""Stems of what must be so that somebody can do something."""
 _SUBJECTS: Final = frozenset({"buy", "import", "upload", "send", "lend"})
 """Converse verbs, by one of each group: they differ by their subject, not by their object."""
 
@@ -150,6 +161,11 @@ class _Statement:
         return {}
 
     @cached_property
+    def alignments(self) -> dict[_Statement, _Alignment]:
+        """What _align found, by the statement that it was compared with."""
+        return {}
+
+    @cached_property
     def denied(self) -> frozenset[int]:
         """The clauses that are denied."""
         negators = words_of("negators", self.language)
@@ -170,7 +186,7 @@ class _Statement:
 
     @cached_property
     def restrictors(self) -> frozenset[str]:
-        """Its words beside which a denial may say the same as its contrary."""
+        """Return its words next to which a denial may say the same as its contrary."""
         return words_of("restrictors", self.language) & {word.written for word in self.words}
 
     @cached_property
@@ -261,11 +277,11 @@ class _Passage:
     """The sides on which sentences bound each number, and these sentences."""
 
     @classmethod
-    def of(cls, passage: str, language: str) -> _Passage:
-        """Return those of a passage."""
+    def of(cls, texts: Sequence[str], language: str) -> _Passage:
+        """Return the sentences of one or more passages."""
         sentences = []
         bounds = defaultdict[str, list[tuple[frozenset[str], _Statement]]](list)
-        for text in _sentences(passage):
+        for text in chain.from_iterable(map(_sentences, texts)):
             is_short = len(text) <= _LONGEST_CACHED
             statement = (_cached_statement if is_short else _statement)(text, language)
             if statement.words:
@@ -307,25 +323,25 @@ class _Passage:
         return found
 
 
-def contradictions(claim: str, passage: str, language: str) -> Iterator[str]:
+def contradictions(claim: str, passages: tuple[str, ...], language: str) -> Iterator[str]:
     """Yield words of a claim that its passage has otherwise.
 
     Args:
         claim: a sentence without markers of citations.
-        passage: the passages that it cites, in its language.
+        passages: that it cites, in its language.
         language: ISO 639-1; for one without lists of words nothing is compared.
     """
     if language in CLAUSES or language in UNSPACED:
-        yield from _contradictions(claim, passage, language)
+        yield from _contradictions(claim, passages, language)
 
 
 # An answer is judged several times.
 @lru_cache(maxsize=256)
-def _contradictions(claim: str, passage: str, language: str) -> tuple[str, ...]:
+def _contradictions(claim: str, passages: tuple[str, ...], language: str) -> tuple[str, ...]:
     said = _statement(claim, language)
     if not said.content or len(said.words) > _MOST_WORDS:
         return ()
-    parsed = _passage(passage, language)
+    parsed = _passage(passages, language)
     bounds = tuple(_contrary_bounds(said, claim, parsed))
     rules: tuple[Callable[[_Statement, _Statement], str | None], ...]
     rules = (_denial, _lack, _opposite, _exchange)
@@ -337,12 +353,15 @@ def _contradictions(claim: str, passage: str, language: str) -> tuple[str, ...]:
         contrary = _found_in_all(rule(said, sentence) for sentence in denied or meant)
         if contrary is not None:
             return (*bounds, contrary)
-    replaced = _found_in_all(_replaced(said, sentence, parsed) for sentence in meant)
-    return bounds if replaced is None else (*bounds, replaced)
+    for contrary_in in (partial(_replaced, passage=parsed), _other_in_place, _crossed):
+        contrary = _found_in_all(contrary_in(said, sentence) for sentence in meant)
+        if contrary is not None:
+            return (*bounds, contrary)
+    return bounds
 
 
 def _found_in_all(words: Iterable[str | None]) -> str | None:
-    """Return the first of words of which none is missing."""
+    """Return the first word if every statement has one; None if one of them has none."""
     first = None
     for word in words:
         if not word:
@@ -482,10 +501,26 @@ def _opposite_stems(said: _Statement, statement: _Statement) -> Iterator[tuple[s
                 continue
             pair = stem, min(theirs)
             are_verbs = bool(_SUBJECTS & (side | others))
+            if _is_necessary_ability(said, statement, pair):
+                continue
             if not are_converses or _have_common_neighbour(
                 said, statement, pair, are_verbs=are_verbs
             ):
                 yield pair
+
+
+def _is_necessary_ability(said: _Statement, statement: _Statement, pair: tuple[str, str]) -> bool:
+    """Return whether what one text says can be done is possible where the other one says must.
+
+    Somebody must be able to do it, or must do it and can do so in a way that the claim names: the
+    ticket must be shown, on a phone if you like.
+    """
+    mine, theirs = pair
+    if NECESSITY not in pair or not _ABLE.intersection(pair):
+        return False
+    if mine == NECESSITY:
+        return bool(_ENABLED & _neighbours(said, mine)[1])
+    return bool(_ENABLED & _neighbours(statement, theirs)[1] or said.content - statement.stems)
 
 
 def _have_common_neighbour(
@@ -559,20 +594,35 @@ def _exchanged(mine: Sequence[str], theirs: Sequence[str]) -> str | None:
     return None
 
 
+_Alignment: TypeAlias = tuple[float, Sequence[tuple[int, int, int, int]]]
+
+
+def _align(said: _Statement, statement: _Statement) -> _Alignment:
+    """Return the share of a claim's words that a statement has in order, and what it replaces.
+
+    A replacement is where words of the claim begin and end, and those in their place.
+    """
+    if (known := said.alignments.get(statement)) is None:
+        mine = [word.stem for word in said.words]
+        theirs = [word.stem for word in statement.words]
+        matcher = difflib.SequenceMatcher(None, mine, theirs, autojunk=False)
+        common = sum(block.size for block in matcher.get_matching_blocks())
+        replaced = tuple(code[1:] for code in matcher.get_opcodes() if code[0] == "replace")
+        known = said.alignments[statement] = (common / max(1, len(mine)), replaced)
+    return known
+
+
 def _replaced(said: _Statement, statement: _Statement, passage: _Passage) -> str | None:
     """Return a word that a claim has from elsewhere in the passage, in the place of another one."""
     if said.language in UNSPACED:
         return None
-    mine = [word.stem for word in said.words]
-    theirs = [word.stem for word in statement.words]
-    matcher = difflib.SequenceMatcher(None, mine, theirs, autojunk=False)
-    common = sum(block.size for block in matcher.get_matching_blocks())
-    if common < _ALIKE * len(mine):
+    share, replacements = _align(said, statement)
+    if share < _ALIKE:
         return None
     listed = _sides_by_stem(said.language).keys()
-    for tag, a1, a2, b1, b2 in matcher.get_opcodes():
+    for a1, a2, b1, b2 in replacements:
         ours, others = said.words[a1:a2], statement.words[b1:b2]
-        if tag != "replace" or max(len(ours), len(others)) > _MOST_REPLACED:
+        if max(len(ours), len(others)) > _MOST_REPLACED:
             continue
         if (number := _other_number(ours, others)) is not None and not (
             {word.stem for word in ours} & statement.stems
@@ -586,6 +636,61 @@ def _replaced(said: _Statement, statement: _Statement, passage: _Passage) -> str
         if before & DETERMINERS and new & _named_before(statement, passage):
             continue
         return ours[0].written
+    return None
+
+
+def _other_in_place(said: _Statement, statement: _Statement) -> str | None:
+    """Return a word of a claim that has another scope or role than the one in its place.
+
+    All of something in place of some kind of it, `not` in place of `only`, or a role in place of
+    its counterpart, as the landlord in place of the tenant.
+    """
+    if said.language in UNSPACED:
+        return None
+    share, replacements = _align(said, statement)
+    if share < _SAME_ORDER:
+        return None
+    counterparts = counterparts_of(said.language)
+    for a1, a2, b1, b2 in replacements:
+        mine_here, theirs_here = said.words[a1:a2], statement.words[b1:b2]
+        ours, others = ({word.written for word in words} for words in (mine_here, theirs_here))
+        if ours <= _NEVER and others <= _ONLY:
+            return mine_here[0].written
+        counterpart = counterparts.get(mine_here[0].stem, frozenset())
+        is_counterpart = theirs_here[0].stem in counterpart - said.stems
+        is_elsewhere = mine_here[0].stem in statement.stems
+        if len(ours) == len(others) == 1 and is_counterpart and not is_elsewhere:
+            return mine_here[0].written
+        is_universal = ours & UNIVERSALS and ours <= UNIVERSALS | DETERMINERS | ARTICLES
+        kinds = [word for word in theirs_here if word.written not in DETERMINERS]
+        new = {word.stem for word in kinds if word.has_meaning} - said.content
+        are_kinds = bool(new) and not (others & CONJUNCTIONS or any(map(word_values, others)))
+        if is_universal and are_kinds:
+            return next(word.written for word in mine_here if word.written in UNIVERSALS)
+    return None
+
+
+def _crossed(said: _Statement, statement: _Statement) -> str | None:
+    """Return a word of a claim that its sentence says of one thing, and the opposite of this one.
+
+    Attendance is optional in lectures and mandatory in the laboratory: not optional in the
+    laboratory.
+    """
+    listed = _sides_by_stem(said.language)
+    for stem in said.listed:
+        for _, side, others in listed[stem]:
+            if not (statement.stems & side and statement.stems & others) or said.stems & others:
+                continue
+            with_it, with_opposite = (statement.clauses_with(one) for one in (side, others))
+            if with_it & with_opposite or statement.denied or said.denied:
+                continue
+            of_it, of_opposite = (
+                {w.stem for w in statement.words if w.has_meaning and w.clause in clauses}
+                for clauses in (with_it, with_opposite)
+            )
+            mine = said.content - side
+            if mine & (of_opposite - of_it) and not mine & (of_it - of_opposite):
+                return next(word.written for word in said.words if word.stem == stem)
     return None
 
 
@@ -629,9 +734,9 @@ def _named_before(statement: _Statement, passage: _Passage) -> frozenset[str]:
 
 
 @lru_cache(maxsize=32)
-def _passage(passage: str, language: str) -> _Passage:
-    """Return what a passage states; cached, since each claim asks for it."""
-    return _Passage.of(passage, language)
+def _passage(texts: tuple[str, ...], language: str) -> _Passage:
+    """Return what passages state; cached, since each claim asks for it."""
+    return _Passage.of(texts, language)
 
 
 def _statement(sentence: str, language: str) -> _Statement:
@@ -755,6 +860,7 @@ def _stems_of_value(statement: _Statement, value: str) -> Iterator[str]:
             yield word.stem
 
 
-def _sentences(passage: str) -> Iterator[str]:
-    """Yield the sentences of a passage without markers."""
-    return (blank_markers(passage[one.start : one.end]) for one in pieces_of(passage))
+@lru_cache(maxsize=64)
+def _sentences(passage: str) -> tuple[str, ...]:
+    """Return the sentences of a passage without markers; cached as its statements are."""
+    return tuple(blank_markers(passage[one.start : one.end]) for one in pieces_of(passage))

@@ -103,7 +103,7 @@ class DocumentReader:
     def read_all(
         self, tenant_id: str, caller: Caller, document_ids: Sequence[str]
     ) -> dict[str, DocumentText]:
-        """Those of some documents that the caller may read, and that have a text, by id.
+        """Return the named documents that the caller may read and that have a text, by id.
 
         Raises:
             UnknownTenant, RoleRefused: see read().
@@ -130,7 +130,7 @@ class DocumentReader:
     def entries_of(
         self, tenant_id: str, caller: Caller, document_ids: Sequence[str]
     ) -> Mapping[str, Sequence[StoredEntry]]:
-        """Return the entries of those of some documents that the caller may read, in order.
+        """Return the entries of the named documents that the caller may read, in order.
 
         Raises:
             UnknownTenant, RoleRefused: see read().

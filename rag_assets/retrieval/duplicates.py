@@ -10,57 +10,36 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from heapq import nsmallest
+from itertools import chain
 from typing import Any, Final
 
 from rag_assets.retrieval.figure_words import MONTHS, SCALES, UNITS, word_values
+from rag_assets.retrieval.opposite_words import turning_words
 from rag_assets.storage.index.model import Candidate
 
 _SHINGLE: Final = 3
 """Words of a shingle."""
 _LEAST_SHARED: Final = 0.9
 """Share of the shingles of a passage that one with the same meaning has as well."""
+_ROUNDING: Final = 1e-6
+"""More than the errors of a product of floats, and less than a shingle."""
+_LONGEST_WORDS: Final = 14
+"""Characters of a word on average, with the space behind it."""
+_LONG: Final = 5
+"""Characters of a word that few texts have in common."""
 _SHORT: Final = 2
 """Letters of what is a unit only behind a number, as in 5 m."""
-
-_POLARITY = """
-not no never none nothing nobody nowhere neither nor cannot without except unless excluding only
-must may might shall should can could will would before after until more less most least over under
-above below always sometimes often rarely all any some every allowed forbidden permitted prohibited
-open closed on off in out up down first last with lower upper higher left right inside outside
-nicht kein keine keinen keinem keiner keines nie niemals nichts niemand weder noch ohne außer nur
-muss müssen darf dürfen soll sollen sollte kann können vor nach bis mehr weniger über unter immer
-selten alle manche einige erlaubt verboten zulässig unzulässig offen geschlossen an aus ein mit
-ne pas non jamais aucun aucune rien personne ni sans sauf seulement doit doivent peut peuvent avant
-après jusque plus moins toujours parfois tous toutes certains autorisé interdit ouvert fermé avec
-no nunca jamás ningún ninguno ninguna nada nadie ni sin salvo excepto solo sólo debe deben puede
-pueden antes después hasta más menos siempre todos todas algunos permitido prohibido abierto cerrado
-non mai nessun nessuno nessuna niente né senza eccetto soltanto deve devono può possono prima dopo
-fino più meno sempre tutti alcuni permesso vietato aperto chiuso con
-não nem nunca nenhum nenhuma ninguém sem exceto apenas deve pode podem depois até mais sempre
-niet geen nooit niets niemand zonder behalve alleen moet moeten mag mogen kan voor na tot meer
-minder altijd soms open gesloten met
-inte ej aldrig ingen inga inget utan bara måste får före efter mer mindre alltid
-ikke aldri ingenting uten uden bare kun må før etter altid
-nie nigdy żaden żadna bez tylko musi może przed po więcej mniej zawsze
-ne není nikdy žádný bez jen musí může před po více méně
-не нет ни никогда ничего никто без кроме только должен должны может могут до после больше меньше
-всегда все запрещено разрешено нельзя можно
-ні не немає ніколи без лише повинен може до після
-नहीं नही मत ना न बिना केवल পূর্বে না নয়
-δεν μην μη όχι ποτέ χωρίς μόνο πρέπει μπορεί πριν μετά
-değil yok hiç asla olmadan sadece önce sonra
-không chẳng chưa đừng tidak bukan jangan belum tanpa hanya harus boleh
-"""
 
 
 def _folded(text: str) -> str:
     return unicodedata.normalize("NFKC", text).casefold()
 
 
-_TURNING: Final = frozenset(_folded(_POLARITY).split())
+_TURNING: Final = frozenset(map(_folded, turning_words()))
 """Words that turn a sentence round or say how far it goes: negations, permissions, scopes."""
 _BEGINNINGS = "لا لم لن ليس لست ما غير بدون دون إلا فقط قبل بعد אין לא בלי ללא רק לפני אחרי"
 _TURNING_BEGINNINGS: Final = tuple(_BEGINNINGS.split())
@@ -152,7 +131,7 @@ def collapse(candidates: Sequence[Candidate]) -> list[Distinct]:
 
 
 def _beside(same: Sequence[Candidate], kept: Collection[tuple[str, str, int]]) -> Candidate:
-    """Return the first of equally good candidates beside a kept one, or else the first."""
+    """Return the first of equally good candidates that adjoins a kept one, or else the first."""
     for one in same:
         beside = {(one.document_id, one.index_key, one.ordinal + step) for step in (-1, 1)}
         if one.score == same[0].score and not beside.isdisjoint(kept):
@@ -188,14 +167,22 @@ class Wording:
     text: str
 
     @cached_property
+    def long_runs(self) -> frozenset[str]:
+        """Return what is between blanks and no short word; without blanks, adjacent characters."""
+        runs = self.text.casefold().split()
+        if len(self.text) <= _LONGEST_WORDS * len(runs):
+            return frozenset(run for run in runs if len(run) >= _LONG)
+        signs = "".join(runs)  # in scripts without spaces
+        return frozenset(signs[at : at + 2] for at in range(len(signs)))
+
+    @cached_property
     def words(self) -> list[tuple[str, str]]:
         """Each word folded and as it is written; a character of a script without spaces is one."""
-        return [
-            (_folded(word), word)
-            for run in unicodedata.normalize("NFKC", self.text).split()
-            for part in _separated(run)
-            if (word := part.strip(_MARKS))
-        ]
+        text = unicodedata.normalize("NFKC", self.text)
+        parts: Iterable[str] = text.split()
+        if _WITHOUT_SPACES.search(text):
+            parts = chain.from_iterable(map(_separated, parts))
+        return [(word.casefold(), word) for part in parts if (word := part.strip(_MARKS))]
 
     @cached_property
     def distinct(self) -> frozenset[str]:
@@ -211,13 +198,23 @@ class Wording:
         )
 
     @cached_property
+    def first_shingles(self) -> frozenset[tuple[str, ...]]:
+        """Return some of the shingles, of which passages that say the same have one in common.
+
+        At most a tenth of either's shingles is missing in the other: of the first ones in any
+        order, by one more than that, one is in both.
+        """
+        missing = int((1 - _LEAST_SHARED) * len(self.shingles) + _ROUNDING)
+        return frozenset(nsmallest(missing + 1, self.shingles, key=hash))
+
+    @cached_property
     def figures(self) -> Counter[str]:
         """Return what is written with digits, its signs and the word behind it included."""
         runs = [run.strip(_AROUND_FIGURES) for run in _folded(self.text).split()]
         return Counter(
             f"{run} {after}"
             for run, after in zip(runs, [*runs[1:], ""], strict=True)
-            if any(sign.isdigit() for sign in run)
+            if not run.isalpha() and any(sign.isdigit() for sign in run)
         )
 
     @cached_property

@@ -166,15 +166,16 @@ class Figures:
             folded,
         )
 
-    def plus(self, other: Figures) -> Figures:
-        """Return the figures of both."""
-        return Figures(
-            self.values | other.values,
-            self.bare | other.bare,
-            self.measured | other.measured,
-            self.dates | other.dates,
-            self.minutes | other.minutes,
-            f"{self.text}\n{other.text}",
+    @classmethod
+    def merged(cls, parts: Sequence[Figures]) -> Figures:
+        """Return the figures of all parts."""
+        return cls(
+            frozenset[str]().union(*(part.values for part in parts)),
+            frozenset[str]().union(*(part.bare for part in parts)),
+            frozenset[tuple[str, str]]().union(*(part.measured for part in parts)),
+            frozenset[Date]().union(*(part.dates for part in parts)),
+            frozenset[int]().union(*(part.minutes for part in parts)),
+            "\n".join(part.text for part in parts),
         )
 
     def hold(self, figure: Figure) -> bool:

@@ -15,7 +15,7 @@ from typing import Final
 from rag_assets.retrieval.code_nodes import Node, NodeKey
 from rag_assets.retrieval.code_view import View
 from rag_assets.retrieval.shares import OF_DOCUMENTS
-from rag_assets.retrieval.surroundings import Surroundings, files_of
+from rag_assets.retrieval.surroundings import Surroundings, files_of, specificity
 from rag_assets.retrieval.walk import MOST_NODES
 
 _WANTED: Final = 2.5
@@ -110,10 +110,14 @@ class _Spread:
         new: dict[NodeKey, float] = {}
         met: dict[NodeKey, Node] = {}
         for start in best:
+            # What a question names passes on all of it, however much is related to it.
+            is_named = len(self._paths[start]) == 1
+            passed = self._scores[start]
+            passed *= 1.0 if is_named else specificity(start[1], around[start])
             for way in around[start].ways:
                 if not way.is_named:
                     continue
-                score = self._scores[start] * way.share
+                score = passed * way.share
                 if way.kind in OF_DOCUMENTS:
                     held = way.document_id
                     self._stating[held] = max(score, self._stating.get(held, 0.0))

@@ -45,7 +45,7 @@ class Votes:
 
 
 def by_cosine(found: Mapping[str, float], *, weight: float = 1.0) -> Votes:
-    """Normalised cosines, of which the last one counts 0 where there are fewer than thirty.
+    """Return normalized cosines; where there are fewer than thirty, the last one counts 0.
 
     Args:
         found: cosines by id, best first.

@@ -11,9 +11,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from heapq import nsmallest
 from typing import Any, Final, TypeVar
-from zlib import crc32
 
 from rag_assets.ingest.chunking.location import LOCATION_FIELDS
 from rag_assets.retrieval.duplicates import Distinct, Passage, Wording, are_alike
@@ -28,10 +26,8 @@ _MOST_OF_A_DOCUMENT: Final = 2
 """Of the first places."""
 _MOST_BLANKS: Final = 16
 """Chunks begin and end with words: between two of them there may be so many blanks."""
-_SAMPLED: Final = 16
-"""Words that are compared before all of them are."""
-_LONGEST_WORDS: Final = 14
-"""Characters of a word on average, with the space behind it."""
+_MOST_IN_PAIRS: Final = 200
+"""Passages that are compared in pairs, which takes less time than to take each apart."""
 _YEAR: Final = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
 
 _T = TypeVar("_T")
@@ -43,7 +39,7 @@ def is_gathered(tenant: Tenant) -> bool:
 
 
 def is_spread(tenant: Tenant) -> bool:
-    """Return whether documents share places, which those of source code do in their own order."""
+    """Return whether near copies of documents share places; source code has an order of its own."""
     return is_gathered(tenant) and not tenant.reads_code
 
 
@@ -66,9 +62,13 @@ def joined(
     of_document: defaultdict[str, list[int]] = defaultdict(list)
     for number, item in enumerate(items):
         near = of_document[document_of(item)]
-        beside = [at for at in near if any(are_joined(item, other) for other in groups[at])]
+        beside = [
+            at
+            for at in (near if len(groups) <= most else ())
+            if any(are_joined(item, other) for other in groups[at])
+        ]
         home = next((at for at in beside if len(groups[at]) < MOST_PARTS), None)
-        if home is None or len(groups) > most:
+        if home is None:
             groups[number] = [item]
             near.append(number)
             continue
@@ -96,7 +96,7 @@ def spread(
     places = min(_FIRST_PLACES, len(items))
     if not places:
         return []
-    least = 2 * scores[places - 1] - scores[0]
+    least = least_near_score(scores)
     left = list(range(len(items)))
     chosen: list[int] = []
     counts: Counter[str] = Counter()
@@ -111,6 +111,21 @@ def spread(
         chosen.append(taken)
         counts[document_of(items[taken])] += 1
     return [items[at] for at in (*chosen, *left)]
+
+
+def least_near_score(scores: Sequence[float]) -> float:
+    """Return the lowest score that is near: as far behind the fifth as that is behind the first.
+
+    Args:
+        scores: of at least one item, best first.
+    """
+    return 2 * scores[min(_FIRST_PLACES, len(scores)) - 1] - scores[0]
+
+
+def is_crowded(items: Sequence[Passage]) -> bool:
+    """Return whether one document has more of the first places than it is due."""
+    counts = Counter(map(document_id, items[:_FIRST_PLACES]))
+    return max(counts.values(), default=0) > _MOST_OF_A_DOCUMENT
 
 
 def document_id(item: Distinct | Passage) -> str:
@@ -187,27 +202,39 @@ def share_places(passages: Sequence[Passage], scores: Mapping[str, object]) -> l
     if len({document_id(passage) for passage in passages}) < 2:  # noqa: PLR2004 - a pair
         return list(passages)
     shown: list[Passage] = []
-    samples: list[frozenset[str]] = []
     wordings: list[Wording] = []
+    places: defaultdict[tuple[object, ...], list[int]] = defaultdict(list)
     for passage in passages:
-        text = passage.fields["text"]
-        sample, wording = _sample(text), Wording(text)
-        near = (at for at, other in enumerate(samples) if 2 * len(sample & other) >= len(sample))
+        wording = Wording(passage.fields["text"])
+        # Passages that share a place have one of these keys in common.
+        keys: list[tuple[object, ...]] = [(_years(passage), passage.fields.get("context"))]
+        if len(passages) > _MOST_IN_PAIRS:
+            figures = frozenset(wording.figures.items())
+            keys = [(*keys[0], figures, shingle) for shingle in wording.first_shingles]
         same = next(
             (
                 at
-                for at in near
-                if _may_share(shown[at], passage) and are_alike(wordings[at], wording)
+                for at in sorted({at for key in keys for at in places[key]})
+                if document_id(shown[at]) != document_id(passage)
+                and _have_runs_in_common(wordings[at], wording)
+                and are_alike(wordings[at], wording)
             ),
             None,
         )
-        if same is None:
-            shown.append(passage)
-            samples.append(sample)
-            wordings.append(wording)
-        else:
+        if same is not None:
             shown[same] = _sharing(shown[same], passage, scores)
+            continue
+        for key in keys:
+            places[key].append(len(shown))
+        shown.append(passage)
+        wordings.append(wording)
     return shown
+
+
+def _have_runs_in_common(one: Wording, other: Wording) -> bool:
+    """Return whether passages have half of their long runs in common."""
+    common = len(one.long_runs & other.long_runs)
+    return 2 * common >= max(len(one.long_runs), len(other.long_runs))
 
 
 def _version(candidate: Candidate) -> tuple[str, str]:
@@ -279,22 +306,6 @@ def _common(paths: Sequence[Sequence[str]]) -> list[str]:
             break
         count += 1
     return list(paths[0][:count])
-
-
-def _sample(text: str) -> frozenset[str]:
-    """Return some of the words of a text, of texts with nearly the same words nearly the same."""
-    words = text.casefold().split()
-    if len(text) > _LONGEST_WORDS * len(words):  # in scripts without spaces pairs of characters
-        signs = "".join(words)
-        words = [signs[at : at + 2] for at in range(len(signs))]
-    return frozenset(nsmallest(_SAMPLED, {*words}, key=lambda word: crc32(word.encode())))
-
-
-def _may_share(one: Passage, other: Passage) -> bool:
-    """Return whether passages are of two documents, of the same years and columns of a table."""
-    if document_id(one) == document_id(other) or _years(one) != _years(other):
-        return False
-    return bool(one.fields.get("context") == other.fields.get("context"))
 
 
 def _years(passage: Passage) -> frozenset[str]:

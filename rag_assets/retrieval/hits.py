@@ -42,8 +42,9 @@ def hit_of(
     blocks = blocks_of(fields)
     # A block that was found by itself holds the answer more surely than one with equal words.
     about = passage.block_fields or fields
-    parts = parts_of(about["text"], question, blocks_of(about), offset=about["start"])
-    block_id, shown = excerpt_of_block(about["text"], question, parts)
+    text, language = about["text"], about.get("language")
+    parts = parts_of(text, question, blocks_of(about), offset=about["start"], language=language)
+    block_id, shown = excerpt_of_block(text, question, parts, language=language)
     return Hit(
         number=number,
         ordinal=fields["ordinal"],

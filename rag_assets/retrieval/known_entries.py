@@ -1,4 +1,4 @@
-"""Entries at places that walks reached, kept as the index told them.
+"""Entries at places that walks reached, kept as the index returned them.
 
 Walks in a repository reach the same few documents again and again. While its relations are in the
 same state, so are its documents' entries, apart from what is written about them anew: the catalog
@@ -114,7 +114,7 @@ class KnownEntries:
     def forget_former(
         self, index_name: str, owner: Owner, versions: Mapping[str, ReadableVersion]
     ) -> frozenset[str]:
-        """Have entries of former versions read anew; returns their documents.
+        """Forget entries of former versions, so that they are read again; return their documents.
 
         Args:
             index_name, owner: the build.

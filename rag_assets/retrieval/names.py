@@ -10,13 +10,17 @@ from __future__ import annotations
 import difflib
 import re
 import unicodedata
+from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import Final, TypeAlias
 
 from rag_assets.retrieval.addresses import blank_addresses
 from rag_assets.retrieval.figure_words import MONTHS, NUMBERS, UNITS
+from rag_assets.retrieval.opposite_words import QUANTIFIERS
 from rag_assets.storage.index.common_words import COMMON_WORDS
 
 _WORD: Final = re.compile(r"[^\W_]+(?:['’\-][^\W_]+)*")
@@ -88,91 +92,139 @@ class NamedWords:
     Attributes:
         text: of the passages.
         context: further words that the passages were shown with, such as their addresses.
+        parts: the passages, each parsed once whatever it is merged with; none of a single one.
     """
 
     text: str
     context: str = ""
+    parts: tuple[NamedWords, ...] = ()
 
-    def plus(self, other: NamedWords) -> NamedWords:
-        """Return the words of both."""
-        return NamedWords(f"{self.text}\n{other.text}", f"{self.context}\n{other.context}")
+    @classmethod
+    def merged(cls, parts: Sequence[NamedWords]) -> NamedWords:
+        """Return the words of all parts."""
+        return cls("\n".join(part.text for part in parts), parts=tuple(parts))
 
     @cached_property
     def words(self) -> Sequence[_Word]:
         """The words of the passages, in order."""
+        if self.parts:
+            return tuple(chain.from_iterable(part.words for part in self.parts))
         return tuple(_words(self.text))
 
     @cached_property
-    def _folded(self) -> frozenset[str]:
+    def vocabulary(self) -> frozenset[str]:
+        """Its words and their parts, and those of the context, folded."""
+        if self.parts:
+            return frozenset[str]().union(*(part.vocabulary for part in self.parts))
         context = (_folded(word) for word in re.findall(r"[^\W_]+", self.context))
         parts = (part for word in self.words for part in {word.folded, *_parts(word.folded)})
         return frozenset(parts) | frozenset(context)
 
     @cached_property
-    def _lower_case(self) -> frozenset[str]:
+    def sorted_words(self) -> Sequence[str]:
+        """Its words in alphabetical order, to find those with a beginning."""
+        return sorted(self.vocabulary)
+
+    @cached_property
+    def lower_case(self) -> frozenset[str]:
+        """Its words without a capital."""
+        if self.parts:
+            return frozenset[str]().union(*(part.lower_case for part in self.parts))
         return frozenset(word.folded for word in self.words if not word.is_capitalized)
 
     @cached_property
-    def _joined(self) -> str:
+    def joined_letters(self) -> str:
+        """Its letters and digits alone."""
+        if self.parts:
+            return "".join(part.joined_letters for part in self.parts)
         return "".join(c for c in _folded(self.text) if c.isalnum())
 
     @cached_property
-    def _initials(self) -> str:
+    def initials(self) -> str:
+        """The first letters of its words."""
         return "".join(word.folded[0] for word in self.words)
 
     @cached_property
-    def _names(self) -> frozenset[str]:
+    def names(self) -> frozenset[str]:
+        """Its words with a capital that are not common."""
+        if self.parts:
+            return frozenset[str]().union(*(part.names for part in self.parts))
         named = (word.folded for word in self.words if word.is_capitalized)
         return frozenset(named) - COMMON_WORDS
 
     @cached_property
-    def named_by_place(self) -> Mapping[_Neighbours, Sequence[Sequence[str]]]:
-        """Runs of capitalized words, by the words beside them."""
-        found: dict[_Neighbours, list[Sequence[str]]] = {}
-        at = 0
-        while at < len(self.words):
-            end = at + 1
-            if self.words[at].is_capitalized:
-                _, end = _run_around(self.words, at)
-                names = [word.folded for word in self.words[at:end]]
-                found.setdefault(_beside(self.words, at, end), []).append(names)
-            at = end
+    def names_by_beginning(self) -> Mapping[str, Sequence[str]]:
+        """Its names by their first letters, which inflected ones share."""
+        found = defaultdict[str, list[str]](list)
+        for name in self.names:
+            found[name[:_LEAST_STEM]].append(name)
         return found
+
+    @cached_property
+    def named_by_place(self) -> Mapping[_Neighbours, Sequence[tuple[str, ...]]]:
+        """Return runs of capitalized words, each once, by the words before and after them."""
+        found = defaultdict[_Neighbours, dict[tuple[str, ...], None]](dict)
+        if self.parts:
+            for part in self.parts:
+                for place, runs in part.named_by_place.items():
+                    found[place].update(dict.fromkeys(runs))
+        else:
+            for begin, end in _runs(self.words):
+                names = tuple(word.folded for word in self.words[begin:end])
+                found[_beside(self.words, begin, end)][names] = None
+        return {place: tuple(runs) for place, runs in found.items()}
 
     @cached_property
     def marks_names(self) -> bool:
         """Whether capitals within sentences are those of names."""
-        return _marks_names(self.words)
+        words, capitals, german = self.counts
+        is_german = german >= _GERMAN_SHARE * max(1, words)
+        return not is_german and capitals / max(1, words) <= _TITLE_SHARE
+
+    @cached_property
+    def counts(self) -> tuple[int, int, int]:
+        """How many words there are, with a capital, and German."""
+        if self.parts:
+            words, capitals, german = zip(*(part.counts for part in self.parts), strict=True)
+            return sum(words), sum(capitals), sum(german)
+        capitals_count = sum(word.is_capitalized for word in self.words)
+        return len(self.words), capitals_count, sum(word.folded in _GERMAN for word in self.words)
 
     @cached_property
     def scripts(self) -> frozenset[str]:
         """The scripts of its words."""
+        if self.parts:
+            return frozenset[str]().union(*(part.scripts for part in self.parts))
         return frozenset(_script(word.folded) for word in self.words)
+
+    def _begins_a_word(self, folded: str) -> bool:
+        """Return whether a word begins so."""
+        at = bisect_left(self.sorted_words, folded)
+        return at < len(self.sorted_words) and self.sorted_words[at].startswith(folded)
 
     def is_lower(self, folded: str) -> bool:
         """Return whether a word stands there without a capital."""
-        return folded in self._lower_case
+        return folded in self.lower_case
 
     def resembles(self, folded: str) -> bool:
         """Return whether a name is there in a spelling that may be another language's."""
-        return bool(difflib.get_close_matches(folded, self._names, n=1, cutoff=_SPELT_ALIKE))
+        return bool(difflib.get_close_matches(folded, self.names, n=1, cutoff=_SPELT_ALIKE))
 
     def has(self, word: _Word) -> bool:
         """Return whether a word is there, inflected or as a part of another one."""
         folded = word.folded
         is_word = folded in UNITS if word.is_acronym else _is_no_name(folded)
-        if is_word or folded in self._folded:
+        if is_word or folded in self.vocabulary:
             return True
-        if len(folded) >= _LEAST_JOINED and folded.replace("-", "") in self._joined:
+        if len(folded) >= _LEAST_JOINED and folded.replace("-", "") in self.joined_letters:
             return True
-        if word.is_acronym and (
-            folded in self._initials or any(one.startswith(folded) for one in self._folded)
-        ):
+        if word.is_acronym and (folded in self.initials or self._begins_a_word(folded)):
             return True
         parts = _parts(folded)
         if len(parts) > 1:
             return all(self.has(_Word(part, part)) for part in parts)
-        return any(_is_inflection(folded, other) for other in self._names)
+        alike = self.names_by_beginning.get(folded[:_LEAST_STEM], ())
+        return any(_is_inflection(folded, other) for other in alike)
 
 
 def missing_names(claim: str, cited: NamedWords, everything: NamedWords) -> Iterator[str]:
@@ -188,6 +240,7 @@ def missing_names(claim: str, cited: NamedWords, everything: NamedWords) -> Iter
     if is_title and not _is_german(words):
         return
     marks_names = _marks_names(words) and cited.marks_names
+    places = _Places(words, cited, everything)
     for at, word in enumerate(words):
         if not word.is_capitalized and not word.is_acronym:
             continue
@@ -196,7 +249,7 @@ def missing_names(claim: str, cited: NamedWords, everything: NamedWords) -> Iter
         if everything.is_lower(word.folded) and not word.is_acronym:
             continue
         is_name = word.is_acronym or (marks_names and not word.is_first)
-        if is_name or _replaces_name(words, at, cited, everything):
+        if is_name or places.have_another_name(at):
             yield word.written
 
 
@@ -213,17 +266,12 @@ def missing_full_names(claim: str, cited: NamedWords) -> Iterator[str]:
     words = tuple(_words(claim))
     if _share_of_capitals(words) > _TITLE_SHARE and not _is_german(words):
         return
-    at = 0
-    while at < len(words):
-        end = at + 1
-        if words[at].is_capitalized:
-            _, end = _run_around(words, at)
-            name = [word for word in words[at:end] if not _is_no_name(word.folded)]
-            missing = [word for word in name if _is_missing(word, cited)]
-            yield from (word.written for word in missing if word.is_code)
-            if len(missing) == len(name) > 1 and not words[at].is_first:
-                yield " ".join(word.written for word in name)
-        at = end
+    for begin, end in _runs(words):
+        name = [word for word in words[begin:end] if not _is_no_name(word.folded)]
+        missing = [word for word in name if _is_missing(word, cited)]
+        yield from (word.written for word in missing if word.is_code)
+        if len(missing) == len(name) > 1 and not words[begin].is_first:
+            yield " ".join(word.written for word in name)
 
 
 def _is_missing(word: _Word, cited: NamedWords) -> bool:
@@ -233,20 +281,47 @@ def _is_missing(word: _Word, cited: NamedWords) -> bool:
     return is_comparable and not cited.has(word) and not is_like
 
 
-def _replaces_name(
-    words: Sequence[_Word], at: int, cited: NamedWords, everything: NamedWords
-) -> bool:
-    """Return whether the passage has another name between the same words."""
-    begin, end = _run_around(words, at)
-    place = _beside(words, begin, end)
-    if place == _NOWHERE:
-        return False
-    claimed = {word.folded for word in words}
-    return any(
-        not claimed.intersection(names)
-        and not any(_is_no_name(name) or everything.is_lower(name) for name in names)
-        for names in cited.named_by_place.get(place, ())
-    )
+class _Places:
+    """The places of names in a claim, each looked up once in the passages that it cites."""
+
+    def __init__(self, words: Sequence[_Word], cited: NamedWords, everything: NamedWords) -> None:
+        self._words, self._cited, self._everything = words, cited, everything
+        self._verdicts: dict[_Neighbours, bool] = {}
+
+    def have_another_name(self, at: int) -> bool:
+        """Return whether the passages have another name between the same words."""
+        begin, end = self._run_around(at)
+        place = _beside(self._words, begin, end)
+        if place not in self._verdicts:
+            self._verdicts[place] = place != _NOWHERE and any(
+                self._claimed.isdisjoint(names) and all(map(self._is_name, names))
+                for names in self._cited.named_by_place.get(place, ())
+            )
+        return self._verdicts[place]
+
+    @cached_property
+    def _claimed(self) -> frozenset[str]:
+        return frozenset(word.folded for word in self._words)
+
+    @cached_property
+    def _ends(self) -> Mapping[int, tuple[int, int]]:
+        """The run of each capitalized word."""
+        return {at: run for run in _runs(self._words) for at in range(*run)}
+
+    def _run_around(self, at: int) -> tuple[int, int]:
+        """Return where the capitalized words around one begin and end."""
+        words = self._words
+        if words[at].is_capitalized:
+            return self._ends[at]
+        begin, end = at, at + 1
+        if begin and words[begin - 1].is_capitalized and not words[begin].is_first:
+            begin = self._ends[begin - 1][0]
+        if end < len(words) and words[end].is_capitalized and not words[end].is_first:
+            end = self._ends[end][1]
+        return begin, end
+
+    def _is_name(self, folded: str) -> bool:
+        return not (_is_no_name(folded) or self._everything.is_lower(folded))
 
 
 def _beside(words: Sequence[_Word], begin: int, end: int) -> _Neighbours:
@@ -264,14 +339,16 @@ def _beside(words: Sequence[_Word], begin: int, end: int) -> _Neighbours:
     return tuple(before), tuple(after)
 
 
-def _run_around(words: Sequence[_Word], at: int) -> tuple[int, int]:
-    """Return where the capitalized words around one begin and end."""
-    begin, end = at, at + 1
-    while begin and words[begin - 1].is_capitalized and not words[begin].is_first:
-        begin -= 1
-    while end < len(words) and words[end].is_capitalized and not words[end].is_first:
-        end += 1
-    return begin, end
+def _runs(words: Sequence[_Word]) -> Iterator[tuple[int, int]]:
+    """Yield where runs of capitalized words begin and end; none goes on into a new sentence."""
+    at = 0
+    while at < len(words):
+        end = at + 1
+        if words[at].is_capitalized:
+            while end < len(words) and words[end].is_capitalized and not words[end].is_first:
+                end += 1
+            yield at, end
+        at = end
 
 
 def _words(text: str) -> Iterator[_Word]:
@@ -301,7 +378,7 @@ def _parts(folded: str) -> list[str]:
 def _is_no_name(folded: str) -> bool:
     is_counted = folded in MONTHS or folded in NUMBERS or folded in UNITS
     is_common = folded in COMMON_WORDS or folded in _GERMAN or folded in _TITLES
-    return is_common or is_counted or len(folded) == 1
+    return is_common or is_counted or folded in QUANTIFIERS or len(folded) == 1
 
 
 def _is_inflection(first: str, second: str) -> bool:

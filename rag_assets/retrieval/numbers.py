@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from ipaddress import ip_address
 
@@ -85,10 +85,14 @@ class Digits:
         joined = re.sub(r"(?<=\d)[ ()./\u2010-\u2015-]{1,3}(?=\d)", "", folded)
         return cls(frozenset(_RUN.findall(folded)), joined, frozenset(_hosts(folded)))
 
-    def plus(self, other: Digits) -> Digits:
-        """Both together."""
-        joined = f"{self.joined}\n{other.joined}"
-        return Digits(self.runs | other.runs, joined, self.hosts | other.hosts)
+    @classmethod
+    def merged(cls, parts: Sequence[Digits]) -> Digits:
+        """Return the numbers of all parts."""
+        return cls(
+            frozenset[str]().union(*(part.runs for part in parts)),
+            "\n".join(part.joined for part in parts),
+            frozenset[str]().union(*(part.hosts for part in parts)),
+        )
 
     def hold(self, named: Numbers) -> bool:
         """Whether all of these stand here."""

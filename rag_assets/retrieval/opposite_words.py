@@ -140,7 +140,7 @@ _OPPOSITES: Final[Mapping[str, str]] = MappingProxyType(
             internal : external
             indoor indoors : outdoor outdoors
             optional voluntary : mandatory obligatory compulsory must
-            ~may : must
+            ~may can could might : must
             automatic automatically : manual manually
             synchronous synchronously : asynchronous asynchronously
             positive : negative
@@ -303,6 +303,25 @@ _OPPOSITES: Final[Mapping[str, str]] = MappingProxyType(
 """Groups of words by line, their sides parted by a colon. A side excludes the others, where both
 texts speak of the same. With ~, the sides are converses: A before B is B after A."""
 
+_ROLES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "en": "tenant lessee : landlord lessor, buyer purchaser : seller vendor, employer :"
+        " employee, lender : borrower, sender : recipient addressee, teacher : student pupil,"
+        " doctor physician : patient, plaintiff : defendant, parent : child, landlord : lodger,"
+        " client : server, insurer : insured policyholder, creditor : debtor, host : guest,"
+        " licensor : licensee, publisher : subscriber, producer : consumer, source : target"
+        " destination, primary : secondary, master : replica, upstream : downstream, fridge"
+        " refrigerator : freezer, mother : father, son : daughter, brother : sister, husband :"
+        " wife, input : output, debit : credit, supply : demand",
+        "de": "mieter mieterin : vermieter vermieterin, käufer käuferin : verkäufer verkäuferin,"
+        " arbeitgeber arbeitgeberin : arbeitnehmer arbeitnehmerin, absender : empfänger, gläubiger"
+        " : schuldner, lehrer lehrerin : schüler schülerin, arzt ärztin : patient patientin,"
+        " kläger klägerin : beklagte beklagter, eltern : kind kinder, quelle : ziel, mutter :"
+        " vater, eingang : ausgang, soll : haben",
+    }
+)
+"""Pairs of roles, of which nobody has both at once in one place; parted by commas."""
+
 _DENYING: Final[Mapping[str, str]] = MappingProxyType(
     {
         "en": "reject rejection refuse refusal deny denial disable deactivate stop cease fail"
@@ -413,6 +432,10 @@ _QUANTIFIERS_WORDS: Final = (
     " einige immer tous toutes chaque toujours quelques todos todas siempre algunos algunas все"
     " всегда"
 )
+_UNIVERSALS_WORDS: Final = (
+    "all every each any alle alles jeder jede jedes tous toutes chaque todos todas cada tutti tutte"
+    " ogni toda alla varje все каждый"
+)
 _RELATIVES_WORDS: Final = (
     "who which that whose der die das qui que che quien dat который которая которые"
 )
@@ -426,13 +449,21 @@ _DETERMINERS_WORDS: Final = (
     "the this that these those it its they their he she his her such both der die das dieser"
     " diese dieses es sie er le la les l ce cette ces il elle ils elles el los las este esta esto"
     " ello lo i gli questo questa o a os as de het deze dit он она оно они это этот эта эти"
+    " my your our mein meine meinen dein deine deinen seine seinen seiner seinem unser unsere"
+    " unseren unserer unserem euer eure euren ihre ihren ihrer ihrem mon mes notre nos votre vos"
+    " leur leurs nuestro nuestra nuestros nuestras vuestro vuestra su sus nostro nostra nostri"
+    " nostre vostro loro nosso nossa nossos nossas seu sua seus suas onze ons jullie наш наша наше"
+    " наши ваш ваша ваше ваши"
 )
+_CONJUNCTIONS_WORDS: Final = "and und et y e en и och og"
 JOINS: Final = frozenset(_JOINS_WORDS.split())
 """Words between two that may change places."""
 EXCEPTIVES: Final = frozenset(_EXCEPTIVES_WORDS.split())
 """Words that make an exception, of which the contrary is true."""
 LACKING: Final = frozenset(_LACKING_WORDS.split())
 """Words for what is missing."""
+UNIVERSALS: Final = frozenset(_UNIVERSALS_WORDS.split())
+"""Words for all of something."""
 QUANTIFIERS: Final = frozenset(_QUANTIFIERS_WORDS.split())
 """Words that any text has, and that have opposites."""
 RELATIVES: Final = frozenset(_RELATIVES_WORDS.split())
@@ -443,6 +474,52 @@ ARTICLES: Final = frozenset(_ARTICLES_WORDS.split())
 """Articles, which may change between two ways of saying the same."""
 DETERMINERS: Final = frozenset(_DETERMINERS_WORDS.split())
 """Words whose noun may stand for another name of the same."""
+CONJUNCTIONS: Final = frozenset(_CONJUNCTIONS_WORDS.split())
+"""Words between kinds of something, which may be all that there are."""
+
+
+_SCOPES: Final = """
+excluding only
+may might shall should can could will would before after until more less least over under
+above below sometimes often rarely any allowed forbidden permitted prohibited
+open closed on off in out up down first last with lower upper higher left right inside outside
+weder noch nur
+darf dürfen soll sollen sollte kann können vor nach bis mehr weniger über unter
+selten manche erlaubt verboten zulässig unzulässig offen geschlossen an aus ein mit
+ni seulement peut peuvent avant
+après jusque plus moins parfois certains autorisé interdit ouvert fermé avec
+solo sólo puede
+pueden antes después hasta más permitido prohibido abierto cerrado
+né soltanto deve devono può possono prima dopo
+fino più meno sempre tutti alcuni permesso vietato aperto chiuso con
+nem apenas pode podem depois até mais
+alleen moet moeten mag mogen kan voor na tot meer
+minder altijd soms gesloten met
+bara måste får före efter mer mindre alltid
+ingenting bare kun må før etter altid
+nigdy żaden żadna bez tylko musi może przed po więcej mniej zawsze
+není nikdy žádný jen musí může před více méně
+только может могут до после больше меньше
+запрещено разрешено можно
+ні немає ніколи лише повинен може після
+नहीं नही मत ना न बिना केवल পূর্বে না নয়
+δεν μην μη όχι ποτέ χωρίς μόνο πρέπει μπορεί πριν μετά
+değil yok hiç asla olmadan sadece önce sonra
+không chẳng chưa đừng tidak bukan jangan belum tanpa hanya harus boleh
+"""
+"""Words that say how far a sentence goes, and denials of languages without tables of their own."""
+
+
+@cache
+def turning_words() -> frozenset[str]:
+    """Return the words of all spaced languages that turn a sentence round or say how far it goes.
+
+    Arabic is left out: its words are written together with others.
+    """
+    tables = (NEGATORS, _NECESSARY)
+    of_tables = (table[code].split() for table in tables for code in {*table} - UNSPACED - {"ar"})
+    closed = EXCEPTIVES | LACKING | QUANTIFIERS
+    return closed.union(_SCOPES.split(), *of_tables)
 
 
 @cache
@@ -471,6 +548,18 @@ def words_of(table: str, language: str) -> frozenset[str]:
     """Return the words of a language: `negators`, `restrictors` or `clauses`."""
     tables = {"negators": NEGATORS, "restrictors": RESTRICTORS, "clauses": CLAUSES}
     return frozenset(tables[table].get(language, "").split())
+
+
+@cache
+def counterparts_of(language: str) -> Mapping[str, frozenset[str]]:
+    """Return the stems of the counterparts of each role in a language."""
+    stemmer, found = stemmer_of(language), dict[str, frozenset[str]]()
+    for pair in _ROLES.get(language, "").split(","):
+        sides = [frozenset(stemmer.stemWords(side.split())) for side in pair.split(":")]
+        for side, other in zip(sides, reversed(sides), strict=True):
+            for stem in side:
+                found[stem] = found.get(stem, frozenset()) | other
+    return found
 
 
 @cache

@@ -9,7 +9,6 @@ Known as a random walk with restart (Tong, Faloutsos and Pan, ICDM 2006), of a f
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,7 +18,7 @@ from rag_assets.retrieval.code_nodes import Node, NodeKey
 from rag_assets.retrieval.code_view import View
 from rag_assets.retrieval.flow import Reached
 from rag_assets.retrieval.shares import OF_DOCUMENTS
-from rag_assets.retrieval.surroundings import Around, Surroundings, Way, files_of
+from rag_assets.retrieval.surroundings import Surroundings, Way, files_of, specificity
 
 _FOLLOWED: Final = (20, 15, 10)
 """Nodes whose relations are followed in each step, the most relevant."""
@@ -27,8 +26,6 @@ _KEPT: Final = 0.9
 """Share of relevance that a step keeps."""
 _LEAST: Final = 0.05
 """Relevance below which none is passed on."""
-_CROWDED: Final = 30
-"""Relations from which on a node is thought to be related to everything."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +94,7 @@ class _Passing:
         files = files_of(best, self._nodes)
         gains: dict[NodeKey, float] = defaultdict(float)
         for key in best:
-            self._followed[key] = _temper(around[key])
+            self._followed[key] = specificity(key[1], around[key])
             tempered = self._followed[key] if key in self._gained else 1.0
             passed = _KEPT * values[key] * tempered
             for way in around[key].ways:
@@ -130,8 +127,3 @@ class _Passing:
             self._most[end] = gain
             if len(self._paths.get(end, ())) != 1:
                 self._paths[end] = (*self._paths[start], end[1])
-
-
-def _temper(around: Around) -> float:
-    """The factor of what a node gains: less than 1 where everything is related to it."""
-    return math.sqrt(min(1.0, _CROWDED / max(1, around.size)))

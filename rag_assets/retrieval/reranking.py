@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from anyio.to_thread import run_sync
@@ -14,7 +14,7 @@ from cachetools import LRUCache
 from rag_assets.billing.rerankers import Rerankers
 from rag_assets.common.errors import ConfigurationError, RerankFailed, RerankFault
 from rag_assets.ingest.chunking.model import embedding_text
-from rag_assets.models.reranking.config import RerankConfig
+from rag_assets.models.config.reranking import RerankConfig
 from rag_assets.models.reranking.protocol import Reranker
 from rag_assets.retrieval.duplicates import Passage
 from rag_assets.retrieval.fusion import by_rank, fuse
@@ -102,7 +102,13 @@ class RerankerPool:
         )
 
     async def score(
-        self, ref: TenantRef, config: RerankConfig, question: str, order: Sequence[Passage]
+        self,
+        ref: TenantRef,
+        config: RerankConfig,
+        question: str,
+        order: Sequence[Passage],
+        *,
+        known: Reranking | None = None,
     ) -> Reranking:
         """Score the first passages of an order.
 
@@ -111,13 +117,22 @@ class RerankerPool:
             config: of the reranker.
             question: in words.
             order: best first; only what the caller may read: a server may be sent its text.
+            known: scores for this question, of an attempt before; of a passage that has one none is
+                asked for, and nothing is after a fault.
         """
         first = order[: config.first]
         if not first:
             return Reranking({})
+        before = known.scores if known else {}
+        scored = {passage.id: before[passage.id] for passage in first if passage.id in before}
+        if known and known.fault:
+            return replace(known, scores=scored)
+        new = [passage for passage in first if passage.id not in scored]
+        if not new:
+            return Reranking(scored, blend=config.blend)
         try:
             reranker = await self._reranker(ref, config)
-            texts = [_text(passage) for passage in first]
+            texts = [_text(passage) for passage in new]
             scores = await reranker.scores(question, texts, seconds=config.seconds)
         except RerankFailed as error:
             if error.fault != "resting":
@@ -126,9 +141,9 @@ class RerankerPool:
         except ConfigurationError as error:
             _LOG.warning(f"{ref.id}: a search was not reranked: {error.advice}")
             return Reranking({}, "not usable")
-        scored = {
+        scored |= {
             passage.id: score
-            for passage, score in zip(first, scores, strict=True)
+            for passage, score in zip(new, scores, strict=True)
             if score is not None
         }
         return Reranking(scored, "late" if len(scored) < len(first) else None, config.blend)

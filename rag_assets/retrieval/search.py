@@ -41,6 +41,7 @@ from rag_assets.retrieval.search_progress import SearchProgress
 from rag_assets.retrieval.steps.plan import StepLists, installed_steps
 from rag_assets.retrieval.steps.protocol import SearchServices
 from rag_assets.retrieval.timings import Timings
+from rag_assets.retrieval.unknown_names import with_unknown_names
 from rag_assets.retrieval.unmatched import require_known_source_types, unmatched_filters
 from rag_assets.retrieval.walk import Walker
 from rag_assets.storage.catalog.catalog import Catalog
@@ -150,8 +151,8 @@ class AsyncRetriever:
                 warnings = await unmatched_filters(self._services, progress)
             answer = answer_of(progress)
             answer = replace(answer, warnings=(*answer.warnings, *warnings))
-            if answer.needs_clarification and config.reads_code:
-                answer = replace(answer, clarification=await self._clarification(progress))
+            if config.reads_code:
+                answer = await self._with_names(progress, answer)
         except BaseException as error:
             journaled.failed(error)
             raise
@@ -258,6 +259,13 @@ class AsyncRetriever:
         self._openings.add(opening)
         opening.add_done_callback(self._openings.discard)
         return opening
+
+    async def _with_names(self, progress: SearchProgress, answer: SearchAnswer) -> SearchAnswer:
+        """Return an answer that reports unknown names and asks about what was not found."""
+        answer = await with_unknown_names(self._services, progress, answer)
+        if not answer.needs_clarification or answer.clarification is not None:
+            return answer
+        return replace(answer, clarification=await self._clarification(progress))
 
     async def _clarification(self, progress: SearchProgress) -> Clarification:
         walker = Walker(self._services.catalog, self.policy)

@@ -16,6 +16,7 @@ from rag_assets.retrieval.model import (
     UnmatchedFilter,
 )
 from rag_assets.retrieval.search_progress import SearchProgress
+from rag_assets.retrieval.steps.score import has_no_word
 from rag_assets.tenants.modes import SearchMode
 
 _SHOWN_PATHS = 50
@@ -46,7 +47,7 @@ def answer_of(progress: SearchProgress) -> SearchAnswer:
         embedder=progress.serving.embedder_id,
         mode=mode,
         degraded=tuple(degraded),
-        warnings=_unread_warnings(progress),
+        warnings=(*_unread_warnings(progress), *_word_warnings(progress)),
         debug=Debug(
             _strategy(progress),
             progress.timings.milliseconds,
@@ -72,6 +73,17 @@ def _unread_warnings(progress: SearchProgress) -> tuple[UnmatchedFilter, ...]:
         f" it, such as {MULTILINGUAL_EMBEDDER}"
     )
     return (UnmatchedFilter("mode", problem),)
+
+
+def _word_warnings(progress: SearchProgress) -> tuple[UnmatchedFilter, ...]:
+    """Return a warning where hits in source code have no word of the question."""
+    if not progress.hits or not has_no_word(progress):
+        return ()
+    problem = (
+        "no text that you may read has a word of this question: the hits are what is nearest to it"
+        " by meaning"
+    )
+    return (UnmatchedFilter("query", problem),)
 
 
 def _strategy(progress: SearchProgress) -> SearchStrategy:

@@ -90,12 +90,15 @@ class Walked:
         paths: names from one that it began at to each that it reached, most relevant first.
         complete: whether nothing was left out for a limit.
         alone: whether it answers the question: nothing else is searched.
+        leading: ids of candidates that have exactly the name that the question consists of; they
+            come before all others.
     """
 
     ids: frozenset[str]
     paths: tuple[tuple[str, ...], ...]
     complete: bool = True
     alone: bool = False
+    leading: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +123,7 @@ class SearchProgress:
         timings: durations of the parts of this search.
         patience: how long its parts may take.
         whole: whether rankings are fetched whole; else their first candidates may be enough.
+        fetch_factor: how many times as many candidates are fetched as in the first attempt.
         vector: of the question; None where only words count.
         rankings: candidates as they were recalled, not verified.
         verified: those that the catalog confirmed; None before.
@@ -128,6 +132,7 @@ class SearchProgress:
         cosines, word_scores: by id, as far as they are known.
         passages: distinct texts with their stored fields, best first.
         equal: entries with the texts of these, not verified, where hits name all of them.
+        joined: whether passages name the other places of their texts.
         altered: ids of entries that are not what was written, left out.
         unread: ids that could not be read, or were altered, in this attempt.
         excluded: ids of entries that could not be read in former attempts.
@@ -158,6 +163,7 @@ class SearchProgress:
     timings: Timings
     patience: Patience = NO_LIMITS
     whole: bool = True
+    fetch_factor: int = 1
     vector: npt.NDArray[np.float32] | None = None
     rankings: Sequence[Ranking] = ()
     verified: Verified | None = None
@@ -167,6 +173,7 @@ class SearchProgress:
     word_scores: Mapping[str, float] = field(default_factory=dict)
     passages: Sequence[Passage] = ()
     equal: Sequence[Candidate] = ()
+    joined: bool = False
     altered: frozenset[str] = frozenset()
     unread: frozenset[str] = frozenset()
     excluded: frozenset[str] = frozenset()

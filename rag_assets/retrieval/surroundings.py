@@ -7,18 +7,23 @@ out once in a state of the relations.
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict, defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from threading import Lock
 from typing import Final, NamedTuple, TypeAlias
 
-from rag_assets.code.nodes import FILE, MEMBER
+from rag_assets.code.nodes import ENV, FILE, MEMBER, MIDDLEWARE, PACKAGE
 from rag_assets.retrieval.code_nodes import Node, NodeKey, kind_of, stated_of
 from rag_assets.retrieval.code_view import View
 from rag_assets.retrieval.shares import WEAK, share_of
 from rag_assets.storage.catalog.found_relations import FoundEdge
 
+_CROWD: Final = 30
+"""Relations from which on a definition is thought to be related to everything."""
+_SHARED: Final = (PACKAGE, ENV, MIDDLEWARE)
+_SHARED_CROWD: Final = 2
 _LEAST: Final = 0.01
 """Share below which nothing is passed on, however relevant a node is."""
 
@@ -61,6 +66,17 @@ class Around(NamedTuple):
     ways: Sequence[Way]
     size: int
     is_cut: bool
+
+
+def specificity(name: str, around: Around) -> float:
+    """Return the factor of what a node passes on: less than 1 where much is related to it.
+
+    What a repository does not define itself, such as a package or a setting, is named by files that
+    have nothing else in common: it passes on in inverse proportion to their number.
+    """
+    if name.startswith(_SHARED):
+        return min(1.0, _SHARED_CROWD / max(1, around.size))
+    return math.sqrt(min(1.0, _CROWD / max(1, around.size)))
 
 
 class _Asked(NamedTuple):

@@ -29,7 +29,7 @@ from rag_assets.ingest.sources.kinds import SourceConfig, SourceKind
 from rag_assets.ingest.sources.registry import kind_of
 from rag_assets.models.config.chat import ChatModelConfig, from_name
 from rag_assets.models.config.embedder import EmbedderConfig
-from rag_assets.models.reranking.config import RerankConfig
+from rag_assets.models.config.reranking import RerankConfig
 from rag_assets.tenants.chunkers import ChunkerConfig, ChunkerRule
 from rag_assets.tenants.kinds import TenantKinds, installed_kinds
 from rag_assets.tenants.modes import SearchMode
@@ -101,6 +101,17 @@ class ParserConfig(_Model):
         """The limits of one document."""
         return ParseLimits(seconds=self.seconds, memory_bytes=self.memory_mb * 1024 * 1024)
 
+    def require_installed(self) -> None:
+        """Require what the settings need on this machine.
+
+        Raises:
+            ConfigurationError: a package or a language's data is missing.
+        """
+        if self.pdf == "docling":
+            require_docling(self.docling_models)
+        if self.ocr:
+            require_languages(self.ocr_languages, self.ocr_data)
+
     @property
     def options(self) -> ParseOptions:
         """The options of parsing, apart from limits.
@@ -108,10 +119,7 @@ class ParserConfig(_Model):
         Raises:
             ConfigurationError: a variable, a package or a language's data is missing.
         """
-        if self.pdf == "docling":
-            require_docling(self.docling_models)
-        if self.ocr:
-            require_languages(self.ocr_languages, self.ocr_data)
+        self.require_installed()
         return ParseOptions(
             keep_headers_footers=self.keep_headers_footers,
             passwords=tuple(resolved("parser.passwords", name) for name in self.passwords),

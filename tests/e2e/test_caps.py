@@ -28,6 +28,7 @@ SLICE = 16
 def small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     workbench = Workbench(
         postgres=PostgresResource(),
+        own_runs=definitions.build_resources()["rag_assets_runs"],
         elasticsearch=ElasticsearchResource(),
         lake=LakeResource(),
         embedders=EmbedderResource(),

@@ -11,7 +11,8 @@ import pytest
 
 from rag_assets.pipeline.drift import inspect_index
 from rag_assets.storage.catalog.lock import lock_key
-from resources.tenant_lock import PARTITION_TAG, fail_abandoned_runs
+from resources.own_runs import PARTITION_TAG
+from resources.tenant_lock import fail_abandoned_runs
 from tests.e2e.killing import KILLED, ForkServer, fork_server
 from tests.installation import FAST, Installation
 
@@ -154,7 +155,7 @@ def break_lock(installation: Installation, tenant: str) -> None:
         "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'"
         " AND ((classid::bigint << 32) | objid::bigint) = %s"
     )
-    with psycopg.connect(installation.environment["DATABASE_URL"]) as connection:
+    with psycopg.connect(installation.environment["RAG_ASSETS_DATABASE_URL"]) as connection:
         assert connection.execute(cut, [lock_key(tenant)]).fetchall() == [(True,)]
 
 

@@ -71,8 +71,8 @@ class FaultWalk(Walk):
         share_parsers(home)
         url = create_database(self.world.postgres_url, self.world.new_name(self.world.stem))
         environment = {
-            "DATABASE_URL": url,
-            "ELASTICSEARCH_URL": os.environ["ELASTICSEARCH_URL"],
+            "RAG_ASSETS_DATABASE_URL": url,
+            "RAG_ASSETS_ELASTICSEARCH_URL": os.environ["RAG_ASSETS_ELASTICSEARCH_URL"],
             PREFIX: self.world.stem,
             LAKE: str(self.world.folder / "disk" / "lake"),
             "RAG_ASSETS_MASTER_KEY_FILE": str(self.world.folder / "master.key"),
@@ -295,7 +295,7 @@ STEPS_TAKEN: dict[Step, int] = {
 def walk(
     postgres_url: str, elasticsearch_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[FaultWalk]:
-    monkeypatch.setenv("ELASTICSEARCH_URL", elasticsearch_url)
+    monkeypatch.setenv("RAG_ASSETS_ELASTICSEARCH_URL", elasticsearch_url)
     monkeypatch.setenv("RAG_ASSETS_PRIVATE_ENDPOINTS", "127.0.0.1")
     world = World(tmp_path, postgres_url, elasticsearch_url, f"t{uuid.uuid4().hex[:8]}")
     for name in ("server", "disk"):

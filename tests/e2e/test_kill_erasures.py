@@ -73,7 +73,9 @@ class Erased:
             self.installation.configure(self.id, chunker=chunker)
             assert self.run("sync", self.id).code == 0
         if self.kind == "prune":
-            with psycopg.connect(self.installation.environment["DATABASE_URL"]) as connection:
+            with psycopg.connect(
+                self.installation.environment["RAG_ASSETS_DATABASE_URL"]
+            ) as connection:
                 connection.execute(
                     "UPDATE rag_catalog.documents SET embedded_at = now() - interval '31 days'"
                     " WHERE tenant = %s AND uri = 'files/door.md'",

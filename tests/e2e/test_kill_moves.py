@@ -23,7 +23,8 @@ from rag_assets.pipeline.drift import inspect_index
 from rag_assets.pipeline.publication import alias_is_right
 from rag_assets.pipeline.upkeep import drop_old_generations
 from rag_assets.storage.catalog.generations import Generation
-from resources.tenant_lock import PARTITION_TAG, fail_abandoned_runs
+from resources.own_runs import PARTITION_TAG
+from resources.tenant_lock import fail_abandoned_runs
 from tests.driving import Driver
 from tests.e2e.killing import KILLED, ForkServer, Outcome, fork_server, kills
 from tests.installation import FAST, Installation

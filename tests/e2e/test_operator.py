@@ -39,7 +39,7 @@ def walk(
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Walk]:
     monkeypatch.delenv(LAKE, raising=False)
-    monkeypatch.setenv("ELASTICSEARCH_URL", elasticsearch_url)
+    monkeypatch.setenv("RAG_ASSETS_ELASTICSEARCH_URL", elasticsearch_url)
     world = World(tmp_path, postgres_url, elasticsearch_url, f"t{uuid.uuid4().hex[:8]}")
     cache = tmp_path / "server"
     cache.mkdir()

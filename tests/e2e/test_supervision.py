@@ -24,7 +24,7 @@ from rag_assets.local_stack.supervisor import RestartFile
 from tests.servers import server_directory
 
 _PATIENCE = 120
-_EXTERNAL = ("DATABASE_URL", "ELASTICSEARCH_URL", "RAG_ASSETS_HOME")
+_EXTERNAL = ("RAG_ASSETS_DATABASE_URL", "RAG_ASSETS_ELASTICSEARCH_URL", "RAG_ASSETS_HOME")
 
 
 class Home:

@@ -15,7 +15,8 @@ import dagster as dg
 import pytest
 
 from rag_assets.cli.commands.sync_lanes import shares
-from resources.tenant_lock import PARTITION_TAG, PROCESS_TAG
+from resources.own_runs import PARTITION_TAG
+from resources.tenant_lock import PROCESS_TAG
 from tests.installation import FAST, Installation
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the fork server needs pidfd")

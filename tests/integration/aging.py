@@ -107,7 +107,7 @@ class AgingTenant:
 
     def catalog_rows(self) -> str:
         """Everything that the catalog holds of the tenant."""
-        url = self.installation.environment["DATABASE_URL"]
+        url = self.installation.environment["RAG_ASSETS_DATABASE_URL"]
         with psycopg.connect(url) as connection:
             tables = connection.execute(
                 "SELECT table_name FROM information_schema.columns WHERE column_name = 'tenant'"

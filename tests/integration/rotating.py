@@ -36,7 +36,7 @@ class Steps:
 
 
 def rotate_until(last: int) -> None:
-    catalog = Catalog.open(os.environ["DATABASE_URL"])
+    catalog = Catalog.open(os.environ["RAG_ASSETS_DATABASE_URL"])
     steps = Steps(last)
     event.listen(Engine, "before_cursor_execute", steps.take)
     event.listen(Engine, "commit", steps.take)

@@ -17,12 +17,12 @@ from rag_assets.storage.catalog.account_tables import embedding_batches
 from rag_assets.storage.catalog.document_rows import NEVER, Document
 from rag_assets.storage.catalog.tables import documents as documents_table
 from rag_assets.storage.catalog.usage import today
-from resources.stores import PostgresResource
 from sensors.batches import embedding_batches_sensor
 from sensors.source_files import source_files_sensor
 from tests.batch_server import BatchServer
 from tests.driving import Driver, tenant_named_after
 from tests.installation import Installation
+from tests.sensor_resources import sensor_resources
 
 if TYPE_CHECKING:
     from llmock.pytest_plugin import LLMock
@@ -246,16 +246,16 @@ def test_a_sync_reports_what_waits_and_the_sensor_makes_it_due(
     backfill.server.finish()
     with (
         shared_installation.session() as session,
-        dg.build_sensor_context(instance=session.instance) as context,
+        dg.build_sensor_context(instance=session.instance, resources=sensor_resources()) as context,
     ):
         # A batch is looked at a minute after it was handed over, not at once.
-        embedding_batches_sensor(context, postgres=PostgresResource())
+        embedding_batches_sensor(context)
         assert session.catalog.quarantine.deferred_count(backfill.tenant) == 6
         age_batches(backfill)
-        skipped = embedding_batches_sensor(context, postgres=PostgresResource())
+        skipped = embedding_batches_sensor(context)
         assert isinstance(skipped, dg.SkipReason)
         assert session.catalog.quarantine.deferred_count(backfill.tenant) == 0
-        due = source_files_sensor(context, postgres=PostgresResource())
+        due = source_files_sensor(context)
     assert backfill.tenant in {request.partition_key for request in due.run_requests}
     fetched = shared_installation.command("sync", backfill.tenant, "--json")
     assert fetched.json["stages"]["embeddings"]["collected"] == 6

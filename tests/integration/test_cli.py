@@ -115,7 +115,9 @@ def test_the_commands_of_a_tenant_in_json(
 def test_a_command_gives_its_connections_back(
     run: Run, shared_installation: Installation, arguments: tuple[str, ...]
 ) -> None:
-    with psycopg.connect(shared_installation.environment["DATABASE_URL"], autocommit=True) as own:
+    with psycopg.connect(
+        shared_installation.environment["RAG_ASSETS_DATABASE_URL"], autocommit=True
+    ) as own:
         before = connected(own)
         run(*arguments)
         wait_for_the_end_of_others(own, before)
@@ -124,7 +126,9 @@ def test_a_command_gives_its_connections_back(
 def test_a_sync_gives_its_connections_back(run: Run, shared_installation: Installation) -> None:
     folder = shared_installation.add_tenant("brief", **FAST)
     (folder / "a.md").write_text("# A\n\nText.\n")
-    with psycopg.connect(shared_installation.environment["DATABASE_URL"], autocommit=True) as own:
+    with psycopg.connect(
+        shared_installation.environment["RAG_ASSETS_DATABASE_URL"], autocommit=True
+    ) as own:
         before = connected(own)
         assert run("sync", "brief").code == 0
         close_all()  # the resources' own, which a process keeps
@@ -314,9 +318,13 @@ def test_unavailable_servers_are_named_with_the_remedy(
     somebody(shared_installation)
     driver.sync("somebody")
     (tmp_path / "home").mkdir()
-    nowhere = {"DATABASE_URL": "postgresql://u:hidden@127.0.0.1:1/x"}
-    deaf = {"ELASTICSEARCH_URL": "http://127.0.0.1:1"}
-    none = {"DATABASE_URL": "", "ELASTICSEARCH_URL": "", "RAG_ASSETS_HOME": str(tmp_path / "home")}
+    nowhere = {"RAG_ASSETS_DATABASE_URL": "postgresql://u:hidden@127.0.0.1:1/x"}
+    deaf = {"RAG_ASSETS_ELASTICSEARCH_URL": "http://127.0.0.1:1"}
+    none = {
+        "RAG_ASSETS_DATABASE_URL": "",
+        "RAG_ASSETS_ELASTICSEARCH_URL": "",
+        "RAG_ASSETS_HOME": str(tmp_path / "home"),
+    }
     for env, command, server in (
         (nowhere, ("tenants", "list"), "Postgres"),
         (deaf, ("search", "somebody", "q"), "Elasticsearch"),

@@ -237,7 +237,8 @@ def test_every_deletion_by_age_waits_while_the_clock_is_doubted(
             drop_old_generations(ctx)
             compact(ctx)
             sweep_blobs(ctx.catalog, ctx.blobs, ctx.ref, ctx.clock)
-        delete_old_runs(catalog, tenant.driver.session.instance, ["sync_tenant"], days=-1)
+        session = tenant.driver.session
+        delete_old_runs(catalog, session.instance, session.own_runs, ["sync_tenant"], days=-1)
         catalog.panel_sessions.begin(ref, b"another", Holder("eve"))
         catalog.panel_sessions.end(b"another")
 

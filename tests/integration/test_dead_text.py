@@ -247,7 +247,7 @@ def test_deleted_entries_leave_the_files_of_the_index(
     tenant.sync()
     store = tenant.driver.session.store
     [index_name] = store.indexes.dedicated(tenant.id)
-    with Elasticsearch(shared_installation.environment["ELASTICSEARCH_URL"]) as client:
+    with Elasticsearch(shared_installation.environment["RAG_ASSETS_ELASTICSEARCH_URL"]) as client:
 
         def deleted() -> int:
             stats = client.indices.stats(index=index_name, metric="docs")

@@ -424,6 +424,32 @@ def test_equal_texts_are_one_hit_with_all_paths_that_the_caller_may_read(
             assert {hit.uri, *hit.also} == own
 
 
+def test_hits_that_take_the_places_of_merged_ones_name_all_paths_as_well(
+    shared_installation: Installation, driver: Driver
+) -> None:
+    tenant = "derived-merged"
+    root = shared_installation.home.parent / "sources" / tenant
+    long = " ".join(f"Sentence {n} tells how the gate is opened by hand." for n in range(80))
+    copies = {f"copies/{number}.md": "A gate.\n" for number in range(COPIES)}
+    write(root, {"gate.md": f"{long}\n", **copies})
+    shared_installation.add_tenant(
+        tenant,
+        **FAST,
+        profile="code-memory",
+        organization="acme",
+        project=tenant,
+        chunker={"chunker": "code", "max_tokens": 64, "overlap": 24},
+        sources=[{"name": "repo", "root": str(root), "include": ["**/*.md"]}],
+    )
+    driver.sync(tenant)
+    answer = asked(driver, tenant, "open the gate by hand sentence", top_k=20, mode="text")
+    passages = sum(len(hit.ranges) for hit in answer.hits)
+    assert passages > 20, "passages that overlap are one hit, and others were read for them"
+    [copy] = [hit for hit in answer.hits if hit.text == "A gate."]
+    assert copy is answer.hits[-1]
+    assert {copy.uri, *copy.also} == {f"repo/copies/{number}.md" for number in range(COPIES)}
+
+
 def events(driver: Driver, tenant: str, kind: EventKind) -> list[Mapping[str, Any]]:
     found = driver.session.catalog.events.latest(tenant, kind=kind, limit=1_000)
     return [event.payload for event in found]

@@ -90,7 +90,7 @@ def test_nearly_full_disk_is_reported(
             assert reported in disk["description"]
             # Nothing listens there, as where a server stopped because its disk was full.
             asked = shared_installation.cli(
-                "search", tenant, "words", ELASTICSEARCH_URL="http://127.0.0.1:9"
+                "search", tenant, "words", RAG_ASSETS_ELASTICSEARCH_URL="http://127.0.0.1:9"
             )
             assert reported in asked.err
             assert "start it with" not in asked.err

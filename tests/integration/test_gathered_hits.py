@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
+from pytest_httpserver import HTTPServer
+from werkzeug import Request, Response
 
 from rag_assets.retrieval import Retriever
 from rag_assets.retrieval.gathering import MOST_PARTS
@@ -134,3 +137,97 @@ def test_scores_fall_in_every_mode(shared: Installation, values: dict[str, Any],
     paths = {"paths": ("files/luggage-business.md",)}
     alone = ask(shared, "luggage", filters=paths, **values).hits
     assert {hit.score_kind for hit in alone} == {kind}
+
+
+def test_a_repeated_search_asks_the_reranker_for_no_pair_twice(
+    shared_installation: Installation,
+    driver: Driver,
+    httpserver: HTTPServer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("RAG_ASSETS_PRIVATE_ENDPOINTS", "localhost")
+    monkeypatch.setenv("RERANK_KEY", "sk-of-repeated")
+    chunker = {"chunker": "heading", "max_tokens": 64, "overlap": 16}
+    rerank = {"url": httpserver.url_for("/rerank"), "api_key": "$RERANK_KEY", "seconds": 20}
+    retrieval = {"mode": "text", "rerank": {**rerank, "first": 20}}
+    tenant = {**FAST, "chunker": chunker, "retrieval": retrieval}
+    folder = shared_installation.add_tenant("repeated", **tenant)
+    sentences = [f"On day {day} {sentence.lower()}" for day in range(16) for sentence in SENTENCES]
+    (folder / "days.md").write_text("# Days\n\n" + "\n\n".join(sentences) + "\n")
+    driver.sync("repeated")
+    sent: list[str] = []
+
+    def answering(request: Request) -> Response:
+        documents = request.get_json()["documents"]
+        sent.extend(documents)
+        results = [{"index": n, "relevance_score": -n} for n in range(len(documents))]
+        return Response(json.dumps({"results": results}))
+
+    httpserver.expect_request("/rerank").respond_with_handler(answering)
+    session = shared_installation.session()
+    retriever = Retriever(session.catalog, session.store, session.embedders)
+    answer = retriever.search("repeated", SearchRequest(query="valve technician", top_k=50))
+    retriever.close()
+    assert answer.degraded == ()
+    assert len(answer.hits) == 50
+    fetched_at_first = 50 + 10
+    passages = [one.chunk_id for hit in answer.hits for one in hit.ranges]
+    assert len(passages) > fetched_at_first, "the search was repeated"
+    assert 0 < len(sent) == len({*sent})
+
+
+COPIES, REPORTS = 80, 9
+
+
+@pytest.fixture(scope="module")
+def copies(shared_installation: Installation, driver: Driver) -> Installation:
+    chunker = {"chunker": "heading", "max_tokens": 512, "overlap": 0}
+    folder = shared_installation.add_tenant("copies", **{**FAST, "chunker": chunker})
+    policy = POLICY.format("20 kg")
+    blanks = [at for at, sign in enumerate(policy) if sign == " "]
+    for number in range(COPIES):
+        # Each has a blank more elsewhere: no two texts are equal, and all of them say the same.
+        at = blanks[number % len(blanks)]
+        text = policy[:at] + " " * (1 + number // len(blanks) + 1) + policy[at + 1 :]
+        (folder / f"copy-{number:02}.md").write_text(text)
+    for number in range(REPORTS):
+        words = " ".join(f"item{number}x{at}" for at in range(60))
+        (folder / f"report-{number}.md").write_text(f"# Report {number}\n\nluggage {words}\n")
+    driver.sync("copies")
+    return shared_installation
+
+
+@pytest.mark.parametrize("mode", ["hybrid", "knn", "text"])
+def test_near_copies_leave_their_places_to_other_documents(copies: Installation, mode: str) -> None:
+    question = SearchRequest.of(query="luggage traveller label destination", mode=mode, top_k=10)
+    hits = copies.retriever.search("copies", question).hits
+    [shown] = [hit for hit in hits if "copy" in hit.uri]
+    others = {f"files/report-{number}.md" for number in range(REPORTS)}
+    assert {hit.uri for hit in hits if hit is not shown} == others
+    assert len({shown.uri, *shown.also}) == COPIES, "the shown one names all the others"
+
+
+@pytest.mark.parametrize("mode", ["hybrid", "knn", "text"])
+def test_a_search_ends_where_the_index_has_no_further_hits(copies: Installation, mode: str) -> None:
+    paths = {"paths": tuple(f"files/copy-{number:02}.md" for number in range(COPIES))}
+    question = SearchRequest.of(query="luggage at the gate", mode=mode, top_k=10, filters=paths)
+    [shown] = copies.retriever.search("copies", question).hits
+    assert len({shown.uri, *shown.also}) == COPIES
+
+
+@pytest.mark.parametrize("mode", ["hybrid", "knn", "text"])
+def test_another_document_behind_the_first_candidates_has_one_of_the_first_places(
+    shared_installation: Installation, driver: Driver, mode: str
+) -> None:
+    tenant = f"crowded-{mode}"
+    chunker = {"chunker": "heading", "max_tokens": 64, "overlap": 0}
+    folder = shared_installation.add_tenant(tenant, chunker=chunker)
+    by_whom = "by the crew of its own deck, who reports it to the office on the same day"
+    sections = [f"## Part {n}\n\nValve {n} is closed {by_whom}.\n" for n in range(60)]
+    # The best passage stands out, so that all the others are near each other.
+    best = "## Closed valve\n\nThe valve is closed.\n\n"
+    (folder / "long.md").write_text("# Engines\n\n" + best + "\n".join(sections))
+    (folder / "other.md").write_text(f"# Pumps\n\nSome valve is closed {by_whom} or week.\n")
+    driver.sync(tenant)
+    hits = shared_installation.search(tenant, "the valve is closed", mode=mode, top_k=5)
+    assert "files/other.md" in {hit.uri for hit in hits}

@@ -62,7 +62,7 @@ def alter_one_entry(installation: Installation, driver: Driver, tenant: str, num
     (build,) = [g for g in driver.session.catalog.generations.live(tenant) if g.number == number]
     with driver.locked(tenant) as ctx:
         entry = next(iter(ctx.store.entries.stored(build.index_name, ctx.owner(build))))
-    url = f"{installation.environment['ELASTICSEARCH_URL']}/{build.index_name}"
+    url = f"{installation.environment['RAG_ASSETS_ELASTICSEARCH_URL']}/{build.index_name}"
     body = {"doc": {"access_scope": "everybody"}}
     path = f"{url}/_update/{entry.id}?routing={tenant}&refresh=true"
     assert httpx.post(path, json=body).status_code == 200

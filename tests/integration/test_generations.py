@@ -289,7 +289,7 @@ def test_a_new_schema_is_written_from_the_lake(
 
 def kind_of(installation: Installation, index_name: str) -> str:
     """The kind of an index, as Elasticsearch has it."""
-    with Elasticsearch(installation.environment["ELASTICSEARCH_URL"]) as client:
+    with Elasticsearch(installation.environment["RAG_ASSETS_ELASTICSEARCH_URL"]) as client:
         [index] = client.indices.get_mapping(index=index_name).values()
     options: dict[str, Any] = index["mappings"]["properties"]["vector"]["index_options"]
     return str(options["type"])

@@ -57,7 +57,7 @@ def age(path: Path, seconds: float = 3600.0) -> None:
 def index_writes(installation: Installation) -> int:
     """How many documents Elasticsearch has indexed or deleted for this installation so far."""
     prefix = installation.environment["RAG_ASSETS_INDEX_PREFIX"]
-    url = f"{installation.environment['ELASTICSEARCH_URL']}/{prefix}-*/_stats/indexing"
+    url = f"{installation.environment['RAG_ASSETS_ELASTICSEARCH_URL']}/{prefix}-*/_stats/indexing"
     totals = httpx.get(url).json()["_all"]["total"]["indexing"]
     return int(totals["index_total"] + totals["delete_total"])
 

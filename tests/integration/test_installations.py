@@ -56,7 +56,7 @@ def other_site(
     """A second installation on the same servers, with a catalog of its own."""
     home = folder / name / "home"
     home.mkdir(parents=True)
-    own = {**production.environment, "DATABASE_URL": create_database(postgres_url, name)}
+    own = {**production.environment, "RAG_ASSETS_DATABASE_URL": create_database(postgres_url, name)}
     own |= {"RAG_ASSETS_HOME": str(home), **environment}
     site = Site(home, own)
     docs = folder / name / "docs"
@@ -89,7 +89,7 @@ def copy(folder: Path, to: Path) -> None:
 
 def indexes_of(site: Site) -> dict[str, Any]:
     prefix = site.environment["RAG_ASSETS_INDEX_PREFIX"]
-    with Elasticsearch(site.environment["ELASTICSEARCH_URL"]) as client:
+    with Elasticsearch(site.environment["RAG_ASSETS_ELASTICSEARCH_URL"]) as client:
         return dict(client.indices.get(index=f"{prefix}-*").body)
 
 
@@ -153,7 +153,7 @@ def test_a_copied_catalog_starts_only_as_a_clone(
         {
             **production.environment,
             "RAG_ASSETS_HOME": str(home),
-            "DATABASE_URL": copied_database,
+            "RAG_ASSETS_DATABASE_URL": copied_database,
             "RAG_ASSETS_INDEX_PREFIX": f"{prefix}s",
         },
     )
@@ -183,7 +183,7 @@ def test_a_clone_on_the_lake_of_the_original_is_refused(
     home = tmp_path / "staging"
     home.mkdir()
     lake = str(production.home / ".local" / "lake")
-    environment = {**production.environment, "DATABASE_URL": copied_database}
+    environment = {**production.environment, "RAG_ASSETS_DATABASE_URL": copied_database}
     staging = Site(home, environment | {"RAG_ASSETS_HOME": str(home), "RAG_ASSETS_LAKE_URL": lake})
     refusal = staging.refused("installation", "clone", "--yes")
     assert production.id in refusal
@@ -199,7 +199,7 @@ def test_a_copied_home_is_refused_and_a_moved_one_is_not(production: Site, tmp_p
     # Its catalog is the original's own: to clone that would take it from the original.
     refusal = Site(duplicate, production.environment).refused("installation", "clone", "--yes")
     assert "and not a copy" in refusal
-    assert "DATABASE_URL" in refusal
+    assert "RAG_ASSETS_DATABASE_URL" in refusal
     shutil.rmtree(duplicate)
     moved = tmp_path / "moved"
     production.home.rename(moved)
@@ -231,7 +231,7 @@ def test_a_changed_prefix_is_refused_until_it_is_moved_and_removal_reaches_the_f
     (production.home / "tenants.yaml").write_text("tenants: []\n")
     removed = site.done("tenants", "remove", "acme", "--yes")
     assert removed["complete"]
-    with Elasticsearch(site.environment["ELASTICSEARCH_URL"]) as client:
+    with Elasticsearch(site.environment["RAG_ASSETS_ELASTICSEARCH_URL"]) as client:
         assert not client.indices.get(index=f"{before}*-index-*").body
 
 
@@ -297,7 +297,9 @@ def test_a_restored_catalog_recalls_places_that_it_has_forgotten(
     production: Site, copied_database: str, postgres_url: str, tmp_path: Path
 ) -> None:
     site = Site(production.home, dict(production.environment))
-    prefix, database = (site.environment[n] for n in ("RAG_ASSETS_INDEX_PREFIX", "DATABASE_URL"))
+    prefix, database = (
+        site.environment[n] for n in ("RAG_ASSETS_INDEX_PREFIX", "RAG_ASSETS_DATABASE_URL")
+    )
     lake = production.home / ".local" / "lake"
     for name in ("first", "second"):
         copy(lake, tmp_path / name)
@@ -404,7 +406,9 @@ def test_stored_keys_are_readable_after_the_home_was_moved(
 def test_what_an_earlier_version_made_is_adopted_once(production: Site) -> None:
     """An upgrade: neither catalog, nor index, nor folders carry an id yet."""
     engine = create_engine(
-        production.environment["DATABASE_URL"].replace("postgresql://", "postgresql+psycopg://")
+        production.environment["RAG_ASSETS_DATABASE_URL"].replace(
+            "postgresql://", "postgresql+psycopg://"
+        )
     )
     with engine.begin() as connection:
         connection.execute(text("DELETE FROM rag_catalog.installation"))
@@ -414,7 +418,7 @@ def test_what_an_earlier_version_made_is_adopted_once(production: Site) -> None:
     engine.dispose()
     for marker in production.home.rglob(MARKER):
         marker.unlink()
-    with Elasticsearch(production.environment["ELASTICSEARCH_URL"]) as client:
+    with Elasticsearch(production.environment["RAG_ASSETS_ELASTICSEARCH_URL"]) as client:
         marks = f"{production.environment['RAG_ASSETS_INDEX_PREFIX']}-marks"
         client.indices.delete(index=marks, ignore_unavailable=True)
         for name, body in indexes_of(production).items():
@@ -438,7 +442,7 @@ def test_an_empty_catalog_with_the_home_of_another_is_refused(
     name = f"{production.environment['RAG_ASSETS_INDEX_PREFIX']}e"
     url = create_database(postgres_url, name)
     try:
-        refusal = production.refused("tenants", "list", DATABASE_URL=url)
+        refusal = production.refused("tenants", "list", RAG_ASSETS_DATABASE_URL=url)
         assert "the catalog is empty" in refusal
         assert production.id in refusal
     finally:

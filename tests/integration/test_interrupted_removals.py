@@ -11,10 +11,10 @@ from rag_assets.partitions import tenants_partitions
 from rag_assets.pipeline.removal import purge_tenant
 from rag_assets.storage.catalog.lock import Holder
 from rag_assets.tenants.file import TenantsFile
-from resources.stores import PostgresResource
 from sensors.upkeep import removals_sensor
 from tests.driving import Driver
 from tests.installation import FAST, Installation
+from tests.sensor_resources import sensor_resources
 
 
 class Killed(BaseException):
@@ -28,7 +28,7 @@ def kill() -> None:
 def tick(driver: Driver) -> bool:
     """Evaluate the sensor; returns whether it requests a run."""
     with dg.build_sensor_context(
-        instance=driver.session.instance, resources={"postgres": PostgresResource()}
+        instance=driver.session.instance, resources=sensor_resources()
     ) as context:
         return isinstance(removals_sensor(context), dg.RunRequest)
 
@@ -59,7 +59,12 @@ def test_a_removal_that_was_killed_is_ended(
     assert tick(driver)
 
     done = end_removals_job.execute_in_process(
-        instance=session.instance, resources={"workbench": build_resources()["workbench"]}
+        instance=session.instance,
+        resources={
+            name: resource
+            for name, resource in build_resources().items()
+            if name in {"rag_assets_workbench", "rag_assets_runs"}
+        },
     )
     assert done.success
     assert catalog.tenants.find(tenant) is None

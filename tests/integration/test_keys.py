@@ -61,7 +61,7 @@ def set_key(installation: Installation, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def execute(installation: Installation, statement: LiteralString) -> None:
-    with psycopg.connect(installation.environment["DATABASE_URL"]) as connection:
+    with psycopg.connect(installation.environment["RAG_ASSETS_DATABASE_URL"]) as connection:
         connection.execute(statement)
 
 

@@ -101,7 +101,7 @@ def test_postgres_holds_no_key_neither_ours_nor_dagsters(
     planted: Installation, outputs: dict[str, CommandResult]
 ) -> None:
     filled = set()
-    with psycopg.connect(planted.environment["DATABASE_URL"]) as connection:
+    with psycopg.connect(planted.environment["RAG_ASSETS_DATABASE_URL"]) as connection:
         tables = connection.execute(
             "SELECT schemaname, tablename FROM pg_tables"
             " WHERE schemaname NOT IN ('pg_catalog', 'information_schema')"

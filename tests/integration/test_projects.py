@@ -360,7 +360,7 @@ def test_a_key_that_is_moved_to_another_owner_does_not_open(made: Installation) 
     )
     assert read(made, one) == KEY
     for statement in statements:
-        with psycopg.connect(made.environment["DATABASE_URL"]) as connection:
+        with psycopg.connect(made.environment["RAG_ASSETS_DATABASE_URL"]) as connection:
             connection.execute(statement.encode())
         with pytest.raises(KeyUnreadable, match="is damaged"):
             read(made, projects(made).get(Project(PROFILE, "receives", "one")))
@@ -473,12 +473,12 @@ def test_the_migration_up_and_down_on_a_filled_catalog(installation: Installatio
     before = catalog.tenants.all()
     made = put(installation, "acme", "app")
 
-    database = Database(installation.environment["DATABASE_URL"])
+    database = Database(installation.environment["RAG_ASSETS_DATABASE_URL"])
     identity = catalog.installation.create()
     with database.begin() as connection:
         command.downgrade(alembic_config(connection), "0022")
     query = "SELECT tenant, provider FROM rag_catalog.provider_keys ORDER BY 1"
-    with psycopg.connect(installation.environment["DATABASE_URL"]) as connection:
+    with psycopg.connect(installation.environment["RAG_ASSETS_DATABASE_URL"]) as connection:
         left = connection.execute(query.encode()).fetchall()
     assert left == [(name, "openai") for name in sorted(refs)]
     assert migrate(database)

@@ -64,7 +64,7 @@ def answers(tenant: AgingTenant, query: str) -> set[str]:
 
 def database_text(tenant: AgingTenant) -> str:
     """Every row of every table but those that keep hashes on purpose."""
-    with psycopg.connect(tenant.installation.environment["DATABASE_URL"]) as connection:
+    with psycopg.connect(tenant.installation.environment["RAG_ASSETS_DATABASE_URL"]) as connection:
         tables = connection.execute(
             "SELECT schemaname, tablename FROM pg_tables"
             " WHERE schemaname NOT IN ('pg_catalog', 'information_schema')"
@@ -122,7 +122,7 @@ def test_entries_of_a_build_that_the_catalog_has_lost_go_as_well(
     assert serving is not None
     conditions = [{"term": {"tenant": tenant.id}}, {"match_phrase": {"text": SENTENCE}}]
     holding = {"bool": {"filter": conditions}}
-    with Elasticsearch(tenant.installation.environment["ELASTICSEARCH_URL"]) as client:
+    with Elasticsearch(tenant.installation.environment["RAG_ASSETS_ELASTICSEARCH_URL"]) as client:
 
         def entries() -> list[dict[str, Any]]:
             client.indices.refresh(index=serving.index_name)
@@ -145,7 +145,7 @@ def test_no_short_heading_of_it_is_left_in_records_of_runs(make: Make) -> None:
     tenant.write("keeper", f"## Of seals\n\n{SENTENCE}.")
     tenant.installation.synced(tenant.id)
     assert "Of seals" not in _recorded_chunks(tenant)
-    with psycopg.connect(tenant.installation.environment["DATABASE_URL"]) as connection:
+    with psycopg.connect(tenant.installation.environment["RAG_ASSETS_DATABASE_URL"]) as connection:
         # As earlier versions recorded it.
         connection.execute(
             "UPDATE event_logs SET event = replace(event, %s, %s) WHERE partition = %s",
@@ -164,7 +164,7 @@ def test_no_short_heading_of_it_is_left_in_records_of_runs(make: Make) -> None:
 
 def _recorded_chunks(tenant: AgingTenant) -> str:
     """The event in which Dagster recorded the run of `chunks`."""
-    with psycopg.connect(tenant.installation.environment["DATABASE_URL"]) as connection:
+    with psycopg.connect(tenant.installation.environment["RAG_ASSETS_DATABASE_URL"]) as connection:
         row = connection.execute(
             "SELECT event FROM event_logs WHERE partition = %s AND asset_key = '[\"chunks\"]'"
             " AND dagster_event_type = 'ASSET_MATERIALIZATION'",

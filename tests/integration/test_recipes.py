@@ -45,7 +45,7 @@ def installation(
         folder = made.add_tenant("notes", root=tmp_path / "docs", **FAST)
         (folder / "backup.md").write_text(f"# Backup\n\n{TEXT}\n")
         made.synced("notes")
-        dump(made.environment["DATABASE_URL"], tmp_path / "srv" / "earlier.dump")
+        dump(made.environment["RAG_ASSETS_DATABASE_URL"], tmp_path / "srv" / "earlier.dump")
         # What a dump that is put back has forgotten.
         assert made.command("access", "grant", "notes", "team", "ada").code == 0
         assert made.command("access", "revoke", "notes", "team", "ada").code == 0

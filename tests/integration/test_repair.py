@@ -39,7 +39,7 @@ class Server:
     def __init__(self, installation: Installation, driver: Driver, tenant_id: str) -> None:
         serving = driver.session.catalog.generations.serving(tenant_id)
         assert serving is not None
-        self._url = installation.environment["ELASTICSEARCH_URL"]
+        self._url = installation.environment["RAG_ASSETS_ELASTICSEARCH_URL"]
         self.tenant = tenant_id
         self.index = serving.index_name
 

@@ -63,7 +63,7 @@ def texts_of_answers(tenant: AgingTenant, query: str) -> str:
 
 def database_text(tenant: AgingTenant) -> str:
     """Every text of every table but the records as they were pushed."""
-    with psycopg.connect(tenant.installation.environment["DATABASE_URL"]) as connection:
+    with psycopg.connect(tenant.installation.environment["RAG_ASSETS_DATABASE_URL"]) as connection:
         tables = connection.execute(
             "SELECT schemaname, tablename FROM pg_tables"
             " WHERE schemaname NOT IN ('pg_catalog', 'information_schema')"

@@ -60,7 +60,7 @@ class Restored:
     @contextmanager
     def put_back(self) -> Iterator[None]:
         """Dump the catalog before the block, and put the dump back after it."""
-        url = self.installation.environment["DATABASE_URL"]
+        url = self.installation.environment["RAG_ASSETS_DATABASE_URL"]
         dump(url, self.file)
         yield
         restore(url, self.file)

@@ -475,7 +475,7 @@ def test_pruned_entries_leave_the_files_of_the_index(
         is_old = documents.c.document_id == document_id
         connection.execute(update(documents).where(is_old).values(embedded_at=long_ago))
     [index_name] = session.store.indexes.dedicated(tenant.id)
-    with Elasticsearch(shared_installation.environment["ELASTICSEARCH_URL"]) as client:
+    with Elasticsearch(shared_installation.environment["RAG_ASSETS_ELASTICSEARCH_URL"]) as client:
 
         def deleted() -> int:
             stats = client.indices.stats(index=index_name, metric="docs")
@@ -489,7 +489,7 @@ def test_pruned_entries_leave_the_files_of_the_index(
             assert len(tenant.uris()) == 24
             client.indices.flush(index=index_name)
             assert deleted() > 0
-            resources = {"workbench": build_resources()["workbench"]}
+            resources = {"rag_assets_workbench": build_resources()["rag_assets_workbench"]}
             for _ in range(2):
                 assert prune_job.execute_in_process(
                     instance=session.instance, resources=resources

@@ -22,7 +22,8 @@ import sys
 import dagster as dg
 from rag_assets.cli.commands.runs import repository
 from rag_assets.cli.commands.session import Session
-from resources.tenant_lock import PARTITION_TAG, process_tags
+from resources.own_runs import PARTITION_TAG
+from resources.tenant_lock import process_tags
 with Session() as session:
     run = session.instance.create_run_for_job(
         job_def=repository().get_job("check_tenant"),

@@ -83,7 +83,8 @@ def test_nothing_but_the_catalogs_version_is_returned(
         [entry] = ctx.store.entries.of_documents(serving.index_name, owner, [document_id])
     import httpx2 as httpx
 
-    url = f"{shared_installation.environment['ELASTICSEARCH_URL']}/{serving.index_name}/_doc"
+    server = shared_installation.environment["RAG_ASSETS_ELASTICSEARCH_URL"]
+    url = f"{server}/{serving.index_name}/_doc"
     found = httpx.get(f"{url}/{entry.id}?routing=asked").json()["_source"]
     stale = {**found, "index_key": "former", "text": "Former text.", "vector": [1.0] + [0.0] * 383}
     httpx.put(f"{url}/stale?routing=asked&refresh=true", json=stale).raise_for_status()

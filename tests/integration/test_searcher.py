@@ -50,7 +50,7 @@ class Built:
 
 
 def url_of(installation: Installation) -> str:
-    return installation.environment["ELASTICSEARCH_URL"]
+    return installation.environment["RAG_ASSETS_ELASTICSEARCH_URL"]
 
 
 @pytest.fixture(scope="module")

@@ -152,7 +152,7 @@ def test_the_index_holds_none(
     shared_installation: Installation, outputs: dict[str, CommandResult]
 ) -> None:
     prefix = shared_installation.environment["RAG_ASSETS_INDEX_PREFIX"]
-    url = f"{shared_installation.environment['ELASTICSEARCH_URL']}/{prefix}-*/_search"
+    url = f"{shared_installation.environment['RAG_ASSETS_ELASTICSEARCH_URL']}/{prefix}-*/_search"
     answer = httpx.request("POST", url, json={"size": 5000, "query": {"match_all": {}}})
     hits = answer.json()["hits"]["hits"]
     assert len(hits) == len(shared_installation.entries("leaky"))
@@ -164,7 +164,7 @@ def test_the_index_holds_none(
 def test_postgres_holds_none_neither_ours_nor_dagsters(
     shared_installation: Installation, outputs: dict[str, CommandResult]
 ) -> None:
-    with psycopg.connect(shared_installation.environment["DATABASE_URL"]) as connection:
+    with psycopg.connect(shared_installation.environment["RAG_ASSETS_DATABASE_URL"]) as connection:
         tables = connection.execute(
             "SELECT schemaname || '.' || tablename FROM pg_tables"
             " WHERE schemaname NOT IN ('pg_catalog', 'information_schema')"

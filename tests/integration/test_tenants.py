@@ -52,7 +52,7 @@ def test_tenants_with_the_same_files_never_see_each_other(
             assert all(hit.chunk_id.startswith(f"{tenant}:") for hit in hits)
     # So it is for a trusted service that asks Elasticsearch itself, through the alias.
     store = driver.session.store
-    url = shared_installation.environment["ELASTICSEARCH_URL"]
+    url = shared_installation.environment["RAG_ASSETS_ELASTICSEARCH_URL"]
     query = {"size": 100, "query": {"match_all": {}}}
     vector = {"field": "vector", "query_vector": [1.0] * 384, "k": 50, "num_candidates": 100}
     for tenant, expected in (("left", 2), ("right", 3)):
@@ -201,7 +201,7 @@ def test_a_removed_tenant_leaves_nothing_and_its_id_is_free(
 
 def assert_no_trace(installation: Installation, driver: Driver, tenant: str) -> None:
     """Nothing names the tenant or holds its text: no row, no entry, no alias, no file."""
-    with psycopg.connect(installation.environment["DATABASE_URL"]) as connection:
+    with psycopg.connect(installation.environment["RAG_ASSETS_DATABASE_URL"]) as connection:
         tables = connection.execute(
             "SELECT schemaname, tablename FROM pg_tables"
             " WHERE schemaname NOT IN ('pg_catalog', 'information_schema')"

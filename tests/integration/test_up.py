@@ -12,7 +12,7 @@ from tests.installation import FAST, Installation
 @pytest.mark.long
 def test_nothing_acts_by_itself_on_a_catalog_that_is_refused(installation: Installation) -> None:
     installation.add_tenant("acme", **FAST)
-    with psycopg.connect(installation.environment["DATABASE_URL"]) as connection:
+    with psycopg.connect(installation.environment["RAG_ASSETS_DATABASE_URL"]) as connection:
         connection.execute("UPDATE rag_catalog.alembic_version SET version_num = 'of-later'")
     stack = LocalStack(installation.session().settings)
     try:

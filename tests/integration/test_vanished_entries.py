@@ -26,11 +26,11 @@ from rag_assets.retrieval import Retriever, completeness
 from rag_assets.retrieval.model import SearchAnswer, SearchRequest
 from rag_assets.storage.catalog.generations import Generation
 from rag_assets.storage.catalog.tables import catalog_marks
-from resources.stores import PostgresResource
 from sensors.drift import drift_offenders_sensor, lost_entries_sensor
 from tests.driving import Driver
 from tests.installation import FAST, Installation
 from tests.integration.builds import DOCUMENTS, prose, serving
+from tests.sensor_resources import sensor_resources
 
 QUESTION = "What is Sentence 3 about?"
 ALONE = {"index": {"placement": "dedicated"}}
@@ -40,7 +40,7 @@ class Index:
     """The index of a tenant's serving build, as somebody changes it who knows nothing of us."""
 
     def __init__(self, installation: Installation, driver: Driver, tenant_id: str) -> None:
-        self.client = Elasticsearch(installation.environment["ELASTICSEARCH_URL"])
+        self.client = Elasticsearch(installation.environment["RAG_ASSETS_ELASTICSEARCH_URL"])
         self.driver, self.tenant = driver, tenant_id
         self.alias = driver.session.store.indexes.view_name(tenant_id)
 
@@ -289,12 +289,11 @@ def test_the_daemon_counts_all_tenants_and_repairs(
 
     def tick() -> tuple[int, list[str | None]]:
         with dg.build_sensor_context(
-            instance=instance, resources={"workbench": build_resources()["workbench"]}
+            instance=instance,
+            resources={"rag_assets_workbench": build_resources()["rag_assets_workbench"]},
         ) as context:
             lost_entries_sensor(context)
-        with dg.build_sensor_context(
-            instance=instance, resources={"postgres": PostgresResource()}
-        ) as context:
+        with dg.build_sensor_context(instance=instance, resources=sensor_resources()) as context:
             result = drift_offenders_sensor(context)
         assert isinstance(result, dg.SensorResult)
         found = driver.session.catalog.events.latest(tenant, kind="drift_found")
@@ -320,9 +319,7 @@ def test_a_run_that_finds_its_index_gone_has_it_repaired_by_the_next_tick(
     instance.add_dynamic_partitions(tenants_partitions.name or "", [tenant])
 
     def requested() -> list[str | None]:
-        with dg.build_sensor_context(
-            instance=instance, resources={"postgres": PostgresResource()}
-        ) as context:
+        with dg.build_sensor_context(instance=instance, resources=sensor_resources()) as context:
             result = drift_offenders_sensor(context)
         assert isinstance(result, dg.SensorResult)
         return [request.partition_key for request in result.run_requests or ()]
@@ -337,7 +334,8 @@ def test_a_run_that_finds_its_index_gone_has_it_repaired_by_the_next_tick(
         shared_installation.synced(tenant, repair=True)
     index.client.indices.delete(index=index.name)
     with dg.build_sensor_context(
-        instance=instance, resources={"workbench": build_resources()["workbench"]}
+        instance=instance,
+        resources={"rag_assets_workbench": build_resources()["rag_assets_workbench"]},
     ) as context:
         lost_entries_sensor(context)
     assert tenant in requested(), "a lost index waits for no pause"

@@ -47,7 +47,7 @@ class Attacker:
         assert serving is not None
         self.index = serving.index_name
         self.owner = Owner("port", ctx.ref.incarnation, serving.number)
-        self.client = Elasticsearch(installation.environment["ELASTICSEARCH_URL"])
+        self.client = Elasticsearch(installation.environment["RAG_ASSETS_ELASTICSEARCH_URL"])
 
     def entries(self) -> dict[str, dict[str, Any]]:
         """Fields and vector of every entry, by uri."""
@@ -245,7 +245,7 @@ def test_a_build_of_a_former_schema_answers_until_it_is_rebuilt_with_a_key(
     attacker = Attacker(installation)
     fields = attacker.entries()["files/sluice.md"]
     attacker.update(fields["_id"], {"digest": unkeyed(fields)})
-    with psycopg.connect(installation.environment["DATABASE_URL"]) as connection:
+    with psycopg.connect(installation.environment["RAG_ASSETS_DATABASE_URL"]) as connection:
         connection.execute(
             "UPDATE rag_catalog.generations SET digest_key = NULL, generation_key = 'former'"
         )

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import tomllib
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,15 +19,32 @@ from werkzeug import Request, Response
 
 from docs.tools.dependencies.audit import advisories, licence_complaints
 from docs.tools.dependencies.components import LOCK, ROOT, components, packages
-from docs.tools.dependencies.licences import read
+from docs.tools.dependencies.licences import FILE, _as_toml, read
 from docs.tools.dependencies.sbom import bill_of_materials, purl
+from rag_assets.common.tokens import ENCODING
 from rag_assets.local_stack.elasticsearch_jars import locked_jars
+from rag_assets.local_stack.guard_build import COMPILER
 
 _VALIDATOR = JsonStrictValidator(SchemaVersion.V1_6)
 
 
 def test_all_that_is_locked_has_an_allowed_licence_and_nothing_else_is_listed() -> None:
     assert list(licence_complaints(components(), read())) == []
+
+
+def test_notice_names_models_grammars_and_vendored_files() -> None:
+    notice = (ROOT / "NOTICE").read_text(encoding="utf-8")
+    names = {c.name for c in components() if c.ecosystem == "model"}
+    names |= {COMPILER.artifact, COMPILER.group, ENCODING}
+    names |= {
+        str((file.with_suffix(".yml") if file.stem == "vendor" else file.parent).relative_to(ROOT))
+        for file in (ROOT / "rag_assets").rglob("*LICENSE")
+    }
+    grammars = {c.name for c in components() if c.name.startswith("tree-sitter-")}
+    assert len(grammars) > 10
+    assert "guard.jar" not in notice, "each installation compiles it"
+    assert {name for name in names if name not in notice} == set()
+    assert {name for name in grammars if name.removeprefix("tree-sitter") not in notice} == set()
 
 
 def test_a_licence_that_is_missing_forbidden_or_another_is_complained_of() -> None:
@@ -61,6 +79,19 @@ def test_alternatives_and_additions_are_distinguished(expression: str, *, allowe
     assert read().is_allowed(expression) is allowed
 
 
+@pytest.mark.parametrize(("licence", "section"), [("CC-BY-SA-3.0", "models"), ("EPL-2.0", "java")])
+def test_a_licence_of_models_or_jars_is_not_allowed_elsewhere(licence: str, section: str) -> None:
+    licences = read()
+    assert licences.is_allowed(licence, section)
+    others = {"", "python", "java", "models"} - {section}
+    assert not any(licences.is_allowed(licence, other) for other in others)
+
+
+def test_updating_the_list_of_licences_keeps_what_it_has() -> None:
+    text = FILE.read_text(encoding="utf-8")
+    assert _as_toml(tomllib.loads(text)) == text
+
+
 def test_every_line_of_the_lock_file_is_read() -> None:
     text = LOCK.read_text(encoding="utf-8")
     read_here = [p for p in packages() if p.name != "uv"]
@@ -82,8 +113,9 @@ def test_the_bill_of_materials_is_valid_and_lists_all_that_is_locked() -> None:
     assert _VALIDATOR.validate_str(text) is None
     listed = {c["purl"]: c for c in json.loads(text)["components"]}
     assert set(listed) == {purl(c) for c in components()}
-    assert sum(p.startswith("pkg:maven/") for p in listed) == len(locked_jars())
-    assert sum(c["type"] == "machine-learning-model" for c in listed.values()) == 2
+    assert sum(p.startswith("pkg:maven/") for p in listed) == len(locked_jars()) + 1
+    assert f"pkg:maven/{COMPILER.group}/{COMPILER.artifact}@{COMPILER.version}" in listed
+    assert sum(c["type"] == "machine-learning-model" for c in listed.values()) == 3
     assert all(c["licenses"] and c["hashes"] for c in listed.values())
     assert all(PackageURL.from_string(p).version for p in listed)
 

@@ -270,7 +270,7 @@ def test_a_refused_account_is_one_clear_error(
         store.indexes.vector_length(INDEX)
     store.close()
     assert "wrong" not in caught.value.message
-    assert "ELASTICSEARCH_URL" in (caught.value.hint or "")
+    assert "RAG_ASSETS_ELASTICSEARCH_URL" in (caught.value.hint or "")
 
 
 # Postgres

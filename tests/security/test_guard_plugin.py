@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import sys
@@ -14,9 +15,8 @@ from elasticsearch import Elasticsearch
 from rag_assets.common.errors import ServiceUnavailable
 from rag_assets.common.settings import Settings
 from rag_assets.local_stack.elasticsearch import EmbeddedElasticsearch
-from rag_assets.local_stack.elasticsearch_guard import GUARD_JAR
 from rag_assets.local_stack.elasticsearch_jars import install_distribution
-from rag_assets.local_stack.guard_build import guard_compiled
+from rag_assets.local_stack.guard_build import GUARD_DIGEST, compile_guard, install_guard
 from rag_assets.local_stack.net import free_port, get
 from rag_assets.local_stack.stack import LocalStack
 from tests.guarded import INDEX, fill
@@ -24,10 +24,25 @@ from tests.raw_http import Target
 from tests.servers import server_directory
 
 
-def test_the_plugin_is_what_its_sources_say() -> None:
-    assert guard_compiled() == GUARD_JAR.read_bytes(), (
+def test_the_sources_of_the_guard_compile_to_the_recorded_digest(tmp_path: Path) -> None:
+    install_distribution(tmp_path)
+    digest = hashlib.sha256(compile_guard(tmp_path)).hexdigest()
+    assert digest == GUARD_DIGEST.read_text().strip(), (
         "python -m rag_assets.local_stack.guard_build"
     )
+
+
+def test_a_damaged_guard_is_compiled_again(tmp_path: Path) -> None:
+    install_distribution(tmp_path)
+    lines: list[str] = []
+    install_guard(tmp_path, progress=lines.append)
+    jar = tmp_path / "modules" / "transport-netty4" / "guard.jar"
+    compiled = jar.read_bytes()
+    jar.write_bytes(compiled[:-1])
+    install_guard(tmp_path, progress=lines.append)
+    assert jar.read_bytes() == compiled
+    install_guard(tmp_path, progress=lines.append)
+    assert len(lines) == 2, "a guard that is in place is not compiled again"
 
 
 def test_deletions_are_history_for_seconds_in_a_new_index(elasticsearch_url: str) -> None:
@@ -56,6 +71,7 @@ def test_a_server_without_the_guard_is_replaced_and_keeps_its_data(
         try:
             home = server.directory / "elasticsearch-9.5.3"
             install_distribution(home)
+            install_guard(home)
             descriptor = home / "modules" / "transport-netty4" / "plugin-descriptor.properties"
             bare = "classname=org.elasticsearch.transport.netty4.Netty4Plugin"
             descriptor.write_text(re.sub("classname=.*", bare, descriptor.read_text()))

@@ -13,7 +13,7 @@ from tests.unit.privacy.secrets import planted
 
 def rows(installation: Installation) -> dict[str, str]:
     """Every row of ours as text, by document, records as they were pushed left out."""
-    with psycopg.connect(installation.environment["DATABASE_URL"]) as connection:
+    with psycopg.connect(installation.environment["RAG_ASSETS_DATABASE_URL"]) as connection:
         query = "SELECT document_id, d::text FROM rag_catalog.documents d"
         return dict(connection.execute(query).fetchall())
 
@@ -26,7 +26,7 @@ def test_names_that_former_rules_missed_are_masked_by_the_next_sync(
     (folder / name).write_text("The valve opens at 4 bar.\n")
     (folder / "plain.md").write_text("The pump starts at night.\n")
     installation.synced("acme")
-    with psycopg.connect(installation.environment["DATABASE_URL"]) as connection:
+    with psycopg.connect(installation.environment["RAG_ASSETS_DATABASE_URL"]) as connection:
         connection.execute(
             "UPDATE rag_catalog.documents SET path = %s, uri = %s, tags = %s"
             " WHERE document_id = %s",

@@ -189,7 +189,7 @@ def pairs(columns: Mapping[str, tuple[str, ...]]) -> set[tuple[str, str]]:
 
 def test_every_column_that_could_hold_a_text_is_decided_on(installation: Installation) -> None:
     installation.session().catalog.close()
-    with psycopg.connect(installation.environment["DATABASE_URL"]) as connection:
+    with psycopg.connect(installation.environment["RAG_ASSETS_DATABASE_URL"]) as connection:
         found = set(connection.execute(HOLDS_TEXT).fetchall())
     decided, kept = pairs(UNSAMPLED_COLUMNS), pairs(SAMPLED_COLUMNS)
     assert found == decided | kept
@@ -240,7 +240,7 @@ WORDS = (
 
 def samples(installation: Installation) -> tuple[set[tuple[str, str]], str]:
     """Columns of which there are samples, and all samples."""
-    url = installation.environment["DATABASE_URL"]
+    url = installation.environment["RAG_ASSETS_DATABASE_URL"]
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("ANALYZE")
         rows = connection.execute(SAMPLES).fetchall()
@@ -256,7 +256,7 @@ def test_postgres_samples_none_of_it(filled: Installation) -> None:
 
 
 def test_samples_that_there_were_go_with_the_migration(filled: Installation) -> None:
-    database = Database(filled.environment["DATABASE_URL"])
+    database = Database(filled.environment["RAG_ASSETS_DATABASE_URL"])
     config = Config()
     config.set_main_option("script_location", str(Path(migrate.__file__).parent / "migrations"))
     with database.begin() as connection:
@@ -266,7 +266,7 @@ def test_samples_that_there_were_go_with_the_migration(filled: Installation) -> 
     sampled, text = samples(filled)
     assert sampled & pairs(dict(UNSAMPLED_COLUMNS))
     assert {word for word in WORDS if word in text} >= {"oftitle", "oftag", "ofquestion"}
-    database = Database(filled.environment["DATABASE_URL"])
+    database = Database(filled.environment["RAG_ASSETS_DATABASE_URL"])
     assert migrate.migrate(database)
     database.close()
     sampled, text = samples(filled)
@@ -292,7 +292,9 @@ def test_statistics_of_a_deleted_document_are_removed(filled: Installation, way:
         assert session.catalog.removals.remove(ref, gone.document_id, "chief")
     filled.synced("acme")
     filled.search("acme", "anything")
-    with psycopg.connect(filled.environment["DATABASE_URL"], autocommit=True) as connection:
+    with psycopg.connect(
+        filled.environment["RAG_ASSETS_DATABASE_URL"], autocommit=True
+    ) as connection:
         connection.execute("ANALYZE")
         tables = connection.execute(
             "SELECT tablename FROM pg_tables WHERE schemaname = 'rag_catalog'"

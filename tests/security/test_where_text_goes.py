@@ -328,7 +328,7 @@ def test_nothing_that_leaves_the_installation_holds_one(done: Done) -> None:
 
 
 def test_postgres_holds_one_only_where_originals_are_kept(done: Done) -> None:
-    with psycopg.connect(done.installation.environment["DATABASE_URL"]) as connection:
+    with psycopg.connect(done.installation.environment["RAG_ASSETS_DATABASE_URL"]) as connection:
         tables = connection.execute(
             "SELECT schemaname, tablename FROM pg_tables"
             " WHERE schemaname NOT IN ('pg_catalog', 'information_schema')"
@@ -350,7 +350,7 @@ def test_postgres_holds_one_only_where_originals_are_kept(done: Done) -> None:
 
 def test_the_index_holds_none_in_any_field(done: Done) -> None:
     prefix = done.installation.environment["RAG_ASSETS_INDEX_PREFIX"]
-    url = f"{done.installation.environment['ELASTICSEARCH_URL']}/{prefix}-*/_search"
+    url = f"{done.installation.environment['RAG_ASSETS_ELASTICSEARCH_URL']}/{prefix}-*/_search"
     answer = httpx.request("POST", url, json={"size": 5000, "query": {"match_all": {}}})
     hits = answer.json()["hits"]["hits"]
     assert len(hits) >= 12
@@ -416,6 +416,6 @@ def test_a_tenant_may_have_questions_sent_as_they_are(done: Done) -> None:
     for kind in ("embeddings", "completions", "rerank"):
         new = b"".join(done.provider.received[kind][before[kind] :])
         assert sent.encode() in new, kind
-    with psycopg.connect(installation.environment["DATABASE_URL"]) as connection:
+    with psycopg.connect(installation.environment["RAG_ASSETS_DATABASE_URL"]) as connection:
         events = connection.execute("SELECT payload::text FROM rag_catalog.events").fetchall()
     assert not any(sent in payload for (payload,) in events)

@@ -50,7 +50,7 @@ def licence_complaints(found: Sequence[Component], licences: Licences) -> Iterat
         except LookupError as error:
             yield str(error)
             continue
-        if not licences.is_allowed(licence):
+        if not licences.is_allowed(licence, licences.section(component)):
             yield f"{component.full_name} has {licence}, which is not allowed"
         own = declared(component.name) if component.ecosystem == "pypi" else None
         if own is not None and own != licence:

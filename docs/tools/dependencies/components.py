@@ -1,7 +1,8 @@
-"""Everything that is locked: Python packages, Elasticsearch's jars, the shipped model."""
+"""Everything that is locked: Python packages, jars, models and their data."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Iterator, Sequence
@@ -9,7 +10,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
+from rag_assets.ingest.parsing.languages import language_model
 from rag_assets.local_stack.elasticsearch_jars import locked_jars
+from rag_assets.local_stack.guard_build import COMPILER
 
 ROOT = Path(__file__).resolve().parents[3]
 LOCK = ROOT / "requirements" / "lock.txt"
@@ -105,7 +108,7 @@ def _is_needed(parent: str, needed: set[str]) -> bool:
 
 
 def _jars() -> Iterator[Component]:
-    for jar in locked_jars():
+    for jar in (*locked_jars(), COMPILER):
         yield Component("maven", jar.group, jar.artifact, jar.version, (jar.sha256,))
 
 
@@ -114,3 +117,6 @@ def _models() -> Iterator[Component]:
         files = json.loads(manifest.read_text(encoding="utf-8"))["files"]
         weights = [facts["sha256"] for name, facts in files.items() if name.endswith(".onnx")]
         yield Component("model", "", manifest.parent.name, weights[0][:12], tuple(weights))
+    # A package carries it, under another licence than its own.
+    digest = hashlib.sha256(language_model().read_bytes()).hexdigest()
+    yield Component("model", "", "lid.176.ftz", digest[:12], (digest,))

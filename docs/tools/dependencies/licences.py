@@ -7,12 +7,14 @@ drops old ones.
 
 from __future__ import annotations
 
+import json
 import sys
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import PackageMetadata, PackageNotFoundError, distribution
+from typing import Any
 
 from license_expression import ExpressionError, Licensing, get_spdx_licensing
 
@@ -45,11 +47,17 @@ class Licences:
 
     Attributes:
         allowed: SPDX identifiers that may be used, exceptions among them.
+        allowed_in: further ones by section.
         of: an SPDX expression by (section, name); a jar's name may be its group alone.
     """
 
     allowed: frozenset[str]
+    allowed_in: Mapping[str, frozenset[str]]
     of: Mapping[tuple[str, str], str]
+
+    def section(self, component: Component) -> str:
+        """Return the section that a component is listed in."""
+        return _SECTIONS[component.ecosystem]
 
     def licence(self, component: Component) -> str:
         """Its SPDX expression.
@@ -57,7 +65,7 @@ class Licences:
         Raises:
             LookupError: the file does not name it.
         """
-        section = _SECTIONS[component.ecosystem]
+        section = self.section(component)
         for name in (component.full_name, component.group):
             if (section, name) in self.of:
                 return self.of[section, name]
@@ -66,21 +74,23 @@ class Licences:
             " `python -m docs.tools.dependencies.licences` adds it"
         )
 
-    def is_allowed(self, expression: str) -> bool:
+    def is_allowed(self, expression: str, section: str = "") -> bool:
         """Whether one may choose among its alternatives such that all that is left is allowed."""
+        allowed = self.allowed | self.allowed_in.get(section, frozenset())
         try:
             parsed = _spdx().parse(expression, validate=True, simple=False)
         except ExpressionError:
             return False
-        return self._fulfilled(parsed)
+        return _is_fulfilled(parsed, allowed)
 
-    def _fulfilled(self, node: object) -> bool:
-        licensing = _spdx()
-        if isinstance(node, licensing.OR):
-            return any(map(self._fulfilled, node.args))
-        if isinstance(node, licensing.AND):
-            return all(map(self._fulfilled, node.args))
-        return str(node) in self.allowed
+
+def _is_fulfilled(node: object, allowed: frozenset[str]) -> bool:
+    licensing = _spdx()
+    if isinstance(node, licensing.OR):
+        return any(_is_fulfilled(one, allowed) for one in node.args)
+    if isinstance(node, licensing.AND):
+        return all(_is_fulfilled(one, allowed) for one in node.args)
+    return str(node) in allowed
 
 
 @cache
@@ -94,6 +104,7 @@ def read() -> Licences:
     kept = tomllib.loads(FILE.read_text(encoding="utf-8"))
     return Licences(
         frozenset(kept["allowed"]),
+        {section: frozenset(names) for section, names in kept["allowed_in"].items()},
         {(s, name): text for s in _SECTIONS.values() for name, text in kept[s].items()},
     )
 
@@ -144,12 +155,13 @@ def main() -> int:
     return int(bool(unknown))
 
 
-def _as_toml(kept: Mapping[str, Iterable[str] | Mapping[str, str]]) -> str:
+def _as_toml(kept: Mapping[str, Any]) -> str:
     lines = ["# Licences of all that is locked, as SPDX expressions. `make audit` compares.", ""]
     lines += ["allowed = [", *(f'    "{name}",' for name in sorted(kept["allowed"])), "]"]
+    lines += ["", "[allowed_in]"]
+    lines += [f"{s} = {json.dumps(names)}" for s, names in sorted(kept["allowed_in"].items())]
     for section in _SECTIONS.values():
         table = kept[section]
-        assert isinstance(table, Mapping)  # noqa: S101
         lines += ["", f"[{section}]"]
         lines += [f'"{name}" = "{table[name]}"' for name in sorted(table)]
     return "\n".join(lines) + "\n"

@@ -149,7 +149,8 @@ def _print_hits(question: str, answer: str, hits: tuple[Hit, ...]) -> None:
         if number == 1:
             print_hit(hit)
         else:
-            say(f"{number}. {headline(hit)}\n   │ {excerpt(hit.text, question, _LINE)}")
+            shown = excerpt(hit.text, question, _LINE, language=hit.language)
+            say(f"{number}. {headline(hit)}\n   │ {shown}")
     say()
 
 

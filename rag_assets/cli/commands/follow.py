@@ -20,15 +20,19 @@ from rag_assets.common.environment import environment_key
 from rag_assets.common.errors import RagAssetsError, ServiceUnavailable, TenantLocked
 
 if TYPE_CHECKING:
+    import dagster as dg
+
     from rag_assets.cli.commands.runs import RunResult
     from rag_assets.storage.catalog.tenants import TenantRecord
     from rag_assets.tenants.model import Tenant
+    from resources.own_runs import OwnRuns
     from resources.workbench import Workbench
     from sensors.due import TenantState
 
 SENSOR = "source_files"
 """Whoever stops this sensor wants no run by itself, of the watcher neither."""
 
+_OTHER_SENSOR = "tenants"
 _STATE_SECONDS = 5.0
 _RETRY_SECONDS = 5.0
 _BUSY_SECONDS, _MOST_BUSY_SECONDS = 0.5, 10.0
@@ -58,6 +62,36 @@ def follow(session: Session, descriptor: int) -> None:
         close_all()
 
 
+def find_stopped_sensor(instance: dg.DagsterInstance, own_runs: OwnRuns) -> str | None:
+    """Return the repository and code location in which our sensor was stopped; None if in none.
+
+    A sensor of the same name in another code location may be a team's, or another installation's.
+    """
+    from dagster._core.definitions.run_request import InstigatorType
+    from dagster._core.scheduler.instigation import InstigatorStatus
+
+    from resources.own_runs import INSTALLATION_TAG
+
+    own = own_runs.installation_tags[INSTALLATION_TAG]
+    states = instance.all_instigator_state(instigator_type=InstigatorType.SENSOR)
+    places = {(state.name, state.origin.repository_origin.get_label()) for state in states}
+    stopped = (
+        state.origin.repository_origin
+        for state in states
+        if state.name == SENSOR and state.status is InstigatorStatus.STOPPED
+    )
+    for origin in stopped:
+        label = origin.get_label()
+        users = own_runs.installations_of(instance, label)
+        target = getattr(origin.code_location_origin, "loadable_target_origin", None)
+        is_own_module = getattr(target, "module_name", None) == "rag_assets.definitions"
+        # Before its first run, a code location that loads ours shows it by our other sensors.
+        seems_own = is_own_module or (_OTHER_SENSOR, label) in places
+        if own in users if users else seems_own:
+            return label
+    return None
+
+
 class TenantFollower:
     """Syncs tenants that are due, with everything opened once.
 
@@ -74,7 +108,9 @@ class TenantFollower:
         # The one that runs in this process use, too. tenants.yaml is read by a sensor.
         self._catalog = PostgresResource().catalog()
         self._embedders = Embedders(self._catalog, session.settings)
-        self._workbench: Workbench = build_resources()["workbench"]
+        resources = build_resources()
+        self._workbench: Workbench = resources["rag_assets_workbench"]
+        self._own_runs: OwnRuns = resources["rag_assets_runs"]
         self._stopped: tuple[float, bool] = (-_STATE_SECONDS, False)
         self._busy: dict[str, int] = {}
         self._left: dict[str, object] = {}
@@ -98,13 +134,12 @@ class TenantFollower:
 
     def _follow(self, tenant_id: str) -> float | None:
         from sensors.due import why_due
-        from sensors.tenants import has_run_under_way
 
         record = self._catalog.tenants.find(tenant_id)
         if record is None or record.state != "ACTIVE" or self._is_stopped():
             return None
         held = self._catalog.lock.is_held(tenant_id)
-        if held or has_run_under_way(self._session.instance, tenant_id):
+        if held or self._own_runs.unfinished(self._session.instance, tenant=tenant_id):
             return self._busy_again(tenant_id)
         self._busy.pop(tenant_id, None)
         self._catalog.quarantine.retry_in_environment(
@@ -125,19 +160,15 @@ class TenantFollower:
         return float(min(_MOST_BUSY_SECONDS, _BUSY_SECONDS * 1.5 ** min(times, 20)))
 
     def _is_stopped(self) -> bool:
-        from dagster._core.definitions.run_request import InstigatorType
-        from dagster._core.scheduler.instigation import InstigatorStatus
-
-        at, stopped = self._stopped
-        if time.monotonic() - at > _STATE_SECONDS:
-            kind = InstigatorType.SENSOR
-            states = self._session.instance.all_instigator_state(instigator_type=kind)
-            stopped = any(
-                state.name == SENSOR and state.status is InstigatorStatus.STOPPED
-                for state in states
-            )
-            self._stopped = time.monotonic(), stopped
-        return stopped
+        at, was_stopped = self._stopped
+        if time.monotonic() - at <= _STATE_SECONDS:
+            return was_stopped
+        location = find_stopped_sensor(self._session.instance, self._own_runs)
+        is_stopped = location is not None
+        if is_stopped and not was_stopped:
+            warn(f"the sensor {SENSOR} of {location} is stopped: changes are not followed")
+        self._stopped = time.monotonic(), is_stopped
+        return is_stopped
 
     def _state(self, record: TenantRecord, tenant: Tenant) -> TenantState:
         from sensors.state import tenant_state

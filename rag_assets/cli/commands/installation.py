@@ -112,7 +112,7 @@ def clone(session: Session, *, confirmed: bool, is_snapshot: bool, as_json: bool
         )
     lacking = [root.kind for root in roots(settings) if not root.has_data()]
     # The embedded server's folder was copied with the home folder.
-    has_index = settings.elasticsearch_url is None
+    has_index = settings.has_own_elasticsearch
     identity = clone_installation(
         catalog, settings, keeps_builds=has_index, is_snapshot=is_snapshot
     )

@@ -122,12 +122,27 @@ def test_key(
 
 @with_session
 def rotate(session: Session, *, as_json: bool) -> None:
-    """Encrypt every key with another master key."""
-    count = _ring(session).rotate()
-    if as_json:
-        print_json({"rotated": count})
-        return
-    say(f"{counted(count, 'key')} encrypted again; former master keys are no longer needed.")
+    """Encrypt every key with another master key, and print sealed settings sealed with it.
+
+    A sealed setting may be the only copy of its secret: it is printed before the former master key
+    is gone.
+    """
+    from rag_assets.local_stack.elasticsearch_access import seal_secret, sealed_secrets
+
+    secrets = sealed_secrets(session.settings)
+
+    def report(count: int) -> None:
+        sealed = {name: seal_secret(session.settings, secret) for name, secret in secrets.items()}
+        if as_json:
+            print_json({"rotated": count} | ({"sealed": sealed} if sealed else {}))
+            return
+        say(f"{counted(count, 'key')} encrypted again; former master keys are no longer needed.")
+        for name, text in sealed.items():
+            place = f"the file that {name} names" if name.endswith("_FILE") else name
+            say(f"\nReplace the content of {place}, which the new master key does not open, by:")
+            say(text)
+
+    _ring(session).rotate(report)
 
 
 def _owner(session: Session, owner_id: str, *, organization: bool) -> tuple[KeyOwner, str]:

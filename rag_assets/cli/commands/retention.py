@@ -90,6 +90,8 @@ def say_proof(proof: Mapping[str, Any], tenant_id: str) -> None:
             warn(f"something of it is left in files: {left}; {shown}")
         for place in proof.get("places not seen", ()):
             warn(f"not searched: {place}; if it was destroyed: {_forget_command(place)}")
+    if "Dagster instance" in proof:
+        say(f"Dagster's records of it were deleted in the instance {proof['Dagster instance']}.")
     for what, until in proof["out of reach"].items():
         say(f"Out of reach: {what} ({until})")
 

@@ -131,7 +131,8 @@ class Runner:
         tags: Mapping[str, str],
     ) -> RunResult:
         from rag_assets.partitions import tenants_partitions
-        from resources.tenant_lock import INSTALLATION_TAG, process_tags
+        from resources.own_runs import INSTALLATION_TAG
+        from resources.tenant_lock import process_tags
 
         instance = self._session.instance
         instance.add_dynamic_partitions(tenants_partitions.name or "", [tenant_id])

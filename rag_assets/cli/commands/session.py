@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from functools import cached_property, partial, wraps
 from pathlib import Path
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from rag_assets.storage.index.store import VectorStore
     from rag_assets.storage.installation.identity import Identity
     from rag_assets.storage.lake.store import Lake
+    from resources.own_runs import OwnRuns
 
 _LOCK_SECONDS = 60.0
 _TEMPLATES = Path(__file__).resolve().parent.parent / "home"
@@ -180,11 +182,12 @@ class Session:
 
         identity = self.identity
         config = StoreConfig(
-            self.endpoints.elasticsearch_url,
+            self.endpoints.elasticsearch,
             prefix=identity.prefixes[0],
             vectors_url=self.settings.vectors_url or self.endpoints.database_url,
             installation=identity.id,
             former_prefixes=identity.prefixes[1:],
+            layout=self.settings.elasticsearch.layout,
         )
         store = open_store(config)
         self._opened.callback(store.close)
@@ -287,9 +290,21 @@ class Session:
         return Runner(self)
 
     @cached_property
+    def own_runs(self) -> OwnRuns:
+        """Finds the runs of this installation in Dagster's instance."""
+        from rag_assets.definitions import build_resources
+
+        found: OwnRuns = build_resources()["rag_assets_runs"]
+        return found
+
+    @cached_property
     def instance(self) -> dg.DagsterInstance:
-        """Dagster's instance, on the same Postgres as the catalog."""
-        self.prepare_home()
+        """Dagster's instance: the team's own, or one on the same Postgres as the catalog."""
+        team_home = self.settings.dagster_home
+        if team_home is None:
+            self.prepare_home()
+        else:
+            _require_dagster_home(team_home)
         os.environ.update(dagster_environment(self.settings, self.endpoints.dagster_url))
         import dagster as dg
         from dagster._core.instance.ref import InstanceRef
@@ -304,12 +319,52 @@ class Session:
                 "class": "NoOpComputeLogManager",
             }
         }
-        home = str(self.settings.home)
-        reference = InstanceRef.from_dir(home, overrides=captures_nothing)
-        instance = dg.DagsterInstance.from_ref(reference)
+        with nullcontext() if team_home is None else _clear_instance_errors(team_home):
+            home = str(team_home or self.settings.home)
+            reference = InstanceRef.from_dir(home, overrides=captures_nothing)
+            instance = dg.DagsterInstance.from_ref(reference)
         # Not entered: that would make it the process's present one, also after it is closed.
         self._opened.callback(instance.dispose)
         return self._opened.enter_context(pooled(instance))
+
+
+def _require_dagster_home(folder: Path) -> None:
+    """Raise ConfigurationError unless DAGSTER_HOME names a folder for all commands alike."""
+    from rag_assets.common.errors import ConfigurationError
+
+    if not folder.is_absolute():
+        raise ConfigurationError(
+            f"DAGSTER_HOME is a relative path: {folder}",
+            hint="give an absolute path, or one with ~",
+        )
+    if not folder.is_dir():
+        raise ConfigurationError(
+            f"DAGSTER_HOME is not a folder: {folder}",
+            hint="set it to the folder of your Dagster instance, or unset it to use the home"
+            " folder's",
+        )
+
+
+@contextmanager
+def _clear_instance_errors(folder: Path) -> Iterator[None]:
+    """Turn Dagster's errors for an unusable dagster.yaml in DAGSTER_HOME into the project's."""
+    import dagster as dg
+    from dagster._check import CheckError
+    from yaml import YAMLError
+
+    from rag_assets.common.errors import ConfigurationError
+
+    try:
+        yield
+    except (dg.DagsterError, CheckError, YAMLError) as error:
+        # Not quoted: Dagster shows values of dagster.yaml, which may hold passwords.
+        missing = sorted({*re.findall(r'environment variable "(\w+)"', str(error))})
+        reason = f"{', '.join(missing)} is not set" if missing else type(error).__name__
+        raise ConfigurationError(
+            f"DAGSTER_HOME: Dagster cannot open the instance of {folder}: {reason}",
+            hint="correct its dagster.yaml, or set the environment variables that it names, in this"
+            " shell or crontab, too",
+        ) from None
 
 
 def with_session(command: Callable[Concatenate[Session, _P], _T]) -> Callable[_P, _T]:

@@ -211,16 +211,33 @@ def _index_warnings(session: Session, services: Sequence[ServiceStatus]) -> list
     from rag_assets.storage.index.store import StoreConfig, open_store
 
     settings = session.settings
-    url = settings.elasticsearch_url or session.stack.elasticsearch.url
     try:
+        connection = session.stack.elasticsearch_connection()
         # Not the session's store: to show a state needs no catalog.
-        store = open_store(StoreConfig(url, prefix=settings.index_prefix))
+        config = StoreConfig(
+            connection, prefix=settings.index_prefix, layout=settings.elasticsearch.layout
+        )
+        store = open_store(config)
         try:
-            return [error.advice for error in store.indexes.conditions()]
+            warnings = [error.advice for error in store.indexes.conditions()]
+            return warnings + _layout_warnings(store.indexes.layout_differences())
         finally:
             store.close()
     except RagAssetsError as error:
         return [error.advice]
+
+
+def _layout_warnings(differences: Sequence[str]) -> list[str]:
+    """Return a warning of indexes that have another layout than new ones."""
+    if not differences:
+        return []
+    shown = "; ".join(differences[:_NAMED]) + ("; …" if len(differences) > _NAMED else "")
+    warning = (
+        f"{counted(len(differences), 'index', 'indexes')} laid out otherwise than the settings"
+        f" RAG_ASSETS_ELASTICSEARCH_… say: {shown}. New builds follow them; replicas, refresh"
+        " interval and tier of an existing index: PUT /INDEX/_settings at Elasticsearch"
+    )
+    return [warning]
 
 
 def _clock_doubt(session: Session) -> str | None:

@@ -114,6 +114,8 @@ def add(
     as_json: bool,
 ) -> None:
     """Append a tenant to tenants.yaml and to the catalog; offer an embedder for its languages."""
+    from rag_assets.pipeline.tenancy import require_usable
+
     config: dict[str, Any] = {"id": tenant_id, "profile": profile, **settings}
     if sources or records or uploads or not configured_sources(config):
         home = session.settings.home
@@ -121,6 +123,7 @@ def add(
     file = TenantsFile(session.settings.tenants_file)
     _require_unused_name(session, file, tenant_id)
     _require_sources(file.with_absolute_paths(config), session)
+    require_usable(file.with_absolute_paths(config))
     file.add(config)
     session.reconcile()
     advice = _embedder_advice(session, file.with_absolute_paths(config))
@@ -194,6 +197,10 @@ def set_enabled(session: Session, tenant_id: str, *, enabled: bool, as_json: boo
             f"tenant {tenant_id!r} is enabled while a file of agents declares it",
             hint="take the agent out of that file, or put it in again",
         )
+    if enabled:
+        from rag_assets.pipeline.tenancy import require_usable
+
+        require_usable(record.config, record)
     if record.origin == "file":
         TenantsFile(session.settings.tenants_file).set_enabled(tenant_id, enabled=enabled)
     session.catalog.tenants.set_state(tenant_id, "ACTIVE" if enabled else "DISABLED")
@@ -230,6 +237,8 @@ def remove(session: Session, tenant_id: str, *, confirmed: bool, as_json: bool) 
             hint=f"to confirm: rag-assets tenants remove {tenant_id} --yes",
         )
     store, lake = session.store, session.lake
+    # Before the first deletion: DAGSTER_HOME may name an instance that cannot be opened.
+    instance, own_runs = session.instance, session.own_runs
     lock = session.catalog.lock
     with lock.hold(tenant_id, Holder.here("removal"), wait_seconds=60.0, on_wait=_waiting):
         require_no_hold(session.catalog.holds.all(tenant_id), tenant_id, "removing the tenant")
@@ -241,7 +250,7 @@ def remove(session: Session, tenant_id: str, *, confirmed: bool, as_json: bool) 
             record,
             session.settings,
             by=operator(),
-            delete_history=lambda: delete_tenant(session.instance, tenant_id),
+            delete_history=lambda: delete_tenant(instance, own_runs, tenant_id),
         )
     entries = receipt.counts["index"]["entries"]
     complete = bool(receipt.proof["complete"])

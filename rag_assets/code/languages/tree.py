@@ -42,13 +42,16 @@ class SyntaxTree:
         text: without lone surrogates.
         module: the grammar's package.
         function: of that package, which gives the grammar.
+        seconds: how long the parser may take.
     """
 
-    def __init__(self, text: str, module: str, function: str = "language") -> None:
+    def __init__(
+        self, text: str, module: str, function: str = "language", seconds: float = PARSE_SECONDS
+    ) -> None:
         self.text = text
         data = text.encode("utf-8")
         parser = _parser(module, function)
-        tree = _parse(parser, data)
+        tree = _parse(parser, data, seconds)
         self.gave_up = tree is None
         self.root: Node = (tree or parser.parse(b"")).root_node
         self._ascii = len(data) == len(text)
@@ -148,9 +151,9 @@ def _parser(module: str, function: str) -> Parser:
     return Parser(Language(getattr(import_module(module), function)()))
 
 
-def _parse(parser: Parser, data: bytes) -> Tree | None:
+def _parse(parser: Parser, data: bytes, seconds: float) -> Tree | None:
     """A tree, or none if it takes longer than is allowed."""
-    last = monotonic() + PARSE_SECONDS
+    last = monotonic() + seconds
     try:
         return parser.parse(
             lambda at, _: data[at : at + _SLICE],

@@ -42,6 +42,7 @@ def dependency(
 
 _COMPOSER: Final = {"require": _RUNTIME, "require-dev": _DEVELOPMENT}
 _AUTOLOAD: Final = {"autoload": _RUNTIME, "autoload-dev": _DEVELOPMENT}
+_LONGEST_NAMESPACE: Final = 500
 _NPM: Final = {
     "dependencies": _RUNTIME,
     "devDependencies": _DEVELOPMENT,
@@ -54,7 +55,8 @@ def _json(text: str, entries: Sequence[Entry]) -> Iterator[Fact]:
     for entry in entries:
         path, value = entry.path, entry.value
         if value is not None and path[1:2] == ("psr-4",) and path[0] in _AUTOLOAD:
-            if len(path) in {3, 4}:  # a folder, or a list of them
+            # A folder, or a list of them. Each fact has a copy of the namespace.
+            if len(path) in {3, 4} and len(path[2]) <= _LONGEST_NAMESPACE:
                 yield _autoload(entry, path[2], value)
         elif len(path) != _IN_TABLE or value is None or path[1] == ITEM:
             continue

@@ -10,10 +10,7 @@ from typing import Final
 from rag_assets.code.manifests.facts import facts_of_entries
 from rag_assets.code.manifests.lines import statements_of
 from rag_assets.code.model import Fact
-from rag_assets.code.settings.ini_keys import ini_entries
-from rag_assets.code.settings.json_keys import json_entries
-from rag_assets.code.settings.toml_keys import toml_entries
-from rag_assets.code.settings.yaml_keys import yaml_entries
+from rag_assets.code.settings.entries import ini_entries, json_entries, toml_entries, yaml_entries
 
 _READERS: Final = {
     ".cfg": ("ini", ini_entries),

@@ -14,7 +14,7 @@ from rag_assets.code.languages.units import covering
 from rag_assets.code.manifests.facts import dependency, facts_of_entries
 from rag_assets.code.manifests.requirements import requirement
 from rag_assets.code.model import CodeText, Fact
-from rag_assets.code.settings.toml_keys import toml_entries
+from rag_assets.code.settings.entries import toml_entries
 
 _GROUPS: Final = {
     "test": "development",

@@ -9,16 +9,22 @@ from itertools import islice
 from typing import Final, TypeAlias
 
 from rag_assets.code.model import CodeText, Fact
-from rag_assets.code.settings.entries import ITEM, Entry
-from rag_assets.code.settings.ini_keys import ini_entries
-from rag_assets.code.settings.json_keys import json_entries
-from rag_assets.code.settings.toml_keys import toml_entries
+from rag_assets.code.settings.entries import (
+    ITEM,
+    Entry,
+    ini_entries,
+    json_entries,
+    toml_entries,
+    yaml_entries,
+)
 from rag_assets.code.settings.units import covered, units_of
-from rag_assets.code.settings.yaml_keys import yaml_entries
 
 BROKEN: Final = "a part of it could not be read"
 MOST_SETTINGS: Final = 5_000
 """Names of settings of one file that are told."""
+
+_LONGEST_NAME: Final = 500
+"""Characters of the name of a setting; one with a longer name is left out."""
 
 _EVIDENCE: Final = 1_000
 """Characters of the evidence of a fact."""
@@ -94,12 +100,15 @@ def _tables(entries: Sequence[Entry]) -> list[Entry]:
 
 
 def _settings(language: str, entries: Sequence[Entry]) -> Iterator[Fact]:
-    """Fact `defines_setting` {name, of}: a key with a scalar, with the keys above it; no value.
+    """Return facts `defines_setting` {name, of}: keys with scalars, with the keys above them.
 
     `of` is environment for what a file of variables of the environment names.
     """
     for entry in entries:
-        if entry.value is not None and ITEM not in entry.path:
+        if entry.value is None or ITEM in entry.path:
+            continue
+        # One long key above thousands of others would be copied into the name of each.
+        if sum(map(len, entry.path)) + len(entry.path) - 1 <= _LONGEST_NAME:
             values = {"name": ".".join(entry.path)}
             if language == "ini" and len(entry.path) == 1 and _VARIABLE.fullmatch(entry.path[0]):
                 values["of"] = "environment"

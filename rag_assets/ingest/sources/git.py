@@ -35,6 +35,7 @@ from rag_assets.ingest.sources.model import (
     document_id,
     uri_of,
 )
+from rag_assets.ingest.sources.repositories.attributes import Attributes
 from rag_assets.ingest.sources.repositories.exclusion import Exclusion
 from rag_assets.ingest.sources.repositories.names import repository_type_of
 from rag_assets.ingest.sources.repositories.repository import (
@@ -278,11 +279,11 @@ class GitSource:
 
     def _list_commit(self, repository: Repository) -> Iterator[ListedDocument]:
         files = repository.files(repository.tree(repository.commit(self._config.ref)))
-        exclusion = self._exclusion(repository, files)
+        exclusion = self._exclusion(repository.attributes(files), files)
         objects = repository.objects
         for path in sorted(files):
             file = files[path]
-            if self._is_out(exclusion.by_name(path, file.mode)):
+            if self._is_out(exclusion.by_name(path)):
                 continue
             size = objects.size(file.oid, "blob")
             if self._is_out("too-large" if size > self.max_bytes else None):
@@ -291,10 +292,10 @@ class GitSource:
                 yield self._document(path, _Listed(file.oid, None), size)
 
     def _list_worktree(self, worktree: Worktree) -> Iterator[ListedDocument]:
-        exclusion = Exclusion(self._config.include, self._config.exclude, worktree.attributes)
+        exclusion = self._exclusion(worktree.attributes, worktree.files)
         listed_at_ns = time.time_ns()
         for path, file in worktree.files.items():
-            if self._is_out(exclusion.by_name(path, file.mode)):
+            if self._is_out(exclusion.by_name(path)):
                 continue
             if self._is_out("too-large" if worktree.size(file) > self.max_bytes else None):
                 continue
@@ -306,9 +307,11 @@ class GitSource:
             size = len(held.content) if blob else 0
             yield self._document(path, _Listed(blob, file.facts), size)
 
-    def _exclusion(self, repository: Repository, files: Mapping[str, TreeFile]) -> Exclusion:
-        attributes = repository.attributes(files)
-        return Exclusion(self._config.include, self._config.exclude, attributes)
+    def _exclusion(
+        self, attributes: Attributes, files: Mapping[str, TreeFile | WorktreeFile]
+    ) -> Exclusion:
+        modes = {path: file.mode for path, file in files.items()}
+        return Exclusion(self._config.include, self._config.exclude, attributes, modes)
 
     def _is_out(self, rule: str | None) -> bool:
         if rule is None:

@@ -17,7 +17,9 @@ from rag_assets.models.transport.sdk_connection import encodable
 from rag_assets.models.transport.traffic import Traffic
 
 MOST_ANSWER_BYTES = 4 * 1024 * 1024
-"""Limit of a response as JSON: many times what a model may write."""
+"""Limit of an answer: of a response in one piece as JSON, of a streamed one as text."""
+MOST_STREAM_BYTES = 64 * 1024 * 1024
+"""Limit of a streamed response as it is sent: 4 KiB for each token that may be configured."""
 CONCURRENCY = 16
 """Concurrent requests of a process to a tenant's model; further ones wait."""
 

@@ -1,5 +1,1 @@
-"""The configuration of a tenant's embedder and chat model.
-
-Belongs here: settings that depend on what each provider offers. A reranker's do not, and are in
-reranking.
-"""
+"""The configuration of a tenant's embedder, chat model and reranker, by what providers offer."""

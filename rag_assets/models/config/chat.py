@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, model_validator
 
 from rag_assets.models.chat.prices import ChatPrice
 from rag_assets.models.chat.protocol import MOST_WRITTEN
-from rag_assets.models.providers.registry import CHAT, provider_of
-from rag_assets.models.transport.settings import BaseUrl, ModelName, key_reference
+from rag_assets.models.providers.base import require_one_credential, with_settings
+from rag_assets.models.providers.registry import CHAT, PROVIDERS, provider_of
+from rag_assets.models.transport.settings import (
+    BaseUrl,
+    ConnectionSettings,
+    ModelName,
+    key_reference,
+)
 
 if TYPE_CHECKING:
     ChatProviderName: TypeAlias = str
@@ -43,11 +49,14 @@ class ChatModelConfig(BaseModel):
 
     Attributes:
         model: its name at the provider. An embedding provider "auto" follows from it.
-        provider: "openai", "gemini", or "openai-compatible" (any server that implements
-            OpenAI's API, by its base_url). By default inferred from the name of the model.
+        provider: "openai", "gemini", "azure", "vertex", "bedrock", "cohere", or, by their base_url,
+            "ollama", "vllm" and "openai-compatible" (any server that implements OpenAI's API). By
+            default inferred from the name of the model: OpenAI or Gemini.
         base_url: of a server other than the provider's own, which has to be public and encrypted
             unless the operator allows it.
         api_key: the environment variable that holds the key, as $NAME, instead of a stored key.
+        connection: of the provider, such as the region of a cloud; each provider's page lists its
+            settings.
         prices: in dollars, where they differ from the listed ones, or none are known.
         max_tokens: limit of an answer, thinking that is not shown included.
         seconds: time limit of an answer; with `tokens_per_second`, of what comes on top of reading
@@ -65,6 +74,7 @@ class ChatModelConfig(BaseModel):
     provider: ChatProviderName | None = None
     base_url: BaseUrl | None = None
     api_key: Annotated[str, key_reference("chat_model.api_key")] | None = None
+    connection: SerializeAsAny[ConnectionSettings] | None = None
     prices: ChatPrice | None = None
     max_tokens: int = Field(default=2_048, ge=16, le=MOST_WRITTEN)
     seconds: float = Field(default=45.0, gt=0, le=MOST_SECONDS)
@@ -84,8 +94,15 @@ class ChatModelConfig(BaseModel):
         tokens_seconds = prompt_tokens / speed.read + max_tokens / speed.write
         return min(MOST_SECONDS_OF_OWN, self.seconds + tokens_seconds)
 
+    @model_validator(mode="before")
+    @classmethod
+    def _read_connection(cls, values: Any) -> Any:
+        named = values.get("provider") if isinstance(values, dict) else None
+        return with_settings(values, PROVIDERS.get(str(named)))
+
     @model_validator(mode="after")
     def _one_server(self) -> Self:
+        require_one_credential(self.connection, self.api_key)
         if self.provider is None and self.base_url is not None:
             raise ValueError("a base_url needs the provider whose API the server implements")
         if self.tokens_per_second is not None and self.base_url is None:

@@ -3,15 +3,38 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializeAsAny,
+    StringConstraints,
+    model_validator,
+)
 
 from rag_assets.models.embedding.model_folder import Pooling
 from rag_assets.models.embedding.prices import Price
-from rag_assets.models.providers.base import TRAFFIC_OPTIONS, LocalEmbedding, RemoteEmbedding
-from rag_assets.models.providers.registry import EMBEDDING, auto_embeddings, provider_of
-from rag_assets.models.transport.settings import BaseUrl, ModelName, key_reference
+from rag_assets.models.providers.base import (
+    TRAFFIC_OPTIONS,
+    LocalEmbedding,
+    RemoteEmbedding,
+    require_one_credential,
+    with_settings,
+)
+from rag_assets.models.providers.registry import (
+    EMBEDDING,
+    PROVIDERS,
+    auto_embeddings,
+    provider_of,
+)
+from rag_assets.models.transport.settings import (
+    BaseUrl,
+    ConnectionSettings,
+    ModelName,
+    key_reference,
+)
 
 MAX_DIMENSIONS = 4096
 """The longest vector that Elasticsearch indexes."""
@@ -55,10 +78,11 @@ class EmbedderConfig(BaseModel):
     """A tenant's embedder; by default the model shipped with the package.
 
     Attributes:
-        provider: "local" runs an ONNX model on this machine's cores. "openai", "gemini" and
-            "openai-compatible" (any server that implements OpenAI's API, by its base_url) use a
-            server, with the tenant's own key or its organization's. "auto" follows from the
-            tenant's chat model and keys.
+        provider: "local" runs an ONNX model on this machine's cores. The others use a server, with
+            the tenant's own key or its organization's: "openai", "gemini", "azure", "vertex",
+            "bedrock", "voyage", "cohere"; "ollama", "vllm" and "openai-compatible" (any server that
+            implements OpenAI's API) by their base_url. "auto" follows from the tenant's chat model
+            and keys.
             "deterministic" makes vectors from a hash of the text: for tests and benchmarks, since
             such vectors do not reflect meaning.
         model: the model's name at its provider; local: all-MiniLM-L6-v2, which is shipped, or
@@ -73,6 +97,8 @@ class EmbedderConfig(BaseModel):
         base_url: of a server other than the provider's own, which has to be public and encrypted
             unless the operator allows it.
         api_key: the environment variable that holds the key, as $NAME, instead of a stored key.
+        connection: of the provider, such as the region of a cloud; each provider's page lists its
+            settings.
         document_prefix, query_prefix: put before texts and questions, where a model requires it;
             local: in place of the prompts of the model's folder.
         requests_per_minute, tokens_per_minute: the limits of the account, enforced before the
@@ -100,6 +126,7 @@ class EmbedderConfig(BaseModel):
     seconds_per_text: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     base_url: BaseUrl | None = None
     api_key: Annotated[str, key_reference("embedder.api_key")] | None = None
+    connection: SerializeAsAny[ConnectionSettings] | None = None
     document_prefix: Prefix | None = None
     query_prefix: Prefix | None = None
     requests_per_minute: int | None = Field(default=None, ge=1)
@@ -112,6 +139,12 @@ class EmbedderConfig(BaseModel):
     batch_above: int | None = Field(default=None, ge=0)
     only: AutoProviderName | None = None
     providers: tuple[ProviderOptions, ...] | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_connection(cls, values: Any) -> Any:
+        named = values.get("provider") if isinstance(values, dict) else None
+        return with_settings(values, PROVIDERS.get(str(named)))
 
     @model_validator(mode="after")
     def _require_options_of_the_provider(self) -> Self:
@@ -148,6 +181,7 @@ class EmbedderConfig(BaseModel):
         return self.model or default or ""
 
     def _require_server_and_dimensions(self, offer: RemoteEmbedding) -> None:
+        require_one_credential(self.connection, self.api_key)
         if not provider_of(self.provider).own_server and not (self.base_url and self.model):
             raise ValueError(f"an {self.provider} server needs its base_url and a model")
         model = offer.known(self.model_name, self.dimensions)

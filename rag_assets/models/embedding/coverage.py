@@ -8,6 +8,7 @@ words that languages share.
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from itertools import groupby
@@ -30,6 +31,19 @@ Of 1,500 questions in Latin letters all-MiniLM-L6-v2 leaves at most a quarter of
 Russian, Greek, Arabic, Hindi, Thai and Chinese ones two thirds and more on the mean, of Japanese
 ones a third.
 """
+_ENGLISH: Final = frozenset({"en"})
+_NOT_ENGLISH: Final = 1 / 5
+"""Share of words with letters that English lacks from which on a text is in another language.
+
+An English question with one name of another language has a lower share, unless it is short.
+"""
+_FEWEST_WORDS: Final = 2
+"""Words with such letters: a single one is a name or a loan word, as in `Café opening hours`."""
+_SHORT: Final = 6
+"""Words from which on a text is not in another language for a single one."""
+_SYMBOLS: Final = re.compile(r"[\u00b5\u03bc]|(?<![^\W\d_])[\u0370-\u03ff](?![^\W\d_])")
+"""Micro and single Greek letters, which are signs of units and quantities."""
+_LETTERS: Final = re.compile(r"[^\W\d_]+")
 _UNKNOWN: Final = frozenset({"[UNK]", "<unk>"})
 _PIECES_PER_LETTER: Final = 0.75
 """Pieces of a word from which on it counts as spelled letter by letter."""
@@ -47,13 +61,34 @@ def reading_of(embedder: Embedder, text: str, language: str | None) -> Reading:
     Args:
         embedder: that makes its vector.
         text: a question.
-        language: of the text, an ISO 639-1 code; None if unknown.
+        language: of the text, an ISO 639-1 code; None if unknown. A text in a language that is
+            unknown is foreign to a model of English if its letters show that it is not English.
     """
     if not is_read(embedder, text):
         return "unread"
     trained = embedder.languages
-    is_foreign = language is not None and trained is not None and language not in trained
-    return "foreign" if is_foreign else "known"
+    if trained is None:
+        return "known"
+    if language is None:
+        return "foreign" if trained == _ENGLISH and _has_other_letters(text) else "known"
+    return "known" if language in trained else "foreign"
+
+
+def _has_other_letters(text: str) -> bool:
+    """Return whether letters that English lacks show another language.
+
+    They do in a fifth of the words, but in more than one; or in most words of a short text.
+    """
+    words: list[str] = _LETTERS.findall(_SYMBOLS.sub("", text[:_LONGEST]))
+    others = sum(_count_words(word) for word in words if not word.isascii())
+    count = others + sum(word.isascii() for word in words)
+    is_share = others >= _FEWEST_WORDS and others >= _NOT_ENGLISH * count
+    return is_share or (count < _SHORT and 2 * others > count)
+
+
+def _count_words(letters: str) -> int:
+    """Return how many words there are in letters without a blank: each sign may be one."""
+    return max(1, sum(_kind(letter)[1] for letter in letters))
 
 
 def is_read(embedder: Embedder, text: str) -> bool:

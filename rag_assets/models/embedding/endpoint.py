@@ -26,7 +26,9 @@ class SdkEndpoint(SdkConnection[Sdk]):
     def __init__(
         self, model: RemoteModel, credentials: Credentials, allowed: PrivateEndpoints
     ) -> None:
-        server = Server(model.embedder_id, model.base_url, model.key_optional)
+        server = Server(
+            model.embedder_id, model.base_url, model.key_optional, settings=model.settings
+        )
         super().__init__(server, credentials, allowed)
         self.model = model
 

@@ -111,6 +111,14 @@ class LocalEmbedder(ABC):
         """Return None: nothing shows what a model reads whose tokenizer is not looked at."""
         return None
 
+    def check(self) -> None:
+        """Load the model and embed a text with it.
+
+        Raises:
+            ConfigurationError: it cannot be loaded, or is not a sentence-embedding model.
+        """
+        self._embed_one("text", "document")
+
     async def close(self) -> None:  # noqa: B027 - right for every model on this machine
         """There are no connections to close; the loaded model is kept for the next call."""
 

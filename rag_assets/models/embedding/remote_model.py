@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from rag_assets.common.hashing import key_of
 from rag_assets.common.tokens import count_tokens
 from rag_assets.models.embedding.prices import Price
 from rag_assets.models.embedding.protocol import CallLimits, Purpose
+from rag_assets.models.embedding.vectors import MAX_BATCH
+from rag_assets.models.transport.settings import ConnectionSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +26,7 @@ class KnownModel:
             number; None if it returns the chosen number.
         input_tokens: limit of a text.
         request_tokens: limit of a request; None for no limit.
+        request_texts: limit of a request.
         task_types: whether a request states the use of its texts.
         document_prefix, query_prefix: put before a text to state its use.
         price: at the provider's own server; None if none is known.
@@ -36,6 +39,7 @@ class KnownModel:
     native: int | None = None
     input_tokens: int = 8192
     request_tokens: int | None = None
+    request_texts: int = MAX_BATCH
     task_types: bool = False
     document_prefix: str = ""
     query_prefix: str = ""
@@ -56,7 +60,7 @@ class RemoteModel:
     """A model with a tenant's settings; known without a request to the provider.
 
     Attributes:
-        provider: openai, gemini or openai-compatible.
+        provider: its name.
         name: of the model at the provider.
         dimensions: of the stored vectors.
         requested_dimensions: sent with a request; None if the model accepts none.
@@ -66,6 +70,7 @@ class RemoteModel:
         document_prefix, query_prefix: put before texts.
         limits: of a call.
         key_optional: whether the server may accept requests without a key.
+        settings: of the provider's connections.
     """
 
     provider: str
@@ -79,6 +84,7 @@ class RemoteModel:
     query_prefix: str
     limits: CallLimits
     key_optional: bool
+    settings: ConnectionSettings = field(default_factory=ConnectionSettings)
 
     @property
     def embedder_id(self) -> str:
@@ -92,6 +98,7 @@ class RemoteModel:
                 ("query_prefix", self.query_prefix),
                 ("native", None if self.native == self.dimensions else self.native),
                 ("task_types", self.task_types),
+                ("settings", self.settings.recipe()),
             )
             if value
         }

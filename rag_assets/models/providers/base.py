@@ -5,10 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
-from typing import Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
+from urllib.parse import urlsplit
 
+from pydantic import ValidationError
+
+from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.private_endpoints import PrivateEndpoints
 from rag_assets.models.chat.prices import ChatPrice
 from rag_assets.models.chat.remote import ChatEndpoint
@@ -18,8 +23,10 @@ from rag_assets.models.embedding.prices import FREE, Price
 from rag_assets.models.embedding.protocol import Embedder
 from rag_assets.models.embedding.remote import Endpoint
 from rag_assets.models.embedding.remote_model import KnownModel, RemoteModel
+from rag_assets.models.reranking.endpoint import RerankConnection
 from rag_assets.models.transport.credentials import Credentials
 from rag_assets.models.transport.sdk_connection import Server
+from rag_assets.models.transport.settings import ConnectionSettings
 
 KeyUse: TypeAlias = Literal["required", "optional", "none"]
 """Whether requests have a tenant's key; "none": the provider runs on this machine."""
@@ -29,7 +36,7 @@ TRAFFIC_OPTIONS = frozenset(
 )
 REMOTE_OPTIONS = TRAFFIC_OPTIONS | {
     *("model", "dimensions", "base_url", "api_key", "max_input_tokens"),
-    *("document_prefix", "query_prefix"),
+    *("document_prefix", "query_prefix", "connection"),
 }
 """The fields of EmbedderConfig that every remote provider supports."""
 
@@ -129,6 +136,51 @@ class ChatOffer:
 
 
 @dataclass(frozen=True, slots=True)
+class KnownReranker:
+    """A provider's reranker, as its documentation describes it.
+
+    Attributes:
+        tokens: limit of a question and one passage together.
+        per_thousand_searches: dollars for so many questions with up to 100 passages each.
+        per_million_tokens: dollars, where tokens are charged.
+    """
+
+    tokens: int
+    per_thousand_searches: float | None = None
+    per_million_tokens: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RerankOffer:
+    """Rerankers of a remote provider.
+
+    Attributes:
+        endpoint: creates the connection of a model for one event loop; nothing is opened yet.
+        models: by name; the first is the default.
+        module: see RemoteEmbedding.
+    """
+
+    endpoint: Callable[[Server, Credentials, PrivateEndpoints, str], RerankConnection]
+    models: Mapping[str, KnownReranker]
+    module: str
+
+
+@dataclass(frozen=True, slots=True)
+class Extra:
+    """The extra of this project that installs a provider's SDK.
+
+    Attributes:
+        name: in pyproject.toml.
+        module: that it installs.
+        is_for_identity: whether only connections with a cloud identity import it.
+    """
+
+    name: str
+    module: str
+    is_for_identity: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Provider:
     """A provider of models.
 
@@ -138,6 +190,10 @@ class Provider:
         own_server: whether it has its own server; otherwise a base_url is required.
         embedding: None if it offers none.
         chat: None if it offers none that is supported.
+        reranking: None if it offers none.
+        settings: of its connections, `connection` in tenants.yaml.
+        extra: that installs its SDK; None if it is always installed.
+        own_domains: of servers for which the listed prices hold, beside its own server.
         chat_names: the pattern of its chat models' names, also behind a gateway.
         embeddings_of: if it offers no embeddings, the providers that `auto` chooses for its chat
             models, in order of preference.
@@ -148,6 +204,10 @@ class Provider:
     own_server: bool = True
     embedding: LocalEmbedding | RemoteEmbedding | None = None
     chat: ChatOffer | None = None
+    reranking: RerankOffer | None = None
+    settings: type[ConnectionSettings] = ConnectionSettings
+    extra: Extra | None = None
+    own_domains: tuple[str, ...] = ()
     chat_names: re.Pattern[str] | None = None
     embeddings_of: tuple[str, ...] = ()
 
@@ -161,3 +221,73 @@ class Provider:
     def chat_price(self, model: str) -> ChatPrice | None:
         """The price of a chat model at the provider's own server; None if none is known."""
         return self.chat.prices.get(model.removeprefix("models/")) if self.chat else None
+
+    def charges_list_prices(self, base_url: str | None) -> bool:
+        """Whether the listed prices hold at a server; None: the provider's own."""
+        if base_url is None:
+            return True
+        host = urlsplit(base_url).hostname or ""
+        return any(host.endswith(f".{domain}") for domain in self.own_domains)
+
+    def read_settings(self, values: Any) -> ConnectionSettings | None:
+        """Read the settings of its connections; None if it has none and none are given.
+
+        Raises:
+            ValueError: they are not the provider's, or one is missing.
+        """
+        if isinstance(values, self.settings):
+            return values
+        if values is None and self.settings is ConnectionSettings:
+            return None
+        try:
+            return self.settings.model_validate(values or {})
+        except ValidationError as error:
+            first = error.errors(include_input=False, include_url=False)[0]
+            where = ".".join(("connection", *map(str, first["loc"])))
+            reason = first["msg"].removeprefix("Value error, ")
+            known = ", ".join(self.settings.model_fields) or "no settings"
+        raise ValueError(f"{where}: {reason} (the provider {self.name!r} has {known})")
+
+    def require_extra(self, settings: ConnectionSettings | None = None) -> None:
+        """Require that the provider's SDK is installed, without importing it.
+
+        Raises:
+            ConfigurationError: it is not; with the command that installs it.
+        """
+        extra = self.extra
+        if extra is None or (
+            extra.is_for_identity and not (settings is not None and settings.uses_identity)
+        ):
+            return
+        try:
+            is_installed = find_spec(extra.module) is not None
+        except ModuleNotFoundError:  # the package that contains it
+            is_installed = False
+        if not is_installed:
+            raise ConfigurationError(
+                f"the provider {self.name!r} needs a package that is not installed: {extra.module}",
+                hint=f"install it: pip install 'rag-assets[{extra.name}]'",
+            )
+
+
+def with_settings(values: Any, provider: Provider | None) -> Any:
+    """Replace `connection` in a configuration by the provider's settings, read and checked.
+
+    Args:
+        values: the configuration, before validation.
+        provider: that it names; None if it names none that is known.
+    """
+    if provider is None or not isinstance(values, Mapping):
+        return values
+    settings = provider.read_settings(values.get("connection"))
+    return {**values, "connection": settings} if settings is not None else values
+
+
+def require_one_credential(settings: ConnectionSettings | None, api_key: str | None) -> None:
+    """Refuse a key beside a cloud identity.
+
+    Raises:
+        ValueError: both are configured.
+    """
+    if api_key is not None and settings is not None and settings.uses_identity:
+        raise ValueError("set either api_key or connection.identity, not both")

@@ -7,16 +7,25 @@ from types import MappingProxyType
 
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.models.providers.anthropic import ANTHROPIC
+from rag_assets.models.providers.azure import AZURE
 from rag_assets.models.providers.base import Provider, RemoteEmbedding
+from rag_assets.models.providers.bedrock import BEDROCK
+from rag_assets.models.providers.cohere import COHERE
 from rag_assets.models.providers.deterministic import DETERMINISTIC
-from rag_assets.models.providers.gemini.provider import GEMINI
+from rag_assets.models.providers.gemini import GEMINI
 from rag_assets.models.providers.local import LOCAL
-from rag_assets.models.providers.openai.provider import OPENAI, OPENAI_COMPATIBLE
+from rag_assets.models.providers.openai import OPENAI
+from rag_assets.models.providers.openai_compatible import OLLAMA, OPENAI_COMPATIBLE, VLLM
+from rag_assets.models.providers.vertex import VERTEX
+from rag_assets.models.providers.voyage import VOYAGE
 
 PROVIDERS: Mapping[str, Provider] = MappingProxyType(
     {
         provider.name: provider
-        for provider in (LOCAL, OPENAI, GEMINI, OPENAI_COMPATIBLE, DETERMINISTIC, ANTHROPIC)
+        for provider in (
+            *(LOCAL, OPENAI, GEMINI, AZURE, VERTEX, BEDROCK, VOYAGE, COHERE),
+            *(OLLAMA, VLLM, OPENAI_COMPATIBLE, DETERMINISTIC, ANTHROPIC),
+        )
     }
 )
 """By name. `auto` prefers the first for which a tenant has a key."""
@@ -26,6 +35,9 @@ EMBEDDING = tuple(name for name, provider in PROVIDERS.items() if provider.embed
 
 CHAT = tuple(name for name, provider in PROVIDERS.items() if provider.chat)
 """Names of those that offer chat models."""
+
+RERANKING = tuple(name for name, provider in PROVIDERS.items() if provider.reranking)
+"""Names of those that offer rerankers."""
 
 WITH_KEYS = tuple(name for name, provider in PROVIDERS.items() if provider.key != "none")
 """Names of those that accept a tenant's key."""

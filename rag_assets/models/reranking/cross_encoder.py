@@ -32,7 +32,7 @@ from rag_assets.models.onnx.loading import (
     load_tokenizer,
     plan_inputs,
 )
-from rag_assets.models.reranking.config import MODELS
+from rag_assets.models.reranking.protocol import MODELS
 
 _OUTPUTS = ("logits", "scores", "score")
 _TWO_CLASSES = 2

@@ -1,6 +1,7 @@
-"""Reranking by a server such as Cohere, Jina, Voyage, vLLM or text-embeddings-inference.
+"""Reranking over the network: through a provider's SDK, or by any rerank endpoint's address.
 
-They share one request format, and nearly share one response format:
+Servers such as Cohere, Jina, Voyage, vLLM and text-embeddings-inference share one request format,
+and nearly share one response format:
 
     POST {"model": …, "query": …, "documents": […]}
     {"results": [{"index": 1, "relevance_score": 0.98}, …]}
@@ -14,11 +15,10 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Mapping, Sequence
-from functools import partial
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from pydantic import SecretStr
 
@@ -31,11 +31,15 @@ from rag_assets.common.errors import (
     RerankFault,
 )
 from rag_assets.common.private_endpoints import PrivateEndpoints
-from rag_assets.models.reranking.config import RerankConfig
 from rag_assets.models.transport.credentials import Credentials
-from rag_assets.models.transport.failures import Refusal, failure_of
 from rag_assets.models.transport.loop_clients import LoopClients
-from rag_assets.models.transport.sdk_connection import SdkConnection, Server, encodable
+from rag_assets.models.transport.sdk_connection import (
+    HttpRefusal,
+    Sdk,
+    SdkConnection,
+    Server,
+    encodable,
+)
 
 if TYPE_CHECKING:
     import httpx2
@@ -43,7 +47,26 @@ if TYPE_CHECKING:
 _MOST_BYTES = 8 * 1024 * 1024
 """Limit of a response: vLLM returns the passages too."""
 
-_MODULE = "rag_assets.models.transport.http_client"
+HTTP_MODULE: Final = "rag_assets.models.transport.http_client"
+
+
+class RerankConnection(Protocol):
+    """One reranker at one server, for one event loop; it does not retry."""
+
+    async def rank(self, question: str, passages: Sequence[str]) -> object:
+        """Send one request for the scores of all passages.
+
+        Returns:
+            the response's JSON, or its list of results; see scores_of.
+
+        Raises:
+            ProviderError: see SdkConnection.exchange.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Close connections, in the event loop that rank was called in."""
+        ...
 
 
 class RerankEndpoint:
@@ -53,22 +76,20 @@ class RerankEndpoint:
     without redirects, unless the operator allows the server. No error quotes its response.
 
     Args:
-        config: with a url.
-        credentials: returns the tenant's key, if it has one.
-        allowed: private endpoints that the operator allows.
+        connect: creates the connection for one event loop.
+        id_: the server's host or the provider, and the model's name.
+        module: that requests import; its import counts for no time limit.
     """
 
     def __init__(
-        self, config: RerankConfig, credentials: Credentials, allowed: PrivateEndpoints
+        self, connect: Callable[[], RerankConnection], id_: str, module: str = HTTP_MODULE
     ) -> None:
-        self._config = config
-        self._id = f"{urlsplit(config.url or '').hostname}/{config.model or 'default'}"
-        server = Server(self._id, config.url, key_optional=config.api_key is None)
-        self._connections = LoopClients(partial(_Connection, server, credentials, allowed), _MODULE)
+        self._id = id_
+        self._connections = LoopClients(connect, module)
 
     @property
     def reranker_id(self) -> str:
-        """The server's host and the model's name."""
+        """The server's host or the provider, and the model's name."""
         return self._id
 
     async def scores(
@@ -80,9 +101,10 @@ class RerankEndpoint:
             RerankFailed: see Reranker.scores.
         """
         await self._connections.load()
+        texts = [encodable(passage) for passage in passages]
         try:
             async with asyncio.timeout(seconds), self._connections.use() as connection:
-                answer = await connection.post(self._body(question, passages))
+                answer = await connection.rank(encodable(question), texts)
             return scores_of(answer, len(passages))
         except TimeoutError:
             failure = RerankFailed(f"{self._id} did not answer in time", "late")
@@ -96,13 +118,6 @@ class RerankEndpoint:
     async def close(self) -> None:
         """Close this loop's connections; see Reranker.close."""
         await self._connections.close()
-
-    def _body(self, question: str, passages: Sequence[str]) -> dict[str, Any]:
-        body: dict[str, Any] = {
-            "query": encodable(question),
-            self._config.takes or "documents": [encodable(passage) for passage in passages],
-        }
-        return body if self._config.model is None else {"model": self._config.model, **body}
 
 
 def scores_of(answer: object, count: int) -> list[float]:
@@ -141,30 +156,61 @@ def _fault(error: ProviderError) -> RerankFault:
     return "unavailable"
 
 
-class _Refused(Exception):
-    def __init__(self, refusal: Refusal) -> None:
-        super().__init__(f"HTTP {refusal.status}")
-        self.refusal = refusal
+class SdkReranker(SdkConnection[Sdk]):
+    """One reranker at one provider, through the provider's SDK; see RerankConnection.
 
+    Args:
+        server, credentials, allowed: see SdkConnection.
+        model: the model's name at the provider.
+    """
 
-class _Connection(SdkConnection["httpx2.AsyncClient"]):
-    """A connection to the endpoint, through the HTTP client: there is no SDK."""
-
-    own_server = ""
     most_bytes = _MOST_BYTES
 
-    async def post(self, body: Mapping[str, Any]) -> object:
-        """Send a request; returns the response's JSON.
+    def __init__(
+        self, server: Server, credentials: Credentials, allowed: PrivateEndpoints, model: str
+    ) -> None:
+        super().__init__(server, credentials, allowed)
+        self._model = model
 
-        Raises:
-            ProviderError: see SdkConnection.exchange.
-        """
-        return await self.exchange(lambda http: self._post(http, body))
+    async def rank(self, question: str, passages: Sequence[str]) -> object:
+        """Send one request; see RerankConnection.rank."""
+        return await self.exchange(lambda sdk: self._rank(sdk, question, passages))
 
-    async def _post(self, http: httpx2.AsyncClient, body: Mapping[str, Any]) -> object:
-        response = await http.post(self.server.base_url or "", json=body)
+    @abstractmethod
+    async def _rank(self, sdk: Sdk, question: str, passages: Sequence[str]) -> object:
+        """Send one request; raises the SDK's errors, and ValueError for a malformed response."""
+
+
+class UrlReranker(SdkReranker["httpx2.AsyncClient"]):
+    """A reranker at any address, through the HTTP client: there is no SDK.
+
+    Args:
+        server, credentials, allowed, model: see SdkReranker; the server's base_url is the whole
+            address, and the model may be "".
+        passages_field: of a request; see RerankConfig.takes.
+    """
+
+    own_server = ""
+
+    def __init__(
+        self,
+        server: Server,
+        credentials: Credentials,
+        allowed: PrivateEndpoints,
+        model: str,
+        passages_field: str = "documents",
+    ) -> None:
+        super().__init__(server, credentials, allowed, model)
+        self._passages_field = passages_field
+
+    async def _rank(
+        self, sdk: httpx2.AsyncClient, question: str, passages: Sequence[str]
+    ) -> object:
+        body: dict[str, Any] = {"model": self._model} if self._model else {}
+        body |= {"query": question, self._passages_field: passages}
+        response = await sdk.post(self.address(), json=body)
         if response.status_code != HTTPStatus.OK:
-            raise _Refused(Refusal(response.status_code, response.headers))
+            raise HttpRefusal(response.status_code, response.headers)
         try:
             answer: object = response.json()
         except RecursionError:
@@ -175,6 +221,3 @@ class _Connection(SdkConnection["httpx2.AsyncClient"]):
         if key is not None:
             http.headers["authorization"] = f"Bearer {key.get_secret_value()}"
         return http
-
-    def _refusal(self, error: Exception) -> ProviderError | None:
-        return failure_of(error.refusal, self.server.id) if isinstance(error, _Refused) else None

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from pathlib import Path
+from typing import Final, Protocol
+
+MODELS: Final = Path(__file__).parent / "models"
+MS_MARCO: Final = "ms-marco-minilm-l12"
+"""The name, and the folder, of the cross-encoder that is shipped."""
 
 
 class Reranker(Protocol):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 if TYPE_CHECKING:
     from pydantic import SecretStr
@@ -13,3 +13,6 @@ Credentials: TypeAlias = "Callable[[], SecretStr]"
 
 Raises NoProviderKey if the tenant has none, KeyUnreadable if its key cannot be decrypted.
 """
+
+KEY_HEADERS: Final = frozenset({"authorization"})
+"""Headers that carry a key, in lower case, unless a provider has others."""

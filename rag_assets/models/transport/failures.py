@@ -80,7 +80,7 @@ def interruption_of(error: BaseException, model: str) -> ProviderError:
     An error of the project among its causes, such as an address that is not permitted, is returned
     itself; a certificate that cannot be verified needs a person.
     """
-    for cause in _causes(error):
+    for cause in causes(error):
         if isinstance(cause, ProviderError):
             return cause
         if isinstance(cause, SSLCertVerificationError):
@@ -153,7 +153,8 @@ def _seconds(text: str | None) -> float | None:
     return seconds if math.isfinite(seconds) and seconds >= 0 else None
 
 
-def _causes(error: BaseException) -> Iterator[BaseException]:
+def causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error and its causes, the outermost first."""
     seen: BaseException | None = error
     while seen is not None:
         yield seen

@@ -17,6 +17,7 @@ import httpx2
 from rag_assets.common.errors import MalformedResponse, ProviderUnavailable
 from rag_assets.common.private_endpoints import PrivateEndpoints
 from rag_assets.models.transport.addresses import permitted, refused
+from rag_assets.models.transport.credentials import KEY_HEADERS
 
 Resolve: TypeAlias = Callable[[str, int], Awaitable[list[str]]]
 """Resolves a server's name and port to addresses; raises OSError if there are none."""
@@ -30,11 +31,16 @@ _CONNECTIONS = httpx2.Limits(max_connections=256, max_keepalive_connections=64)
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 # SDKs add headers from the environment (an operator's account) and about this machine.
 _HEADERS_SENT = frozenset(
-    {"host", "accept", "authorization", "x-goog-api-key", "content-type", "content-length"}
-    | {"connection", "user-agent"}
+    {"host", "accept", "content-type", "content-length", "connection", "user-agent"}
+    # AWS signs each of these.
+    | {"x-amz-date", "x-amz-content-sha256"}
+    | {"amz-sdk-invocation-id", "amz-sdk-request"}
 )
 # A server may return what it was sent, even the key, in any header of its response.
-_HEADERS_TAKEN = frozenset({"content-type", "retry-after", "retry-after-ms"})
+_HEADERS_TAKEN = frozenset(
+    {"content-type", "retry-after", "retry-after-ms"}
+    | {"x-amzn-errortype", "x-amzn-bedrock-input-token-count"}
+)
 
 
 async def resolve(host: str, port: int) -> list[str]:
@@ -50,6 +56,7 @@ def tenants_client(
     resolver: Resolve = resolve,
     most_bytes: int = MAX_RESPONSE_BYTES,
     read_seconds: float | None = None,
+    key_headers: frozenset[str] = KEY_HEADERS,
 ) -> httpx2.AsyncClient:
     """A client that connects to one server, named by a tenant, and to no other.
 
@@ -63,6 +70,8 @@ def tenants_client(
         resolver: finds its addresses.
         most_bytes: limit of a response.
         read_seconds: that it may send nothing, if not a minute.
+        key_headers: in lower case, that carry the tenant's key; those of other providers are
+            removed.
 
     Raises:
         ProviderRefused: it is not a URL.
@@ -72,21 +81,27 @@ def tenants_client(
     except httpx2.InvalidURL:
         raise refused("base_url is not a URL") from None
     transport = _PinnedTransport(url, allowed, resolver)
-    return _client(transport, most_bytes, trust_env=False, read_seconds=read_seconds)
+    return _client(transport, most_bytes, key_headers, trust_env=False, read_seconds=read_seconds)
 
 
-def providers_client(base_url: str, *, most_bytes: int = MAX_RESPONSE_BYTES) -> httpx2.AsyncClient:
+def providers_client(
+    base_url: str,
+    *,
+    most_bytes: int = MAX_RESPONSE_BYTES,
+    key_headers: frozenset[str] = KEY_HEADERS,
+) -> httpx2.AsyncClient:
     """A client for a provider's own server, through the environment's proxy if it has one.
 
     Args:
         base_url: of the provider, as in its SDK.
-        most_bytes: limit of a response.
+        most_bytes, key_headers: see tenants_client.
     """
     url = httpx2.URL(base_url)
     proxy = None if proxy_bypass(url.host) else getproxies().get(url.scheme)
     return _client(
         httpx2.AsyncHTTPTransport(proxy=proxy, limits=_CONNECTIONS),
         most_bytes,
+        key_headers,
         trust_env=True,
     )
 
@@ -94,6 +109,7 @@ def providers_client(base_url: str, *, most_bytes: int = MAX_RESPONSE_BYTES) -> 
 def _client(
     transport: httpx2.AsyncBaseTransport,
     most_bytes: int,
+    key_headers: frozenset[str],
     *,
     trust_env: bool,
     read_seconds: float | None = None,
@@ -102,7 +118,7 @@ def _client(
     wire = logging.getLogger("httpcore2")
     wire.setLevel(max(wire.level, logging.INFO))
     return httpx2.AsyncClient(
-        transport=_BoundedTransport(transport, most_bytes, read_seconds),
+        transport=_BoundedTransport(transport, most_bytes, key_headers, read_seconds),
         follow_redirects=False,
         trust_env=trust_env,
     )
@@ -115,9 +131,11 @@ class _BoundedTransport(httpx2.AsyncBaseTransport):
         self,
         inner: httpx2.AsyncBaseTransport,
         most_bytes: int,
+        key_headers: frozenset[str],
         read_seconds: float | None = None,
     ) -> None:
         self._inner = inner
+        self._headers_sent = _HEADERS_SENT | key_headers
         self._most_bytes = most_bytes
         self._timeouts = _TIMEOUTS | ({"read": read_seconds} if read_seconds else {})
 
@@ -125,7 +143,7 @@ class _BoundedTransport(httpx2.AsyncBaseTransport):
         headers = [
             (name, value)
             for name, value in request.headers.raw
-            if name.decode("ascii").lower() in _HEADERS_SENT
+            if name.decode("ascii").lower() in self._headers_sent
         ]
         # Not compressed, so that the bytes counted are the bytes held in memory.
         bounded = httpx2.Request(

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, TypeVar
+from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
 from rag_assets.common.errors import (
+    Fault,
     MalformedResponse,
     NoProviderKey,
     ProviderError,
     ProviderRefused,
 )
 from rag_assets.common.private_endpoints import PrivateEndpoints
-from rag_assets.models.transport.credentials import Credentials
-from rag_assets.models.transport.failures import interruption_of
+from rag_assets.models.transport.credentials import KEY_HEADERS, Credentials
+from rag_assets.models.transport.failures import Refusal, failure_of, interruption_of
+from rag_assets.models.transport.settings import ConnectionSettings
 
 if TYPE_CHECKING:
     import httpx2
@@ -44,12 +47,32 @@ class Server:
         key_optional: whether the server may accept requests without a key.
         silent_seconds: that it may send nothing, where answers are streamed since it reads and
             writes slowly; None for answers in one piece.
+        settings: that the provider has beside these.
     """
 
     id: str
     base_url: str | None
     key_optional: bool
     silent_seconds: float | None = None
+    settings: ConnectionSettings = field(default_factory=ConnectionSettings)
+
+
+class HttpRefusal(Exception):
+    """A response that reports a failure, as an SDK would raise one.
+
+    Its text has the status alone: the response may echo a key or a text.
+
+    Args:
+        status: of HTTP.
+        headers: of the response.
+        body: of the response.
+    """
+
+    def __init__(self, status: int, headers: Mapping[str, str], body: bytes = b"") -> None:
+        super().__init__(f"HTTP {status}")
+        self.status = status
+        self.headers = headers
+        self.body = body
 
 
 @dataclass(slots=True, eq=False)
@@ -121,11 +144,18 @@ class SdkConnection(ABC, Generic[Sdk]):
 
     @abstractmethod
     def _open(self, key: SecretStr | None, http: httpx2.AsyncClient) -> Sdk:
-        """The SDK's client; the one place where the key is unwrapped."""
+        """The SDK's client; the one place where the key is unwrapped. Called in a thread."""
 
-    @abstractmethod
     def _refusal(self, error: Exception) -> ProviderError | None:
         """Convert the SDK's error; None if it is not about a response of the provider."""
+        if not isinstance(error, HttpRefusal):
+            return None
+        refusal = Refusal(error.status, error.headers, fault=self._fault(error))
+        return failure_of(refusal, self.server.id)
+
+    def _fault(self, refusal: HttpRefusal) -> Fault | None:
+        """Return the fault that a refusal names beside its status; None if it names none."""
+        return None
 
     def _shut(self, sdk: Sdk) -> None:
         """Close what the SDK holds beside the HTTP client; as a rule nothing."""
@@ -135,9 +165,7 @@ class SdkConnection(ABC, Generic[Sdk]):
         """A client whose key the provider has not refused, open for the block."""
         async with self._opening:
             if self._current is None or self._current.retired:
-                key = await self._key()
-                http = self._http()
-                self._current = _Client(self._open(key, http), http)
+                self._current = await self._opened(await self._key())
             client = self._current
             client.users += 1
         try:
@@ -146,12 +174,36 @@ class SdkConnection(ABC, Generic[Sdk]):
             client.users -= 1
             await self._close_if_done(client)
 
+    async def _opened(self, key: SecretStr | None) -> _Client[Sdk]:
+        http = self._http()
+        try:
+            # In a thread: an SDK may read files, or request credentials of the platform.
+            return _Client(await asyncio.to_thread(self._open, key, http), http)
+        except ImportError:
+            raise
+        except Exception as error:  # of the SDK: it may quote a key that has another form
+            failure = self._classified(error)
+        await http.aclose()
+        raise failure
+
     async def _close_if_done(self, client: _Client[Sdk]) -> None:
         if client.retired and not client.users:
             self._shut(client.sdk)
             await client.http.aclose()
 
+    @property
+    def key_headers(self) -> frozenset[str]:
+        """Headers that carry the key; an SDK may add others from the operator's environment."""
+        return KEY_HEADERS
+
+    def address(self) -> str:
+        """Return the server's address: the tenant's base_url, or the provider's own."""
+        return self.server.base_url or self.own_server
+
     async def _key(self) -> SecretStr | None:
+        if self.server.settings.uses_identity:
+            self._require_identity_host()
+            return None
         try:
             return await asyncio.to_thread(self._credentials)
         except NoProviderKey:
@@ -159,17 +211,32 @@ class SdkConnection(ABC, Generic[Sdk]):
                 return None
             raise
 
+    def _require_identity_host(self) -> None:
+        host = urlsplit(self.address()).hostname or ""
+        if host.lower() not in self._allowed.identity_hosts:
+            error = ProviderRefused(
+                f"the operator does not send this installation's cloud identity to {host}",
+                hint=f"the operator can add {host} to RAG_ASSETS_IDENTITY_HOSTS; or take identity"
+                " out of connection, and set a key",
+                fault="address",
+            )
+            error.requests = 0
+            raise error
+
     def _http(self) -> httpx2.AsyncClient:
         from rag_assets.models.transport import http_client
 
         most = self.most_bytes or http_client.MAX_RESPONSE_BYTES
         if self.server.base_url is None:
-            return http_client.providers_client(self.own_server, most_bytes=most)
+            return http_client.providers_client(
+                self.address(), most_bytes=most, key_headers=self.key_headers
+            )
         return http_client.tenants_client(
             self.server.base_url,
             self._allowed,
             most_bytes=most,
             read_seconds=self.server.silent_seconds,
+            key_headers=self.key_headers,
         )
 
     def _classified(self, error: Exception) -> ProviderError:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
-from pydantic import AfterValidator, Field, StringConstraints
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
 from rag_assets.common.references import require_reference
 from rag_assets.models.transport.addresses import normal_base_url
@@ -17,6 +17,37 @@ ModelName: TypeAlias = Annotated[
 
 BaseUrl: TypeAlias = Annotated[str, Field(max_length=MAX_URL), AfterValidator(normal_base_url)]
 """The URL of a server; its addresses are validated on connection."""
+
+
+class ConnectionSettings(BaseModel):
+    """The settings of a provider's connections that no other provider has; by default none."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    @property
+    def uses_identity(self) -> bool:
+        """Whether requests carry a token of the installation's cloud identity, and no key."""
+        return False
+
+    def recipe(self) -> dict[str, str]:
+        """Return the settings that determine a vector, which are part of an embedder's id."""
+        return {}
+
+
+class CloudSettings(ConnectionSettings):
+    """The settings of a provider that also accepts a cloud identity.
+
+    Attributes:
+        identity: "managed": the cloud identity that this installation runs under, for servers that
+            the operator lists in RAG_ASSETS_IDENTITY_HOSTS; None: the tenant's key.
+    """
+
+    identity: Literal["managed"] | None = None
+
+    @property
+    def uses_identity(self) -> bool:
+        """See ConnectionSettings."""
+        return self.identity is not None
 
 
 def key_reference(setting: str) -> AfterValidator:

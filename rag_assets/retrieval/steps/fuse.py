@@ -26,7 +26,8 @@ class Fuse:
         within = enclosed([by_id[id_] for id_ in scores])
         if within.blocks:
             scores = fused(rankings, {id_: one.id for id_, one in within.shown.items()})
-        found = [by_id[id_] for id_ in scores]
+        leading = progress.walked.leading if progress.walked is not None else ()
+        found = [by_id[id_] for id_ in dict.fromkeys((*leading, *scores)) if id_ in scores]
         repeats = profile_of(progress.search.tenant.profile).repeats_texts
         order = [Distinct(one) for one in found] if repeats else collapse(found)
         if _lacks_candidates(progress, order, len(found)):

@@ -35,6 +35,7 @@ class Join:
 
     async def run(self, progress: SearchProgress) -> SearchProgress:
         """Name the other documents that the caller may read; no order is changed."""
+        progress = replace(progress, joined=True)
         others = _others(progress, progress.equal)
         for attempt in range(_MOST_ATTEMPTS):
             if not others:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from rag_assets.code.nodes import TABLE
+from rag_assets.retrieval.code_nodes import Node
 from rag_assets.retrieval.flow import Flow, Reached
 from rag_assets.retrieval.search_progress import SearchProgress
 from rag_assets.retrieval.steps.protocol import SearchServices
@@ -38,6 +39,13 @@ def _place(one: Reached) -> Place | None:
     if node.content_hash is None and before.startswith(TABLE):
         # A statement of a migration is an entry of its own, called after its table.
         return Place(node.document_id, before.removeprefix(TABLE))
+    return place_of_node(node)
+
+
+def place_of_node(node: Node) -> Place | None:
+    """Return the place of a definition; that of its whole document if it has no passage."""
+    if node.document_id is None:
+        return None
     return Place(node.document_id, None if node.content_hash is None else node.symbol)
 
 

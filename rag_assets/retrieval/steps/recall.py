@@ -26,16 +26,23 @@ _OF_RUNS = ("run_summary", "file_change")
 _OVERFETCH = 30
 _FIRST_OVERFETCH = 10
 _UNFILTERED = 4
+_MOST_CANDIDATES = 1_000
+"""Candidates of a ranking that is fetched again since the first ones were too few."""
 
 _Query: TypeAlias = tuple[RankingKind, npt.NDArray[np.float32] | str]
 
 
-def candidate_count(limit: int) -> int:
+def candidate_count(limit: int, factor: int = 1) -> int:
     """Candidates of each ranking for so many hits.
 
     Some more: entries of former versions may be among the nearest, and equal texts are one hit.
+
+    Args:
+        limit: hits at most.
+        factor: see SearchProgress.fetch_factor.
     """
-    return 2 * limit + _OVERFETCH
+    count = 2 * limit + _OVERFETCH
+    return max(count, min(factor * count, _MOST_CANDIDATES))
 
 
 def recall_limit(progress: SearchProgress) -> int:
@@ -43,7 +50,7 @@ def recall_limit(progress: SearchProgress) -> int:
 
     Where the index does not filter by scopes, verification leaves out what may not be read.
     """
-    wanted = candidate_count(progress.search.depth)
+    wanted = candidate_count(progress.search.depth, progress.fetch_factor)
     return wanted if progress.scopes is not None else _UNFILTERED * wanted
 
 

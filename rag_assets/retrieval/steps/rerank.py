@@ -19,13 +19,20 @@ class Rerank:
         self._rerankers = services.rerankers
 
     async def run(self, progress: SearchProgress) -> SearchProgress:
-        """Order the passages anew; a failure keeps their order, and is in the progress."""
+        """Reorder the passages; a failure keeps their order and is recorded in the progress.
+
+        In a repeated search, what has a score keeps it, and what failed is not tried again.
+        """
         search = progress.search
         if search.rerank is None or not progress.passages:
             return progress
         with progress.timings.part("rerank"):
             reranking = await self._rerankers.score(
-                progress.ref, search.rerank, search.question, progress.passages
+                progress.ref,
+                search.rerank,
+                search.question,
+                progress.passages,
+                known=progress.reranking,
             )
         passages = reranking.ordered(
             progress.passages, lambda c: search.prefers(c.uri), progress.fused

@@ -6,6 +6,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import replace
 
+from rag_assets.retrieval.asked_names import asked_names
 from rag_assets.retrieval.calibration import (
     FEWEST_SAMPLES,
     SAMPLES,
@@ -14,11 +15,15 @@ from rag_assets.retrieval.calibration import (
 )
 from rag_assets.retrieval.search_progress import SearchProgress
 from rag_assets.retrieval.steps.protocol import SearchServices
+from rag_assets.storage.index.common_words import is_certainly_english
 from rag_assets.storage.index.model import Owner, entry_ids
+from rag_assets.storage.index.query_words import words_of
 
 _BELOW_ANY = -2.0
 _MOST_OF_A_DOCUMENT = 200
 """Passages of one document that a random one is chosen from."""
+_LEAST_WORDS = 3
+"""Words that occur nowhere, from which on a question in English is about nothing."""
 
 
 class Score:
@@ -36,6 +41,8 @@ class Score:
         if progress.vector is not None and progress.search.floors is not None:
             progress = await self._calibrated(progress)
         threshold = progress.search.min_cosine
+        if threshold is None and _is_nonsense(progress):
+            return replace(progress, order=[])
         if progress.vector is None or threshold is None:
             return progress
         # It may drop any of them, so all are scored before the first are taken.
@@ -81,6 +88,30 @@ class Score:
         if search.min_cosine is not None:
             threshold = min(search.min_cosine, threshold)
         return replace(progress, floor=floor, search=replace(search, min_cosine=threshold))
+
+
+def has_no_word(progress: SearchProgress) -> bool:
+    """Return whether no readable text has a word of a question about source code."""
+    search, query = progress.search, progress.search.request.query
+    is_named = progress.walked is not None and bool(progress.walked.ids)
+    asks_code = search.tenant.reads_code and search.mode != "knn" and not is_named
+    return asks_code and bool(words_of(query).terms) and not progress.word_scores
+
+
+def _is_nonsense(progress: SearchProgress) -> bool:
+    """Return whether a question is about nothing in the source code that is searched.
+
+    Vectors rank any question. Where no threshold of cosines is known, words alone show that nothing
+    is about an identifier, or about several words in English. What is misspelt, in other words or
+    in another language than the texts' is left to the vectors.
+    """
+    query = progress.search.request.query
+    if not has_no_word(progress) or not query.isascii():
+        return False
+    asked = asked_names(query)
+    if asked.is_bare and asked.relational:  # all names have the form of identifiers
+        return True
+    return len(words_of(query).terms) >= _LEAST_WORDS and is_certainly_english(query)
 
 
 def random_entries(owner: Owner, versions: Sequence[tuple[str, str, int]]) -> list[str]:

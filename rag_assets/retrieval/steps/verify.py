@@ -42,7 +42,8 @@ class Verify:
             if _lacks_candidates(progress, verified):
                 filtered = await with_scopes(progress, self._services)
                 return replace(filtered, whole=True, repeat=True)
-            verified = _first_of_each(verified, candidate_count(progress.search.depth))
+            count = candidate_count(progress.search.depth, progress.fetch_factor)
+            verified = _first_of_each(verified, count)
         replaced = frozenset(_replaced(progress.rankings, verified))
         replaced |= self._outdated(progress, verified)
         recalls = progress.recalls + 1
@@ -120,7 +121,8 @@ def _lacks_candidates(progress: SearchProgress, verified: Verified) -> bool:
 
     A ranking that ended before its limit is complete.
     """
-    limit, wanted = recall_limit(progress), candidate_count(progress.search.depth)
+    limit = recall_limit(progress)
+    wanted = candidate_count(progress.search.depth, progress.fetch_factor)
     return any(
         recalled.kind == "vector"
         and len(recalled.candidates) >= limit

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 
 from anyio.to_thread import run_sync
 
-from rag_assets.ingest.sources.model import uri_of
+from rag_assets.code.names import name_parts
+from rag_assets.code.places import is_test
+from rag_assets.ingest.sources.model import path_of, uri_of
 from rag_assets.retrieval.asked_names import AskedNames, asked_names
 from rag_assets.retrieval.code_nodes import Node, NodeKey, node_of
 from rag_assets.retrieval.code_view import View
 from rag_assets.retrieval.flow import Flow, flow
 from rag_assets.retrieval.search_progress import Ranking, SearchProgress, Walked
-from rag_assets.retrieval.steps.places import found_places, related
+from rag_assets.retrieval.steps.places import found_places, place_of_node, related
 from rag_assets.retrieval.steps.protocol import SearchServices
 from rag_assets.retrieval.steps.views import Views
 from rag_assets.retrieval.surroundings import Surroundings
 from rag_assets.retrieval.walk import USUAL_STEPS
+from rag_assets.storage.catalog.found_relations import FoundSymbol
+from rag_assets.storage.index.model import Place
 from rag_assets.tenants.model import Tenant
 
 _NAMED = 2.0
@@ -27,6 +32,8 @@ _ENOUGH = 0.5
 _DIRECTLY = 2
 """Names on the path to what is directly related."""
 _MOST_SEEDS = 40
+_MOST_LEADING = 40
+"""Definitions of a name that come before all other hits."""
 
 
 class Walk:
@@ -66,16 +73,22 @@ class Walk:
         search = progress.search
         with progress.timings.part("walk"):
             view, surroundings = self._views.of(progress)
+            exact = await run_sync(partial(_exact, view, asked)) if asked.is_bare else []
             found = await run_sync(partial(walked_from, view, surroundings, search.tenant, asked))
             chosen = _chosen(found, asked)
-            candidates = await found_places(self._services, progress, related(chosen or found))
+            leading = await found_places(self._services, progress, exact)
+            behind = await found_places(self._services, progress, related(chosen or found))
+            candidates = [*{one.id: one for one in (*leading, *behind)}.values()]
         if not candidates:
             return progress
+        request = search.request
         walked = Walked(
-            ids=frozenset(one.id for one in candidates),
+            # A threshold that the request sets holds for every hit.
+            ids=frozenset(one.id for one in candidates if request.min_score is None),
             paths=tuple(one.path for one in found.reached if len(one.path) > 1),
             complete=found.complete,
-            alone=chosen is not None and search.request.mode is None,
+            alone=chosen is not None and request.mode is None and request.min_score is None,
+            leading=tuple(one.id for one in leading),
         )
         ranking = Ranking("walk", candidates, weight=_NAMED)
         return replace(progress, walked=walked, rankings=[*progress.rankings, ranking])
@@ -86,8 +99,33 @@ def walked_from(view: View, surroundings: Surroundings, tenant: Tenant, asked: A
     nodes: dict[NodeKey, Node] = {}
     for name in asked.names:
         nodes |= _named(view, tenant, name)
-    seeds = dict.fromkeys([*nodes][:_MOST_SEEDS], 1.0)
-    return flow(view, surroundings, seeds, nodes, depth=USUAL_STEPS, wanted=asked.wanted)
+    begun = dict(islice(nodes.items(), _MOST_SEEDS))
+    seeds = dict.fromkeys(begun, 1.0)
+    found = flow(view, surroundings, seeds, begun, depth=USUAL_STEPS, wanted=asked.wanted)
+    return replace(found, complete=found.complete and len(begun) == len(nodes))
+
+
+def _exact(view: View, asked: AskedNames) -> list[Place]:
+    """Return the places of the definitions and files that have exactly one of these names."""
+    places: dict[Place, None] = {}
+    for name in asked.names:
+        defined = [one for one in view.spelled(name) if one.role != "key"]
+        nodes = {one: node_of(one) for one in sorted(defined, key=partial(_distance, name))}
+        own = [node for node in nodes.values() if node.content_hash is not None]
+        found = own or nodes.values()
+        places |= {place: None for one in found if (place := place_of_node(one)) is not None}
+        if "." in name or "/" in name or not places:
+            files = sorted(view.files_called(name), key=lambda one: is_test(path_of(one.uri)))
+            places |= {Place(one.document_id): None for one in files}
+    return [*places][:_MOST_LEADING]
+
+
+def _distance(name: str, one: FoundSymbol) -> tuple[bool, bool, bool, int, str]:
+    """Return by what definitions of one name are ordered: those that are written so first."""
+    written, defined = name_parts(name, folded=False), name_parts(one.name, folded=False)
+    is_derived = one.role in {"route", "table"}
+    is_other = defined[-len(written) :] != written
+    return is_other, is_test(path_of(one.uri)), is_derived, len(defined), one.name
 
 
 def _named(view: View, tenant: Tenant, name: str) -> dict[NodeKey, Node]:
@@ -96,6 +134,7 @@ def _named(view: View, tenant: Tenant, name: str) -> dict[NodeKey, Node]:
     if not found and "/" in name:
         uris = [name, *(uri_of(source.name, name.lstrip("/")) for source in tenant.sources)]
         found = view.within_any(uris)
+    found = found or view.spelled(name)
     return {(one.source, one.name): node_of(one) for one in found}
 
 

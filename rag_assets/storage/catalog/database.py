@@ -296,7 +296,8 @@ def _require_usable(url: str) -> None:
         is_usable = False
     if not is_usable:
         raise ConfigurationError(  # not quoted: it may hold a password
-            "DATABASE_URL is malformed: its port, or a parameter after the ?, is not valid",
+            "RAG_ASSETS_DATABASE_URL is malformed: its port, or a parameter after the ?, is not"
+            " valid",
             hint="as in postgresql://NAME:PASSWORD@HOST:5432/DATABASE?sslmode=require; characters"
             " such as / and @ in a password are written as %2F and %40",
         )
@@ -328,11 +329,17 @@ def among(column: ColumnElement[str], values: Texts) -> ColumnElement[bool]:
 _CONDITIONS: Final[Mapping[str, tuple[str, str]]] = {
     "25006": (
         "Postgres is read-only: a standby, or default_transaction_read_only is on",
-        "name the primary server in DATABASE_URL",
+        "name the primary server in RAG_ASSETS_DATABASE_URL",
     ),
-    "28000": ("Postgres refuses the account", "check the account in DATABASE_URL"),
-    "28P01": ("Postgres refuses the account or its password", "check those in DATABASE_URL"),
-    "3D000": ("Postgres has no database of that name", "create it, or correct DATABASE_URL"),
+    "28000": ("Postgres refuses the account", "check the account in RAG_ASSETS_DATABASE_URL"),
+    "28P01": (
+        "Postgres refuses the account or its password",
+        "check those in RAG_ASSETS_DATABASE_URL",
+    ),
+    "3D000": (
+        "Postgres has no database of that name",
+        "create it, or correct RAG_ASSETS_DATABASE_URL",
+    ),
     "42501": (
         "the role of Postgres may not do what the catalog needs",
         "let it own its database, or name the account that does in RAG_ASSETS_OWNER_DATABASE_URL",
@@ -364,5 +371,5 @@ def unavailable(error: Exception) -> ServiceUnavailable:
     reason = re.sub(r"://[^@\s]*@", "://***@", first[0]) if first else type(error).__name__
     return ServiceUnavailable(
         f"Postgres does not answer: {reason}",
-        hint=hint_to_start("DATABASE_URL"),
+        hint=hint_to_start("RAG_ASSETS_DATABASE_URL"),
     )

@@ -210,7 +210,7 @@ def require_sessions(database: Database) -> None:
             "a pooler in front of Postgres gives each transaction another session, so that locks of"
             " tenants are lost (PgBouncer: pool_mode = transaction)",
             hint="set it to pool_mode = session for this database, or name the port of Postgres"
-            " itself in DATABASE_URL",
+            " itself in RAG_ASSETS_DATABASE_URL",
         )
     _verified.add(database.url)
 

@@ -108,7 +108,7 @@ class ProjectTable:
                 connection.execute(insert(tenants).values(values))
                 changed = True
             else:
-                _require_changeable(tenant_record(row))
+                require_changeable(tenant_record(row))
                 config = compose(row.id, row.config)
                 changed = config != row.config
                 if changed:
@@ -142,7 +142,13 @@ def _rows(project: Project) -> Select[Any]:
     )
 
 
-def _require_changeable(record: TenantRecord) -> None:
+def require_changeable(record: TenantRecord) -> None:
+    """Require that applications may change the tenant of a project.
+
+    Raises:
+        ConfiguredByOperator: tenants.yaml defines the project.
+        TenantBusy: the project is being removed.
+    """
     if record.state == "REMOVING":
         raise TenantBusy(
             "this project is being removed", hint="try again when its removal is finished"

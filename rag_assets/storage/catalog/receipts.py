@@ -6,7 +6,7 @@ its predecessor, so that none can be altered, inserted or left out unnoticed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, Literal, TypeVar
@@ -99,6 +99,14 @@ class ReceiptTable:
             query = query.where(receipts.c.tenant == tenant_id)
         with self._database.begin() as connection:
             return [_receipt(row) for row in connection.execute(query)]
+
+    def removed_tenants(self, tenant_ids: Collection[str]) -> set[str]:
+        """Return those of the tenants whose removal a receipt states."""
+        query = select(receipts.c.tenant).where(
+            receipts.c.kind == "removal", receipts.c.tenant.in_(tenant_ids)
+        )
+        with self._database.begin() as connection:
+            return set(connection.scalars(query.distinct()))
 
     def verify(self) -> ChainReport:
         """Verify every receipt, and that none is missing before another."""

@@ -6,17 +6,17 @@ therefore stays pending until a version that was built after it is in the index.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Literal
 
-from sqlalchemy import ColumnElement, Connection, insert, update
+from sqlalchemy import ColumnElement, Connection, delete, insert, update
 from sqlalchemy.sql import func
 
 from rag_assets.ingest.sources.model import READ_AGAIN_NS
 from rag_assets.storage.catalog.changes import notify
-from rag_assets.storage.catalog.database import Database, TenantRef
+from rag_assets.storage.catalog.database import Database, TenantRef, among
 from rag_assets.storage.catalog.document_rows import numbered_key
-from rag_assets.storage.catalog.tables import documents, events
+from rag_assets.storage.catalog.tables import documents, events, syncs, tombstones
 from rag_assets.workspace.bodies import DbRowBody
 
 
@@ -53,6 +53,27 @@ class ReindexRequestTable:
         is_row = documents.c.source_type == DbRowBody.TYPE
         of_kind = is_row if kind == "database" else ~is_row
         return self._request(ref, scope, documents.c.page_uuid == uuid, of_kind)
+
+    def readmit(self, ref: TenantRef, document_ids: Collection[str] | None = None) -> int:
+        """Let the next listing add invalidated documents again, and return their number.
+
+        Documents that were deleted, purged or past their retention stay excluded.
+
+        Args:
+            ref: the tenant.
+            document_ids: of the documents; all by default.
+        """
+        wanted = [tombstones.c.tenant == ref.id, tombstones.c.invalidated]
+        if document_ids is not None:
+            wanted.append(among(tombstones.c.document_id, document_ids))
+        with self._database.begin_exclusive(ref) as connection:
+            readmitted = connection.execute(delete(tombstones).where(*wanted)).rowcount
+            if readmitted:
+                # Otherwise the next sync would take an unchanged source as listed.
+                of_tenant = syncs.c.tenant == ref.id
+                connection.execute(update(syncs).where(of_tenant).values(listing_digest=None))
+                notify(connection, ref.id)
+        return readmitted
 
     def _request(
         self, ref: TenantRef, scope: Mapping[str, Any], *conditions: ColumnElement[bool]

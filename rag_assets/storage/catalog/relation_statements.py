@@ -173,6 +173,20 @@ def _like() -> Select[Any]:
     return _symbols(_of_readable(symbols, *_PLACED_SYMBOLS).where(has_one).subquery()).limit(_LIMIT)
 
 
+def _ending() -> Select[Any]:
+    last = func.regexp_replace(symbols.c.short, "^.*[.]|[_-]", "", "g")
+    found = _of_readable(symbols, *_PLACED_SYMBOLS).where(_one_of(last, "parts"))
+    return _symbols(found.subquery()).limit(_LIMIT)
+
+
+def _files_called() -> Select[Any]:
+    name = bindparam("name", type_=Text)
+    uri = func.lower(documents.c.uri)
+    is_called = func.right(uri, func.length(name) + 1) == literal("/") + name
+    found = _versions(*_DOCUMENT_COLUMNS).where(is_called)
+    return found.order_by(func.length(documents.c.uri), documents.c.uri).limit(_LIMIT)
+
+
 def _edges(*ways: Subquery, first: bool = True) -> Select[Any]:
     """The edges that are found in one of some ways: no index serves several of them at once.
 
@@ -261,6 +275,12 @@ NAMES_CALLED = Statement.of(_names_called())
 
 LIKE = Statement.of(_like())
 """Some definitions whose names hold one of `parts`."""
+
+ENDING = Statement.of(_ending())
+"""Some definitions whose last part is one of `parts`, without underscores."""
+
+FILES_CALLED = Statement.of(_files_called())
+"""Some documents whose uri ends with the file name `name`, in lower case."""
 
 WITHIN = Statement.of(_symbols(_held_by(_PLACED_SYMBOLS, symbols, "uris")))
 """The definitions in documents."""

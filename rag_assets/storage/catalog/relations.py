@@ -105,6 +105,14 @@ class Relations(Protocol):
         """Some definitions whose names, as people call them, hold one of these parts."""
         ...
 
+    def ending(self, parts: Sequence[str], limit: int) -> list[FoundSymbol]:
+        """Return some definitions whose last part, without underscores, is one of these."""
+        ...
+
+    def files_called(self, name: str, limit: int) -> list[FoundDocument]:
+        """Return some documents whose uri ends with the name of a file."""
+        ...
+
     def within(self, uris: Sequence[str]) -> list[FoundSymbol]:
         """The definitions in documents, in the order of the text."""
         ...
@@ -256,6 +264,15 @@ class RelationRows:
     def like(self, parts: Sequence[str], limit: int) -> list[FoundSymbol]:
         """See Relations."""
         return self._symbols(statements.LIKE, parts=[*parts], limit=limit)
+
+    def ending(self, parts: Sequence[str], limit: int) -> list[FoundSymbol]:
+        """See Relations."""
+        return self._symbols(statements.ENDING, parts=[*parts], limit=limit)
+
+    def files_called(self, name: str, limit: int) -> list[FoundDocument]:
+        """See Relations."""
+        rows = self._rows(statements.FILES_CALLED, name=name.lower(), limit=limit)
+        return [FoundDocument(*row) for row in rows]
 
     def within(self, uris: Sequence[str]) -> list[FoundSymbol]:
         """See Relations."""

@@ -56,7 +56,9 @@ class RemovalTable:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def remove(self, ref: TenantRef, document_id: str, by: str) -> bool:
+    def remove(
+        self, ref: TenantRef, document_id: str, by: str, *, invalidate: bool = False
+    ) -> bool:
         """Mark a document deleted: searches omit it at once, and the next sync deletes its entries.
 
         A document that its source still has is not added again until it changes.
@@ -65,6 +67,8 @@ class RemovalTable:
             ref: the tenant.
             document_id: the document to delete.
             by: the caller's name, for the event.
+            invalidate: whether a request may add the document again as it is. If it was removed
+                before, it stays out unless both removals say so.
 
         Returns:
             whether the document existed; False if it was deleted before.
@@ -87,7 +91,10 @@ class RemovalTable:
                 )
             exists = row is not None and row.status != "DELETED"
             if row is not None and exists and not pushed:
-                _add_tombstone(connection, ref, document_id, row.content_sha256 or UNREADABLE)
+                content = row.content_sha256 or UNREADABLE
+                _add_tombstone(connection, ref, document_id, content, invalidate)
+            elif not invalidate:
+                _keep_out(connection, ref, document_id)
             withdraw_document(connection, ref, document_id, by)
         return exists or pushed
 
@@ -222,11 +229,26 @@ def _present(
 
 
 def _add_tombstone(
-    connection: Connection, ref: TenantRef, document_id: str, content_sha256: str
+    connection: Connection,
+    ref: TenantRef,
+    document_id: str,
+    content_sha256: str,
+    invalidated: bool,
 ) -> None:
-    content = {"content_sha256": content_sha256, "pruned_at": func.now()}
+    content = {
+        "content_sha256": content_sha256,
+        "pruned_at": func.now(),
+        "invalidated": invalidated,
+    }
     connection.execute(
         upsert(tombstones)
         .values(tenant=ref.id, document_id=document_id, **content)
         .on_conflict_do_update(index_elements=["tenant", "document_id"], set_=content)
     )
+
+
+def _keep_out(connection: Connection, ref: TenantRef, document_id: str) -> None:
+    """Have no request add a document again that was invalidated before."""
+    table = tombstones.c
+    of_document = (table.tenant == ref.id, table.document_id == document_id)
+    connection.execute(update(tombstones).where(*of_document).values(invalidated=False))

@@ -27,7 +27,9 @@ SERVICE_RIGHTS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("check_results", "derivations", "document_kinds"), ""),
     # Names in source code leave with its document.
     **dict.fromkeys(("edges", "symbols"), "DELETE"),
-    **dict.fromkeys(("embedder_probes", "embedding_batches", "moved_documents", "syncs"), ""),
+    **dict.fromkeys(("embedder_probes", "embedding_batches", "moved_documents"), ""),
+    # A request to index a removed document again has its source listed.
+    "syncs": "UPDATE (listing_digest)",
     **dict.fromkeys(("serving", "tenant_locks"), ""),
     # What a question costs counts for the tenant's run and build.
     "slices": "UPDATE (spent)",

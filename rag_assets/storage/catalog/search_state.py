@@ -91,7 +91,8 @@ class SearchStateReader:
         self._named_state = Statement.of(_search_state_statement(named))
         self._readable = Statement.of(_readable_statement())
         self._expected = Statement.of(expected_entries())
-        self._random = Statement.of(_random_statement())
+        self._some = Statement.of(_held_statement())
+        self._random = Statement.of(_held_statement().order_by(func.random()))
         within = readable_within(
             bindparam("tenant", type_=Text), texts_parameter("pages"), texts_parameter("principals")
         )
@@ -194,6 +195,15 @@ class SearchStateReader:
         rows = await self._statements.rows(self._random, given)
         return [(row.document_id, row.indexed_key, row.chunk_count) for row in rows]
 
+    async def has_several_documents(self, tenant_id: str, generation: int) -> bool:
+        """Return whether a build has passages of more than one document.
+
+        Raises:
+            ServiceUnavailable: Postgres does not answer.
+        """
+        given = {"tenant": tenant_id, "generation": generation, "limit": 2}
+        return len(await self._statements.rows(self._some, given)) > 1
+
     async def expected_entries(self, tenant_id: str, generation: int) -> ExpectedEntries | None:
         """Return the entries that a build should have; None if it does not exist.
 
@@ -258,7 +268,7 @@ def _search_state_statement(generation: ColumnElement[int]) -> Select[Any]:
     )
 
 
-def _random_statement() -> Select[Any]:
+def _held_statement() -> Select[Any]:
     held = document_index.c
     return (
         select(held.document_id, held.indexed_key, held.chunk_count)
@@ -268,7 +278,6 @@ def _random_statement() -> Select[Any]:
             held.indexed_key.is_not(None),
             held.chunk_count > 0,
         )
-        .order_by(func.random())
         .limit(bindparam("limit", type_=Integer))
     )
 

@@ -273,6 +273,8 @@ tombstones = Table(
     Column("document_id", Text, primary_key=True),
     Column("content_sha256", Text, nullable=False),
     now_column("pruned_at"),
+    # Whether a request may index the document again as it is.
+    Column("invalidated", Boolean, nullable=False, server_default=text("false")),
 )
 
 # Shared by all tenants, so that no revision is ever used twice.

@@ -37,7 +37,11 @@ def bury(connection: Connection, ref: TenantRef, document_ids: Sequence[str]) ->
     connection.execute(
         new.on_conflict_do_update(
             index_elements=["tenant", "document_id"],
-            set_={"content_sha256": new.excluded.content_sha256, "pruned_at": func.now()},
+            set_={
+                "content_sha256": new.excluded.content_sha256,
+                "pruned_at": func.now(),
+                "invalidated": False,
+            },
         )
     )
 
@@ -79,7 +83,10 @@ def bury_sealed(connection: Connection, ref: TenantRef, sealed: Sequence[str]) -
             continue
         rows.append({"tenant": ref.id, "document_id": id_, "content_sha256": content})
     if rows:
-        connection.execute(upsert(tombstones).on_conflict_do_nothing(), rows)
+        keep_out = upsert(tombstones).on_conflict_do_update(
+            index_elements=["tenant", "document_id"], set_={"invalidated": False}
+        )
+        connection.execute(keep_out, rows)
     return len(rows)
 
 

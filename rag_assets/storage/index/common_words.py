@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from itertools import islice
+from itertools import chain, islice
 from types import MappingProxyType
 from typing import Final
 
@@ -247,6 +247,24 @@ _SHARE: Final = 0.25
 """Least share of common words in a sentence."""
 _LEAST_FOREIGN: Final = 2
 """Common words of another language than English that show it."""
+_LEAST_WORDS: Final = 3
+"""Words of a sentence without common words."""
+_LEAST_SIGNS: Final = 8
+"""Signs of a sentence in a script without spaces."""
+_CERTAIN: Final = 0.8
+"""Probability from which on a detected language counts: no English question of the sets that
+fusion is measured with is taken for another language."""
+_SHORT: Final = 6
+"""Words from which on key words in plain letters are certain like any other text: names and words
+that languages share decide the language of fewer ones."""
+_CERTAIN_OF_SHORT: Final = 0.99
+"""The same probability of few key words without common ones of the language."""
+_LAST_LATIN: Final = "\u024f"
+_UNSPACED: Final = re.compile(
+    r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]+"
+)
+_KANA: Final = re.compile(r"[\u3041-\u30fa]")
+_HAN_LANGUAGES: Final = frozenset({"zh", "ja"})
 _SAMPLE: Final = 100
 """Words of a long text that are looked at."""
 _WORD: Final = re.compile(r"[^\W_]+(?:[_.\-/:'’][^\W_]+)*")
@@ -270,14 +288,33 @@ def significant_words(query: str) -> str:
 def sentence_language(query: str) -> str | None:
     """Return the language of a query that is a sentence; None of key words, or if unknown.
 
-    A sentence is a text of which at least a quarter is common words.
+    A sentence in English is a text of which at least a quarter is common words. Other languages
+    have short sentences without any, such as Turkish with its suffixes: of these the detector of
+    documents' languages decides, where it is certain, and the common words where it is not.
     """
     words = _words(query)
     language = _most_common_words(words)
-    if language is None:
-        return None
-    common = sum(_plain(word) in STOP_WORDS[language] for word in words)
-    return language if common >= _SHARE * len(words) else None
+    common = STOP_WORDS[language] if language else frozenset()
+    if sum(_plain(word) in common for word in words) < _SHARE * len(words):
+        language = None
+    is_latin = _are_mostly_latin(words)
+    if language == "en" and is_latin:
+        return language
+    # Imported where it is used: what is never asked a question needs no detector.
+    from rag_assets.ingest.parsing.languages import language_of_text
+
+    # Words in plain letters may be common elsewhere, as `go to` is in Polish.
+    is_doubtful = language == "en" or (language is not None and query.isascii())
+    is_short = query.isascii() and len(words) < _SHORT and "?" not in query
+    guess = language_of_text(
+        query, is_guess=not is_short, least_probability=_CERTAIN, least_bytes=0
+    )
+    if is_doubtful and guess != language:
+        language = None
+    detected = _detected_language(query, words)
+    if is_short and detected not in {None, "en", language}:
+        detected = language_of_text(query, least_probability=_CERTAIN_OF_SHORT)
+    return language if detected == "en" and language is not None else detected or language
 
 
 def is_english(query: str) -> bool:
@@ -285,9 +322,37 @@ def is_english(query: str) -> bool:
     return sentence_language(query) == "en"
 
 
+def is_certainly_english(query: str) -> bool:
+    """Return whether a query is a sentence in English, or key words that are certainly English."""
+    language = sentence_language(query)
+    if language is not None:
+        return language == "en"
+    from rag_assets.ingest.parsing.languages import language_of_text
+
+    return language_of_text(query, least_probability=_CERTAIN, least_bytes=0) == "en"
+
+
+def _detected_language(query: str, words: Sequence[str]) -> str | None:
+    """Return the language of a sentence as the detector sees it; None if it is not certain."""
+    letters = sum(len(run) for run in _UNSPACED.findall(query))
+    if len(words) < _LEAST_WORDS and letters < _LEAST_SIGNS:
+        return None
+    from rag_assets.ingest.parsing.languages import language_of_text
+
+    language = language_of_text(query, least_probability=_CERTAIN)
+    if language in _HAN_LANGUAGES:
+        return "ja" if _KANA.search(query) else "zh"
+    return language
+
+
+def _are_mostly_latin(words: Sequence[str]) -> bool:
+    letters = [letter for word in words for letter in word if letter.isalpha()]
+    return 2 * sum(letter <= _LAST_LATIN for letter in letters) >= len(letters)
+
+
 def prose_language(text: str) -> str | None:
     """Return the language of the common words in a text; None if it has less than two of any."""
-    return _most_common_words([*islice(_words(text), _SAMPLE)], least=2)
+    return _most_common_words([*islice(_iterate_words(text), _SAMPLE)], least=2)
 
 
 def _most_common_words(words: Iterable[str], least: int = 1) -> str | None:
@@ -296,18 +361,16 @@ def _most_common_words(words: Iterable[str], least: int = 1) -> str | None:
     A single word of plain letters is evidence for English alone: `die`, `io` and `van` are common
     words elsewhere.
     """
-    counts: Counter[str] = Counter()
     by_word = _languages_by_word()
-    is_plain = True
-    for word in words:
-        if languages := by_word.get(_plain(word)):
-            counts.update(languages)
-            is_plain = is_plain and word.isascii()
+    common = [(word, those) for word in words if (those := by_word.get(_plain(word)))]
+    counts = Counter(chain.from_iterable(those for _, those in common))
     best = max(counts.values(), default=0)
     if best < least:
         return None
     language = next(language for language in STOP_WORDS if counts[language] == best)
-    return None if language != "en" and is_plain and best < _LEAST_FOREIGN else language
+    if language == "en" or best >= _LEAST_FOREIGN:
+        return language
+    return None if all(word.isascii() for word, _ in common) else language
 
 
 @cache
@@ -320,10 +383,15 @@ def _languages_by_word() -> Mapping[str, tuple[str, ...]]:
 
 
 def _words(text: str) -> list[str]:
-    if text.isascii():
-        return _WORD.findall(text)
-    text = unicodedata.normalize("NFC", text)
-    return (_INDIC_WORD if _INDIC.search(text) else _WORD).findall(text)
+    return [*_iterate_words(text)]
+
+
+def _iterate_words(text: str) -> Iterator[str]:
+    pattern = _WORD
+    if not text.isascii():
+        text = unicodedata.normalize("NFC", text)
+        pattern = _INDIC_WORD if _INDIC.search(text) else _WORD
+    return (match.group() for match in pattern.finditer(text))
 
 
 def _plain(word: str) -> str:

@@ -22,6 +22,7 @@ from rag_assets.storage.index.model import (
     entry_id,
 )
 
+_HALVING_TERMS = 350
 _NOT_DIGESTED = frozenset({"digest", "terms", "vector"})
 
 
@@ -53,6 +54,7 @@ def entry_source(entry: Entry) -> dict[str, Any]:
         "text": chunk.text,
         "terms": terms,
         "terms_digest": key_of("terms", terms),
+        "length_weight": length_weight(terms.count(" ")),
         "text_sha256": chunk.text_sha256,
         # text_sha256 also covers title and headings, so it differs for equal texts under others.
         "text_key": key_of("text", chunk.text, *context),
@@ -92,6 +94,15 @@ def entry_terms(text: str, language: str | None) -> str:
     """
     analysis = analysis_of(text, language)
     return f"{MARK}{analysis} {lexical_terms(text, analysis)}"
+
+
+def length_weight(terms: int) -> float:
+    """Return the weight of the words of an entry that has so many terms.
+
+    A word says less about a long passage. Terms are counted and not a model's tokens, of which an
+    English term has one or two, and a Greek or Hindi one five.
+    """
+    return float(f"{0.5 ** (terms / _HALVING_TERMS):.6g}")
 
 
 def digest_of(fields: Mapping[str, Any], key: bytes | None) -> str:

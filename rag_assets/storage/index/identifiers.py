@@ -52,6 +52,8 @@ _ALIASES: Final[Mapping[str, str]] = MappingProxyType(
 )
 ANALYSES: Final = (*_STEMMERS, _VIETNAMESE, PLAIN)
 """All analyses of entries of this version."""
+EVERY_ANALYSIS: Final = (FORMER, *ANALYSES)
+"""All analyses that entries of an index may have."""
 _SCRIPTS: Final = (
     # The first letter of a word, the languages written so, and the usual one of them.
     (re.compile(r"[a-z\u00aa-\u024f\u1e00-\u1eff]"), frozenset({*_LATIN, _VIETNAMESE, "sr"}), "en"),
@@ -159,18 +161,21 @@ def symbols_in(text: str) -> list[str]:
 
 
 @lru_cache(maxsize=1 << 13)
-def forms_of(word: str) -> Mapping[str, frozenset[str]]:
+def forms_of(word: str, analyses: tuple[str, ...] = EVERY_ANALYSIS) -> Mapping[str, frozenset[str]]:
     """Return the terms that a word has in texts, each with the analyses that make it.
 
     Args:
         word: as `words_in` returns it.
+        analyses: of the texts.
     """
     forms: dict[str, set[str]] = {}
-    if not is_phrase(word):
-        forms[_stemmer("english").stemWord(word)] = {FORMER}
-    for analysis in ANALYSES if _is_term(word) else ():
-        forms.setdefault(_stem(word, analysis), set()).add(analysis)
-    return MappingProxyType({form: frozenset(analyses) for form, analyses in forms.items()})
+    is_term, is_written = _is_term(word), is_phrase(word)
+    for analysis in analyses:
+        if analysis == FORMER and not is_written:
+            forms.setdefault(_stemmer("english").stemWord(word), set()).add(FORMER)
+        elif analysis != FORMER and is_term:
+            forms.setdefault(_stem(word, analysis), set()).add(analysis)
+    return MappingProxyType({form: frozenset(made_by) for form, made_by in forms.items()})
 
 
 def is_phrase(word: str) -> bool:
@@ -228,12 +233,15 @@ def _split(text: str) -> list[str]:
 
 def _with_parts(word: str) -> list[str]:
     """Return a word in lower case, and its parts if it has several."""
+    if word.isascii():
+        terms = [part.lower() for part in _PART.findall(word)]
+        return [word.lower(), *terms] if len(terms) > 1 else terms
     if _INDIC.search(word):
         return [word.lower()]
     if _SIGNS.match(word):
         signs = _SIGN.findall(word)
         return [first + second for first, second in pairwise(signs)] or signs
-    parts = (_PART if word.isascii() else _PLAIN_PART).findall(word)
+    parts = _PLAIN_PART.findall(word)
     terms = [part.lower() for part in parts]
     if len(parts) > 1:
         terms.insert(0, word.lower())

@@ -314,6 +314,10 @@ class IndexAdministration(Protocol):
         """
         ...
 
+    def layout_differences(self) -> list[str]:
+        """Return in words how indexes are laid out otherwise than new ones would be."""
+        ...
+
     def count(self, builds: Sequence[CountedBuild]) -> list[BuildCount]:
         """Count the entries of builds, of any tenants, in two requests for all of them.
 
@@ -348,21 +352,22 @@ class IndexAdministration(Protocol):
         ...
 
     def bytes_per_entry(self, index_name: str) -> float | None:
-        """The average bytes on disk of an index's entries; None without an entry."""
+        """The average bytes on disk of an index's entries; None without an entry, or unknown."""
         ...
 
     def drop(self, index_name: str) -> None:
         """Delete an index, if it exists."""
         ...
 
-    def expunge(self, index_name: str) -> int:
+    def expunge(self, index_name: str) -> int | None:
         """Remove deleted entries from an index's files, which keep them until they are rewritten.
 
         It may take half a minute where entries were deleted just now, in the embedded server
         seconds.
 
         Returns:
-            how many deleted entries the files still hold, because others were deleted meanwhile.
+            how many deleted entries the files still hold, because others were deleted meanwhile;
+            None where the server rewrites its files by itself and does not show them.
         """
         ...
 

@@ -10,12 +10,15 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from rag_assets.storage.index.common_words import significant_words
 from rag_assets.storage.index.identifiers import (
     ANALYSES,
+    EVERY_ANALYSIS,
     FORMER,
     forms_of,
     is_phrase,
@@ -40,8 +43,6 @@ TITLE_WEIGHT: Final = 0.3
 
 All passages of a document share its title: it must not outweigh a passage's text.
 """
-HALVING_TOKENS: Final = 450
-"""Length of an entry whose words count half as much as those of a very short one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,36 +53,32 @@ class QueryWords:
         terms: as `words_in` returns them, each with its number of occurrences in the query.
         title_words: the words of the terms, as they are written in titles and headings, each with
             its terms.
+        analyses: those that the entries are thought to have.
     """
 
     terms: Mapping[str, int]
     title_words: Mapping[str, tuple[str, ...]]
+    analyses: tuple[str, ...] = EVERY_ANALYSIS
 
     @property
     def forms(self) -> frozenset[str]:
-        """The terms that the words have in texts, in any language."""
-        return frozenset(form for word in self.terms for form in forms_of(word))
+        """The terms that the words have in the entries."""
+        return frozenset(form for word in self.terms for form in forms_of(word, self.analyses))
 
     @property
-    def analyses(self) -> Mapping[str, tuple[str, ...]]:
-        """The analyses in groups, by their first one, that give every word the same form.
-
-        Which of a group entries have makes no difference to this query.
-        """
-        groups: dict[tuple[str, ...], list[str]] = {}
-        forms = [
-            {analysis: form for form, those in forms_of(word).items() for analysis in those}
-            for word in self.terms
-        ]
-        for analysis in ANALYSES:
-            key = tuple(of_word.get(analysis, "") for of_word in forms)
-            groups.setdefault(key, []).append(analysis)
-        return {group[0]: tuple(group) for group in groups.values()}
+    def marks(self) -> tuple[str, ...]:
+        """The analyses whose entries have a mark."""
+        return tuple(analysis for analysis in self.analyses if analysis != FORMER)
 
     @property
     def phrases(self) -> tuple[str, ...]:
-        """The words that some entries hold in their texts only, as they are written."""
-        return tuple(filter(is_phrase, self.terms))
+        """The words that some of the entries hold in their texts only, as they are written."""
+        return tuple(word for word in self.terms if self.is_written(word, self.analyses))
+
+    @staticmethod
+    def is_written(word: str, analyses: tuple[str, ...]) -> bool:
+        """Return whether a word is searched as it is written, among entries of these analyses."""
+        return is_phrase(word) and (FORMER in analyses or not forms_of(word, analyses))
 
 
 class WeighedWord(NamedTuple):
@@ -98,15 +95,26 @@ class WeighedWord(NamedTuple):
     is_written: bool
 
 
-def words_of(query: str) -> QueryWords:
-    """Return the words of a query, without common ones; of a very long query the first ones."""
+def words_of(query: str, analyses: tuple[str, ...] = EVERY_ANALYSIS) -> QueryWords:
+    """Return the words of a query, without common ones; of a very long query the first ones.
+
+    Args:
+        query: in any language.
+        analyses: those that the entries are thought to have.
+    """
+    return QueryWords(*_words_of(query), analyses)
+
+
+@lru_cache(maxsize=64)  # a search asks for the same words several times
+def _words_of(query: str) -> tuple[Mapping[str, int], Mapping[str, tuple[str, ...]]]:
     significant = significant_words(query)
-    written = dict.fromkeys(significant.split())
-    parts = {word: tuple(words_in(word)) for word in islice(written, MOST_TITLE_WORDS)}
-    return QueryWords(
-        Counter([*symbols_in(query), *words_in(significant)][:MOST_TERMS]),
-        {word: those for word, those in parts.items() if those and not any(map(is_phrase, those))},
-    )
+    distinct = dict.fromkeys(significant.split())
+    parts = {word: tuple(words_in(word)) for word in islice(distinct, MOST_TITLE_WORDS)}
+    terms = Counter([*symbols_in(query), *words_in(significant)][:MOST_TERMS])
+    written = {
+        word: those for word, those in parts.items() if those and not any(map(is_phrase, those))
+    }
+    return MappingProxyType(terms), MappingProxyType(written)
 
 
 def weighed_words(
@@ -127,20 +135,14 @@ def weighed_words(
         entries: number of entries that pass the filter.
         forms: number of these that have a form among their terms.
         phrases: number of these that hold a word as it is written.
-        marks: number of these that have an analysis of a group, by its first one.
+        marks: number of these that have an analysis.
     """
-    analyses = {analysis for analysis, count in marks.items() if count}
-    if sum(marks.values()) < entries:
-        analyses.add(FORMER)
+    analyses = present_analyses(entries, marks)
     weighed: dict[str, WeighedWord] = {}
     clauses = 0
     for word in words.terms:
-        searched = tuple(
-            form
-            for form, of_form in forms_of(word).items()
-            if forms.get(form) and not analyses.isdisjoint(of_form)
-        )
-        is_written = is_phrase(word) and (FORMER in analyses or not forms_of(word))
+        searched = tuple(form for form in forms_of(word, analyses) if forms.get(form))
+        is_written = words.is_written(word, analyses)
         clauses += len(searched) + MOST_WRITTEN_FIELDS * is_written
         if clauses > MOST_CLAUSES:
             break
@@ -151,6 +153,17 @@ def weighed_words(
             weight = rarity(entries, min(holders, entries))
             weighed[word] = WeighedWord(weight, searched, is_written)
     return weighed
+
+
+def present_analyses(entries: int, marks: Mapping[str, int]) -> tuple[str, ...]:
+    """Return the analyses that entries have, FORMER if some have none of those with a mark.
+
+    Args:
+        entries: number of them.
+        marks: number of these that have an analysis.
+    """
+    present = [analysis for analysis in ANALYSES if marks.get(analysis)]
+    return (FORMER, *present) if sum(marks.values()) < entries else tuple(present)
 
 
 def rarity(entries: int, holders: int) -> float:

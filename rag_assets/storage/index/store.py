@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from rag_assets.common.elasticsearch_settings import IndexLayout
+from rag_assets.storage.index.connection import ElasticsearchConnection
 from rag_assets.storage.index.protocols import (
     EntrySearcher,
     EntryStore,
@@ -26,20 +28,22 @@ class StoreConfig:
     """The address and settings of a store.
 
     Attributes:
-        url: address of an Elasticsearch, with credentials if it requires them, or `memory:`.
+        server: connection to an Elasticsearch, or its address, or `memory:`.
         prefix: of the names of indexes and views; separates installations that share a server.
         shared_limit: number of entries from which on new generations go to a new shared index.
         vectors_url: address of a Postgres that has vectors of some builds as well; None: none has.
         installation: that indexes, views and schemas belong to; None: whoever opens the store.
         former_prefixes: under which the installation may have indexes as well.
+        layout: of new indexes.
     """
 
-    url: str
+    server: str | ElasticsearchConnection = field(repr=False)
     prefix: str = "rag"
     shared_limit: int = 2_000_000
     vectors_url: str | None = field(default=None, repr=False)
     installation: UUID | None = None
     former_prefixes: tuple[str, ...] = ()
+    layout: IndexLayout = field(default_factory=IndexLayout)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +69,7 @@ class VectorStore:
 
 def open_store(config: StoreConfig) -> VectorStore:
     """Open the store at an address, without connecting yet."""
-    if config.url.startswith(MEMORY):
+    if config.server == MEMORY:
         from rag_assets.storage.index.memory import store as memory
 
         opened = memory.open_store(config)

@@ -35,7 +35,7 @@ VARIABLES: Final[Mapping[PlaceKind, str]] = {
     "blobs": "RAG_ASSETS_BLOBS_URL",
     "index": "RAG_ASSETS_INDEX_PREFIX",
     "vectors": "RAG_ASSETS_PGVECTOR_URL",
-    "cluster": "ELASTICSEARCH_URL",
+    "cluster": "RAG_ASSETS_ELASTICSEARCH_URL",
 }
 """The environment variable that sets the address of each kind of store."""
 _OF_CATALOG: Final = "the catalog's database"
@@ -352,8 +352,8 @@ def _require_copied_catalog(catalog: Catalog, settings: Settings, home: Home) ->
         return  # The embedded server was copied with its home folder.
     raise ForeignInstallation(
         f"the catalog is that of {_name(state.row.id)} itself, and not a copy",
-        hint="set DATABASE_URL to a copy of it; where the copy is a snapshot of the whole server:"
-        " rag-assets installation clone --yes --snapshot",
+        hint="set RAG_ASSETS_DATABASE_URL to a copy of it; where the copy is a snapshot of the"
+        " whole server: rag-assets installation clone --yes --snapshot",
     )
 
 
@@ -387,8 +387,8 @@ def _foreign_home(settings: Settings, home: Home, installation: UUID) -> Foreign
     return ForeignInstallation(
         f"the home folder {settings.home} belongs to {_name(home.installation)}, and the catalog to"
         f" {_name(installation)}",
-        hint="correct DATABASE_URL or RAG_ASSETS_HOME; or, if this home folder changes to the other"
-        f" installation for good, remove {home.file}",
+        hint="correct RAG_ASSETS_DATABASE_URL or RAG_ASSETS_HOME; or, if this home folder changes"
+        f" to the other installation for good, remove {home.file}",
     )
 
 
@@ -411,8 +411,8 @@ def _copied_catalog(row: InstallationRow, present: str) -> ForeignInstallation:
 def _empty_catalog(settings: Settings, owner: UUID) -> ForeignInstallation:
     return ForeignInstallation(
         f"the catalog is empty, and the home folder {settings.home} belongs to {_name(owner)}",
-        hint="correct DATABASE_URL, or restore a dump of its catalog; to begin with an empty"
-        " catalog: `rag-assets installation move --yes`",
+        hint="correct RAG_ASSETS_DATABASE_URL, or restore a dump of its catalog; to begin with an"
+        " empty catalog: `rag-assets installation move --yes`",
     )
 
 

@@ -106,6 +106,7 @@ class CodeAnswers:
         if not relations:
             return self._unknown(said, *walks, known=any(walk.nodes for walk in walks))
         notes = [*dict.fromkeys(note for walk in walks for note in _lacking(walk))]
+        notes.append(_read(meant, len(relations)))
         lines = listed(relations, several=self._several)
         heading = () if path else self._heading(said, walks)
         return within_limit([*heading, *lines], notes=notes)
@@ -134,9 +135,8 @@ class CodeAnswers:
         if not shown:
             said = self._unknown(", ".join([*symbols, *paths]), known=bool(begun))
             return "\n".join([said, *dict.fromkeys(notes)])
-        return within_limit(
-            grouped(shown, stated, several=self._several), notes=list(dict.fromkeys(notes))
-        )
+        notes = [*dict.fromkeys(notes), _read(meant, len(shown))]
+        return within_limit(grouped(shown, stated, several=self._several), notes=notes)
 
     def outline(self, path: str) -> str:
         """The definitions of a file with their lines; the files of a folder."""
@@ -244,11 +244,18 @@ class CodeAnswers:
         names = () if known else clarification_of(view, said, first=first).names
         told = _UNUSED if known else _NOTHING
         told = f"{told} Alike: {', '.join(map(one_line, names))}" if names else told
-        return "\n".join([told, *dict.fromkeys(note for walk in walks for note in _lacking(walk))])
+        lacking = dict.fromkeys(note for walk in walks for note in _lacking(walk))
+        read = [_read(Meant(view, self.tenant), 0)] if known else []
+        return "\n".join([told, *lacking, *read])
 
 
 def _differs(origin: Origin | None) -> bool:
     return origin is not None and bool(origin.differs)
+
+
+def _read(meant: Meant, uses: int) -> str:
+    """Return how many uses an answer has, and how the files were read that may hold more."""
+    return "; ".join(filter(None, (counted(uses, "use"), meant.coverage())))
 
 
 def _overview(routes: Sequence[str], walks: Sequence[Walk]) -> Iterator[str]:

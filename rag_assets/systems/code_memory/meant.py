@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from rag_assets.code.frameworks.laravel.inflection import table_of_class
+from rag_assets.code.languages.keywords import LANGUAGES as BY_KEYWORDS
 from rag_assets.code.nodes import FILE, TABLE
+from rag_assets.code.reading import NO_PROGRAMS, READ_FOR_USE, language_of_type
 from rag_assets.code.source_types import SOURCE_TYPES
 from rag_assets.code.spellings import (
     path_spellings,
@@ -15,8 +18,11 @@ from rag_assets.code.spellings import (
     symbol_spellings,
     table_spellings,
 )
+from rag_assets.common.formatting import counted
+from rag_assets.ingest.parsing.media_types import SOURCE_CODE
 from rag_assets.ingest.sources.derived import repository_of
-from rag_assets.ingest.sources.model import uri_of
+from rag_assets.ingest.sources.model import path_of, uri_of
+from rag_assets.ingest.sources.repositories.names import repository_type_of
 from rag_assets.retrieval.code_nodes import PREFIXES, Node, node_of
 from rag_assets.retrieval.code_view import View
 from rag_assets.tenants.model import Tenant
@@ -108,6 +114,24 @@ class Meant:
     def within(self, said: str) -> list[Node]:
         """The definitions of the files that a path means."""
         return [*map(node_of, self.view.within_any(self.documents(said)))]
+
+    def coverage(self) -> str:
+        """Return how the files of each language were read, as an answer about use ends with it."""
+        counts: Counter[str] = Counter()
+        for uri in self._uris:
+            media_type = repository_type_of(path_of(uri)) or ""
+            if media_type in SOURCE_CODE and language_of_type(media_type) not in NO_PROGRAMS:
+                counts[language_of_type(media_type)] += 1
+        whole = sorted(counts.keys() & READ_FOR_USE, key=lambda one: (-counts[one], one))
+        names = sorted(counts.keys() & BY_KEYWORDS, key=lambda one: (-counts[one], one))
+        texts = sorted(counts.keys() - READ_FOR_USE - BY_KEYWORDS)
+        parts = []
+        if whole:
+            parts.append(f"read for uses: {', '.join(whole)}")
+        for languages, depth in ((names, "names only"), (texts, "their text only")):
+            files = [f"{counted(counts[one], 'file')} in {one}" for one in languages]
+            parts += [f"{one} were read for {depth}" for one in files]
+        return "; ".join(parts)
 
     def _named(self, name: str) -> list[Node]:
         return [*map(node_of, self.view.named(name))]

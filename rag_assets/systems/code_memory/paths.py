@@ -26,6 +26,12 @@ def readings(configs: Iterable[RunsConfig], path: str) -> Iterator[tuple[RunsCon
             yield config, path.removeprefix(f"{config.of}/")
 
 
+def named_documents(tenant: Tenant, paths: Iterable[str]) -> frozenset[str]:
+    """Return the ids that documents of these paths have, whether or not they exist."""
+    configs = runs_of(tenant)
+    return frozenset(document_id(c.of, p) for path in paths for c, p in readings(configs, path))
+
+
 def documents_of(
     connection: Connection, tenant: Tenant, paths: Iterable[str], *, gone: bool = False
 ) -> frozenset[str]:
@@ -37,11 +43,9 @@ def documents_of(
         paths: within a repository, or as hits name them.
         gone: whether those that were deleted count, too.
     """
-    configs = runs_of(tenant)
-    named = {document_id(c.of, p) for path in paths for c, p in readings(configs, path)}
     columns = documents.c
     query = select(columns.document_id).where(
-        columns.tenant == tenant.id, among(columns.document_id, named)
+        columns.tenant == tenant.id, among(columns.document_id, named_documents(tenant, paths))
     )
     if not gone:
         query = query.where(columns.status != "DELETED")

@@ -177,7 +177,8 @@ async def index_rag(
 async def invalidate_files(asked: AdministeredDependency, body: NamedPaths) -> InvalidatedFiles:
     """Take files out of the index. For admins.
 
-    They are found no more from now on. Each stays where it is, and comes back when it changes.
+    Searches omit them from now on. The files themselves stay. Each is indexed again when it changes
+    or when index-rag names it, or names no path.
     """
     catalog, by = asked.backend.catalog, asked.identity.name
     return await asked.write(lambda: invalidate(catalog, asked.record(), body.paths, by=by))

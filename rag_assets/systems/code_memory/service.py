@@ -87,7 +87,7 @@ class CodeMemory:
         return self._index()
 
     def invalidate(self, path: str) -> InvalidatedFiles:
-        """Take a file out of the index; it comes back when it changes."""
+        """Take a file out of the index until it changes or index_file or reindex is called."""
         record = self._catalog.tenants.get(self._tenant_id)
         return invalidate(self._catalog, record, [path], by=self._caller.name or _BY)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from rag_assets.api.run_responses import IndexedProject, InvalidatedFiles
 from rag_assets.common.errors import ConfigurationError, ListingFailed
@@ -11,7 +12,7 @@ from rag_assets.ingest.sources.git import GitSource
 from rag_assets.pipeline.source_listing import open_sources
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.tenants import TenantRecord
-from rag_assets.systems.code_memory.paths import documents_of
+from rag_assets.systems.code_memory.paths import documents_of, named_documents
 from rag_assets.tenants.model import Tenant
 
 
@@ -24,6 +25,9 @@ def index_again(
     by: str,
 ) -> IndexedProject:
     """Have documents of a tenant read, parsed and indexed again; no vector is paid twice.
+
+    Files that were taken out with `invalidate` come back; those that were deleted, purged or past
+    their retention do not.
 
     Args:
         catalog: of the installation.
@@ -42,8 +46,9 @@ def index_again(
     if paths:
         ids = _documents(catalog, tenant, paths)
         documents = sum(requests.request_document(record.ref, one, by) for one in sorted(ids))
+        documents += requests.readmit(record.ref, named_documents(tenant, paths))
     else:
-        documents = requests.request_tenant(record.ref, by)
+        documents = requests.request_tenant(record.ref, by) + requests.readmit(record.ref)
     # Without documents nothing is told of: files that no listing has found are to be found, too.
     catalog.changes.tell([record.id])
     commit = next(iter(commits.values())) if len(commits) == 1 else None
@@ -53,7 +58,7 @@ def index_again(
 def invalidate(
     catalog: Catalog, record: TenantRecord, paths: Sequence[str], *, by: str
 ) -> InvalidatedFiles:
-    """Take files out of the index: they are found no more from now on, until they change.
+    """Take files out of the index, until they change or are indexed again by index_again.
 
     Args:
         catalog: of the installation.
@@ -66,7 +71,8 @@ def invalidate(
         TenantGone: the tenant was removed.
     """
     ids = _documents(catalog, Tenant.from_config(record.config), paths)
-    gone = [one for one in sorted(ids) if catalog.removals.remove(record.ref, one, by)]
+    remove = partial(catalog.removals.remove, record.ref, by=by, invalidate=True)
+    gone = [one for one in sorted(ids) if remove(one)]
     return InvalidatedFiles(record.id, len(gone))
 
 

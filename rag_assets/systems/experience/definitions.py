@@ -10,10 +10,10 @@ from rag_assets.jobs.sync import sync_job
 from rag_assets.local_stack.watch_report import NO_WATCHER, WatchReportFile
 from rag_assets.partitions import tenants_partitions
 from rag_assets.systems.experience.checkpoints import Checkpoints
+from resources.own_runs import OwnRuns
 from resources.stores import PostgresResource
 from resources.tenant_lock import REASON_TAG
 from resources.workbench import clear_failures
-from sensors.tenants import partitions_under_way
 
 _LEFT_TO_THE_WATCHER = timedelta(seconds=2)
 
@@ -21,7 +21,7 @@ _LEFT_TO_THE_WATCHER = timedelta(seconds=2)
 @dg.sensor(
     name="checkpoints",
     job=sync_job,
-    minimum_interval_seconds=5,
+    minimum_interval_seconds=30,
     default_status=dg.DefaultSensorStatus.RUNNING,
     description=(
         "Requests a run for each tenant with a checkpoint that waits, in one query over all "
@@ -29,22 +29,24 @@ _LEFT_TO_THE_WATCHER = timedelta(seconds=2)
     ),
 )
 def checkpoints_sensor(
-    context: dg.SensorEvaluationContext, postgres: PostgresResource
+    context: dg.SensorEvaluationContext,
+    rag_assets_postgres: PostgresResource,
+    rag_assets_runs: OwnRuns,
 ) -> dg.SensorResult:
     """Request one run for the checkpoints that no run has seen."""
     with clear_failures():
-        catalog = postgres.catalog()
+        catalog = rag_assets_postgres.catalog()
         watched = WatchReportFile(Settings.from_environment()).read() is not NO_WATCHER
         before = datetime.now(UTC) - (_LEFT_TO_THE_WATCHER if watched else timedelta())
         waiting = Checkpoints(catalog.database).waiting_tenants(before)
         active = {record.id: record for record in catalog.tenants.named(waiting)}
-        busy = partitions_under_way(context.instance) if waiting else set()
+        busy = rag_assets_runs.partitions_under_way(context.instance) if waiting else set()
         present = set(context.instance.get_dynamic_partitions(tenants_partitions.name or ""))
     requests = [
         dg.RunRequest(
             partition_key=id_,
             run_key=key_of("checkpoints", active[id_].incarnation, [str(one) for one in ids]),
-            tags={REASON_TAG: "a checkpoint waits"},
+            tags={REASON_TAG: "a checkpoint waits", **rag_assets_runs.installation_tags},
         )
         for id_, ids in waiting.items()
         if id_ in active and active[id_].state == "ACTIVE" and id_ in present - busy

@@ -1,6 +1,5 @@
 """What pulls sources of the type `sql`: a sensor for changes, and a nightly comparison of keys."""
 
-from collections.abc import Iterable
 from datetime import UTC, datetime
 
 import dagster as dg
@@ -8,7 +7,6 @@ import dagster as dg
 from rag_assets.common.settings import Settings
 from rag_assets.jobs.every_tenant import for_each
 from rag_assets.jobs.run_history import delete_old_runs
-from rag_assets.jobs.run_tags import NO_RUN_RETRIES
 from rag_assets.privacy.masker import masker_of
 from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.storage.catalog.tenants import TenantRecord
@@ -22,10 +20,10 @@ from rag_assets.systems.workspace.pulling.tenants import (
     worst,
 )
 from rag_assets.tenants.model import Tenant
+from resources.own_runs import RUN_TAGS, OwnRuns
 from resources.stores import PostgresResource
 from resources.tenant_lock import REASON_TAG
 from resources.workbench import clear_failures
-from sensors.tenants import UNFINISHED
 
 _JOB = "pull_sources"
 _TENANTS_TAG = "rag_assets/pulled_tenants"
@@ -53,20 +51,26 @@ class PullConfig(dg.Config):
 
 @dg.op(tags={"kind": "postgres"})
 def pull_tenants(
-    context: dg.OpExecutionContext, config: PullConfig, postgres: PostgresResource
+    context: dg.OpExecutionContext,
+    config: PullConfig,
+    rag_assets_postgres: PostgresResource,
+    rag_assets_runs: OwnRuns,
 ) -> None:
     """Pull the sources of tenants; one that fails stops no other."""
+    rag_assets_runs.mark(context.instance, context.run)
     # Bodies of records bring FastAPI, which nothing else here needs.
     from rag_assets.systems.workspace.pulling.pull import Puller
 
     with clear_failures():
         settings = Settings.from_environment()
-        catalog = postgres.catalog()
+        catalog = rag_assets_postgres.catalog()
         masker, blobs = masker_of(settings.local), open_blobs(settings)
         records = catalog.tenants.with_source(SQL.name)
         states = PullStates(catalog.database)
         if config.keys:
-            while delete_old_runs(catalog, context.instance, [_JOB], days=_KEPT_DAYS):
+            while delete_old_runs(
+                catalog, context.instance, rag_assets_runs, [_JOB], days=_KEPT_DAYS
+            ):
                 pass
 
     def pull(record: TenantRecord) -> str:
@@ -99,7 +103,8 @@ def pull_tenants(
 
 @dg.job(
     name=_JOB,
-    tags=NO_RUN_RETRIES,
+    tags=RUN_TAGS,
+    executor_def=dg.in_process_executor,
     description=(
         "Pulls records from databases that sources of the type sql name: what has changed, or all "
         "keys to remove what is gone."
@@ -127,7 +132,7 @@ nightly_keys = dg.ScheduleDefinition(
 @dg.sensor(
     name="sql_sources",
     job=pull_job,
-    minimum_interval_seconds=10,
+    minimum_interval_seconds=30,
     default_status=dg.DefaultSensorStatus.RUNNING,
     description=(
         "Requests runs that pull sources of the type sql which are due, in one query over all "
@@ -135,11 +140,13 @@ nightly_keys = dg.ScheduleDefinition(
     ),
 )
 def sql_sources_sensor(
-    context: dg.SensorEvaluationContext, postgres: PostgresResource
+    context: dg.SensorEvaluationContext,
+    rag_assets_postgres: PostgresResource,
+    rag_assets_runs: OwnRuns,
 ) -> dg.SensorResult:
     """Request runs for sources that are due."""
     with clear_failures():
-        catalog = postgres.catalog()
+        catalog = rag_assets_postgres.catalog()
         records = catalog.tenants.with_source(SQL.name)
         if not records:
             return dg.SensorResult(skip_reason=dg.SkipReason("no tenant has a source of that type"))
@@ -147,7 +154,8 @@ def sql_sources_sensor(
         # By the run at night, or on the command line.
         pulled = SourceLocks(catalog.database).being_pulled(states)
         due = due_tenants(records, states, datetime.now(UTC), pulled)
-        under_way = _under_way(context.instance)
+        runs = rag_assets_runs.unfinished(context.instance, job=_JOB)
+        under_way = [run.tags[_TENANTS_TAG].split(",") for run in runs if _TENANTS_TAG in run.tags]
         busy = {id_ for ids in under_way for id_ in ids}
     # One such run at a time, whatever holds it up: others need places for runs, too.
     is_grouped = any(len(ids) > 1 for ids in under_way)
@@ -167,10 +175,3 @@ def _request(tenant_ids: list[str]) -> dg.RunRequest:
             REASON_TAG: f"sources of {len(tenant_ids):,} tenants are due",
         },
     )
-
-
-def _under_way(instance: dg.DagsterInstance) -> list[list[str]]:
-    """The tenants of each run that has not ended."""
-    filters = dg.RunsFilter(job_name=_JOB, statuses=list(UNFINISHED))
-    runs: Iterable[dg.DagsterRun] = instance.get_runs(filters=filters)
-    return [run.tags[_TENANTS_TAG].split(",") for run in runs if _TENANTS_TAG in run.tags]

@@ -227,24 +227,28 @@ def _require_usable(operators: Mapping[str, Any], settings: WorkspaceSettings) -
         )
     try:
         embedder = Tenant.from_config(overlaid(operators, settings)).embedder
-        if embedder.provider == LOCAL.name and embedder.path is None:
-            _require_made(embedder.model or DEFAULT_MODEL, settings.dimensions)
     except ConfigurationError as error:
         raise InvalidRequest(
             f"the settings do not fit each other: {error.message}",
             hint="provider, embedding_model, base_url and dimensions belong together",
         ) from None
+    if embedder.provider == LOCAL.name and embedder.path is None:
+        _require_made(embedder.model or DEFAULT_MODEL, settings.dimensions)
 
 
 def _require_made(model: str, dimensions: int | None) -> None:
     """Require dimensions that a local model makes: a build of others would never be complete.
 
     Raises:
-        ConfigurationError: it makes others, or is not installed.
+        InvalidRequest: it makes others, or is not installed.
     """
-    made = build_embedder(EmbedderConfig(model=model)).dimensions
+    try:
+        made = build_embedder(EmbedderConfig(model=model)).dimensions
+    except ConfigurationError as error:
+        raise InvalidRequest(error.message, hint=error.hint) from None
     if dimensions not in {None, made}:
-        raise ConfigurationError(
-            f"{model} makes vectors of {made} dimensions, not {dimensions}",
+        raise InvalidRequest(
+            f"the settings do not fit each other: {model} makes vectors of {made} dimensions, not"
+            f" {dimensions}",
             hint="set dimensions to null",
         )

@@ -36,7 +36,9 @@ PREFIX = "RAG_ASSETS_INDEX_PREFIX"
 LAKE = "RAG_ASSETS_LAKE_URL"
 BLOBS = "RAG_ASSETS_BLOBS_URL"
 _COMMAND = re.compile(r"rag-assets ([\w@./-]+(?: [\w@./-]+)*)")
-_SETTING = re.compile(r"\b(RAG_ASSETS_\w+|DATABASE_URL|ELASTICSEARCH_URL|tenants\.yaml)\b")
+_SETTING = re.compile(
+    r"\b(RAG_ASSETS_\w+|RAG_ASSETS_DATABASE_URL|RAG_ASSETS_ELASTICSEARCH_URL|tenants\.yaml)\b"
+)
 _MOST_REFUSALS = 6
 _MOST_SYNCS = 8
 
@@ -135,7 +137,7 @@ class Operated:
 
     @property
     def database_url(self) -> str:
-        return self.environment["DATABASE_URL"]
+        return self.environment["RAG_ASSETS_DATABASE_URL"]
 
     @cached_property
     def id(self) -> str:
@@ -431,13 +433,13 @@ class Operated:
     def copy_database_of(self, other: Operated, name: str) -> None:
         """Use a copy of another installation's catalog."""
         other._copy_database(other.database_name, name)
-        self.environment["DATABASE_URL"] = url_of(self.world.postgres_url, name)
+        self.environment["RAG_ASSETS_DATABASE_URL"] = url_of(self.world.postgres_url, name)
 
     def move_database(self, name: str) -> None:
         """Give the catalog another name, as a move to another server does."""
         self._copy_database(self.database_name, name)
         execute(self.world.postgres_url, "DROP DATABASE {} WITH (FORCE)", self.database_name)
-        self.environment["DATABASE_URL"] = url_of(self.world.postgres_url, name)
+        self.environment["RAG_ASSETS_DATABASE_URL"] = url_of(self.world.postgres_url, name)
 
     def _copy_database(self, name: str, to: str) -> None:
         with psycopg.connect(self.world.postgres_url, autocommit=True) as connection:

@@ -193,9 +193,9 @@ def wrong_address(walk: Walk, operated: Operated) -> None:
     """Use the catalog, a store or the prefix of the other installation."""
     other = walk.other(operated)
     before = operated.fingerprint()
-    name = walk.random.choice(["DATABASE_URL", PREFIX, LAKE, BLOBS])
+    name = walk.random.choice(["RAG_ASSETS_DATABASE_URL", PREFIX, LAKE, BLOBS])
     values = {
-        "DATABASE_URL": other.database_url,
+        "RAG_ASSETS_DATABASE_URL": other.database_url,
         PREFIX: other.environment[PREFIX],
         LAKE: str(other.place("lake")),
         BLOBS: str(other.place("blobs")),

@@ -54,8 +54,8 @@ class Walk:
         share_parsers(home)
         database = self.world.new_name(f"{self.world.stem}{name[0]}")
         environment = {
-            "DATABASE_URL": create_database(self.world.postgres_url, database),
-            "ELASTICSEARCH_URL": os.environ["ELASTICSEARCH_URL"],
+            "RAG_ASSETS_DATABASE_URL": create_database(self.world.postgres_url, database),
+            "RAG_ASSETS_ELASTICSEARCH_URL": os.environ["RAG_ASSETS_ELASTICSEARCH_URL"],
             # The prefix of one begins with that of the other.
             PREFIX: self.world.stem if name == "alpha" else f"{self.world.stem}-index",
             "RAG_ASSETS_MASTER_KEY_FILE": str(self.world.folder / "master.key"),

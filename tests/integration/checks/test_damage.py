@@ -34,7 +34,6 @@ from rag_assets.storage.catalog.tables import (
 )
 from rag_assets.storage.index.elasticsearch.mapping import index_body
 from rag_assets.storage.index.model import IndexSpec, entry_id
-from resources.stores import PostgresResource
 from sensors.drift import drift_offenders_sensor
 from tests.driving import Driver
 from tests.dumps import invert_bytes, is_blob
@@ -42,6 +41,7 @@ from tests.embedding_server import EmbeddingServer, embedding_server
 from tests.installation import Installation
 from tests.integration.checks.faults import ALL, DOCUMENTS, EXPECTATIONS, CheckedTenant
 from tests.integration.checks.test_evaluation import Clock
+from tests.sensor_resources import sensor_resources
 
 pytestmark = pytest.mark.long
 
@@ -535,7 +535,7 @@ def test_repairs_are_requested_but_for_who_does_not_want_them(
     nightly(clock)
     # Without executing what is requested: that was tested above.
     with dg.build_sensor_context(
-        instance=clock.session.instance, resources={"postgres": PostgresResource()}
+        instance=clock.session.instance, resources=sensor_resources()
     ) as context:
         result = drift_offenders_sensor(context)
     assert isinstance(result, dg.SensorResult)

@@ -15,7 +15,6 @@ from dagster._core.storage.event_log.schema import (
 )
 from sqlalchemy import delete, select, update
 
-from checks.registry import tenant_checks
 from rag_assets.cli.commands.session import Session
 from rag_assets.common.errors import TenantGone
 from rag_assets.definitions import build_defs
@@ -23,9 +22,9 @@ from rag_assets.jobs.run_history import delete_old_runs
 from rag_assets.storage.catalog.check_results import CheckOutcome, CheckResult
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.tables import check_results, documents
-from resources.stores import PostgresResource
 from tests.installation import FAST, Installation
 from tests.integration.checks.faults import ALL
+from tests.sensor_resources import sensor_resources
 
 
 class Clock:
@@ -52,7 +51,7 @@ class Clock:
             instance=self.session.instance,
             repository_def=self.repository,
             sensor_name=name,
-            resources={"postgres": PostgresResource(), "checks": tenant_checks()},
+            resources=sensor_resources(),
         ) as context:
             requests = sensor.evaluate_tick(context).run_requests or []
         return [self._run(sensor.job_name, request) for request in requests]
@@ -231,9 +230,10 @@ def test_a_disabled_tenant_is_left_alone(clock: Clock, three: Installation) -> N
 def test_old_runs_of_checks_go_with_their_evaluations(clock: Clock) -> None:
     assert clock.tick_schedule("daily_checks") == [True]
     jobs = ("check_all_tenants",)
-    assert delete_old_runs(clock.session.catalog, clock.session.instance, jobs, days=30) == 0
+    stores = clock.session.catalog, clock.session.instance, clock.session.own_runs
+    assert delete_old_runs(*stores, jobs, days=30) == 0
     assert clock.evaluations("search_index.isolation", "first")
-    assert delete_old_runs(clock.session.catalog, clock.session.instance, jobs, days=-1) >= 1
+    assert delete_old_runs(*stores, jobs, days=-1) >= 1
     assert clock.evaluations("search_index.isolation", "first") == []
     assert clock.results("first"), "the last result stays"
 

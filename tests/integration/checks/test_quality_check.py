@@ -13,8 +13,8 @@ from rag_assets.cli.commands.session import Session
 from rag_assets.definitions import build_defs
 from rag_assets.quality.judgements import JudgedQuestion, Judgement
 from rag_assets.quality.store import store_questions
-from resources.stores import PostgresResource
 from tests.installation import FAST, Installation
+from tests.sensor_resources import sensor_resources
 
 pytestmark = pytest.mark.long
 
@@ -80,7 +80,7 @@ class Watcher:
             instance=self.session.instance,
             cursor=self.cursor,
             repository_def=self.repository,
-            resources={"postgres": PostgresResource()},
+            resources=sensor_resources(),
         ) as context:
             result = sensor.evaluate_tick(context)
         self.cursor = result.cursor

@@ -30,7 +30,9 @@ DEFINITIONS = """
 import os
 import dagster as dg
 
-@dg.asset(description=f"{os.environ['RAG_ASSETS_HOME']} {os.environ.get('DATABASE_URL', '')}")
+place = f"{os.environ['RAG_ASSETS_HOME']} {os.environ.get('RAG_ASSETS_DATABASE_URL', '')}"
+
+@dg.asset(description=place)
 def greeting() -> None: ...
 
 defs = dg.Definitions(assets=[greeting])

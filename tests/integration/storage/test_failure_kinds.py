@@ -25,7 +25,7 @@ def test_the_migration_tells_the_kinds_of_living_failures(installation: Installa
         "files/whole.md": None,
     }
     downgrade(installation, "0020")
-    database = Database(installation.environment["DATABASE_URL"])
+    database = Database(installation.environment["RAG_ASSETS_DATABASE_URL"])
     assert migrate.migrate(database)
     database.close()
     assert dict(query(installation, KINDS)) == kinds

@@ -28,7 +28,7 @@ def index_template(client: Elasticsearch, pattern: str, **template: Any) -> Iter
 
 @pytest.fixture
 def client(shared_installation: Installation) -> Iterator[Elasticsearch]:
-    with Elasticsearch(shared_installation.environment["ELASTICSEARCH_URL"]) as opened:
+    with Elasticsearch(shared_installation.environment["RAG_ASSETS_ELASTICSEARCH_URL"]) as opened:
         yield opened
 
 

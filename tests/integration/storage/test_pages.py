@@ -112,7 +112,7 @@ def test_each_move_is_planned_for_the_pages_that_it_has(
     tree.put("a")
     tree.hang("a")
     # A catalog of its own has one connection, whose statements are prepared after a few times.
-    catalog = Catalog.open(shared_installation.environment["DATABASE_URL"])
+    catalog = Catalog.open(shared_installation.environment["RAG_ASSETS_DATABASE_URL"])
     try:
         for number in range(12):
             page = Page(uuid="a", parent=("team", ROOT)[number % 2])

@@ -92,7 +92,7 @@ def each_verified_anew(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_pooler_that_keeps_no_session_is_refused(
     installation: Installation, mode: str, settings: tuple[str, ...]
 ) -> None:
-    with pooler(installation.environment["DATABASE_URL"], mode, *settings) as url:
+    with pooler(installation.environment["RAG_ASSETS_DATABASE_URL"], mode, *settings) as url:
         with pytest.raises(SessionsNotKept, match="pooler in front of Postgres") as refused:
             Catalog.open(url)
         assert refused.value.hint is not None
@@ -101,7 +101,7 @@ def test_a_pooler_that_keeps_no_session_is_refused(
 
 def test_a_pooler_under_load_that_keeps_no_session_is_refused(installation: Installation) -> None:
     """Other clients take and return sessions meanwhile."""
-    with pooler(installation.environment["DATABASE_URL"], "transaction") as url:
+    with pooler(installation.environment["RAG_ASSETS_DATABASE_URL"], "transaction") as url:
         # What one client prepares, another would find prepared already.
         options = {"autocommit": True, "prepare_threshold": None}
         others = [psycopg.connect(url, **options) for _ in range(4)]
@@ -121,10 +121,10 @@ def test_a_pooler_under_load_that_keeps_no_session_is_refused(installation: Inst
 def test_a_tenant_is_synced_behind_a_pooler_that_keeps_sessions(
     installation: Installation,
 ) -> None:
-    with pooler(installation.environment["DATABASE_URL"], "session") as url:
+    with pooler(installation.environment["RAG_ASSETS_DATABASE_URL"], "session") as url:
         folder = installation.add_tenant("acme", **FAST)
         (folder / "a.md").write_text("# A\n\nThe valve is green.\n")
-        behind = {"DATABASE_URL": url}
+        behind = {"RAG_ASSETS_DATABASE_URL": url}
         assert installation.command("sync", "acme", **behind).code == 0
         found = installation.command("search", "acme", "valve", "--json", **behind)
         assert [hit["uri"] for hit in found.json["hits"]] == ["files/a.md"]
@@ -139,15 +139,15 @@ def test_a_tenant_is_synced_behind_a_pooler_that_keeps_sessions(
 
 
 def test_a_command_names_the_pooler(installation: Installation) -> None:
-    with pooler(installation.environment["DATABASE_URL"], "transaction") as url:
-        said = installation.command("sync", "--all", DATABASE_URL=url)
+    with pooler(installation.environment["RAG_ASSETS_DATABASE_URL"], "transaction") as url:
+        said = installation.command("sync", "--all", RAG_ASSETS_DATABASE_URL=url)
     assert said.code == 1
     assert "pooler in front of Postgres" in said.err
-    assert "DATABASE_URL" in said.err
+    assert "RAG_ASSETS_DATABASE_URL" in said.err
 
 
 def test_a_server_is_verified_once_per_process(installation: Installation) -> None:
-    database = Database(installation.environment["DATABASE_URL"])
+    database = Database(installation.environment["RAG_ASSETS_DATABASE_URL"])
     require_sessions(database)
     database.close()
     away = Database("postgresql://127.0.0.1:1/none")

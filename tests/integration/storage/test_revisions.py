@@ -20,12 +20,12 @@ FORMER_FACTS = "SELECT uri, inode FROM rag_catalog.documents ORDER BY uri"
 
 
 def query(installation: Installation, statement: str) -> list[tuple[object, ...]]:
-    with psycopg.connect(installation.environment["DATABASE_URL"]) as connection:
+    with psycopg.connect(installation.environment["RAG_ASSETS_DATABASE_URL"]) as connection:
         return connection.execute(statement.encode()).fetchall()
 
 
 def downgrade(installation: Installation, revision: str) -> None:
-    database = Database(installation.environment["DATABASE_URL"])
+    database = Database(installation.environment["RAG_ASSETS_DATABASE_URL"])
     config = Config()
     config.set_main_option("script_location", str(Path(migrate.__file__).parent / "migrations"))
     with database.begin() as connection:
@@ -68,7 +68,7 @@ def test_the_migration_preserves_documents_and_causes_no_rereading(
     downgrade(installation, "0011")
     former = dict(query(installation, FORMER_FACTS))
     assert former == {uri: revisions[uri] or inodes[uri] for uri in inodes}
-    database = Database(installation.environment["DATABASE_URL"])
+    database = Database(installation.environment["RAG_ASSETS_DATABASE_URL"])
     assert migrate.migrate(database)
     database.close()
     session.catalog.installation.create(identity.id)

@@ -11,11 +11,14 @@ from pathlib import Path
 import httpx
 import psycopg
 import pytest
+from alembic import command
 from psycopg.errors import InsufficientPrivilege
+from sqlalchemy import text
 
 from rag_assets.common.errors import ConfigurationError, ServiceUnavailable
 from rag_assets.storage.catalog.catalog import Catalog
-from rag_assets.storage.catalog.migrate import HEAD
+from rag_assets.storage.catalog.database import Database
+from rag_assets.storage.catalog.migrate import HEAD, alembic_config
 from rag_assets.storage.catalog.roles import (
     ROLES,
     ROLES_SQL,
@@ -86,12 +89,12 @@ def installed(
 
 @pytest.fixture(scope="module")
 def urls(installed: Installation) -> Mapping[Role, str]:
-    return roles_of(installed.environment["DATABASE_URL"])
+    return roles_of(installed.environment["RAG_ASSETS_DATABASE_URL"])
 
 
 def environment_of(urls: Mapping[Role, str]) -> dict[str, str]:
     return {
-        "DATABASE_URL": urls["writer"],
+        "RAG_ASSETS_DATABASE_URL": urls["writer"],
         "RAG_ASSETS_OWNER_DATABASE_URL": urls["owner"],
         "RAG_ASSETS_SERVICE_DATABASE_URL": urls["service"],
         "RAG_ASSETS_DAGSTER_DATABASE_URL": urls["dagster"],
@@ -189,6 +192,24 @@ def test_the_owner_makes_the_tables_and_the_others_use_them(postgres_url: str) -
         drop_database(postgres_url, database)
 
 
+def test_an_upgrade_grants_the_service_what_it_newly_needs(postgres_url: str) -> None:
+    database = f"r{secrets.token_hex(6)}"
+    url = create_empty_database(postgres_url, database)
+    try:
+        urls = roles_of(url)
+        Catalog.open(urls["writer"], urls["owner"]).close()
+        with closing(Database(urls["owner"])) as owner, owner.begin() as connection:
+            command.downgrade(alembic_config(connection), "0055")
+            service = f"{database}_service"
+            revoke = f'REVOKE UPDATE (listing_digest) ON rag_catalog.syncs FROM "{service}"'
+            connection.execute(text(revoke))
+        Catalog.open(urls["writer"], urls["owner"]).close()
+        with psycopg.connect(urls["service"]) as connection:
+            connection.execute("UPDATE rag_catalog.syncs SET listing_digest = NULL")
+    finally:
+        drop_database(postgres_url, database)
+
+
 @pytest.mark.long
 def test_each_role_can_do_its_work(
     installed: Installation,
@@ -221,7 +242,7 @@ def test_each_role_can_do_its_work(
         httpx.Client(base_url=f"http://127.0.0.1:{port}", headers=token, timeout=60) as client,
     ):
         service = f"{name_of(urls['service'])}_service"
-        assert service in connected_roles(installed.environment["DATABASE_URL"])
+        assert service in connected_roles(installed.environment["RAG_ASSETS_DATABASE_URL"])
         found = client.post("/rag/query", json={"query": "At what pressure does it open?"})
         assert "4 bar" in found.text
         body = {"title": "Pump", "text": "The pump stands in cellar 9."}
@@ -255,7 +276,7 @@ def test_status_names_an_account_that_may_do_everything(
     assert "`rag-assets roles`" in alone
     separate = environment_of(urls)
     assert "a superuser" not in installed.command("status", **separate).out
-    separate["RAG_ASSETS_SERVICE_DATABASE_URL"] = os.environ["DATABASE_URL"]
+    separate["RAG_ASSETS_SERVICE_DATABASE_URL"] = os.environ["RAG_ASSETS_DATABASE_URL"]
     assert "a superuser (service)" in installed.command("status", **separate).out
 
 
@@ -263,6 +284,6 @@ def test_the_command_prints_sql_that_may_run_again(
     installed: Installation, urls: Mapping[Role, str]
 ) -> None:
     printed = installed.command("roles").out
-    with psycopg.connect(installed.environment["DATABASE_URL"]) as connection:
+    with psycopg.connect(installed.environment["RAG_ASSETS_DATABASE_URL"]) as connection:
         connection.execute(printed.encode())
     assert not is_superuser(urls["service"])

@@ -37,13 +37,13 @@ def upgraded(installation: Installation) -> Installation:
 
 
 def set_revision(installation: Installation, table: str, revision: str) -> None:
-    with psycopg.connect(installation.environment["DATABASE_URL"]) as connection:
+    with psycopg.connect(installation.environment["RAG_ASSETS_DATABASE_URL"]) as connection:
         statement = sql.SQL("UPDATE {} SET version_num = %s")
         connection.execute(statement.format(sql.Identifier("rag_catalog", table)), [revision])
 
 
 def revision(installation: Installation) -> str:
-    with psycopg.connect(installation.environment["DATABASE_URL"]) as connection:
+    with psycopg.connect(installation.environment["RAG_ASSETS_DATABASE_URL"]) as connection:
         row = connection.execute("SELECT version_num FROM rag_catalog.alembic_version").fetchone()
     assert row is not None
     return str(row[0])
@@ -51,7 +51,7 @@ def revision(installation: Installation) -> str:
 
 def test_the_error_names_both_revisions_and_the_way_out(upgraded: Installation) -> None:
     with pytest.raises(SchemaTooNew) as refused:
-        Catalog.open(upgraded.environment["DATABASE_URL"])
+        Catalog.open(upgraded.environment["RAG_ASSETS_DATABASE_URL"])
     assert f"the catalog has schema revision {NEWER}" in refused.value.message
     program = f"rag-assets {version('rag-assets')}, has {migrate.HEAD}"
     assert program in refused.value.message
@@ -85,7 +85,7 @@ def test_the_change_watcher_logs_it_in_one_line(upgraded: Installation) -> None:
 
 
 def test_running_process_notices_the_upgrade(installation: Installation) -> None:
-    catalog = Catalog.open(installation.environment["DATABASE_URL"])
+    catalog = Catalog.open(installation.environment["RAG_ASSETS_DATABASE_URL"])
     try:
         assert catalog.tenants.active_versions() == {}
         set_revision(installation, "alembic_version", NEWER)
@@ -129,7 +129,8 @@ def test_status_and_check_report_a_connected_older_program(installation: Install
     (folder / "a.md").write_text("# A\n\nThe valve is green.\n")
     installation.synced("acme")
     with psycopg.connect(
-        installation.environment["DATABASE_URL"], application_name="rag-assets schema 0001"
+        installation.environment["RAG_ASSETS_DATABASE_URL"],
+        application_name="rag-assets schema 0001",
     ):
         shown = installation.command("status", "--json").json
         assert any("schema revision 0001 is connected" in line for line in shown["warnings"])
@@ -143,7 +144,7 @@ def test_status_and_check_report_a_connected_older_program(installation: Install
 
 
 def test_upgrade_under_a_running_older_daemon_is_refused(installation: Installation) -> None:
-    database = Database(installation.environment["DATABASE_URL"])
+    database = Database(installation.environment["RAG_ASSETS_DATABASE_URL"])
     with database.begin() as connection:
         connection.exec_driver_sql("DROP SCHEMA IF EXISTS rag_catalog CASCADE")
         connection.exec_driver_sql("CREATE SCHEMA rag_catalog")
@@ -164,7 +165,7 @@ def test_upgrade_under_a_running_older_daemon_is_refused(installation: Installat
 
 
 def other_connections(installation: Installation) -> int:
-    with psycopg.connect(installation.environment["DATABASE_URL"]) as connection:
+    with psycopg.connect(installation.environment["RAG_ASSETS_DATABASE_URL"]) as connection:
         row = connection.execute(
             "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
             " AND query LIKE '%LISTEN%' AND pid <> pg_backend_pid()"
@@ -184,13 +185,13 @@ def test_a_system_that_is_too_old_is_named(installation: Installation) -> None:
     installation.session().reconcile()
     set_revision(installation, "alembic_version_code_memory", NEWER)
     with pytest.raises(SchemaTooNew, match="tables of system 'code-memory' have") as refused:
-        Catalog.open(installation.environment["DATABASE_URL"])
+        Catalog.open(installation.environment["RAG_ASSETS_DATABASE_URL"])
     assert "rag-assets" in refused.value.message
 
 
 def test_a_standby_is_named(installation: Installation) -> None:
     """Postgres that only reads, as a standby does."""
-    url = installation.environment["DATABASE_URL"]
+    url = installation.environment["RAG_ASSETS_DATABASE_URL"]
     with psycopg.connect(url, autocommit=True) as connection:
         name = connection.info.dbname
         statement = sql.SQL("ALTER DATABASE {} SET default_transaction_read_only = on")

@@ -6,6 +6,8 @@ import asyncio
 import json
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import jwt
@@ -20,7 +22,10 @@ from rag_assets.billing.chat_models import ChatModels
 from rag_assets.common.errors import InvalidRequest, UnknownRun
 from rag_assets.retrieval import AsyncRetriever
 from rag_assets.storage.blobs.store import open_blobs
+from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.events import Event
+from rag_assets.storage.catalog.retention import Cutoffs
+from rag_assets.storage.catalog.tombstones import seal
 from rag_assets.systems.code_memory.service import CodeMemory
 from rag_assets.systems.registry import installed_systems
 from tests.databases import as_service
@@ -67,11 +72,11 @@ class Door:
     def __init__(self, client: TestClient, *tenants: str, **claims: Any) -> None:
         claims |= {"tenants": list(tenants), "sub": "ann", "exp": int(time.time()) + 3_000}
         self._client = client
-        self._headers = {"Authorization": f"Bearer {jwt.encode(claims, SECRET)}"}
+        self.headers = {"Authorization": f"Bearer {jwt.encode(claims, SECRET)}"}
 
     def __call__(self, method: str, address: str, **given: Any) -> Any:
         url = f"/api/projects/{address}"
-        return self._client.request(method, url, headers=self._headers, **given)
+        return self._client.request(method, url, headers=self.headers, **given)
 
     def run(self, name: str, **body: Any) -> None:
         assert self("PUT", f"shop/runs/{name}", json=body or ON).status_code == 200
@@ -398,6 +403,100 @@ def test_one_file_is_indexed_again_or_taken_out(
     assert found["chunks"] == []
     empty = admin("POST", "shop/invalidate", json={"paths": []})
     assert [one["field"] for one in empty.json()["errors"]] == ["paths"]
+
+
+@pytest.mark.parametrize("body", [{"paths": ["app/Models/Invoice.php"]}, None])
+@pytest.mark.parametrize("synced_between", [True, False])
+def test_index_rag_after_invalidate_reads_the_file_again(
+    door: Door, client: TestClient, driver: Driver, body: Any, synced_between: bool
+) -> None:
+    admin = Door(client, TENANT, role="admin")
+    admin("POST", "shop/index-rag", json={"paths": ["app/Models/Invoice.php"]})
+    driver.sync(TENANT)
+    gone = admin("POST", "shop/invalidate", json={"paths": ["app/Models/Invoice.php"]})
+    assert gone.json()["documents"] == 1
+    if synced_between:
+        driver.sync(TENANT)
+    again = admin("POST", "shop/index-rag", json=body)
+    assert again.json()["documents"] >= 1
+    driver.sync(TENANT)
+    door.run("readmitted")
+    found = door.retrieve("invoice", "readmitted", source_types=["model"], min_score=-1).json()
+    assert [one["path"] for one in found["chunks"]] == ["repo/app/Models/Invoice.php"]
+
+
+def project_of_files(
+    installation: Installation, name: str, files: tuple[str, ...]
+) -> tuple[str, Path]:
+    """Add a project with files of these names; returns its tenant and its folder."""
+    tenant = f"{TENANT}-{name}"
+    folder = installation.home.parent / "sources" / tenant
+    for file in files:
+        write_model(folder, file)
+    source = {"name": "repo", "root": str(folder), "include": ["**/*.php"]}
+    installation.add_tenant(
+        tenant, **FAST, profile="code-memory", organization="acme", project=name, sources=[source]
+    )
+    return tenant, folder
+
+
+def write_model(folder: Path, file: str) -> None:
+    (folder / file).parent.mkdir(parents=True, exist_ok=True)
+    (folder / file).write_text(f"<?php\nclass {Path(file).stem}\n{{\n}}\n")
+
+
+def living_files(catalog: Catalog, tenant: str) -> dict[str, str]:
+    """Return the ids of the documents of a project's source, by the names of their files."""
+    return {
+        document.uri.rpartition("/")[2]: document.document_id
+        for document in catalog.documents.all(tenant)
+        if document.source == "repo" and document.status != "DELETED"
+    }
+
+
+def test_index_rag_does_not_bring_back_a_purged_file(
+    door: Door, client: TestClient, driver: Driver, shared_installation: Installation
+) -> None:
+    tenant, _ = project_of_files(shared_installation, "purged", ("Invoice.php",))
+    driver.sync(tenant)
+    catalog = shared_installation.session().catalog
+    [known] = living_files(catalog, tenant).values()
+    purged = shared_installation.command("purge", tenant, "--document", known, "--yes")
+    assert purged.code == 0, purged.err
+    Door(client, tenant, role="admin")("POST", "purged/index-rag")
+    driver.sync(tenant)
+    assert living_files(catalog, tenant) == {}
+
+
+def test_index_rag_brings_back_only_what_was_invalidated(
+    door: Door, client: TestClient, driver: Driver, shared_installation: Installation
+) -> None:
+    tenant, folder = project_of_files(shared_installation, "mixed", ("Pruned.php",))
+    driver.sync(tenant)
+    catalog = shared_installation.session().catalog
+    ref, now = catalog.tenants.get(tenant).ref, datetime.now(UTC)
+    due = Cutoffs({}, now + timedelta(days=1))
+    assert catalog.erasures.begin_prune(ref, due, (), rule="age", by="a test", at=now) is not None
+    driver.sync(tenant)
+    for file in ("Deleted.php", "Both.php", "Restored.php", "Invalid.php"):
+        write_model(folder, file)
+    driver.sync(tenant)
+    ids = living_files(catalog, tenant)
+    assert ids.keys() == {"Deleted.php", "Both.php", "Restored.php", "Invalid.php"}
+
+    admin = Door(client, tenant, role="admin")
+    gone = admin("POST", "mixed/invalidate", json={"paths": [*ids.keys() - {"Deleted.php"}]})
+    assert gone.json()["documents"] == 3
+    for file in ("Deleted.php", "Both.php"):
+        answer = client.delete(f"/rag/documents/{ids[file]}?tenant={tenant}", headers=admin.headers)
+        assert answer.is_success, answer.text
+    # The journal says that it was purged after the dump of a catalog that is restored.
+    with catalog.database.begin() as connection:
+        sealed = seal(connection, ref, [ids["Restored.php"]])
+    catalog.erasures.bury_again(ref, sealed)
+    admin("POST", "mixed/index-rag")
+    driver.sync(tenant)
+    assert living_files(catalog, tenant).keys() == {"Invalid.php"}
 
 
 def test_a_program_asks_the_same_without_http(

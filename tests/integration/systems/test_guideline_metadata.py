@@ -50,7 +50,7 @@ def test_the_migration_has_them_written_anew_and_nothing_embedded(
     assert driver.sync("web")["upserted"] == 0
 
     database, identity = (
-        Database(installation.environment["DATABASE_URL"]),
+        Database(installation.environment["RAG_ASSETS_DATABASE_URL"]),
         catalog.installation.create(),
     )
     with database.begin() as connection:

@@ -35,7 +35,7 @@ def downgrade():
 @pytest.fixture
 def database(installation: Installation) -> Iterator[Database]:
     """A catalog of today, with a tenant in it."""
-    database = Database(installation.environment["DATABASE_URL"])
+    database = Database(installation.environment["RAG_ASSETS_DATABASE_URL"])
     installation.add_tenant("acme")
     installation.session().catalog.tenants.get("acme")
     yield database

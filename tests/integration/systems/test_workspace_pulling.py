@@ -32,10 +32,10 @@ from rag_assets.systems.workspace.pulling.pull import Puller, PullReport
 from rag_assets.systems.workspace.pulling.states import PullStates
 from rag_assets.systems.workspace.pulling.tenants import pulled_sources
 from rag_assets.tenants.model import Tenant
-from resources.stores import PostgresResource
 from tests.databases import drop_database, url_of
 from tests.installation import Installation
 from tests.integration.systems.workspace_site import Site, workspace
+from tests.sensor_resources import sensor_resources
 
 TABLES = """
 CREATE TABLE pages (id int PRIMARY KEY, title text, url text, updated_at timestamptz DEFAULT now());
@@ -762,7 +762,7 @@ def test_the_sensor_and_the_schedule_pull_what_is_due(
         with dg.build_sensor_context(
             instance=session.instance,
             repository_def=repository,
-            resources={"postgres": PostgresResource()},
+            resources=sensor_resources(),
         ) as context:
             return list(sensor.evaluate_tick(context).run_requests or [])
 

@@ -1,10 +1,16 @@
 from __future__ import annotations
 
+import re
+
+import numpy as np
 import pytest
 
 from benchmarks.fusion.__main__ import _ndcg, _order
-from benchmarks.fusion.lists import load
+from benchmarks.fusion.contest import _p, _ranked, _values
+from benchmarks.fusion.lists import SAMPLED_PASSAGES, SAMPLED_QUESTIONS, load, sample
 from benchmarks.fusion.rules import Candidates, families, product, vectors_alone, words_alone
+from benchmarks.fusion.sets import JudgedSet
+from benchmarks.rivals.searching import _BIGRAMS, _WORDS
 
 WORSE = 0.045
 """How much worse than the better of its rankings hybrid is on any set, at most."""
@@ -34,3 +40,41 @@ def test_product_is_the_best_rule_and_on_no_set_far_behind_a_single_ranking() ->
         for rule in rules.values()
     ]
     assert sum(fused) > max(others)
+
+
+def test_ranked_modes_have_the_measures_of_their_rules() -> None:
+    listed = next(one for one in load() if one.name == "xquad-ru")
+    ranked, found = _ranked(listed), Candidates.of(listed)
+    for mode, rule in {"text": words_alone, "knn": vectors_alone, "hybrid": product}.items():
+        assert _values(ranked, mode)["ndcg"] == pytest.approx(
+            _ndcg(found, _order(found, rule(found)))
+        )
+    assert [of_question[0] for of_question in ranked.programs["text"]] == [
+        int(ids[0]) for ids in listed.word_ids
+    ]
+
+
+def test_p_of_a_constant_gain_is_small_and_of_a_balanced_one_is_large() -> None:
+    base = np.random.default_rng(1).random(60)
+    assert _p(base + 0.1, base) < 0.001
+    assert _p(base + np.tile([0.1, -0.1], 30), base) > 0.9
+    assert _p(base, base) == 1.0
+
+
+def test_sample_keeps_the_passages_that_answer_its_questions() -> None:
+    passages = [("", f"passage {at}") for at in range(700)]
+    questions = [(f"question {at}", {at * 4: 1, at * 4 + 1: 2}) for at in range(150)]
+    sampled = sample(JudgedSet("faq", "de", passages, questions))
+    assert len(sampled.passages) == SAMPLED_PASSAGES
+    assert len(sampled.questions) == SAMPLED_QUESTIONS
+    for at, (_, grades) in enumerate(sampled.questions):
+        assert {sampled.passages[place][1]: grade for place, grade in grades.items()} == {
+            f"passage {at * 4}": 1,
+            f"passage {at * 4 + 1}": 2,
+        }
+
+
+def test_words_and_bigrams_keep_the_marks_of_their_scripts() -> None:
+    assert re.findall(_WORDS, "हिन्दी में लिखा है") == ["हिन्दी", "में", "लिखा", "है"]
+    assert re.findall(_WORDS, "a German word") == ["German", "word"]
+    assert re.findall(_BIGRAMS, "東京都は") == ["東京", "京都", "都は"]

@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from rag_assets.common.elasticsearch_settings import ElasticsearchSettings, IndexLayout
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.settings import Settings
+from rag_assets.local_stack.dagster_processes import dagster_environment
 from rag_assets.storage.catalog.database import Database
 from rag_assets.storage.index.elasticsearch.mapping import IndexNames
 from rag_assets.storage.index.model import IndexSpec, Owner
@@ -78,14 +80,15 @@ def test_an_empty_prefix_is_the_default(tmp_path: Path) -> None:
     [
         *("127.0.0.1:9200", "localhost", "http://", "ftp://x", "http://x:99999", "http://x:0"),
         *("not a url", "http://a b", "http://me:s3cret@:9200"),
+        *("http://a,b", "http://a:9200,b:9200", "http://a:9200/,b", "http://a,"),
     ],
 )
 def test_an_address_of_elasticsearch_needs_scheme_and_host(tmp_path: Path, url: str) -> None:
-    error = refusal(tmp_path, ELASTICSEARCH_URL=url)
-    assert error.message == "ELASTICSEARCH_URL is not the address of an Elasticsearch"
+    error = refusal(tmp_path, RAG_ASSETS_ELASTICSEARCH_URL=url)
+    assert error.message == "RAG_ASSETS_ELASTICSEARCH_URL is not the address of an Elasticsearch"
 
 
-@pytest.mark.parametrize("name", ["DATABASE_URL", "RAG_ASSETS_PGVECTOR_URL"])
+@pytest.mark.parametrize("name", ["RAG_ASSETS_DATABASE_URL", "RAG_ASSETS_PGVECTOR_URL"])
 @pytest.mark.parametrize(
     "url", ["127.0.0.1:5432/x", "mysql://me:s3cret@b/c", "postgres:/x", "host=/tmp password=s3cret"]
 )
@@ -104,7 +107,7 @@ def test_an_address_of_postgres_needs_its_scheme(tmp_path: Path, name: str, url:
     ],
 )
 def test_a_malformed_address_of_postgres_is_refused_without_its_password(url: str) -> None:
-    with pytest.raises(ConfigurationError, match="DATABASE_URL is malformed") as refused:
+    with pytest.raises(ConfigurationError, match="RAG_ASSETS_DATABASE_URL is malformed") as refused:
         Database(url)
     assert "s3cret" not in refused.value.advice
 
@@ -154,6 +157,12 @@ def test_a_child_process_reads_the_same_addresses(tmp_path: Path) -> None:
         blobs_url=str(tmp_path / "blobs"),
         index_prefix="own",
         vectors_url="postgresql://vectors@h/d",
+        elasticsearch=ElasticsearchSettings(
+            username="me",
+            password_file=tmp_path / "password",
+            fingerprint="ab" * 32,
+            layout=IndexLayout(3, 0, "5s", "data_warm,data_hot"),
+        ),
     )
     assert Settings.from_environment(settings.address_variables()) == settings
     embedded = Settings.from_environment({"RAG_ASSETS_HOME": str(tmp_path)})
@@ -176,3 +185,63 @@ def test_a_locale_that_spells_names_of_files_otherwise_is_refused(tmp_path: Path
     )
     assert ran.returncode != 0
     assert "spells names of files in ascii" in ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("former", "name", "url"),
+    [
+        ("DATABASE_URL", "RAG_ASSETS_DATABASE_URL", "postgresql://{}/team"),
+        ("ELASTICSEARCH_URL", "RAG_ASSETS_ELASTICSEARCH_URL", "http://{}:9200"),
+    ],
+)
+def test_a_former_name_is_read_with_a_warning_and_the_new_one_wins(
+    tmp_path: Path, former: str, name: str, url: str
+) -> None:
+    old = {"RAG_ASSETS_HOME": str(tmp_path), former: url.format("old")}
+    with pytest.warns(FutureWarning, match=f"{former} is now called {name}"):
+        read = Settings.from_environment(old).address_variables()
+    assert read[name] == url.format("old")
+    both = Settings.from_environment({**old, name: url.format("new")})
+    assert both.address_variables()[name] == url.format("new")
+    none = Settings.from_environment({**old, name: ""})
+    assert name not in none.address_variables(), "the former name is another program's"
+
+
+def test_the_home_of_an_installed_package_is_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (packages := tmp_path / "site-packages").mkdir()
+    (folder := tmp_path / "project").mkdir()
+    monkeypatch.setattr("rag_assets.common.settings.PROJECT_ROOT", packages)
+    monkeypatch.chdir(folder)
+    assert Settings.from_environment({}).home == folder
+    (packages / "pyproject.toml").touch()
+    assert Settings.from_environment({}).home == packages, "of a checkout, its own folder"
+
+
+@pytest.mark.parametrize("of_a_person", [True, False])
+def test_a_persons_home_and_the_root_folder_are_no_installation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, of_a_person: bool
+) -> None:
+    (packages := tmp_path / "site-packages").mkdir()
+    monkeypatch.setattr("rag_assets.common.settings.PROJECT_ROOT", packages)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path if of_a_person else "/")
+    with pytest.raises(ConfigurationError, match="no folder for an installation") as caught:
+        Settings.from_environment({})
+    assert "set RAG_ASSETS_HOME" in (caught.value.hint or "")
+    named = Settings.from_environment({"RAG_ASSETS_HOME": str(tmp_path)})
+    assert named.home == tmp_path, "a person may choose it"
+
+
+def test_a_dagster_home_is_a_teams_own_unless_our_processes_set_it(tmp_path: Path) -> None:
+    (home := tmp_path / "home").mkdir()
+    team = str(tmp_path / "team")
+    own = {"RAG_ASSETS_HOME": str(home)}
+    assert Settings.from_environment(own).dagster_home is None
+    assert Settings.from_environment({**own, "DAGSTER_HOME": str(home)}).dagster_home is None
+    assert Settings.from_environment({**own, "DAGSTER_HOME": team}).dagster_home == Path(team)
+    set_by_us = dagster_environment(Settings(home=Path(team)), "postgresql://localhost/catalog")
+    assert Settings.from_environment({**set_by_us, **own}).dagster_home is None
+    relative = Settings.from_environment({**own, "DAGSTER_HOME": "team"})
+    assert relative.dagster_home == Path("team"), "refused where the instance is opened"

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from rag_assets.common.elasticsearch_settings import ElasticsearchSettings
 from rag_assets.common.private_endpoints import PrivateEndpoints
 from rag_assets.common.settings import Settings
 from rag_assets.local_stack.program import fingerprint_program
@@ -36,6 +37,18 @@ def test_fingerprint_changes_with_code_settings_and_named_variables(
     third = fingerprint_program(settings, root)
     monkeypatch.setenv("OWN_KEY", "b")
     assert len({second, third, fingerprint_program(settings, root)}) == 3
+
+
+def test_fingerprint_changes_with_secrets_of_elasticsearch(root: Path) -> None:
+    given = [
+        ElasticsearchSettings(),
+        ElasticsearchSettings(api_key="a"),
+        ElasticsearchSettings(api_key="b"),
+        ElasticsearchSettings(username="me", password="a"),
+        ElasticsearchSettings(username="me", password="b"),
+    ]
+    settings = [Settings(home=root, elasticsearch=each) for each in given]
+    assert len({fingerprint_program(each, root) for each in settings}) == len(given)
 
 
 def test_fingerprint_is_that_of_another_terminal(

@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from rag_assets.common.elasticsearch_settings import ElasticsearchSettings
 from rag_assets.common.errors import ConfigurationError, ServiceUnavailable
 from rag_assets.common.settings import Settings
 from rag_assets.local_stack.dagster_processes import dagster_storage_url
 from rag_assets.local_stack.net import free_port
 from rag_assets.local_stack.stack import LocalStack
+from rag_assets.storage.index.connection import ElasticsearchConnection
 
 DATABASE = "postgresql://me:s3cret@127.0.0.1:{port}/x"
 SEARCH = "https://me:s3cret@127.0.0.1:{port}"
@@ -24,9 +26,10 @@ def test_external_servers_are_used_and_nothing_is_started(tmp_path: Path) -> Non
     )
     stack = LocalStack(settings)
     endpoints = stack.start_servers(for_dagster=False)
-    assert stack.search_url() == settings.elasticsearch_url
+    connection = ElasticsearchConnection(("https://127.0.0.1:9200",), account=("me", "s3cret"))
+    assert stack.elasticsearch_connection() == connection
     assert endpoints.database_url == settings.database_url
-    assert endpoints.elasticsearch_url == settings.elasticsearch_url
+    assert endpoints.elasticsearch == connection
     assert "s3cret" not in repr(endpoints)
     assert not (tmp_path / ".local").exists()
 
@@ -36,8 +39,23 @@ def test_stopped_servers_are_named_with_the_remedy(tmp_path: Path) -> None:
         LocalStack(Settings(home=tmp_path)).endpoints()
     assert caught.value.hint == "start it with `rag-assets up`"
     settings = Settings(home=tmp_path, database_url="postgresql://db/x")
+    endpoints = LocalStack(settings).endpoints()
     with pytest.raises(ServiceUnavailable, match="Elasticsearch is not running"):
-        LocalStack(settings).endpoints()
+        _ = endpoints.elasticsearch
+
+
+def test_postgres_can_be_used_with_a_secret_that_cannot_be_unsealed(tmp_path: Path) -> None:
+    settings = Settings(
+        home=tmp_path,
+        database_url="postgresql://db/x",
+        elasticsearch_url="https://a:9200",
+        elasticsearch=ElasticsearchSettings(api_key="sealed:AAAA"),
+        master_key_file=tmp_path / "missing.key",
+    )
+    endpoints = LocalStack(settings).endpoints()
+    assert endpoints.database_url == "postgresql://db/x"
+    with pytest.raises(ConfigurationError, match="API_KEY cannot be unsealed"):
+        _ = endpoints.elasticsearch
 
 
 def test_status_distinguishes_stopped_from_unreachable_and_shows_no_password(
@@ -103,3 +121,11 @@ def test_heap_and_port_come_from_the_environment() -> None:
 def test_malformed_values_are_refused_by_name(name: str, value: str) -> None:
     with pytest.raises(ConfigurationError, match=name):
         Settings.from_environment({name: value})
+
+
+def test_dagster_of_a_teams_instance_is_external(tmp_path: Path) -> None:
+    (home := tmp_path / "home").mkdir()
+    stack = LocalStack(Settings(home=home, dagster_home=tmp_path / "team"))
+    states = {status.name: status.state for status in stack.status()}
+    assert states["Dagster webserver"] == states["Dagster daemon"] == "external"
+    assert states["Postgres"] == "stopped"

@@ -45,6 +45,24 @@ def test_questions_for_relations_alone_are_told_from_others(query: str, relation
     assert asked_names(query).relational is relational
 
 
+@pytest.mark.parametrize(
+    ("query", "name"),
+    [
+        ("UserController在哪里定义", "UserController"),
+        ("getUser怎么用？", "getUser"),
+        ("LoginFormの検証はどこ", "LoginForm"),
+        ("「LoginForm」の検証", "LoginForm"),
+        ("UserController는 어디에 있나요", "UserController"),
+        ("invoices.store在哪里", "invoices.store"),
+    ],
+)
+def test_a_name_before_words_without_a_blank_is_a_name_in_a_sentence(query: str, name: str) -> None:
+    asked = asked_names(query)
+    assert asked.names == (name,)
+    assert not asked.is_bare
+    assert not asked.relational, "it may ask for anything"
+
+
 def test_a_type_that_says_what_a_name_is_asks_for_nothing() -> None:
     assert asked_names("Which migrations altered table invoices?").wanted == {"migration"}
     assert "table" in asked_names("Which tables does InvoiceController touch?").wanted

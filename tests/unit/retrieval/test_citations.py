@@ -11,6 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_assets.retrieval.citations import Verdict, enforce_citations, verify_citations
+from rag_assets.retrieval.names import NamedWords, missing_names
+from tests.cost import assert_linear
 
 
 @dataclass(frozen=True)
@@ -238,3 +240,27 @@ def test_a_figure_of_another_passage_than_the_cited_one_is_missing() -> None:
     hits = [*HITS, Passage(3, "The old valve opens at 45 bar.")]
     assert enforce_citations("The valve opens at 45 bar [1].", hits) == ""
     assert enforce_citations("The valve opens at 45 bar [1, 3].", hits)
+
+
+def test_names_are_looked_up_in_time_that_grows_as_the_claim_does() -> None:
+    text = " ".join(f"Der Satz und die Stadt{n}er und der Fluss{n}el ist so." for n in range(200))
+    passage = NamedWords(text)
+    passage.has(next(iter(passage.words)))
+
+    def look_up(count: int) -> None:
+        names = " ".join(f"und die Q{chr(97 + n % 26)}z{n} und der" for n in range(count))
+        claim = f"Es ist so, dass die Antwort das Wort ist {names} Satz ist."
+        assert len([*missing_names(claim, passage, passage)]) == count
+
+    assert_linear(look_up, 200)
+
+
+def test_passages_are_parsed_once_however_claims_combine_them() -> None:
+    parts = [NamedWords(f"The {name} gate is open.") for name in ("North", "South", "East")]
+    whole = NamedWords.merged(parts)
+    assert [*whole.words] == [word for part in parts for word in part.words]
+    assert all(
+        a is b for a, b in zip(whole.words, (w for p in parts for w in p.words), strict=True)
+    )
+    assert [*missing_names("It is the West gate.", whole, whole)] == ["West"]
+    assert [*missing_names("It is the South gate.", whole, whole)] == []

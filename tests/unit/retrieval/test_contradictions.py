@@ -38,6 +38,15 @@ def verdict(claim: str, passage: str) -> Verdict:
         ("Some doors are locked at night.", "All doors are locked at night."),
         ("Bags weigh at least 8 kg.", "Bags weigh at most 8 kg."),
         ("The hub calls the node.", "The node calls the hub."),
+        ("Operators must open the valve by hand.", "Operators can also open the valve by hand."),
+        ("Cats sleep free of charge in all rooms.", "Cats sleep free of charge in heated rooms."),
+        ("Knives are not accepted with a permit.", "Knives are only accepted with a permit."),
+        (
+            "Repairs of the roof are paid by the buyer.",
+            "Repairs of the roof are paid by the seller.",
+        ),
+        ("The lamp is red above 7 volts.", "The lamp is red below 7 volts and blue above it."),
+        ("Reparaturen zahlt der Vermieter selbst.", "Reparaturen zahlt der Mieter selbst."),
         ("The upper lid is made of tin.", "The upper lid is made of zinc, the lower lid of tin."),
         ("The file is unencrypted.", "The file is encrypted."),
         ("It is served with onions.", "It is served without onions."),
@@ -52,6 +61,13 @@ def verdict(claim: str, passage: str) -> Verdict:
         (
             "Der Hof darf nach der Prüfung betreten werden.",
             "Der Hof darf vor der Prüfung betreten werden.",
+        ),
+        ("You can show the ticket at the gate.", "You must show the ticket at the gate."),
+        ("Users may export the data.", "Users must export the data."),
+        ("All employees receive a badge.", "Full-time employees receive a badge."),
+        (
+            "Alle Mitarbeiter erhalten einen Ausweis.",
+            "Festangestellte Mitarbeiter erhalten einen Ausweis.",
         ),
         ("Le magasin est ouvert le dimanche.", "Le magasin est fermé le dimanche."),
         ("La entrada no es gratis para los socios.", "La entrada es gratis para los socios."),
@@ -76,6 +92,20 @@ def test_claim_contrary_to_its_passage_is_unsupported(claim: str, passage: str) 
         ("The lamp is not off.", "The lamp is on."),
         ("Mails are enabled by default.", "Admins can disable them; mails are enabled by default."),
         ("Customers can cancel by phone.", "Customers can cancel online, by phone or by letter."),
+        ("Users can export the data.", "Users must be able to export the data."),
+        (
+            "At the gate you can show the ticket on your phone.",
+            "At the gate you must show the ticket, on your phone if you like.",
+        ),
+        (
+            "All employees receive a badge.",
+            "Full-time and part-time employees receive a badge.",
+        ),
+        (
+            "Alle Mitarbeiter erhalten einen Ausweis.",
+            "Unsere Mitarbeiter erhalten einen Ausweis.",
+        ),
+        ("The child gets a place.", "The parent gets a place for the child."),
         ("Dagster schedules jobs.", "Dagster is an orchestrator. The tool schedules jobs."),
         ("Each job has its own log.", "The log is not shared by jobs, so each job has its own."),
         ("Keep it below 25 degrees.", "Do not keep it above 25 degrees."),
@@ -84,6 +114,10 @@ def test_claim_contrary_to_its_passage_is_unsupported(claim: str, passage: str) 
         ("Den Mitarbeiter lobt der Chef.", "Der Chef lobt den Mitarbeiter."),
         ("Files up to 20 MB are accepted.", "At most 20 MB are sent; larger files are rejected."),
         ("The fee is refunded after 2 days.", "The fee is not refunded within 2 days."),
+        ("Operators may open the valve by hand.", "Operators can open the valve by hand."),
+        ("All 4 doors are locked.", "The 4 doors are locked."),
+        ("Every door is locked at night.", "Each door is locked at night."),
+        ("The buyer pays the seller.", "The seller is paid by the buyer."),
     ],
 )  # fmt: skip
 def test_claim_in_other_words_than_its_passage_is_supported(claim: str, passage: str) -> None:
@@ -144,11 +178,11 @@ _RUNS = {
 def test_long_runs_of_signs_hide_no_contrary_bound(
     claim: str, stated: str, language: str, run: str
 ) -> None:
-    contrary = [*contradictions(claim, stated, language)]
+    contrary = [*contradictions(claim, (stated,), language)]
     assert contrary
-    assert [*contradictions(claim, f"{stated}\n\n{run}", language)] == contrary
-    assert [*contradictions(claim, run, language)] == []
-    assert {*contradictions(f"{claim[:-1]} {run}", stated, language)} <= {*contrary}
+    assert [*contradictions(claim, (f"{stated}\n\n{run}",), language)] == contrary
+    assert [*contradictions(claim, (run,), language)] == []
+    assert {*contradictions(f"{claim[:-1]} {run}", (stated,), language)} <= {*contrary}
 
 
 @pytest.mark.timeout(30)

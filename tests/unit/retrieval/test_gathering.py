@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from itertools import pairwise
 from random import Random
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_assets.retrieval.duplicates import Passage
+from rag_assets.retrieval import gathering
+from rag_assets.retrieval.duplicates import Passage, Wording, are_alike
 from rag_assets.retrieval.gathering import (
     MOST_PARTS,
     are_adjoining,
@@ -157,3 +159,46 @@ def test_of_equally_good_copies_the_newer_one_is_shown() -> None:
     assert (better.candidate.uri, better.also) == ("files/a.md", ("files/b.md",))
     dated = passage(0, 30, document="c", title="Edition 2026")
     assert share_places([old, dated], {}) == [old, dated]
+
+
+WORDS = [f"word{chr(97 + at % 26)}{chr(97 + at // 26)}" for at in range(400)]
+
+
+@pytest.mark.parametrize("most_in_pairs", [0, 200])
+def test_copies_share_a_place_whatever_their_number_and_edits(
+    monkeypatch: pytest.MonkeyPatch, most_in_pairs: int
+) -> None:
+    monkeypatch.setattr(gathering, "_MOST_IN_PAIRS", most_in_pairs)
+    chance = Random(4)
+    texts = [" ".join(chance.choices(WORDS, k=40)) for _ in range(20)]
+    edited = [f"{text} {extra}" for text in texts for extra in ("", "!", "- -", "2", "not so")]
+    passages = [passage(0, 30, at, document=str(at), text=text) for at, text in enumerate(edited)]
+    chance.shuffle(passages)
+    expected: list[Passage] = []
+    for one in passages:
+        wording = Wording(one.fields["text"])
+        if not any(are_alike(Wording(other.fields["text"]), wording) for other in expected):
+            expected.append(one)
+    found = share_places(passages, {})
+    assert [one.id for one in found] == [one.id for one in expected]
+    assert len(found) == 3 * len(texts), "alone with a figure, and with a negation"
+
+
+def test_passages_that_differ_are_not_compared_pair_by_pair(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    chance = Random(5)
+    texts = [" ".join(chance.choices(WORDS, k=60)) for _ in range(300)]
+    texts += [f"{texts[0]} {number}" for number in range(300)]
+    compared: list[int] = []
+
+    def counted(one: Wording, other: Wording) -> bool:
+        compared.append(1)
+        return are_alike(one, other)
+
+    monkeypatch.setattr("rag_assets.retrieval.gathering.are_alike", counted)
+    intersections = Mock(side_effect=gathering._have_runs_in_common)
+    monkeypatch.setattr(gathering, "_have_runs_in_common", intersections)
+    passages = [passage(0, 30, at, document=str(at), text=text) for at, text in enumerate(texts)]
+    assert len(share_places(passages, {})) == len(texts)
+    assert intersections.call_count + len(compared) < len(texts)

@@ -7,6 +7,10 @@ from rag_assets.ingest.parsing.limits import ParseLimits
 
 UTF8_MARK = b"\xef\xbb\xbf"
 UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+_LATIN_1 = {0xDC00 + byte: chr(byte) for byte in range(0x80, 0x100)}
+"""What surrogateescape makes of bytes that are not UTF-8, and the characters of Latin-1."""
+_MOST_FOREIGN = 10
+"""A text of which a larger share than one in so many is not UTF-8 is in another encoding."""
 
 
 def decoded(data: bytes, limits: ParseLimits) -> str:
@@ -20,6 +24,28 @@ def decoded(data: bytes, limits: ParseLimits) -> str:
         raise DocumentEmpty("it is empty")
     limits.check_characters(len(text))
     return text
+
+
+def decoded_source(data: bytes, limits: ParseLimits) -> tuple[str, int]:
+    """Decode a file of source code; single bytes that are not UTF-8 are taken for Latin-1.
+
+    Returns:
+        the text, and how many bytes were taken so.
+
+    Raises:
+        DocumentRejected: see decoded; or more than a tenth of it is in another encoding.
+    """
+    try:
+        return decoded(data, limits), 0
+    except DocumentRejected:
+        if data.startswith(UTF16_MARKS) or b"\0" in data:
+            raise
+        text = data.decode("utf-8-sig", "surrogateescape")
+        replaced = sum("\udc80" <= character <= "\udcff" for character in text)
+        if not replaced or replaced * _MOST_FOREIGN > len(text):
+            raise
+    limits.check_characters(len(text))
+    return text.translate(_LATIN_1), replaced
 
 
 def _utf8(data: bytes) -> str:

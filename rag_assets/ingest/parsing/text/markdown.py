@@ -7,6 +7,7 @@ can scan a line twice, so the time is linear for any document.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 
 from rag_assets.ingest.parsing.limits import ParseLimits
@@ -29,6 +30,8 @@ from rag_assets.ingest.parsing.text.lines import (
 _FRONT_MATTER_ENDS = {"---": ("---", "..."), "+++": ("+++",)}
 _FRONT_MATTER_LINES = 1_000
 _COMMENT = ("<!--", "-->")
+_RAW_BEGINS = re.compile(r"(?i) {0,3}<(?:pre|script|style|textarea)(?=[\s>]|$)")
+_RAW_ENDS = re.compile(r"(?i)</(?:pre|script|style|textarea)>")
 
 
 def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimits) -> ParsedText:
@@ -93,6 +96,8 @@ class MarkdownParser:
             return "code", self._skip_indented
         if line.text.lstrip().startswith(_COMMENT[0]):
             return "paragraph", self._skip_comment
+        if _RAW_BEGINS.match(line.text):
+            return "paragraph", self._skip_raw
         if is_list_item(line.text):
             return "list", self._skip_list
         return "table", self._skip_table if self._table_begins(self._at) else None
@@ -119,8 +124,14 @@ class MarkdownParser:
                 return
 
     def _skip_indented(self) -> None:
-        while self._at < len(self._lines) and is_indented(self._lines[self._at].text):
-            self._at += 1
+        """All indented lines; blank lines between them do not end the code."""
+        at = self._at
+        while at < len(self._lines) and (
+            self._lines[at].blank or is_indented(self._lines[at].text)
+        ):
+            at += 1
+            if not self._lines[at - 1].blank:
+                self._at = at
 
     def _skip_comment(self, marks: tuple[str, str] = _COMMENT) -> None:
         """To the end of the line on which the comment ends, as CommonMark has it."""
@@ -129,6 +140,13 @@ class MarkdownParser:
         while self._at < len(self._lines):
             self._at += 1
             if 0 <= end < self._lines[self._at - 1].end:
+                return
+
+    def _skip_raw(self) -> None:
+        """To the end of the line that closes preformatted text, as CommonMark has it."""
+        while self._at < len(self._lines):
+            self._at += 1
+            if _RAW_ENDS.search(self._lines[self._at - 1].text):
                 return
 
     def _skip_list(self) -> None:
@@ -189,6 +207,7 @@ class MarkdownParser:
             or fence_opening(text) is not None
             or is_list_item(text)
             or text.lstrip().startswith(_COMMENT[0])
+            or _RAW_BEGINS.match(text) is not None
         )
 
     def _table_begins(self, at: int) -> bool:

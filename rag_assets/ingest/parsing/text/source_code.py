@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from rag_assets.ingest.parsing.limits import ParseLimits
 from rag_assets.ingest.parsing.model import Block, ParsedText
 from rag_assets.ingest.parsing.options import ParseOptions
-from rag_assets.ingest.parsing.text.decoding import decoded
+from rag_assets.ingest.parsing.text.decoding import decoded_source
 from rag_assets.ingest.parsing.text.lines import Line, split_lines
 
 _CLOSING = ")]}"
@@ -19,8 +19,9 @@ _CLOSING = ")]}"
 
 def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimits) -> ParsedText:
     """Parse a file of source code or settings; see registry.ParseFunction."""
-    text = decoded(data, limits)
-    return ParsedText(text=text, blocks=tuple(_blocks(text)))
+    text, replaced = decoded_source(data, limits)
+    notes = (f"{replaced:,} bytes that are not UTF-8 were read as Latin-1",) if replaced else ()
+    return ParsedText(text=text, blocks=tuple(_blocks(text)), notes=notes)
 
 
 def _blocks(text: str) -> Iterator[Block]:

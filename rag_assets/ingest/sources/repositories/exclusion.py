@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Final, Literal, TypeAlias, get_args
 
+from rag_assets.code.places import is_data
 from rag_assets.ingest.sources.globs import Rules, compile_globs
 from rag_assets.ingest.sources.repositories.attributes import (
     DETECTABLE,
@@ -17,6 +19,7 @@ from rag_assets.ingest.sources.repositories.attributes import (
 from rag_assets.ingest.sources.repositories.contents import is_binary
 from rag_assets.ingest.sources.repositories.generated import is_generated, is_generated_name
 from rag_assets.ingest.sources.repositories.names import repository_type_of
+from rag_assets.ingest.sources.repositories.translations import left_out_translations
 from rag_assets.ingest.sources.repositories.trees import LINK, REGULAR, SUBMODULE
 from rag_assets.ingest.sources.repositories.vendored import is_vendored
 
@@ -26,10 +29,12 @@ ExclusionRule: TypeAlias = Literal[
     "not-included",
     "vendored",
     "generated",
+    "translation",
     "undetectable",
     "empty",
     "lfs",
     "binary",
+    "data",
     "too-large",
 ]
 EXCLUSION_RULES: Final[tuple[ExclusionRule, ...]] = get_args(ExclusionRule)
@@ -37,6 +42,8 @@ EXCLUSION_RULES: Final[tuple[ExclusionRule, ...]] = get_args(ExclusionRule)
 
 _LFS: Final = (b"version https://git-lfs.github.com/spec/", b"version https://hawser.github.com/")
 _LFS_BYTES = 1_024
+_DATA_BYTES = 131_072
+"""Size from which on a data file that is no configuration is read or written by programs alone."""
 
 
 class Exclusion:
@@ -46,23 +53,34 @@ class Exclusion:
         include: globs of what is taken; none: whatever has a known type.
         exclude: globs of what is not.
         attributes: of the repository's files.
+        modes: of all files of the repository, as in a tree, by path.
     """
 
     def __init__(
-        self, include: Sequence[str], exclude: Sequence[str], attributes: Attributes
+        self,
+        include: Sequence[str],
+        exclude: Sequence[str],
+        attributes: Attributes,
+        modes: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
         self._include = compile_globs(include, ignore_case=True) if include else None
         self._exclude = compile_globs(exclude, ignore_case=True)
         self._attributes = attributes
         self._folders: dict[str, tuple[bool, bool]] = {"": (False, False)}
+        self._by_name = {path: self._by_path(path, mode) for path, mode in modes.items()}
+        # A translation stays out only in favour of a text that is indexed.
+        candidates = (path for path, rule in self._by_name.items() if rule is None)
+        translations = left_out_translations(candidates)
+        self._originals = frozenset(translations.values())
+        for path in translations:
+            if not self._is_demanded(path):
+                self._by_name[path] = "translation"
 
-    def by_name(self, path: str, mode: int) -> ExclusionRule | None:
-        """The rule by which a file stays out whatever its content is.
+    def by_name(self, path: str) -> ExclusionRule | None:
+        """The rule by which a file of the repository stays out whatever its content is."""
+        return self._by_name[path]
 
-        Args:
-            path: of the file.
-            mode: as in a tree.
-        """
+    def _by_path(self, path: str, mode: int) -> ExclusionRule | None:
         if mode == SUBMODULE:
             return "submodule"
         if mode == LINK or mode not in REGULAR:
@@ -88,7 +106,17 @@ class Exclusion:
         told = self._attributes.of(path).get(GENERATED)
         if told is None and is_generated(path, content):
             return "generated"
+        if len(content) > _DATA_BYTES and is_data(path) and not self._is_wanted(path):
+            return "data"
         return None
+
+    def _is_wanted(self, path: str) -> bool:
+        """Whether a file is demanded, or is the one of its translations that is indexed."""
+        return path in self._originals or self._is_demanded(path)
+
+    def _is_demanded(self, path: str) -> bool:
+        """Whether `include` or attributes demand a file, whatever its name and size."""
+        return self._include is not None or _is_set(self._attributes.of(path).get(DETECTABLE))
 
     def _is_included(self, path: str, attributes: dict[str, AttributeValue]) -> bool:
         folder, slash, name = path.rpartition("/")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Final
 
-from rag_assets.ingest.parsing.media_types import MARKDOWN, PLAIN, media_type_of
+from rag_assets.ingest.parsing.media_types import HTML, MARKDOWN, PLAIN, media_type_of
 
 _RUBY, _SHELL, _PYTHON, _PHP = "text/x-ruby", "text/x-shell", "text/x-python", "text/x-php"
 _INI = "text/x-ini"
@@ -14,7 +15,8 @@ _BY_NAME: Final[Mapping[str, str]] = {
     **dict.fromkeys(("dockerfile", "containerfile", "makefile", "gnumakefile", "justfile"), PLAIN),
     **dict.fromkeys(("procfile", "cartfile", "license", "licence", "copying", "notice"), PLAIN),
     **dict.fromkeys(("readme", "changelog", "contributing", "authors", "codeowners"), PLAIN),
-    **dict.fromkeys(("cmakelists.txt", "go.mod", "go.work", "pipfile", ".cursorrules"), PLAIN),
+    **dict.fromkeys(("cmakelists.txt", "go.mod", "go.work", "pipfile"), PLAIN),
+    **dict.fromkeys((".cursorrules", ".windsurfrules", ".clinerules"), PLAIN),
     **dict.fromkeys((".editorconfig", ".env.example", ".env.dist", ".env.sample"), _INI),
     ".env.template": _INI,
     "artisan": _PHP,
@@ -28,12 +30,21 @@ _BY_SUFFIX: Final[Mapping[str, str]] = {
     "rake": _RUBY,
     "command": _SHELL,
     "modulemap": PLAIN,
+    # Of Drupal and older applications.
+    **dict.fromkeys(("inc", "install", "module", "phtml", "theme"), _PHP),
 }
+_TEMPLATE = "text/x-template"
+_TEMPLATE_FOLDER: Final = re.compile(
+    r"(?i)(?:^|/)_?(?:templates?|views?|layouts?|partials?|includes?|components?|themes?|src|app|lib)/"
+)
+"""Folders in which HTML is a part of a program, whose expressions and attributes are wanted."""
 
 
 def repository_type_of(path: str) -> str | None:
     """The media type of a file in a repository; None where nothing is known of its name."""
     found = media_type_of(path)
+    if found == HTML and _TEMPLATE_FOLDER.search(path) is not None:
+        return _TEMPLATE
     if found is not None:
         return found
     name = path.rpartition("/")[2].lower()

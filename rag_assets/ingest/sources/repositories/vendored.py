@@ -12,6 +12,8 @@ from functools import cache
 from importlib.resources import files
 
 _AT_COMPONENT = ("(^|/)", r"(^|\/)")
+_OWN = ".github/"
+"""Workflows and templates, which Linguist leaves out of its statistics alone."""
 _IDLE = (r"([^\s]*)", "(.*?)")
 """Beginnings of patterns that match anything, and so say nothing in a search."""
 
@@ -37,6 +39,8 @@ def is_vendored(path: str) -> bool:
     Args:
         path: of a file, below the top of its repository.
     """
+    if path.startswith(_OWN):
+        return False
     patterns = _patterns()
     if patterns.at_start.match(path) or patterns.anywhere.search(path):
         return True

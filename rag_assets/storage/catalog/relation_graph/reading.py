@@ -181,6 +181,14 @@ class GraphRelations:
         """See Relations."""
         return self._catalog.like(parts, limit)
 
+    def ending(self, parts: Sequence[str], limit: int) -> list[FoundSymbol]:
+        """See Relations."""
+        return self._catalog.ending(parts, limit)
+
+    def files_called(self, name: str, limit: int) -> list[FoundDocument]:
+        """See Relations."""
+        return self._catalog.files_called(name, limit)
+
     def documents(self, source_types: Sequence[str]) -> list[FoundDocument]:
         """See Relations."""
         return self._catalog.documents(source_types)

@@ -5,14 +5,16 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
 from elasticsearch import ApiError, BadRequestError, Elasticsearch, NotFoundError
 
+from rag_assets.common.elasticsearch_settings import IndexLayout
 from rag_assets.common.errors import IndexInconsistent, RagAssetsError
 from rag_assets.storage.index.elasticsearch import mapping, queries, requests
-from rag_assets.storage.index.elasticsearch.creation import create_index
+from rag_assets.storage.index.elasticsearch.creation import create_index, flat_settings
 from rag_assets.storage.index.elasticsearch.errors import translated_errors
 from rag_assets.storage.index.elasticsearch.ownership import Ownership
 from rag_assets.storage.index.model import (
@@ -42,6 +44,7 @@ class ElasticsearchIndexes:
         names: of the installation's indexes and aliases.
         shared_limit: number of entries from which on new generations go to a new shared index.
         ownership: of indexes and aliases.
+        layout: of new indexes.
     """
 
     def __init__(
@@ -50,11 +53,14 @@ class ElasticsearchIndexes:
         names: mapping.IndexNames,
         shared_limit: int,
         ownership: Ownership,
+        layout: IndexLayout,
     ) -> None:
         self._client = client
         self._names = names
         self._shared_limit = shared_limit
         self._ownership = ownership
+        self._server = ownership.server
+        self._layout = layout
 
     def cluster_id(self) -> str | None:
         return self._ownership.cluster_id()
@@ -92,7 +98,36 @@ class ElasticsearchIndexes:
         requests.require_usable(self._client, index_name)
 
     def conditions(self) -> list[RagAssetsError]:
-        return requests.conditions(self._client, self._names.patterns)
+        with translated_errors():
+            is_serverless = self._server.is_serverless
+        patterns = self._names.patterns
+        return requests.conditions(self._client, patterns, is_serverless=is_serverless)
+
+    def layout_differences(self) -> list[str]:
+        with translated_errors():
+            is_serverless = self._server.is_serverless
+            found = self._client.indices.get_settings(
+                index=self._names.patterns, flat_settings=True, expand_wildcards=["open", "closed"]
+            )
+        return [
+            f"{name}: {', '.join(parts)}"
+            for name in self.names()
+            if name in found
+            and (parts := self._differing(name, found[name]["settings"], is_serverless))
+        ]
+
+    def _differing(self, name: str, live: Mapping[str, str], is_serverless: bool) -> list[str]:
+        """Return which settings of an index are not those of a new one."""
+        body = {"index": mapping.index_settings(self._layout_of(name), is_serverless=is_serverless)}
+        return [
+            f"{setting} is {live.get(setting, 'not set')}, of a new index {value}"
+            for setting, value in flat_settings(body)
+            if live.get(setting) != str(value)
+        ]
+
+    def _layout_of(self, name: str) -> IndexLayout:
+        """Return the layout of a new index: all entries of a tenant lie in one shard."""
+        return replace(self._layout, shards=1) if "-own-" in name else self._layout
 
     def count(self, builds: Sequence[CountedBuild]) -> list[BuildCount]:
         return requests.count_builds(self._client, builds, self._names.alias)
@@ -141,6 +176,8 @@ class ElasticsearchIndexes:
 
     def bytes_per_entry(self, index_name: str) -> float | None:
         with translated_errors():
+            if self._server.is_serverless:
+                return None
             try:
                 stats = self._client.indices.stats(index=index_name, metric="docs,store")
             except NotFoundError:
@@ -155,8 +192,11 @@ class ElasticsearchIndexes:
         with translated_errors():
             self._client.indices.delete(index=index_name, ignore_unavailable=True)
 
-    def expunge(self, index_name: str) -> int:
+    def expunge(self, index_name: str) -> int | None:
         self._ownership.require(index_name)
+        with translated_errors():
+            if self._server.is_serverless:
+                return None
         # By default, files of which a tenth is deleted are left as they are.
         all_deleted = {"index.merge.policy.expunge_deletes_allowed": "0"}
         deadline = time.monotonic() + _HISTORY_SECONDS
@@ -314,7 +354,12 @@ class ElasticsearchIndexes:
 
     def _create(self, name: str, spec: IndexSpec) -> None:
         if not self._client.indices.exists(index=name):
-            body = mapping.index_body(spec, self._ownership.meta)
+            body = mapping.index_body(
+                spec,
+                self._ownership.meta,
+                self._layout_of(name),
+                is_serverless=self._server.is_serverless,
+            )
             create_index(self._client, name, body, self._ownership.write_aliases(name))
         self._ownership.require(name)
 

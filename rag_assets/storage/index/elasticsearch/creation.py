@@ -87,7 +87,7 @@ def differences(
         complete = "dims" in field or live.keys() <= field.keys()
         if not (complete and _is_within(field, live)):
             yield f"its field `{name}` has another mapping"
-    requested = dict(_flat(body["settings"], "index"))
+    requested = dict(flat_settings(body["settings"]))
     for name, value in settings.items():
         if name in requested:
             if _plain(requested[name]) != _plain(value):
@@ -110,11 +110,12 @@ def _plain(value: Any) -> str:
     return str(value).lower()
 
 
-def _flat(settings: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
+def flat_settings(settings: Mapping[str, Any], prefix: str = "index") -> Iterator[tuple[str, Any]]:
+    """Yield the settings of an index by their whole names."""
     for key, value in settings.items():
         name = key if key == prefix else f"{prefix}.{key}"
         if isinstance(value, Mapping):
-            yield from _flat(value, name)
+            yield from flat_settings(value, name)
         else:
             yield name, value
 

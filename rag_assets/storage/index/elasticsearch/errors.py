@@ -22,11 +22,13 @@ from rag_assets.common.errors import (
     SearchRejected,
     ServiceUnavailable,
 )
+from rag_assets.storage.index.elasticsearch.server import distribution_of
 
 TRANSIENT = (429, 502, 503, 504)
 """Statuses of transient failures."""
 
 _UNAUTHORIZED = (401, 403)
+_NOT_ACCEPTABLE = 406
 
 
 class _Condition(NamedTuple):
@@ -131,7 +133,8 @@ _CONDITIONS: Final[Mapping[str, _Condition]] = {
     "security_exception": _Condition(
         ServiceUnavailable,
         "Elasticsearch refuses the account (status {status})",
-        "start it with `rag-assets up`, or check the account in ELASTICSEARCH_URL",
+        "`rag-assets elasticsearch check` names what the account lacks; start an embedded server"
+        " with `rag-assets up`",
     ),
     "strict_dynamic_mapping_exception": _OTHER_MAPPING,
     "document_parsing_exception": _OTHER_MAPPING,
@@ -145,7 +148,8 @@ _CONDITIONS: Final[Mapping[str, _Condition]] = {
     "media_type_header_exception": _Condition(
         IndexUnavailable,
         "Elasticsearch is too old for this program",
-        "compare GET / at ELASTICSEARCH_URL with the version in the README, and upgrade it",
+        "compare GET / at RAG_ASSETS_ELASTICSEARCH_URL with the version in the README, and upgrade"
+        " it",
     ),
     "validation_exception": _Condition(
         IndexUnavailable,
@@ -156,6 +160,11 @@ _CONDITIONS: Final[Mapping[str, _Condition]] = {
         IndexUnavailable,
         "Elasticsearch refuses the name of {index}",
         "correct RAG_ASSETS_INDEX_PREFIX",
+    ),
+    "api_not_available_exception": _Condition(
+        IndexUnavailable,
+        "Elastic Serverless does not offer a request that this needs",
+        "use an Elasticsearch that you manage yourself, or in Elastic Cloud Hosted, for this",
     ),
     "i_o_exception": _DISK,
     "file_system_exception": _DISK,
@@ -209,12 +218,11 @@ def translated_errors(
         yield
     except (TransportConnectionError, ConnectionTimeout) as error:
         raise _unavailable(type(error).__name__) from None
-    except UnsupportedProductError:
-        raise IndexUnavailable(
-            "the server at ELASTICSEARCH_URL is not Elasticsearch",
-            hint="set ELASTICSEARCH_URL to an Elasticsearch; other products are not supported",
-        ) from None
+    except UnsupportedProductError as error:
+        raise _other_product(error.body) from None
     except ApiError as error:
+        if error.status_code == _NOT_ACCEPTABLE and "x-elastic-product" not in error.meta.headers:
+            raise _other_product(error.body) from None
         raise error_of(error.status_code, error.body, index_name, client=client) from None
     except TransportError as error:
         raise _unavailable(type(error).__name__) from None
@@ -263,6 +271,16 @@ def index_errors(
     return [_error(condition, index_name, "TENANT", client) for condition in found]
 
 
+def _other_product(body: object) -> IndexUnavailable:
+    named = distribution_of(body)
+    name = f"{named}, " if named else ""
+    return IndexUnavailable(
+        f"the server at RAG_ASSETS_ELASTICSEARCH_URL is {name}not Elasticsearch",
+        hint="set RAG_ASSETS_ELASTICSEARCH_URL to an Elasticsearch; other products are not"
+        " supported",
+    )
+
+
 def _error(
     condition: _Condition,
     name: str | None,
@@ -301,7 +319,7 @@ def _by_status(status: int) -> _Condition:
         return _Condition(
             ServiceUnavailable,
             "Elasticsearch does not answer (status {status})",
-            hint_to_start("ELASTICSEARCH_URL"),
+            hint_to_start("RAG_ASSETS_ELASTICSEARCH_URL"),
         )
     if status in _UNAUTHORIZED:
         return _CONDITIONS["security_exception"]
@@ -357,7 +375,8 @@ def _causes(error: object, depth: int = 0) -> Iterator[Mapping[str, Any]]:
 
 def _unavailable(reason: str) -> ServiceUnavailable:
     return ServiceUnavailable(
-        f"Elasticsearch does not answer ({reason})", hint=hint_to_start("ELASTICSEARCH_URL")
+        f"Elasticsearch does not answer ({reason})",
+        hint=hint_to_start("RAG_ASSETS_ELASTICSEARCH_URL"),
     )
 
 

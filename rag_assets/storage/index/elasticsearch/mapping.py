@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, get_args
 
+from rag_assets.common.elasticsearch_settings import IndexLayout
 from rag_assets.storage.index.model import (
     SCHEMA_VERSION,
     IndexSpec,
@@ -90,7 +91,35 @@ def write_alias(index_name: str) -> str:
     return f"{index_name}-write"
 
 
-def index_body(spec: IndexSpec, meta: Mapping[str, Any] = MappingProxyType({})) -> dict[str, Any]:
+def index_settings(layout: IndexLayout, *, is_serverless: bool = False) -> dict[str, Any]:
+    """Return the settings of an index that the installation chooses.
+
+    Args:
+        layout: of the index.
+        is_serverless: whether the server chooses shards, replicas and tiers by itself, and refuses
+            settings about them.
+    """
+    # Every write through EntryStore refreshes explicitly.
+    settings: dict[str, Any] = {"refresh_interval": layout.refresh_interval}
+    if is_serverless:
+        return settings
+    settings["number_of_shards"] = layout.shards
+    if layout.replicas is None:
+        settings["auto_expand_replicas"] = "0-1"
+    else:
+        settings["number_of_replicas"] = layout.replicas
+    if layout.tier is not None:
+        settings["routing"] = {"allocation": {"include": {"_tier_preference": layout.tier}}}
+    return settings
+
+
+def index_body(
+    spec: IndexSpec,
+    meta: Mapping[str, Any] = MappingProxyType({}),
+    layout: IndexLayout = IndexLayout(),  # noqa: B008 - frozen
+    *,
+    is_serverless: bool = False,
+) -> dict[str, Any]:
     """Settings and mappings of an index, with the owner in `_meta`."""
     options: dict[str, Any] = {
         "type": spec.vector_index,
@@ -101,10 +130,7 @@ def index_body(spec: IndexSpec, meta: Mapping[str, Any] = MappingProxyType({})) 
     return {
         "settings": {
             "index": {
-                "number_of_shards": 1,
-                "auto_expand_replicas": "0-1",
-                # Every write through EntryStore refreshes explicitly.
-                "refresh_interval": "30s",
+                **index_settings(layout, is_serverless=is_serverless),
                 "mapping": {"total_fields": {"limit": 64}},
             },
             "analysis": {
@@ -152,6 +178,7 @@ def index_body(spec: IndexSpec, meta: Mapping[str, Any] = MappingProxyType({})) 
                 "end": _STORED_INTEGER,
                 "line_start": _STORED_INTEGER,
                 "line_end": _STORED_INTEGER,
+                "length_weight": {"type": "float", "index": False},
                 "token_count": _INTEGER,
                 "access_scope": _KEYWORD,
                 "tags": _KEYWORD,

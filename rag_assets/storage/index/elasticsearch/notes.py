@@ -61,22 +61,19 @@ class ElasticsearchNotes:
     def _require_index(self) -> None:
         # A write to an index that is missing makes one with a guessed mapping.
         if not self._client.indices.exists(index=self._index):
-            create_index(self._client, self._index, _index_body(self._ownership.meta))
+            is_serverless = self._ownership.server.is_serverless
+            body = _index_body(self._ownership.meta, is_serverless=is_serverless)
+            create_index(self._client, self._index, body)
         self._ownership.require(self._index)
 
     def _id(self, name: str) -> str:
         return f"{self._installation}/{name}"
 
 
-def _index_body(meta: dict[str, Any]) -> dict[str, Any]:
+def _index_body(meta: dict[str, Any], *, is_serverless: bool) -> dict[str, Any]:
+    shards = {} if is_serverless else {"number_of_shards": 1, "auto_expand_replicas": "0-1"}
     fields = {"installation": _UNINDEXED, "name": _UNINDEXED, "text": _UNINDEXED}
     return {
-        "settings": {
-            "index": {
-                "number_of_shards": 1,
-                "auto_expand_replicas": "0-1",
-                "refresh_interval": "-1",
-            }
-        },
+        "settings": {"index": {**shards, "refresh_interval": "-1"}},
         "mappings": {"dynamic": "strict", "_meta": meta, "properties": fields},
     }

@@ -16,6 +16,7 @@ from elasticsearch import ApiError, Elasticsearch, NotFoundError
 from rag_assets.common.errors import ForeignInstallation
 from rag_assets.storage.index.elasticsearch.errors import translated_errors
 from rag_assets.storage.index.elasticsearch.mapping import write_alias
+from rag_assets.storage.index.elasticsearch.server import Server, stated_cluster_id
 
 _META: Final = "rag_assets"
 _FILTER_NAME: Final = "rag-assets installation "
@@ -29,9 +30,13 @@ class Ownership:
     Args:
         client: of the cluster.
         installation: their owner; None: whoever uses the store owns all of it.
+
+    Attributes:
+        server: what the cluster says of itself.
     """
 
     def __init__(self, client: Elasticsearch, installation: UUID | None) -> None:
+        self.server = Server(client)
         self._client = client
         self._installation = installation
         self._verified: dict[str, float] = {}
@@ -53,7 +58,15 @@ class Ownership:
         return {"bool": {**alias_filter["bool"], "_name": f"{_FILTER_NAME}{self._owner}"}}
 
     def cluster_id(self) -> str | None:
-        """Return the id of the cluster; None if it does not answer or does not state it."""
+        """Return the id of the cluster; None if it does not answer or does not state it.
+
+        Raises:
+            IndexUnavailable: the server is another product than Elasticsearch.
+        """
+        with translated_errors():
+            info = self.server.info()
+        if info.cluster_id is not None or info.is_serverless:
+            return info.cluster_id
         try:
             state = self._client.options(request_timeout=5, max_retries=0).cluster.state(
                 metric="version", filter_path="cluster_uuid"
@@ -64,8 +77,7 @@ class Ownership:
             if type(error).__module__.startswith("elastic_transport"):
                 return None
             raise
-        cluster: str | None = state.get("cluster_uuid")
-        return cluster
+        return stated_cluster_id(state.get("cluster_uuid"))
 
     def select(self, patterns: Iterable[str]) -> list[str]:
         """Return the names of the own indexes that match a pattern, closed ones too, sorted."""

@@ -23,10 +23,10 @@ from rag_assets.storage.index.model import (
     RankingRequest,
 )
 from rag_assets.storage.index.query_words import (
-    HALVING_TOKENS,
     TITLE_WEIGHT,
     QueryWords,
     WeighedWord,
+    present_analyses,
     weighed_words,
 )
 
@@ -272,10 +272,7 @@ def word_counts(owner: Owner, request: RankingRequest, words: QueryWords) -> dic
     """
     counts = {
         _TERMS: {form: {"term": {"terms": form}} for form in sorted(words.forms)},
-        _MARKS: {
-            first: {"terms": {"terms": [f"{MARK}{analysis}" for analysis in group]}}
-            for first, group in words.analyses.items()
-        },
+        _MARKS: {analysis: {"term": {"terms": f"{MARK}{analysis}"}} for analysis in words.marks},
         _PHRASES: {
             phrase: _any_of([{"match_phrase": {field: phrase}} for field in _WRITTEN])
             for phrase in words.phrases
@@ -293,17 +290,23 @@ def word_counts(owner: Owner, request: RankingRequest, words: QueryWords) -> dic
 
 def word_weights(words: QueryWords, answer: Mapping[str, Any]) -> dict[str, WeighedWord]:
     """Return each word that some entry holds with its weight, from the answer to `word_counts`."""
-    counts = {
-        name: {key: bucket["doc_count"] for key, bucket in found["buckets"].items()}
-        for name, found in answer.get("aggregations", {}).items()
-    }
     return weighed_words(
         words,
         answer["hits"]["total"]["value"],
-        forms=counts.get(_TERMS, {}),
-        phrases=counts.get(_PHRASES, {}),
-        marks=counts.get(_MARKS, {}),
+        forms=_counts(answer, _TERMS),
+        phrases=_counts(answer, _PHRASES),
+        marks=_counts(answer, _MARKS),
     )
+
+
+def counted_analyses(answer: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the analyses of the entries that pass a filter, from the answer to `word_counts`."""
+    return present_analyses(answer["hits"]["total"]["value"], _counts(answer, _MARKS))
+
+
+def _counts(answer: Mapping[str, Any], name: str) -> dict[str, int]:
+    buckets = answer.get("aggregations", {}).get(name, {}).get("buckets", {})
+    return {key: bucket["doc_count"] for key, bucket in buckets.items()}
 
 
 def words_ranking(
@@ -334,9 +337,10 @@ def words_ranking(
             clauses.append(_best_of(_interval(field, word, weight) for field in _TITLES))
     found = entries(owner, filter_clauses(request.entry_filter))
     found["bool"] |= {"should": clauses, "minimum_should_match": 1}
-    decay = {"token_count": {"origin": 0, "scale": HALVING_TOKENS, "decay": 0.5}}
+    # Indexes of earlier versions lack the field.
+    by_length = {"field": "length_weight", "missing": 1}
     return {
-        "query": {"function_score": {"query": found, "functions": [{"exp": decay}]}},
+        "query": {"function_score": {"query": found, "field_value_factor": by_length}},
         # Which of equal ones are returned must not depend on where the index keeps them.
         "sort": [{"_score": "desc"}, {"document_id": "asc"}, {"ordinal": "asc"}],
         "size": request.returned,

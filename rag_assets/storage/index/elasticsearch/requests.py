@@ -257,7 +257,9 @@ def require_usable(client: Elasticsearch, index_name: str) -> None:
         raise error_of(answer["status"], answer, index_name, client=client)
 
 
-def conditions(client: Elasticsearch, patterns: Sequence[str]) -> list[RagAssetsError]:
+def conditions(
+    client: Elasticsearch, patterns: Sequence[str], *, is_serverless: bool = False
+) -> list[RagAssetsError]:
     """Return the errors that requests for indexes would be refused with; waits two seconds each.
 
     A nearly full disk is among them.
@@ -265,6 +267,7 @@ def conditions(client: Elasticsearch, patterns: Sequence[str]) -> list[RagAssets
     Args:
         client: of the cluster.
         patterns: of the indexes' names.
+        is_serverless: whether shards and disks are nobody's concern and cannot be seen.
 
     Raises:
         ServiceUnavailable: Elasticsearch does not answer.
@@ -272,11 +275,14 @@ def conditions(client: Elasticsearch, patterns: Sequence[str]) -> list[RagAssets
     shortly = client.options(request_timeout=_CONDITION_SECONDS, max_retries=0)
     options: dict[str, Any] = {"index": list(patterns), "expand_wildcards": ["open", "closed"]}
     with translated_errors():
-        health = shortly.cluster.health(**options, level="indices")["indices"]
+        health: Mapping[str, Any] = {}
+        if not is_serverless:
+            health = shortly.cluster.health(**options, level="indices")["indices"]
         settings = shortly.indices.get_settings(
             **options, name=list(CONDITION_SETTINGS), flat_settings=True
         )
-    full = [disk.error for disk in _disks(shortly) if disk.is_nearly_full]
+    disks = [] if is_serverless else _disks(shortly)
+    full = [disk.error for disk in disks if disk.is_nearly_full]
     return full + [
         error
         for name in sorted({*health, *settings})

@@ -8,10 +8,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import orjson
+from cachetools import LRUCache
 from elasticsearch import AsyncElasticsearch, NotFoundError, OrjsonSerializer
 
+from rag_assets.storage.index.connection import ElasticsearchConnection, connection_to
 from rag_assets.storage.index.elasticsearch import hits, queries
 from rag_assets.storage.index.elasticsearch.errors import TRANSIENT, error_of, translated_errors
+from rag_assets.storage.index.identifiers import ANALYSES, EVERY_ANALYSIS, FORMER
 from rag_assets.storage.index.model import (
     NONE_MOVED,
     Candidate,
@@ -24,10 +27,12 @@ from rag_assets.storage.index.model import (
     RankingRequest,
     StoredEntry,
 )
-from rag_assets.storage.index.query_words import words_of
+from rag_assets.storage.index.query_words import QueryWords, words_of
 
 _CONNECTIONS = 16
 _SECONDS = 30
+_MAX_BUILDS = 4_096
+"""Builds whose analyses are remembered."""
 _JSON = ("application/json", "application/vnd.elasticsearch+json")
 
 
@@ -40,23 +45,25 @@ class ElasticsearchSearcher:
     """Searches entries in Elasticsearch (see EntrySearcher).
 
     Args:
-        url: address of the cluster, with credentials if it requires them.
+        server: connection to the cluster, or its address.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, server: str | ElasticsearchConnection) -> None:
         self._client = AsyncElasticsearch(
-            url,
+            **connection_to(server).client_options(is_async=True),
             connections_per_node=_CONNECTIONS,
             request_timeout=_SECONDS,
             max_retries=2,
             retry_on_status=TRANSIENT,
             serializers=json_serializers(),
         )
+        self._analyses: LRUCache[tuple[str, Owner], tuple[str, ...]] = LRUCache(_MAX_BUILDS)
 
     async def rankings(
         self, index_name: str, owner: Owner, requests: Sequence[RankingRequest]
     ) -> list[list[Candidate]]:
-        words = {n: words_of(r.by) for n, r in enumerate(requests) if isinstance(r.by, str)}
+        known = self._analyses.get((index_name, owner), EVERY_ANALYSIS)
+        words = {n: words_of(r.by, known) for n, r in enumerate(requests) if isinstance(r.by, str)}
         first = [
             queries.word_counts(owner, request, words[number])
             if number in words
@@ -64,6 +71,7 @@ class ElasticsearchSearcher:
             for number, request in enumerate(requests)
         ]
         answers = [*await self._answers(index_name, owner, first)]
+        await self._count_missed(index_name, owner, requests, words, answers)
         # A word counts by its rarity among what may be read, which has to be counted before.
         weighed = {number: queries.word_weights(words[number], answers[number]) for number in words}
         second = {
@@ -146,6 +154,38 @@ class ElasticsearchSearcher:
 
     async def close(self) -> None:
         await self._client.close()
+
+    async def _count_missed(
+        self,
+        index_name: str,
+        owner: Owner,
+        requests: Sequence[RankingRequest],
+        words: dict[int, QueryWords],
+        answers: list[Mapping[str, Any]],
+    ) -> None:
+        """Count words again where entries have other analyses than were known, and remember those.
+
+        What is remembered only decides which forms are counted at first, never what is found: the
+        answer shows whether some entries have none of the known analyses.
+        """
+        missed = {
+            number: words_of(str(requests[number].by))
+            for number, of in words.items()
+            if not {*queries.counted_analyses(answers[number])} <= {*of.analyses}
+        }
+        if missed:
+            words |= missed
+            again = [queries.word_counts(owner, requests[n], of) for n, of in missed.items()]
+            counted = await self._answers(index_name, owner, again)
+            for number, answer in zip(missed, counted, strict=True):
+                answers[number] = answer
+        for number in words:
+            present = {*queries.counted_analyses(answers[number])}
+            known = {*self._analyses.get((index_name, owner), ())}
+            # Entries without a mark are written again soon: they are not remembered.
+            if present and FORMER not in present and not present <= known:
+                every = tuple(one for one in ANALYSES if one in known | present)
+                self._analyses[index_name, owner] = every
 
     async def _search(
         self, index_name: str, owner: Owner, bodies: Sequence[Mapping[str, Any]]

@@ -6,6 +6,7 @@ from functools import partial
 
 from elasticsearch import Elasticsearch
 
+from rag_assets.storage.index.connection import connection_to
 from rag_assets.storage.index.elasticsearch.administration import ElasticsearchIndexes
 from rag_assets.storage.index.elasticsearch.entries import ElasticsearchEntries
 from rag_assets.storage.index.elasticsearch.errors import TRANSIENT
@@ -18,8 +19,9 @@ from rag_assets.storage.index.store import StoreConfig, VectorStore
 
 def open_store(config: StoreConfig) -> VectorStore:
     """Open the vector store in Elasticsearch, without connecting yet."""
+    connection = connection_to(config.server)
     client = Elasticsearch(
-        config.url,
+        **connection.client_options(),
         request_timeout=60,
         max_retries=3,
         retry_on_status=TRANSIENT,
@@ -30,8 +32,8 @@ def open_store(config: StoreConfig) -> VectorStore:
     names = IndexNames(config.prefix, config.former_prefixes)
     return VectorStore(
         entries=ElasticsearchEntries(client, ownership),
-        indexes=ElasticsearchIndexes(client, names, config.shared_limit, ownership),
-        searcher=partial(ElasticsearchSearcher, config.url),
+        indexes=ElasticsearchIndexes(client, names, config.shared_limit, ownership, config.layout),
+        searcher=partial(ElasticsearchSearcher, connection),
         notes=ElasticsearchNotes(client, names.marks, ownership, config.installation),
         close=client.close,
     )

@@ -50,6 +50,9 @@ class MemoryIndexes:
     def conditions(self) -> list[RagAssetsError]:
         return []
 
+    def layout_differences(self) -> list[str]:
+        return []
+
     def count(self, builds: Sequence[CountedBuild]) -> list[BuildCount]:
         return [self._count(build) for build in builds]
 

@@ -26,7 +26,6 @@ from rag_assets.storage.index.model import (
     is_within,
 )
 from rag_assets.storage.index.query_words import (
-    HALVING_TOKENS,
     TITLE_WEIGHT,
     weighed_words,
     words_of,
@@ -149,11 +148,8 @@ def _word_scores(rows: Sequence[Row], query: str) -> dict[str, tuple[float, int]
             for phrase in words.phrases
         },
         marks={
-            first: sum(
-                any(f"{MARK}{analysis}" in counts for analysis in group)
-                for counts in terms.values()
-            )
-            for first, group in words.analyses.items()
+            analysis: sum(f"{MARK}{analysis}" in counts for counts in terms.values())
+            for analysis in words.marks
         },
     )
 
@@ -183,7 +179,7 @@ def _word_scores(rows: Sequence[Row], query: str) -> dict[str, tuple[float, int]
         )
         if score > 0:
             matched = sum(1 for word in words.terms if held.get(word))
-            found[row.id] = score * 0.5 ** (row.fields["token_count"] / HALVING_TOKENS), matched
+            found[row.id] = score * row.fields["length_weight"], matched
     return found
 
 

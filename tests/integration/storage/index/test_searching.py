@@ -29,6 +29,7 @@ from rag_assets.storage.index.model import (
     RankingRequest,
     entry_id,
 )
+from rag_assets.storage.index.protocols import EntrySearcher
 from rag_assets.storage.index.store import VectorStore
 from tests.vector_stores import MADE, SPEC, Opened, entry, owner_of, unit
 
@@ -234,6 +235,38 @@ def test_hidden_entries_of_another_language_do_not_change_how_words_are_searched
     readable = opened.ranking(owner, "logos", scopes=frozenset({"public"}))
     assert [(one.document_id, one.score) for one in readable] == before
     assert [document for document, _ in before] == ["logo"]
+
+
+def test_one_searcher_finds_entries_in_languages_that_are_written_between_its_searches(
+    opened: Opened, owner: Owner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    public = {"scopes": frozenset({"public"})}
+
+    async def ask(searcher: EntrySearcher) -> None:
+        async def found(query: str, **wanted: Any) -> set[str]:
+            request = RankingRequest(query, 10, EntryFilter(**wanted))
+            [candidates] = await searcher.rankings(opened.name, owner, [request])
+            return {one.document_id for one in candidates}
+
+        opened.write(entry(owner, "english", "All houses have a logo."))
+        for query in ("house", "logos", "house"):
+            assert await found(query, **public) == {"english"}
+        board = {"language": "it", "access_scope": "board"}
+        opened.write(entry(owner, "german", GERMAN, language="de", access_scope="board"))
+        opened.write(entry(owner, "italian", "Logos di un log", **board))
+        assert await found("Wer prüft das Haus?", **public) == set()
+        assert await found("Wer prüft das Haus?") == {"german"}
+        assert await found("logos") == {"italian", "english"}
+        assert await found("logos", **public) == {"english"}
+        with monkeypatch.context() as patched:
+            patched.setattr(fields, "entry_terms", lambda *_: "die größten häuser run")
+            opened.write(entry(owner, "former", "Die größten Häuser running."))
+        assert await found("größten", **public) == {"former"}
+        assert await found("Häuser") == {"former", "german"}
+        opened.write(entry(owner, "former", "Die größten Häuser running.", language="de"))
+        assert await found("groesste", **public) == await found("größte") == {"former"}
+
+    opened.ask(ask)
 
 
 def test_a_title_is_searched_too(opened: Opened, owner: Owner) -> None:

@@ -90,7 +90,7 @@ def test_the_table_of_fallbacks(guidelines: Guidelines, documents: str | None) -
 
 def bytes_of_graphs(guidelines: Guidelines, index: str) -> int:
     """The size of an index's HNSW graphs, which its segments without any add nothing to."""
-    url = guidelines.installation.environment["ELASTICSEARCH_URL"]
+    url = guidelines.installation.environment["RAG_ASSETS_ELASTICSEARCH_URL"]
     said = httpx.get(f"{url}/{index}/_stats/dense_vector").json()
     vectors = said["indices"][index]["total"]["dense_vector"]
     return int(vectors["off_heap"]["total_vex_size_bytes"])

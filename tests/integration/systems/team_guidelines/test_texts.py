@@ -111,7 +111,9 @@ def test_a_text_goes_with_its_project_and_leaves_no_former_one(guidelines: Guide
     record = guidelines.put("texts", "leaving")
     for words in ("the first words", "the second words"):
         guidelines.set_text(record, words)
-    with psycopg.connect(guidelines.installation.environment["DATABASE_URL"]) as connection:
+    with psycopg.connect(
+        guidelines.installation.environment["RAG_ASSETS_DATABASE_URL"]
+    ) as connection:
         rows = connection.execute(
             "SELECT text FROM rag_catalog.guideline_texts WHERE tenant = %s", [record.id]
         ).fetchall()
@@ -127,7 +129,7 @@ def test_a_text_goes_with_its_project_and_leaves_no_former_one(guidelines: Guide
 def test_the_migration_goes_up_and_down(guidelines: Guidelines) -> None:
     kept = guidelines.put("texts", "kept")
     guidelines.set_text(kept, "words")
-    database = Database(guidelines.installation.environment["DATABASE_URL"])
+    database = Database(guidelines.installation.environment["RAG_ASSETS_DATABASE_URL"])
     [owner] = [one for one in installed_systems() if one.name == "team-guidelines"]
     with database.begin() as connection:
         command.downgrade(alembic_config(connection, owner), "base")

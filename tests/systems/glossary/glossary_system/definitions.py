@@ -11,9 +11,11 @@ from resources.workbench import Workbench
 
 
 @dg.asset(partitions_def=tenants_partitions, deps=["chunks"], group_name="knowledge")
-def glossary_terms(context: dg.AssetExecutionContext, workbench: Workbench) -> dg.Output[None]:
+def glossary_terms(
+    context: dg.AssetExecutionContext, rag_assets_workbench: Workbench
+) -> dg.Output[None]:
     """The terms of a tenant."""
-    rows = workbench.postgres.catalog().documents.all(context.partition_key)
+    rows = rag_assets_workbench.postgres.catalog().documents.all(context.partition_key)
     return dg.Output(None, metadata={"terms": len(rows)})
 
 
@@ -27,9 +29,9 @@ def defined_once(context: CheckContext) -> Verdict:
 
 
 @dg.op
-def count_all_terms(context: dg.OpExecutionContext, postgres: PostgresResource) -> int:
+def count_all_terms(context: dg.OpExecutionContext, rag_assets_postgres: PostgresResource) -> int:
     """Count the terms that were looked up."""
-    counts = lookups(postgres.catalog().database)
+    counts = lookups(rag_assets_postgres.catalog().database)
     context.log.info(f"{len(counts)} terms were looked up")
     return len(counts)
 
@@ -46,8 +48,8 @@ count_terms_daily = dg.ScheduleDefinition(
 
 
 @dg.sensor(job=count_terms)
-def glossary_lookups_sensor(postgres: PostgresResource) -> dg.SensorResult:
+def glossary_lookups_sensor(rag_assets_postgres: PostgresResource) -> dg.SensorResult:
     """Count again when more terms were looked up."""
-    total = sum(lookups(postgres.catalog().database).values())
+    total = sum(lookups(rag_assets_postgres.catalog().database).values())
     requests = [dg.RunRequest(run_key=str(total))] if total else []
     return dg.SensorResult(run_requests=requests)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
+import tracemalloc
 from collections.abc import Callable
 from time import monotonic
 
@@ -14,6 +15,7 @@ from ruamel.yaml import YAML
 
 from rag_assets.code.model import CodeText
 from rag_assets.code.settings import reader
+from rag_assets.code.settings.entries import json_entries, yaml_entries
 from tests.unit.code.languages.readers import assert_covers
 
 READERS: dict[str, Callable[[str], CodeText]] = {
@@ -94,6 +96,169 @@ def test_keys_of_toml_are_those_of_its_parser() -> None:
     reading = reader.read_toml(text)
     assert [unit.symbol for unit in reading.units] == ["a", "b c", "d.e", "i"]
     assert flattened(tomllib.loads(text)) - keys(text, "toml") <= {"i.j.l.m"}
+
+
+@pytest.mark.parametrize(
+    ("value", "inner"),
+    [
+        ("[http://a, http://b]", set()),
+        ("{url: https://x}", {"first.url"}),
+        ("[a#b]", set()),
+        ("[it's, b]", set()),
+        ('{{ include "x" . }}-{{ tag }}', {"first"}),
+        ('"a \\u00e9\\n"', {"first"}),
+        ('["a", b: c, {d: e}]', set()),
+        ("!!str &x y", {"first"}),
+    ],
+)
+def test_values_of_yaml_end_where_they_end(value: str, inner: set[str]) -> None:
+    text = f"first: {value} # why\nsecond:\n  third: 1\n"
+    reading = reader.read_yaml(text)
+    assert keys(text, "yaml") == {*inner, "second.third"}
+    assert [unit.symbol for unit in reading.units] == ["first", "second"]
+    assert not reading.notes
+
+
+def test_damaged_yaml_is_read_on_where_a_line_is_not_indented() -> None:
+    for damage in ('a: "b', "a: [b", "a:\n\tb: 1", "a: b: c", "a: 'b\n  c", "- }"):
+        text = f"before: 1\n{damage}\nafter:\n  inner: 2\nlast: 3\n"
+        assert {"before", "after.inner", "last"} <= keys(text, "yaml"), damage
+        assert reader.read_yaml(text).notes == (reader.BROKEN,)
+
+
+@pytest.mark.parametrize(
+    ("damage", "is_setting"),
+    [
+        ("command: echo a: b", True),
+        ("command: %x", True),
+        ("command: @x", True),
+        ("command: `x`", True),
+        ("command: 'x", True),
+        ("command: [x", False),
+        ("\tcommand: x", False),
+        (" command: x", False),
+        ("- command", False),
+    ],
+)
+def test_yaml_beside_a_damaged_line_is_read(damage: str, *, is_setting: bool) -> None:
+    text = (
+        f"services:\n  web:\n    image: w\n    {damage}\n    ports: p\n"
+        "  db:\n    image: d\n  cache:\n    image: c\nvolumes:\n  data: v\n"
+    ).replace("    \t", "\t")
+    beside = {"web.image", "web.ports", "db.image", "cache.image"}
+    expected = {f"services.{name}" for name in beside} | {"volumes.data"}
+    assert keys(text, "yaml") == expected | ({"services.web.command"} if is_setting else set())
+    assert reader.read_yaml(text).notes == (reader.BROKEN,)
+
+
+def test_yaml_with_conflict_markers_has_the_keys_of_both_sides() -> None:
+    text = "a:\n  b: 1\n<<<<<<< HEAD\n  c: 2\n=======\n  d: 3\n>>>>>>> other\n  e: 4\nf: 5\n"
+    assert keys(text, "yaml") == {"a.b", "a.c", "a.d", "a.e", "f"}
+
+
+def test_reading_of_yaml_goes_on_at_any_key_that_is_not_indented() -> None:
+    text = "a: 1\n- b\n.base: 2\n}\n$ref: 3\n? [\n/path: 4\n"
+    assert keys(text, "yaml") == {"a", ".base", "$ref", "/path"}
+
+
+def test_an_item_of_yaml_begins_at_its_dash_and_not_in_a_comment() -> None:
+    text = "l:\n  - # a - b\n    # c - d\n    x: 1\n  - - # e - f\n      y\n  -\n  - z # g\n"
+    items = [
+        text[entry.start : entry.end] for entry in yaml_entries(text)[0] if entry.path[-1] == "[]"
+    ]
+    assert items == [
+        "- # a - b\n    # c - d\n    x: 1",
+        "- - # e - f\n      y",
+        "- # e - f\n      y",
+        "-",
+        "- z",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('{"a": 1, "b": [1, 2,], "c": {"d": 2, /* , ] */ },}', ["1", "1", "2", "2"]),
+        ('{"a": NaN, "b": -Infinity, "c": "NaN, ]"}', ["NaN", "-Infinity", "NaN, ]"]),
+        ('{"a": {{ x }}, {{ y }}: 2, "c": "{{ \'z }},]"}', ["{{ x }}", "2", "{{ 'z }},]"]),
+        ('{\n{% if x %}\n"a": 1,\n{{- end }}\n"b": {# no #} 2\n}', ["1", "2"]),
+        ("{a: 1, 'b': 'it\\'s', \"\": 3, long_name : 4}", ["1", "it\\'s", "3", "4"]),
+    ],
+)
+def test_json_with_extensions_is_read_whole(text: str, expected: list[str]) -> None:
+    entries, whole = json_entries(text)
+    assert [entry.value for entry in entries if entry.value is not None] == expected
+    assert whole
+    assert all(
+        entry.path[-1] in text[entry.start : entry.end] or "[]" in entry.path for entry in entries
+    )
+
+
+def test_keys_of_json_without_quotes_have_their_names() -> None:
+    assert keys("{a: 1, 'b': 2, \"c\": {dd : 3}}", "json") == {"a", "b", "c.dd"}
+
+
+def test_a_damaged_value_of_json_is_not_that_of_the_next_key() -> None:
+    entries, whole = json_entries('{"a": @@, "b": 2, "c": , "d": 3}')
+    assert {entry.path[0]: entry.value for entry in entries}["a"] is None
+    assert not whole
+    assert [(e.path, e.value) for e in json_entries('{"c": , "d": 3}')[0]] == [
+        (("c",), None),
+        (("d",), "3"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("language", "text"),
+    [
+        ("json", '{"%s": {%s}}'),
+        ("json", '{"openapi": "3", "paths": {"/%s": {%s}}}'),
+        ("json", '{"openapi": "3", "servers": [{"url": "/%s"}], "paths": {"/": {%s}}}'),
+        ("json", '{"autoload": {"psr-4": {"\\\\\\\\%s": [%s]}}}'),
+        ("yaml", '? "%s"\n: {%s}\n'),
+        ("toml", '["%s"]\na = {%s}\n'),
+    ],
+)
+def test_a_long_key_is_not_copied_for_each_key_below_it(language: str, text: str) -> None:
+    below = ", ".join(f'"a{n}": 1' if language != "toml" else f"a{n} = 1" for n in range(300))
+    below = ", ".join(['"get": {}'] * 300) if "openapi" in text else below
+    below = ", ".join(['"x"'] * 300) if "psr-4" in text else below
+    written = text % ("k" * 100_000, below)
+    READERS[language](TEXTS[language])  # imports
+    tracemalloc.start()
+    try:
+        reading = READERS[language](written)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert_covers(written, reading)
+    assert peak < 5_000_000, f"{peak:,} bytes"
+
+
+def test_templates_of_yaml_are_skipped() -> None:
+    text = (
+        "{{- if .Values.on }}\nkind: A\nmeta:\n  {{- with .x }}\n"
+        "  name: {{ .Name }}-{{ .Tag | quote }}\n  {{- end }}\n  after: {{ y }}\n"
+        "{% for a in b %}\nlast: 1\n{% endfor %}\n{{- end }}\n"
+    )
+    assert keys(text, "yaml") == {"kind", "meta.name", "meta.after", "last"}
+    assert not reader.read_yaml(text).notes
+
+
+def test_a_table_that_is_never_closed_has_its_entries() -> None:
+    assert keys('{"a": {"b": 1, "c": {"d": 2}, "e": [1, "x', "json") == {"a.b", "a.c.d"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "text",
+    ["? " * 50_000, "".join(" " * n + "a:\n" for n in range(1_000)), "- " * 50_000 + "a"],
+    ids=["keys", "tables", "lists"],
+)
+def test_deeply_nested_yaml_is_read_to_a_bounded_depth(text: str) -> None:
+    reading = reader.read_yaml(text)
+    assert_covers(text, reading)
+    assert reading.notes == (reader.BROKEN,)
 
 
 @pytest.mark.parametrize("language", sorted(TEXTS))

@@ -194,3 +194,68 @@ def test_layout_that_means_nothing_costs_no_vector() -> None:
     same = {embedding_text(None, ("a.one",), text, is_code=True) for text in (plain, moved)}
     assert len(same) == 1
     assert embedding_text(None, ("a.one",), moved) != embedding_text(None, ("a.one",), plain)
+
+
+def chunks_of(path: str, media_type: str, text: str) -> list[str]:
+    parameters = ChunkParameters(code.CODE, 1200, 200, code.place(path, media_type))
+    parsed = ParsedText(text, (), media_type=media_type)
+    return [chunk.text for chunk in chunk_document(parsed, parameters, parsed_digest="d").chunks]
+
+
+KEYS = "{" + ",\n".join(f'"label.number{at}": "Text of number {at}"' for at in range(100)) + "}\n"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "lang/en/auth.json",
+        "public/intl/en-US.json",
+        "tests/fixtures/users.json",
+        "src/data/cities.json",
+    ],
+)
+def test_keys_of_data_files_are_joined(path: str) -> None:
+    made = chunks_of(path, "text/x-json", KEYS)
+    assert len(made) < 15
+    assert all(count_text(text) >= 150 for text in made[:-1])
+
+
+@pytest.mark.parametrize("path", ["config/app.json", "tsconfig.json", "web/vite.config.json"])
+def test_keys_of_configuration_are_chunks_of_their_own(path: str) -> None:
+    assert len(chunks_of(path, "text/x-json", KEYS)) == 100
+
+
+def test_a_structured_file_of_many_keys_is_data_wherever_it_lies() -> None:
+    many = "{" + ",\n".join(f'"key{at}": {at}' for at in range(1_000)) + "}\n"
+    assert len(chunks_of("config/app.json", "text/x-json", many)) < 100
+
+
+def test_source_code_with_a_masked_span_is_kept() -> None:
+    text = "class Login\n  def check\n    key = '************'\n  end\nend\n"
+    start = text.index("*")
+    mask = MaskedSpan(start, start + 12, "described-sk")
+    parsed = ParsedText(text, (), media_type="text/x-ruby", masked=(mask,))
+    made = chunk_document(parsed, ChunkParameters(code.CODE, 1200, 200), parsed_digest="d")
+    assert made.dropped == ()
+    assert any("************" in chunk.text for chunk in made.chunks)
+
+
+@pytest.mark.parametrize(
+    ("media_type", "rule"),
+    [
+        ("text/x-ruby", "described-akia"),
+        ("text/x-ruby", "described-rsa"),
+        *((f"text/x-{name}", "described-sk") for name in ("yaml", "json", "ini", "terraform")),
+    ],
+)
+def test_source_code_with_a_secret_that_may_stand_beside_the_mask_is_dropped(
+    media_type: str, rule: str
+) -> None:
+    secret = "wJalrXUtnFEMIK7MDENGbPxRfiCYEXAMPLEKEY00"
+    text = f"class A\n  def client\n    connect('************', '{secret}')\n  end\nend\n"
+    start = text.index("*")
+    mask = MaskedSpan(start, start + 12, rule)
+    parsed = ParsedText(text, (), media_type=media_type, masked=(mask,))
+    made = chunk_document(parsed, ChunkParameters(code.CODE, 1200, 200), parsed_digest="d")
+    assert not any(secret in chunk.text for chunk in made.chunks)
+    assert [dropped.rules for dropped in made.dropped] == [(rule,)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from importlib.resources import files
@@ -12,8 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_assets.ingest.sources import repositories
-from rag_assets.ingest.sources.repositories.exclusion import EXCLUSION_RULES
+from rag_assets.ingest.sources.repositories.attributes import Attributes
+from rag_assets.ingest.sources.repositories.exclusion import EXCLUSION_RULES, Exclusion
 from rag_assets.ingest.sources.repositories.generated import is_generated, is_generated_name
+from rag_assets.ingest.sources.repositories.trees import LINK
 from rag_assets.ingest.sources.repositories.vendored import is_vendored
 from tests.repositories import MadeRepository, listed
 
@@ -89,6 +92,46 @@ def test_globs_choose_files_and_folders(tmp_path: Path) -> None:
         *("app/b.md", "docs/c.md", "docs/old/d.md"),
     }
     assert "app/b.md" not in listed(made.source("HEAD", include=["app", "!*.md"]))
+
+
+LANGUAGES = {f"lang/{one}/auth.php": "<?php return [];\n" for one in ("de", "en", "fr", "it")}
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({}, {"en"}),
+        ({"include": ["lang/de/**"]}, {"de"}),
+        ({"include": ["lang"]}, {"de", "en", "fr", "it"}),
+        ({"exclude": ["lang/en/**"]}, {"de"}),
+    ],
+)
+def test_translations_stay_out_only_beside_one_that_is_indexed(
+    tmp_path: Path, settings: dict[str, list[str]], expected: set[str]
+) -> None:
+    made = MadeRepository(tmp_path / "shop")
+    made.commit(LANGUAGES)
+    for ref in ("HEAD", "worktree"):
+        assert {path.split("/")[1] for path in listed(made.source(ref, **settings))} == expected
+
+
+def test_link_is_not_the_translation_that_is_indexed() -> None:
+    modes = dict.fromkeys((path for path in LANGUAGES if "/en/" not in path), 0o100644)
+    exclusion = Exclusion((), (), Attributes(lambda _: None), {**modes, "lang/en/auth.php": LINK})
+    assert exclusion.by_name("lang/en/auth.php") == "link"
+    assert {path for path in modes if exclusion.by_name(path) is None} == {"lang/de/auth.php"}
+
+
+def test_large_translations_are_data_beside_one_that_is_indexed(tmp_path: Path) -> None:
+    made = MadeRepository(tmp_path / "shop")
+    large = json.dumps({f"key{number}": "word " * 20 for number in range(2_000)})
+    names = {f"src/i18n/{one}.json": large for one in ("de", "en", "fr")}
+    made.commit({**names, "src/rules/prices.json": large})
+    source = made.source("HEAD")
+    assert set(listed(source)) == {"src/i18n/en.json"}
+    assert source.left_out == {"translation": 2, "data": 1}
+    named = made.source("HEAD", include=["src/rules/prices.json"])
+    assert set(listed(named)) == {"src/rules/prices.json"}
 
 
 PATTERNS = [

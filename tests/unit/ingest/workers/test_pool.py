@@ -248,7 +248,7 @@ def test_a_worker_s_environment_holds_no_keys(
     cache_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "planted")
-    monkeypatch.setenv("DATABASE_URL", "planted")
+    monkeypatch.setenv("RAG_ASSETS_DATABASE_URL", "planted")
     worker = WorkerProcess(ParseLimits(), cache_dir)
     try:
         assert isinstance(worker.parse(b"# x", None, ParseOptions()), ParsedText)

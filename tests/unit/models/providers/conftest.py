@@ -15,24 +15,31 @@ from rag_assets.common.private_endpoints import PrivateEndpoints
 from rag_assets.models.chat.protocol import Completion
 from rag_assets.models.chat.remote import RemoteChat
 from rag_assets.models.config.embedder import EmbedderConfig
+from rag_assets.models.config.reranking import RerankConfig
 from rag_assets.models.embedding.endpoint import SdkEndpoint
 from rag_assets.models.embedding.protocol import Purpose
 from rag_assets.models.embedding.remote import Reply
-from rag_assets.models.factory import remote_model
+from rag_assets.models.factory import build_reranker, remote_model
 from rag_assets.models.providers.base import RemoteEmbedding
 from rag_assets.models.providers.registry import provider_of
 from rag_assets.models.transport.sdk_connection import Server
+from rag_assets.models.transport.settings import ConnectionSettings
 
 KEY = "sk-planted-key-0123456789"
 
 Ask = Callable[..., Reply]
 
+BASE_PATHS = dict.fromkeys(("gemini", "azure", "bedrock", "cohere", "vertex"), "")
+"""Of a server, by provider; the others have /v1 in their base_url."""
 
-def endpoint_of(config: EmbedderConfig, credentials: Callable[[], SecretStr]) -> SdkEndpoint:
+
+def endpoint_of(
+    config: EmbedderConfig,
+    credentials: Callable[[], SecretStr],
+    allowed: PrivateEndpoints = PrivateEndpoints.parse("127.0.0.1"),  # noqa: B008 - a constant
+) -> SdkEndpoint:
     assert isinstance(config.offer, RemoteEmbedding)
-    return config.offer.endpoint(
-        remote_model(config), credentials, PrivateEndpoints.parse("127.0.0.1")
-    )
+    return config.offer.endpoint(remote_model(config), credentials, allowed)
 
 
 @pytest.fixture
@@ -44,12 +51,15 @@ def ask(httpserver: HTTPServer) -> Ask:
         texts: Sequence[str] = ("one", "two"),
         purpose: Purpose = "document",
         credentials: Callable[[], SecretStr] = lambda: SecretStr(KEY),
+        identity_hosts: str = "",
         **options: object,
     ) -> Reply:
-        path = "" if provider == "gemini" else "/v1"
+        path = BASE_PATHS.get(provider, "/v1")
         options.setdefault("base_url", f"http://127.0.0.1:{httpserver.port}{path}")
         endpoint = endpoint_of(
-            EmbedderConfig.model_validate({"provider": provider, **options}), credentials
+            EmbedderConfig.model_validate({"provider": provider, **options}),
+            credentials,
+            PrivateEndpoints.parse("127.0.0.1", identity_hosts),
         )
 
         async def once() -> Reply:
@@ -81,6 +91,8 @@ def ask_chat(httpserver: HTTPServer) -> AskChat:
         private: bool = True,
         silent_seconds: float | None = None,
         seconds: float = 30.0,
+        model: str = "m",
+        connection: dict[str, str] | None = None,
     ) -> Completion:
         def credentials() -> SecretStr:
             if key is None:
@@ -88,11 +100,14 @@ def ask_chat(httpserver: HTTPServer) -> AskChat:
             return SecretStr(key)
 
         allowed = PrivateEndpoints.parse("127.0.0.1" if private else "")
-        url = f"http://127.0.0.1:{httpserver.port}{'' if provider == 'gemini' else '/v1'}"
+        url = f"http://127.0.0.1:{httpserver.port}{BASE_PATHS.get(provider, '/v1')}"
         offered = provider_of(provider)
         assert offered.chat is not None
-        server = Server(f"{provider}/m", url, offered.key == "optional", silent_seconds)
-        connect = partial(offered.chat.endpoint, server, credentials, allowed, "m")
+        settings = offered.read_settings(connection) or ConnectionSettings()
+        server = Server(
+            f"{provider}/{model}", url, offered.key == "optional", silent_seconds, settings
+        )
+        connect = partial(offered.chat.endpoint, server, credentials, allowed, model)
 
         async def once() -> Completion:
             chat = RemoteChat(connect, server.id)
@@ -100,6 +115,34 @@ def ask_chat(httpserver: HTTPServer) -> AskChat:
                 return await chat.complete("Be short.", prompt, max_tokens=100, seconds=seconds)
             finally:
                 await chat.close()
+
+        return asyncio.run(once())
+
+    return run
+
+
+AskReranker = Callable[..., list[float]]
+
+
+@pytest.fixture
+def ask_reranker(httpserver: HTTPServer) -> AskReranker:
+    """Scores passages once, in an event loop of its own."""
+
+    def run(provider: str, passages: Sequence[str], **options: object) -> list[float]:
+        options.setdefault(
+            "base_url", f"http://127.0.0.1:{httpserver.port}{BASE_PATHS.get(provider, '/v1')}"
+        )
+        reranker = build_reranker(
+            RerankConfig.model_validate({"provider": provider, **options}),
+            credentials=lambda: SecretStr(KEY),
+            network=PrivateEndpoints.parse("127.0.0.1"),
+        )
+
+        async def once() -> list[float]:
+            try:
+                return await reranker.scores("What is it?", passages, seconds=30)
+            finally:
+                await reranker.close()
 
         return asyncio.run(once())
 

@@ -6,7 +6,7 @@ import json
 import logging
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -20,7 +20,8 @@ from rag_assets.common.errors import (
     NoProviderKey,
     PromptRejected,
 )
-from rag_assets.models.providers.openai import chat
+from rag_assets.models.chat.remote import MOST_ANSWER_BYTES, MOST_STREAM_BYTES
+from rag_assets.models.providers import openai as openai_provider
 
 from .conftest import GEMINI_PATH, KEY, OPENAI_PATH, AskChat
 
@@ -138,6 +139,51 @@ def test_streamed_answer_without_its_end_is_none(
         ask_chat("openai-compatible", silent_seconds=900.0)
 
 
+TOKENS = 1_500
+PADDING = "x" * 6_000
+
+
+def test_streamed_answer_may_be_sent_in_many_more_bytes_than_its_text_has(
+    httpserver: HTTPServer, ask_chat: AskChat
+) -> None:
+    event = {"choices": [{"index": 0, "delta": {"content": "a "}, "finish_reason": None}]}
+    line = f"data: {json.dumps(event | {'system_fingerprint': PADDING})}\n\n"
+    body = line * TOKENS + chunks()
+    assert len(body) > 2 * MOST_ANSWER_BYTES > 100 * len("a " * TOKENS)
+    httpserver.expect_request(OPENAI_PATH).respond_with_data(body, content_type="text/event-stream")
+    completion = ask_chat("openai-compatible", silent_seconds=900.0, seconds=600.0)
+    assert completion.text == "a " * TOKENS
+
+
+def respond_for_ever(sent: list[int], line: str) -> Callable[[Request], Response]:
+    def respond(request: Request) -> Response:
+        def events() -> Iterator[str]:
+            while True:
+                sent[0] += len(line)
+                yield line
+
+        return Response(events(), content_type="text/event-stream")
+
+    return respond
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("content", "limit"), [("é" * 32_768, MOST_ANSWER_BYTES), ("", MOST_STREAM_BYTES)]
+)
+def test_server_that_writes_for_ever_is_given_up(
+    httpserver: HTTPServer, ask_chat: AskChat, content: str, limit: int
+) -> None:
+    event = {"choices": [{"index": 0, "delta": {"content": content}, "finish_reason": None}]}
+    line = f"data: {json.dumps(event | {'padding': PADDING * 10}, ensure_ascii=False)}\n\n"
+    sent = [0]
+    httpserver.expect_request(OPENAI_PATH).respond_with_handler(respond_for_ever(sent, line))
+    with pytest.raises(ChatFailed):
+        ask_chat("openai-compatible", silent_seconds=900.0, seconds=600.0)
+    # Each of three attempts ends at the limit, what is under way in buffers apart.
+    assert sent[0] < 3 * (2 * limit + 16 * 1024 * 1024)
+
+
 def test_server_that_falls_silent_while_it_writes_is_given_up(
     httpserver: HTTPServer, ask_chat: AskChat, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -149,7 +195,7 @@ def test_server_that_falls_silent_while_it_writes_is_given_up(
 
         return Response(events(), content_type="text/event-stream")
 
-    monkeypatch.setattr(chat, "_BETWEEN_TOKENS_SECONDS", 0.2)
+    monkeypatch.setattr(openai_provider, "_BETWEEN_TOKENS_SECONDS", 0.2)
     httpserver.expect_request(OPENAI_PATH).respond_with_handler(respond)
     started = time.monotonic()
     with pytest.raises(ChatError):

@@ -29,8 +29,8 @@ from rag_assets.models.embedding.prices import Price
 from rag_assets.models.embedding.protocol import PROBE_TEXT, Budget, Vectors
 from rag_assets.models.embedding.remote import RemoteEmbedder
 from rag_assets.models.factory import remote_model
-from rag_assets.models.providers.gemini.embedding import GeminiEndpoint
-from rag_assets.models.providers.openai.embedding import OpenAIEndpoint
+from rag_assets.models.providers.gemini import GeminiEndpoint
+from rag_assets.models.providers.openai import OpenAIEndpoint
 from rag_assets.models.transport.retries import RetryPolicy
 from rag_assets.models.transport.traffic import Traffic
 from tests.embedding_server import (

@@ -19,7 +19,7 @@ from rag_assets.models.embedding.bulk import embed_all
 from rag_assets.models.embedding.outcome import EmbedOutcome
 from rag_assets.models.embedding.remote import RemoteEmbedder
 from rag_assets.models.factory import remote_model
-from rag_assets.models.providers.openai.embedding import OpenAIEndpoint
+from rag_assets.models.providers.openai import OpenAIEndpoint
 from rag_assets.models.transport.retries import RetryPolicy
 from rag_assets.models.transport.traffic import Traffic
 

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
+import tomllib
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from ruamel.yaml import YAML
 
+from rag_assets.billing.chat_models import chat_model_of
 from rag_assets.billing.key_ring import PURPOSES
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.models.config.chat import ChatModelConfig
 from rag_assets.models.config.embedder import EmbedderConfig
+from rag_assets.models.config.reranking import RerankConfig
 from rag_assets.models.embedding.prices import FREE
+from rag_assets.models.embedding.remote_model import KnownModel
+from rag_assets.models.factory import build_embedder, build_reranker, embedder_id_of
 from rag_assets.models.providers.base import RemoteEmbedding
 from rag_assets.models.providers.registry import (
     PROVIDERS,
@@ -18,52 +28,161 @@ from rag_assets.models.providers.registry import (
     provider_of,
     provider_of_chat_model,
 )
+from rag_assets.tenants.model import Tenant
 
-PAGE = Path(__file__).parents[4] / "docs" / "providers.md"
+DOCS = Path(__file__).parents[4] / "docs"
+COMPATIBLE = ("ollama", "vllm", "openai-compatible")
+REMOTE = [name for name, provider in PROVIDERS.items() if provider.key != "none"]
+EMBEDDINGS = (
+    "| model | dimensions | tokens of a text | tokens of a request | texts of a request"
+    " | price | by batch API |"
+)
+CHAT = "| model | input | output |"
+RERANKERS = (
+    "| reranker | tokens of question and passage | per 1,000 searches | per million tokens |"
+)
 
 
-def rows(header: str) -> list[tuple[str, ...]]:
-    """A table of the page on providers."""
-    lines = iter(PAGE.read_text(encoding="utf-8").splitlines())
-    assert any(line == header for line in lines)
-    next(lines)
-    found = []
-    for line in lines:
-        if not line.startswith("|"):
-            break
-        found.append(tuple(cell.strip() for cell in line.strip("|").split("|")))
+def page(provider: str) -> str:
+    """The page of a provider."""
+    name = "openai-compatible" if provider in COMPATIBLE else provider
+    return (DOCS / "providers" / f"{name}.md").read_text(encoding="utf-8")
+
+
+def rows(text: str, header: str) -> list[tuple[str, ...]]:
+    """The rows of all tables with that header."""
+    found: list[tuple[str, ...]] = []
+    for table in text.split(f"{header}\n")[1:]:
+        for line in table.splitlines()[1:]:
+            if not line.startswith("|"):
+                break
+            found.append(tuple(cell.strip() for cell in line.strip("|").split("|")))
     return found
 
 
-def test_the_page_lists_the_prices_of_embeddings() -> None:
+def number(value: float | None) -> str:
+    return "" if value is None else f"{value:,}" if isinstance(value, int) else f"{value:g}"
+
+
+def dimensions(known: KnownModel) -> str:
+    if not known.choices:
+        return f"1 to {known.most}; by default {known.dimensions}"
+    if len(known.choices) == 1:
+        return str(known.dimensions)
+    return ", ".join(f"**{n}**" if n == known.dimensions else str(n) for n in known.choices)
+
+
+@pytest.mark.parametrize("name", REMOTE)
+def test_a_providers_page_lists_its_embedding_models(name: str) -> None:
+    offer = PROVIDERS[name].embedding
+    assert isinstance(offer, RemoteEmbedding)
     listed = {
-        (name, model, price.per_million, price.batch_per_million)
-        for name, provider in PROVIDERS.items()
-        if isinstance(provider.embedding, RemoteEmbedding)
-        for model, known in provider.embedding.models.items()
-        if (price := known.price) is not None
+        (
+            model,
+            dimensions(known),
+            number(known.input_tokens),
+            number(known.request_tokens),
+            number(known.request_texts),
+            number(known.price.per_million if known.price else None),
+            number(known.price.batch_per_million if known.price else None),
+        )
+        for model, known in offer.models.items()
     }
-    told = rows("| provider | model | price | by batch API |")
-    assert {(p, m, float(e), float(b)) for p, m, e, b in told if p != "local"} == listed
+    described = set(rows(page(name), EMBEDDINGS))
+    assert listed <= described if name in COMPATIBLE else listed == described
 
 
-def test_the_page_lists_the_prices_of_chat_models() -> None:
-    listed = {
-        (name, model, price.input_per_million, price.output_per_million)
-        for name, provider in PROVIDERS.items()
-        if provider.chat is not None
-        for model, price in provider.chat.prices.items()
+@pytest.mark.parametrize("name", REMOTE)
+def test_a_providers_page_lists_its_chat_prices_and_rerankers(name: str) -> None:
+    provider = PROVIDERS[name]
+    prices = provider.chat.prices if provider.chat else {}
+    assert set(rows(page(name), CHAT)) == {
+        (model, number(price.input_per_million), number(price.output_per_million))
+        for model, price in prices.items()
     }
-    told = rows("| provider | model | input | output |")
-    assert {(p, m, float(i), float(o)) for p, m, i, o in told} == listed
+    rerankers = provider.reranking.models if provider.reranking else {}
+    assert set(rows(page(name), RERANKERS)) == {
+        (
+            model,
+            number(known.tokens),
+            number(known.per_thousand_searches),
+            number(known.per_million_tokens),
+        )
+        for model, known in rerankers.items()
+    }
 
 
-def test_the_page_lists_the_models_and_dimensions_of_embeddings() -> None:
-    page = PAGE.read_text(encoding="utf-8")
+@pytest.mark.parametrize("name", REMOTE)
+def test_the_fragment_of_a_providers_page_has_all_its_settings(name: str) -> None:
+    fragment = page(name).split("```yaml\n")[1].split("```")[0]
+    tenants = [
+        Tenant.model_validate(values) for values in YAML(typ="safe").load(fragment)["tenants"]
+    ]
+    embedders = [tenant.embedder for tenant in tenants if tenant.embedder.provider == name]
+    assert embedders
+    for embedder in embedders:
+        assert embedder_id_of(embedder).startswith(f"{name}/")
+    provider = PROVIDERS[name]
+    used = {
+        setting
+        for embedder in embedders
+        if embedder.connection is not None
+        for setting in embedder.connection.model_fields_set
+    }
+    assert used == set(provider.settings.model_fields)
+    if provider.reranking is not None:
+        rerankers = [tenant.retrieval.rerank for tenant in tenants]
+        assert name in {rerank.provider for rerank in rerankers if rerank is not None}
+    if provider.chat is not None and name not in COMPATIBLE:
+        assert any(
+            tenant.chat_model is not None and chat_model_of(tenant)[1].name == name
+            for tenant in tenants
+        )
+
+
+@pytest.mark.parametrize("name", REMOTE)
+def test_a_providers_page_is_linked(name: str) -> None:
+    file = f"providers/{'openai-compatible' if name in COMPATIBLE else name}.md"
+    assert f"({file})" in (DOCS / "providers.md").read_text(encoding="utf-8")
+    assert f": {file}" in (DOCS.parent / "mkdocs.yml").read_text(encoding="utf-8")
+    extra = PROVIDERS[name].extra
+    assert extra is None or f"pip install 'rag-assets[{extra.name}]'" in page(name)
+
+
+def test_every_extra_of_a_provider_installs_its_sdk() -> None:
+    project = tomllib.loads((DOCS.parent / "pyproject.toml").read_text(encoding="utf-8"))
+    extras = project["project"]["optional-dependencies"]
     for provider in PROVIDERS.values():
-        if isinstance(provider.embedding, RemoteEmbedding):
-            assert f"`{provider.name}`" in page
-            assert all(model in page for model in provider.embedding.models)
+        if provider.extra is not None:
+            package = provider.extra.module.replace(".", "-")
+            assert any(need.startswith(package) for need in extras[provider.extra.name])
+
+
+def test_a_provider_without_its_sdk_names_the_command_that_installs_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    missing = {"voyageai", "cohere", "botocore", "azure", "azure.identity"}
+    monkeypatch.setattr(
+        "rag_assets.models.providers.base.find_spec",
+        lambda name: None if name in missing else find_spec(name),
+    )
+    region = {"region": "eu-central-1"}
+    for name, connection in (("voyage", None), ("cohere", None), ("bedrock", region)):
+        config = EmbedderConfig.model_validate({"provider": name, "connection": connection})
+        for build in (embedder_id_of, build_embedder):
+            with pytest.raises(ConfigurationError, match="not installed") as caught:
+                build(config)
+            assert caught.value.hint == f"install it: pip install 'rag-assets[{name}]'"
+    for name in ("voyage", "cohere"):
+        with pytest.raises(ConfigurationError, match="not installed"):
+            build_reranker(RerankConfig.model_validate({"provider": name}))
+    azure = {"provider": "azure", "base_url": "https://acme.openai.azure.com"}
+    azure["model"] = "text-embedding-3-small"
+    assert embedder_id_of(EmbedderConfig.model_validate(azure))
+    with pytest.raises(ConfigurationError, match=r"azure\.identity"):
+        embedder_id_of(
+            EmbedderConfig.model_validate({**azure, "connection": {"identity": "managed"}})
+        )
 
 
 def test_every_batch_price_is_half() -> None:
@@ -72,9 +191,9 @@ def test_every_batch_price_is_half() -> None:
         for provider in PROVIDERS.values()
         if isinstance(provider.embedding, RemoteEmbedding)
         for known in provider.embedding.models.values()
-        if known.price is not None
+        if known.price is not None and known.price.batch_per_million is not None
     ]
-    assert prices
+    assert len(prices) == 4
     for price in prices:
         assert price.batch_per_million == pytest.approx(price.per_million / 2)
 
@@ -96,7 +215,10 @@ def test_a_configuration_takes_the_providers_there_are() -> None:
 
 
 def test_keys_are_stored_for_providers_over_the_network_and_for_rerankers() -> None:
-    assert set(PURPOSES) == {"openai", "gemini", "openai-compatible", "rerank"}
+    assert set(PURPOSES) == {
+        *("openai", "gemini", "azure", "vertex", "bedrock", "voyage", "cohere"),
+        *("ollama", "vllm", "openai-compatible", "rerank"),
+    }
 
 
 def test_auto_chooses_between_providers_with_a_server_of_their_own() -> None:
@@ -146,3 +268,46 @@ def test_a_chat_models_name_determines_its_provider(
 ) -> None:
     provider = provider_of_chat_model(chat_model)
     assert (provider.name if provider else None) == name
+
+
+_OPEN = """
+import asyncio, sys
+from importlib import import_module
+from pydantic import SecretStr
+from rag_assets.common.private_endpoints import PrivateEndpoints
+from rag_assets.models.config.embedder import EmbedderConfig
+from rag_assets.models.factory import remote_model
+from rag_assets.models.transport import bridges
+
+config = EmbedderConfig.model_validate_json(sys.argv[1])
+import_module(config.offer.module)
+endpoint = config.offer.endpoint(remote_model(config), None, PrivateEndpoints())
+package = config.offer.module.split(".")[0]
+before = set(sys.modules)
+
+async def open_sdk():
+    endpoint._open(SecretStr("AKIDEXAMPLE:secret"), endpoint._http())
+
+asyncio.run(open_sdk())
+print(*(name for name in set(sys.modules) - before if name.split(".")[0] == package))
+"""
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"provider": "cohere"},
+        {"provider": "voyage"},
+        {"provider": "openai"},
+        {"provider": "bedrock", "connection": {"region": "eu-central-1"}},
+    ],
+    ids=lambda config: config["provider"],
+)
+def test_a_loaded_sdk_is_opened_without_further_imports(config: dict[str, object]) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", _OPEN, json.dumps(config)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (ran.stdout.strip(), ran.returncode) == ("", 0), ran.stderr

@@ -17,8 +17,9 @@ from werkzeug import Request, Response
 from rag_assets.common.errors import KeyUnreadable, NoProviderKey, RerankFailed
 from rag_assets.common.private_endpoints import PrivateEndpoints
 from rag_assets.local_stack.liveness import wait_for
-from rag_assets.models.reranking.config import RerankConfig
-from rag_assets.models.reranking.endpoint import RerankEndpoint, scores_of
+from rag_assets.models.config.reranking import RerankConfig
+from rag_assets.models.factory import build_reranker
+from rag_assets.models.reranking.endpoint import scores_of
 
 LOOPBACK = PrivateEndpoints.parse("127.0.0.1/32")
 PASSAGES = ["first passage", "second passage", "third passage"]
@@ -42,8 +43,10 @@ def ask(
     allowed: PrivateEndpoints = LOOPBACK,
     **config: Any,
 ) -> list[float]:
-    endpoint = RerankEndpoint(
-        RerankConfig(url=server.url_for("/v2/rerank"), **config), credentials, allowed
+    endpoint = build_reranker(
+        RerankConfig(url=server.url_for("/v2/rerank"), **config),
+        credentials=credentials,
+        network=allowed,
     )
 
     async def run() -> list[float]:
@@ -179,7 +182,7 @@ def test_nothing_is_sent_without_the_key_that_is_named(httpserver: HTTPServer) -
 
 def test_a_server_that_is_gone_is_unavailable(httpserver: HTTPServer) -> None:
     config = RerankConfig(url="http://127.0.0.1:1/rerank")
-    endpoint = RerankEndpoint(config, no_key, LOOPBACK)
+    endpoint = build_reranker(config, credentials=no_key, network=LOOPBACK)
     with pytest.raises(RerankFailed) as caught:
         asyncio.run(endpoint.scores("a question", PASSAGES, seconds=5))
     assert caught.value.fault == "unavailable"

@@ -214,12 +214,13 @@ def test_only_headers_that_a_provider_needs_go_out(httpserver):
     async def run() -> None:
         async with tenants_client(url, LOOPBACK) as client:
             headers = {"Authorization": "Bearer key", "OpenAI-Organization": "org", "Cookie": "a=b"}
+            headers |= {"api-key": "other", "x-goog-api-key": "other"}
             await client.get(url, headers=headers)
 
     asyncio.run(run())
     sent = {name.lower() for name, _ in httpserver.log[0][0].headers.items()}
     assert "authorization" in sent
-    assert not sent & {"openai-organization", "cookie"}
+    assert not sent & {"openai-organization", "cookie", "api-key", "x-goog-api-key"}
 
 
 @pytest.fixture(scope="module")

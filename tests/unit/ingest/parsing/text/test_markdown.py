@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+from mdit_py_plugins.front_matter import front_matter_plugin
 
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.parsing.text.markdown import parse_markdown
@@ -216,3 +219,46 @@ def test_time_is_linear(text: str) -> None:
         "it takes a second at the worst, and minutes if quadratic"
     )
     assert covered(parsed)
+
+
+def test_preformatted_html_has_no_headings_and_no_code() -> None:
+    raw = "<pre>\n# comment\n\n    indented\n```\n</PRE> after"
+    assert kinds(f"Text\n{raw}\n# Heading\n") == [
+        ("paragraph", "Text"),
+        ("paragraph", raw),
+        ("heading", "# Heading"),
+    ]
+    assert kinds("<pre>\n# never closed") == [("paragraph", "<pre>\n# never closed")]
+
+
+def test_blank_lines_do_not_end_indented_code() -> None:
+    code = "    a\n\n\n    b"
+    assert kinds(f"Text\n\n{code}\n\nText") == [
+        ("paragraph", "Text"),
+        ("code", code),
+        ("paragraph", "Text"),
+    ]
+
+
+FILES = [
+    file
+    for folder in ("docs", "examples", "tests", "rag_assets")
+    for file in (Path(__file__).parents[5] / folder).rglob("*.md")
+]
+
+
+def test_blocks_of_documents_are_those_of_another_parser() -> None:
+    other = MarkdownIt("commonmark").enable("table").use(front_matter_plugin)
+    kind_of = {"heading_open": "heading", "fence": "code", "code_block": "code"}
+    kind_of |= {"table_open": "table", "front_matter": "front_matter"}
+    assert len(FILES) > 100
+    for file in FILES:
+        text = file.read_text(encoding="utf-8")
+        expected = {
+            (kind_of[token.type], token.map[0])
+            for token in other.parse(text)
+            if token.type in kind_of and not token.level and token.map
+        }
+        blocks = parse_markdown(text).blocks
+        lines = {(b.kind, text.count("\n", 0, b.start)) for b in blocks}
+        assert {one for one in lines if one[0] in kind_of.values()} == expected, file

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rag_assets.common.errors import DocumentRejected
 from rag_assets.ingest.parsing import media_types
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.parsing.parse import parse
@@ -151,3 +152,16 @@ def test_the_time_is_linear(kind: str, line: str) -> None:
     started = time.process_time()
     parse((line * (300_000 // len(line))).encode(), kind)
     assert time.process_time() - started < 8
+
+
+def test_single_bytes_of_latin_1_in_source_code_are_read() -> None:
+    data = b"<?php\n// Ren\xe9 wrote this for caf\xe9 owners, long ago and far away.\nclass A {}\n"
+    parsed = parse(data, "text/x-php")
+    assert "René wrote this for café" in parsed.text
+    assert any("2 bytes" in note for note in parsed.notes)
+
+
+def test_source_code_in_another_encoding_is_rejected() -> None:
+    data = "// Это комментарий на русском языке, целиком в другой кодировке\n".encode("cp1251")
+    with pytest.raises(DocumentRejected, match="not UTF-8"):
+        parse(data, "text/x-php")

@@ -84,6 +84,23 @@ def test_an_entry_has_a_readable_chunk_id() -> None:
     assert stored["terms"].split()[1:3] == ["guid", "guid"]  # the title, then the headings
 
 
+@pytest.mark.parametrize(
+    ("language", "text"),
+    [
+        ("en", "The pump of the harbour is repaired by two men from Athens on Monday. "),
+        ("el", "Η αντλία του λιμανιού επισκευάζεται από δύο άνδρες από την Αθήνα τη Δευτέρα. "),
+        ("hi", "बंदरगाह के पंप की मरम्मत सोमवार को एथेंस के दो लोग करते हैं। "),
+    ],
+)
+def test_an_entry_of_350_terms_counts_half_in_any_language(language: str, text: str) -> None:
+    document = replace(DOCUMENT, language=language, title=None)
+    stored = entry_source(replace(entry(text=text * 60, heading_path=()), document=document))
+    terms = len(stored["terms"].split()) - 1
+    assert terms > 350
+    assert stored["length_weight"] == pytest.approx(0.5 ** (terms / 350), rel=1e-5)
+    assert 0.15 < stored["length_weight"] < 0.5, "however many tokens a model sees in it"
+
+
 def test_modified_at_is_stored_in_utc() -> None:
     made = MADE.astimezone(timezone(timedelta(hours=-9)))
     dated = replace(DOCUMENT, modified_at=made, language=None)

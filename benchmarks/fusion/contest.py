@@ -1,0 +1,330 @@
+"""The product beside other programs on every judged set: its three modes, BM25, and other hybrids.
+
+    python -m benchmarks.fusion.contest DATA              writes results/hybrids.json
+    python -m benchmarks.fusion.contest DATA --url URL    times in an Elasticsearch that runs
+
+DATA holds the fetched files of the sets (README.md). All programs rank the same texts, and all have
+the same vectors: of each question the stored list of the nearest passages, by exact cosine. What a
+question costs is measured on one large set, with the vectors themselves: the product asks
+Elasticsearch as its searches do, the others their own stores in memory. Samples of the sets that
+are not English are ranked with multilingual-e5-small as well.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import subprocess
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from statistics import median
+from typing import Any, Final
+from uuid import uuid4
+
+import numpy as np
+from ir_measures import R, iter_calc, nDCG
+from scipy.stats import permutation_test
+
+from benchmarks.fusion.lists import (
+    MULTILINGUAL,
+    SAMPLED_PASSAGES,
+    SAMPLED_QUESTIONS,
+    Array,
+    ListedSet,
+    embedded_texts,
+    entries_of,
+    vectors_of,
+)
+from benchmarks.fusion.lists import load as load_lists
+from benchmarks.fusion.rules import (
+    FETCHED,
+    Candidates,
+    Rule,
+    product,
+    vectors_alone,
+    words_alone,
+)
+from benchmarks.fusion.sets import SETS, JudgedSet
+from benchmarks.measure import PROJECT, WORK, load, machine, save
+from benchmarks.rivals.environments import REQUIREMENTS, install_python
+from benchmarks.servers import benchmark_servers
+from rag_assets.models.embedding.local import OnnxEmbedder
+from rag_assets.retrieval.search_progress import Ranking, RankingKind
+from rag_assets.retrieval.weighing import fused
+from rag_assets.storage.index.common_words import is_english
+from rag_assets.storage.index.model import IndexSpec, Owner, RankingRequest
+from rag_assets.storage.index.query_words import words_of
+from rag_assets.storage.index.store import StoreConfig, open_store
+
+RIVALS: Final = ("bm25s", "langchain", "llamaindex")
+TIMED: Final = "python-faq"
+"""The set that costs are measured on, with 1,500 passages."""
+_MODES: Final[Mapping[str, tuple[Rule, Sequence[RankingKind]]]] = {
+    "text": (words_alone, ("words",)),
+    "knn": (vectors_alone, ("vector",)),
+    "hybrid": (product, ("words", "vector")),
+}
+_HITS: Final = 10
+_RESAMPLES: Final = 9_999
+_SEED: Final = 7
+_VERSIONS: Final = (
+    "bm25s",
+    "langchain-classic",
+    "langchain-community",
+    "llama-index-core",
+    "llama-index-retrievers-bm25",
+)
+"""Packages whose versions a reader wants to know."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """The rankings of a set's questions: numbers of passages, best first, by program."""
+
+    listed: ListedSet
+    passages: int
+    programs: Mapping[str, Sequence[Sequence[int]]]
+
+
+def main() -> None:
+    """Rank every set by every program, and save the result."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("data", type=Path, help="folder of the fetched files; see README.md")
+    parser.add_argument("--name", default="hybrids", help="of the file of results")
+    parser.add_argument("--work", type=Path, default=WORK, help="folder for all that is made")
+    parser.add_argument("--url", help="of an Elasticsearch that runs; by default one is started")
+    arguments = parser.parse_args()
+    before = machine()
+    folder = (arguments.work / "judged").absolute()
+    judged = {listed.name: SETS[listed.name](arguments.data) for listed in load_lists()}
+    ranked = [_ranked(listed, judged[listed.name]) for listed in load_lists()]
+    for one in ranked:
+        _write_task(folder / one.listed.name, judged[one.listed.name], one.programs["knn"])
+    vectors = asyncio.run(vectors_of(judged[TIMED], OnnxEmbedder()))
+    _write_task(
+        folder / "timed",
+        judged[TIMED],
+        next(one for one in ranked if one.listed.name == TIMED).programs["knn"],
+        vectors,
+    )
+    answers = {
+        name: _run_rival(name, arguments.work, folder, [*judged, "timed"]) for name in RIVALS
+    }
+    with _elasticsearch(arguments.url, arguments.work) as url:
+        milliseconds = _time_product(url, judged[TIMED], vectors)
+    for name, of_sets in answers.items():
+        milliseconds[name] = round(median(of_sets["timed"]["milliseconds"]), 1)
+    ranked = [
+        replace(
+            one,
+            programs={
+                **one.programs,
+                **{name: found[one.listed.name]["rankings"] for name, found in answers.items()},
+            },
+        )
+        for one in ranked
+    ]
+    result = {
+        "benchmark": "hybrids",
+        "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
+        "rounds": 1,
+        "machine": before,
+        "load_average_after": load(),
+        "versions": _versions(),
+        "milliseconds": {"set": TIMED, "programs": milliseconds},
+        "sets": [_row(one) for one in ranked],
+        "overall": _overall(ranked),
+        "multilingual": {
+            "passages": SAMPLED_PASSAGES,
+            "questions": SAMPLED_QUESTIONS,
+            "sets": [_row(_ranked(listed)) for listed in load_lists(MULTILINGUAL)],
+        },
+    }
+    print(save(arguments.name, result))
+
+
+def _ranked(listed: ListedSet, judged: JudgedSet | None = None) -> Ranked:
+    """Rank by each mode of the product."""
+    found = Candidates.of(listed)
+    programs = {}
+    for mode, (rule, _) in _MODES.items():
+        scores = np.where(found.exists, rule(found), -np.inf)
+        if mode != "hybrid":  # what the ranking lacks is no candidate of it
+            ranks = found.word_ranks if mode == "text" else found.vector_ranks
+            scores = np.where(ranks < scores.shape[1], scores, -np.inf)
+        order = np.argsort(-scores, axis=1, kind="stable")[:, :_HITS]
+        programs[mode] = [
+            [int(found.passages[at, column]) for column in columns if scores[at, column] > -np.inf]
+            for at, columns in enumerate(order)
+        ]
+    return Ranked(listed, len(judged.passages) if judged else 0, programs)
+
+
+def _write_task(
+    folder: Path,
+    judged: JudgedSet,
+    nearest: Sequence[Sequence[int]],
+    vectors: tuple[Array, Array] | None = None,
+) -> None:
+    """Write what `benchmarks.rivals.searching` reads of a set."""
+    folder.mkdir(parents=True, exist_ok=True)
+    texts = {
+        "language": judged.language,
+        "passages": embedded_texts(judged),
+        "questions": [question for question, _ in judged.questions],
+        "nearest": nearest,
+    }
+    (folder / "texts.json").write_text(json.dumps(texts), encoding="utf-8")
+    if vectors:
+        np.savez(folder / "vectors.npz", passages=vectors[0], questions=vectors[1])
+
+
+def _run_rival(name: str, work: Path, folder: Path, sets: Sequence[str]) -> dict[str, Any]:
+    """Return what a program answers, by set."""
+    environment = (work / "environments" / f"search-{name}").absolute()
+    python = install_python(environment, REQUIREMENTS / f"search-{name}.txt")
+    paths = {one: folder / one for one in sets}
+    command = [str(python), "-m", "benchmarks.rivals.searching", name, *map(str, paths.values())]
+    subprocess.run(command, check=True, cwd=PROJECT)
+    return {one: json.loads((path / f"{name}.json").read_text()) for one, path in paths.items()}
+
+
+def _time_product(url: str, judged: JudgedSet, vectors: tuple[Array, Array]) -> dict[str, float]:
+    """Return the median milliseconds of a question in each mode, without its vector."""
+    passages, questions = vectors
+    store = open_store(StoreConfig(url, prefix=f"contest{uuid4().hex[:8]}"))
+    try:
+        spec = IndexSpec(dimensions=passages.shape[1])
+        index_name = store.indexes.place(spec, "any", "shared").name
+        owner = Owner("contest", 1, 1, b"k" * 32)
+        entries = zip(entries_of(judged, owner), passages, strict=True)
+        store.entries.write(index_name, [replace(one, vector=vector) for one, vector in entries])
+
+        async def timed() -> dict[str, float]:
+            searcher = store.searcher()
+            spent: dict[str, list[float]] = {mode: [] for mode in _MODES}
+            for (question, _), vector in zip(judged.questions, questions, strict=True):
+                by = {"words": question, "vector": vector}
+                for mode, (_, kinds) in _MODES.items():
+                    began = time.perf_counter()
+                    requests = [RankingRequest(by[kind], FETCHED) for kind in kinds]
+                    found = await searcher.rankings(index_name, owner, requests)
+                    terms = len(words_of(question).terms) if is_english(question) else 0
+                    fused([Ranking(k, f, terms=terms) for k, f in zip(kinds, found, strict=True)])
+                    spent[mode].append((time.perf_counter() - began) * 1_000)
+            await searcher.close()
+            return {mode: round(median(of_mode), 1) for mode, of_mode in spent.items()}
+
+        return asyncio.run(timed())
+    finally:
+        for name in store.indexes.names():
+            store.indexes.drop(name)
+        store.close()
+
+
+def _values(ranked: Ranked, program: str) -> dict[str, Array]:
+    """Return nDCG@10 and recall@5 of every question."""
+    qrels = {
+        str(at): {str(passage): grade for passage, grade in grades.items()}
+        for at, grades in enumerate(ranked.listed.grades)
+    }
+    runs = {
+        str(at): {str(passage): float(_HITS - rank) for rank, passage in enumerate(ranking)}
+        for at, ranking in enumerate(ranked.programs[program])
+    }
+    names = {nDCG @ _HITS: "ndcg", R @ 5: "recall"}
+    values = {name: np.zeros(len(qrels)) for name in names.values()}
+    for metric in iter_calc([*names], qrels, runs):
+        values[names[metric.measure]][int(metric.query_id)] = metric.value
+    return values
+
+
+def _row(ranked: Ranked) -> dict[str, Any]:
+    """Return what each program is worth on a set, and how sure hybrid differs from it."""
+    listed = ranked.listed
+    values = {program: _values(ranked, program) for program in ranked.programs}
+    row = {
+        "set": listed.name,
+        "kind": listed.kind,
+        "language": listed.language,
+        "questions": len(listed.grades),
+        "passages": ranked.passages,
+        "programs": {
+            program: {
+                "ndcg": _short(of["ndcg"].mean()),
+                "recall": _short(of["recall"].mean()),
+                "p": _p(values["hybrid"]["ndcg"], of["ndcg"]),
+            }
+            for program, of in values.items()
+        },
+    }
+    means = ", ".join(f"{name} {of['ndcg']:.3f}" for name, of in row["programs"].items())
+    print(f"{listed.name}: {means}", flush=True)
+    return row
+
+
+def _overall(ranked: Sequence[Ranked]) -> dict[str, Any]:
+    """Return the means over sets, of English ones and of all others, and p over their questions."""
+    found = {}
+    for group, is_group_english in {"English": True, "other languages": False}.items():
+        sets = [one for one in ranked if (one.listed.language == "en") == is_group_english]
+        values = {
+            program: [_values(one, program)["ndcg"] for one in sets] for program in sets[0].programs
+        }
+        hybrid = np.concatenate(values["hybrid"])
+        found[group] = {
+            "sets": len(sets),
+            "programs": {
+                program: {
+                    "ndcg": _short(np.mean([of_set.mean() for of_set in of_sets])),
+                    "p": _p(hybrid, np.concatenate(of_sets)),
+                }
+                for program, of_sets in values.items()
+            },
+        }
+    return found
+
+
+def _p(one: Array, other: Array) -> float:
+    """Return how often chance alone makes a difference as large: a paired permutation test."""
+    if np.array_equal(one, other):
+        return 1.0
+    tested = permutation_test(
+        (one, other),
+        lambda x, y, axis: np.mean(x, axis=axis) - np.mean(y, axis=axis),
+        permutation_type="samples",
+        vectorized=True,
+        n_resamples=_RESAMPLES,
+        batch=500,
+        rng=_SEED,
+    )
+    return _short(tested.pvalue)
+
+
+def _short(value: Any) -> float:
+    return round(float(value), 4)
+
+
+def _versions() -> dict[str, str]:
+    pins = [
+        line.split()[0].split("==")
+        for name in RIVALS
+        for line in (REQUIREMENTS / f"search-{name}.txt").read_text().splitlines()
+        if "==" in line
+    ]
+    return {name: pinned for name, pinned in pins if name in _VERSIONS}
+
+
+@contextmanager
+def _elasticsearch(url: str | None, work: Path) -> Iterator[str]:
+    with ExitStack() as stack:
+        yield url or stack.enter_context(benchmark_servers(work)).elasticsearch_url
+
+
+if __name__ == "__main__":
+    main()

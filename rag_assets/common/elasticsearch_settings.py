@@ -1,0 +1,216 @@
+"""Connection to an external Elasticsearch, and the layout of new indexes.
+
+| variable | default | meaning |
+|---|---|---|
+| RAG_ASSETS_ELASTICSEARCH_CLOUD_ID | none | Elastic Cloud, in place of a URL |
+| RAG_ASSETS_ELASTICSEARCH_API_KEY | none | encoded API key, may be sealed |
+| RAG_ASSETS_ELASTICSEARCH_API_KEY_FILE | none | file with the API key, may be sealed |
+| RAG_ASSETS_ELASTICSEARCH_USERNAME | none | of an account, in place of an API key |
+| RAG_ASSETS_ELASTICSEARCH_PASSWORD | none | of that account, may be sealed |
+| RAG_ASSETS_ELASTICSEARCH_PASSWORD_FILE | none | file with the password, may be sealed |
+| RAG_ASSETS_ELASTICSEARCH_CA_FILE | the system's | PEM; verifies the server's certificate |
+| RAG_ASSETS_ELASTICSEARCH_FINGERPRINT | none | SHA-256 of a certificate of the server's chain |
+| RAG_ASSETS_ELASTICSEARCH_SHARDS | 1 | primary shards of a new shared index |
+| RAG_ASSETS_ELASTICSEARCH_REPLICAS | one on a second node | copies of a new index |
+| RAG_ASSETS_ELASTICSEARCH_REFRESH_INTERVAL | 30s | of a new index; -1: never by itself |
+| RAG_ASSETS_ELASTICSEARCH_TIER | the cluster's | of a new index, as in data_hot |
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from rag_assets.common.errors import ConfigurationError
+
+_PREFIX: Final = "RAG_ASSETS_ELASTICSEARCH_"
+_MOST_SHARDS: Final = 1024
+_MOST_REPLICAS: Final = 100
+_FINGERPRINT: Final = re.compile(r"(?:[0-9a-f]{2}:?){31}[0-9a-f]{2}", re.IGNORECASE)
+_INTERVAL: Final = re.compile(r"-1|[1-9][0-9]*(?:ms|s|m|h)")
+_BETWEEN_NODES: Final = re.compile(r",(?=\s*https?://)")
+_OF_ACCOUNT: Final = ("API_KEY", "API_KEY_FILE", "USERNAME", "PASSWORD", "PASSWORD_FILE")
+_OF_CERTIFICATE: Final = ("CA_FILE", "FINGERPRINT")
+_TIERS: Final = re.compile(r"data_[a-z]+(?:,data_[a-z]+)*")
+
+
+@dataclass(frozen=True, slots=True)
+class IndexLayout:
+    """How a new index is spread over nodes; builds that exist keep theirs.
+
+    Attributes:
+        shards: primary shards of a shared index. All entries of a tenant lie in one of them, so
+            that an index of one tenant always has a single one.
+        replicas: copies of each shard; None: one as soon as there is a second node.
+        refresh_interval: between refreshes that nobody asked for.
+        tier: tiers of data nodes in order of preference; None: the cluster's default.
+    """
+
+    shards: int = 1
+    replicas: int | None = None
+    refresh_interval: str = "30s"
+    tier: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ElasticsearchSettings:
+    """The settings of an external Elasticsearch beside its address, as they were given.
+
+    Secrets may be sealed: `rag_assets.local_stack.elasticsearch_access` makes a connection of them.
+
+    Attributes:
+        cloud_id: of a deployment in Elastic Cloud.
+        api_key, password: as given; may be sealed.
+        api_key_file, password_file: files with these, in their place.
+        username: of the account that the password belongs to.
+        ca_file: certificates that the server's is verified with.
+        fingerprint: SHA-256 of the server's certificate, or of an authority that signed it.
+        layout: of new indexes.
+    """
+
+    cloud_id: str | None = None
+    api_key: str | None = field(default=None, repr=False)
+    api_key_file: Path | None = None
+    username: str | None = None
+    password: str | None = field(default=None, repr=False)
+    password_file: Path | None = None
+    ca_file: Path | None = None
+    fingerprint: str | None = None
+    layout: IndexLayout = field(default_factory=IndexLayout)
+
+    @classmethod
+    def from_environment(cls, env: Mapping[str, str]) -> ElasticsearchSettings:
+        """Read the settings.
+
+        Raises:
+            ConfigurationError: a value is malformed, or two contradict each other.
+        """
+        settings = cls(
+            cloud_id=_matching(env, "CLOUD_ID", re.compile(r"[^:\s]*:[\w+/=-]+"), "NAME:BASE64"),
+            api_key=_text(env, "API_KEY"),
+            api_key_file=_file(env, "API_KEY_FILE"),
+            username=_text(env, "USERNAME"),
+            password=_text(env, "PASSWORD"),
+            password_file=_file(env, "PASSWORD_FILE"),
+            ca_file=_file(env, "CA_FILE"),
+            fingerprint=_matching(
+                env, "FINGERPRINT", _FINGERPRINT, "64 hexadecimal digits, with or without colons"
+            ),
+            layout=IndexLayout(
+                shards=_number(env, "SHARDS", 1, _MOST_SHARDS) or 1,
+                replicas=_number(env, "REPLICAS", 0, _MOST_REPLICAS),
+                refresh_interval=_matching(
+                    env, "REFRESH_INTERVAL", _INTERVAL, "a number and a unit, as in 30s, or -1"
+                )
+                or "30s",
+                tier=_matching(env, "TIER", _TIERS, "data_hot, or data_warm,data_hot"),
+            ),
+        )
+        settings._require_one_account()
+        return settings
+
+    def variables(self) -> dict[str, str]:
+        """Return the variables from which a child process reads the same settings."""
+        layout, default = self.layout, IndexLayout()
+        values = {
+            "CLOUD_ID": self.cloud_id,
+            "API_KEY": self.api_key,
+            "API_KEY_FILE": self.api_key_file,
+            "USERNAME": self.username,
+            "PASSWORD": self.password,
+            "PASSWORD_FILE": self.password_file,
+            "CA_FILE": self.ca_file,
+            "FINGERPRINT": self.fingerprint,
+            "SHARDS": layout.shards if layout.shards != default.shards else None,
+            "REPLICAS": layout.replicas,
+            "REFRESH_INTERVAL": (
+                layout.refresh_interval
+                if layout.refresh_interval != default.refresh_interval
+                else None
+            ),
+            "TIER": layout.tier,
+        }
+        return {_PREFIX + name: str(value) for name, value in values.items() if value is not None}
+
+    def account_variables(self) -> list[str]:
+        """Return the variables of the account that are set."""
+        return self._set(_OF_ACCOUNT)
+
+    def certificate_variables(self) -> list[str]:
+        """Return the variables of the server's certificate that are set."""
+        return self._set(_OF_CERTIFICATE)
+
+    def _set(self, names: Sequence[str]) -> list[str]:
+        variables = self.variables()
+        return [_PREFIX + name for name in names if _PREFIX + name in variables]
+
+    def _require_one_account(self) -> None:
+        given = {
+            "API_KEY": self.api_key,
+            "API_KEY_FILE": self.api_key_file,
+            "PASSWORD": self.password,
+            "PASSWORD_FILE": self.password_file,
+        }
+        names = [_PREFIX + name for name, value in given.items() if value is not None]
+        if len(names) > 1:
+            raise ConfigurationError(
+                f"{' and '.join(names)} are set at once",
+                hint="keep one: Elasticsearch accepts an API key or a password",
+            )
+        has_password = self.password is not None or self.password_file is not None
+        if has_password != (self.username is not None):
+            raise ConfigurationError(
+                f"{_PREFIX}USERNAME and {_PREFIX}PASSWORD are not set together",
+                hint=f"set both, or {_PREFIX}API_KEY in their place",
+            )
+        if self.ca_file is not None and self.fingerprint is not None:
+            raise ConfigurationError(
+                f"{_PREFIX}CA_FILE and {_PREFIX}FINGERPRINT are set at once",
+                hint="keep one: either verifies the server's certificate",
+            )
+
+
+def split_nodes(url: str) -> list[str]:
+    """Return the addresses of nodes that commas separate; a password may have a comma too."""
+    return [node.strip() for node in _BETWEEN_NODES.split(url)]
+
+
+def _text(env: Mapping[str, str], name: str) -> str | None:
+    return env.get(_PREFIX + name, "").strip() or None
+
+
+def _file(env: Mapping[str, str], name: str) -> Path | None:
+    text = _text(env, name)
+    if text is None:
+        return None
+    if not Path(text).is_absolute():
+        raise ConfigurationError(
+            f"{_PREFIX}{name} is a relative path: {text}", hint="give an absolute path"
+        )
+    return Path(text)
+
+
+def _matching(
+    env: Mapping[str, str], name: str, pattern: re.Pattern[str], expected: str
+) -> str | None:
+    text = _text(env, name)
+    if text is not None and not pattern.fullmatch(text):
+        raise ConfigurationError(  # not quoted: a secret may have been put into the wrong variable
+            f"{_PREFIX}{name} is not usable", hint=f"expected {expected}"
+        )
+    return text
+
+
+def _number(env: Mapping[str, str], name: str, least: int, most: int) -> int | None:
+    text = _text(env, name)
+    if text is None:
+        return None
+    if not text.isdecimal() or not least <= int(text) <= most:
+        raise ConfigurationError(
+            f"{_PREFIX}{name} is not usable: {text[:20]!r}",
+            hint=f"a whole number from {least} to {most}",
+        )
+    return int(text)

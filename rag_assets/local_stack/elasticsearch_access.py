@@ -1,0 +1,234 @@
+"""The connection to Elasticsearch that the settings describe, with its secrets read and unsealed.
+
+A sealed secret is text that the installation's master key encrypts: it may lie in a file or a
+variable that others can read.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import os
+import ssl
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from rag_assets.common.errors import ConfigurationError
+from rag_assets.common.settings import Settings
+from rag_assets.storage.index.connection import ElasticsearchConnection
+
+if TYPE_CHECKING:
+    from rag_assets.billing.master_key import MasterKeys
+
+_MARK: Final = "sealed:"
+_BOUND: Final = b"rag-assets secret of Elasticsearch"
+_NONCE_BYTES: Final = 12
+_SEAL_COMMAND: Final = "rag-assets elasticsearch seal"
+_LARGEST_SECRET: Final = 8192
+
+
+def external_connection(
+    settings: Settings, environ: Mapping[str, str] | None = None
+) -> ElasticsearchConnection | None:
+    """Return the connection to the external Elasticsearch; None if the embedded one is used.
+
+    Args:
+        settings: of the installation.
+        environ: has the master key in place of its file.
+
+    Raises:
+        ConfigurationError: a file cannot be read, or a secret cannot be unsealed.
+    """
+    given = settings.elasticsearch
+    if settings.elasticsearch_url is not None:
+        if given.cloud_id is not None:
+            raise ConfigurationError(
+                "RAG_ASSETS_ELASTICSEARCH_URL and RAG_ASSETS_ELASTICSEARCH_CLOUD_ID are set at"
+                " once",
+                hint="keep one of them",
+            )
+        return connection_at(settings, settings.elasticsearch_url, environ)
+    if given.cloud_id is not None:
+        nodes = ElasticsearchConnection.from_cloud_id(given.cloud_id)
+        return _with_access(settings, nodes, environ)
+    names = given.account_variables() + given.certificate_variables()
+    if names:
+        raise ConfigurationError(
+            f"no address of Elasticsearch is set for {' and '.join(names)}: the embedded one would"
+            " be used",
+            hint="set RAG_ASSETS_ELASTICSEARCH_URL or RAG_ASSETS_ELASTICSEARCH_CLOUD_ID as well, or"
+            " unset the account and the certificate",
+        )
+    return None
+
+
+def connection_at(
+    settings: Settings, url: str, environ: Mapping[str, str] | None = None
+) -> ElasticsearchConnection:
+    """Return the connection to an address, with the account and the certificate of the settings.
+
+    Raises:
+        ConfigurationError: see external_connection.
+    """
+    return _with_access(settings, ElasticsearchConnection.from_url(url), environ)
+
+
+def _with_access(
+    settings: Settings, nodes: ElasticsearchConnection, environ: Mapping[str, str] | None
+) -> ElasticsearchConnection:
+    """Return a connection with the account and the certificate of the settings."""
+    given = settings.elasticsearch
+    names = given.account_variables()
+    if nodes.account is not None and names:
+        raise ConfigurationError(
+            "an account of Elasticsearch is set twice: in the address, and by"
+            f" {' and '.join(names)}",
+            hint="keep one account: take NAME:PASSWORD@ out of the address, or unset the variables",
+        )
+    if given.ca_file is not None:
+        _require_certificates(given.ca_file)
+    if given.certificate_variables():
+        _require_tls(nodes)
+    secrets = _Secrets(settings, os.environ if environ is None else environ)
+    api_key = secrets.read("API_KEY", given.api_key, given.api_key_file)
+    password = secrets.read("PASSWORD", given.password, given.password_file)
+    account = nodes.account
+    if given.username is not None and password is not None:
+        account = (given.username, password)
+    return replace(
+        nodes,
+        api_key=api_key,
+        account=account,
+        ca_file=given.ca_file,
+        fingerprint=given.fingerprint,
+    )
+
+
+def seal_secret(settings: Settings, secret: str, environ: Mapping[str, str] | None = None) -> str:
+    """Encrypt an API key or a password with the master key, which is made if there is none.
+
+    Raises:
+        ConfigurationError: the master key cannot be used.
+    """
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+    from rag_assets.billing.key_file import KeyFile, key_file_path
+    from rag_assets.billing.master_key import keys_of_environment
+
+    env = os.environ if environ is None else environ
+    keys = (
+        keys_of_environment(env) or KeyFile(key_file_path(settings, env), [settings.local]).create()
+    )
+    nonce = os.urandom(_NONCE_BYTES)
+    sealed = nonce + AESGCM(keys.present.secret).encrypt(nonce, secret.encode(), _BOUND)
+    return _MARK + base64.b64encode(sealed).decode()
+
+
+def sealed_secrets(settings: Settings, environ: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return the secrets that are sealed in the settings, unsealed, by variable.
+
+    Raises:
+        ConfigurationError: see external_connection.
+    """
+    given = settings.elasticsearch
+    secrets = _Secrets(settings, os.environ if environ is None else environ)
+    stated = [
+        secrets.stated("API_KEY", given.api_key, given.api_key_file),
+        secrets.stated("PASSWORD", given.password, given.password_file),
+    ]
+    return {
+        variable: secrets.unsealed(variable, text)
+        for variable, text in stated
+        if text is not None and text.startswith(_MARK)
+    }
+
+
+class _Secrets:
+    """Reads secrets from a variable or a file, and unseals them."""
+
+    def __init__(self, settings: Settings, environ: Mapping[str, str]) -> None:
+        self._settings = settings
+        self._environ = environ
+
+    def read(self, name: str, given: str | None, file: Path | None) -> str | None:
+        variable, text = self.stated(name, given, file)
+        if text is None or not text.startswith(_MARK):
+            return text
+        return self.unsealed(variable, text)
+
+    def stated(self, name: str, given: str | None, file: Path | None) -> tuple[str, str | None]:
+        """Return a variable, and the text that it has or whose file it names."""
+        variable = f"RAG_ASSETS_ELASTICSEARCH_{name}"
+        if file is None:
+            return variable, given
+        return f"{variable}_FILE", _content(f"{variable}_FILE", file)
+
+    def unsealed(self, variable: str, given: str) -> str:
+        from cryptography.exceptions import InvalidTag
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+        try:
+            sealed = base64.b64decode(given.removeprefix(_MARK), validate=True)
+        except (binascii.Error, ValueError):
+            sealed = b""
+        keys = self._master_keys()
+        for key in (keys.present, *keys.former) if keys else ():
+            try:
+                nonce, text = sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:]
+                return AESGCM(key.secret).decrypt(nonce, text, _BOUND).decode()
+            except (InvalidTag, ValueError):
+                continue
+        raise ConfigurationError(
+            f"{variable} cannot be unsealed: it was altered, or sealed with another master key",
+            hint=f"seal it again with the master key of this installation: {_SEAL_COMMAND}",
+        )
+
+    def _master_keys(self) -> MasterKeys | None:
+        from rag_assets.billing.key_file import KeyFile, key_file_path
+        from rag_assets.billing.master_key import keys_of_environment
+
+        return (
+            keys_of_environment(self._environ)
+            or KeyFile(key_file_path(self._settings, self._environ)).read()
+        )
+
+
+def _content(variable: str, file: Path) -> str:
+    try:
+        with file.open("rb") as stream:
+            text = stream.read(_LARGEST_SECRET).decode().strip()
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(
+            f"{variable} cannot be read ({type(error).__name__}): {file}",
+            hint="name a file that holds the secret alone and that this user may read",
+        ) from None
+    if not text:
+        raise ConfigurationError(
+            f"{variable} names an empty file: {file}", hint="write the secret into it"
+        )
+    return text
+
+
+def _require_certificates(file: Path) -> None:
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cafile=file)
+    except ssl.SSLError:
+        raise ConfigurationError(
+            f"RAG_ASSETS_ELASTICSEARCH_CA_FILE has no certificate in PEM: {file}",
+            hint="name a file with certificates in PEM",
+        ) from None
+    except OSError:
+        raise ConfigurationError(
+            f"RAG_ASSETS_ELASTICSEARCH_CA_FILE cannot be read: {file}",
+            hint="name a readable file with certificates in PEM",
+        ) from None
+
+
+def _require_tls(connection: ElasticsearchConnection) -> None:
+    if not all(node.startswith("https://") for node in connection.nodes):
+        raise ConfigurationError(
+            "a certificate of Elasticsearch is set, and RAG_ASSETS_ELASTICSEARCH_URL has no https://",
+            hint="without TLS, no certificate is verified: use https://",
+        )

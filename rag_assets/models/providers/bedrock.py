@@ -1,0 +1,467 @@
+"""Amazon Bedrock: embeddings and chat models, through botocore, and the table of its models.
+
+Limits are those of https://docs.aws.amazon.com/bedrock/latest/userguide/model-parameters.html;
+prices in dollars per million tokens those of https://aws.amazon.com/bedrock/pricing/ in us-east-1,
+as of November 2026. `embedder.price` and `chat_model.prices` in tenants.yaml replace them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import re
+import threading
+from collections.abc import Callable, Coroutine, Mapping
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from http import HTTPStatus
+from io import BytesIO
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+
+from pydantic import Field, SecretStr
+
+from rag_assets.common.errors import (
+    Fault,
+    InputRejected,
+    ProviderError,
+    ProviderRefused,
+    ProviderUnavailable,
+    WrongShape,
+)
+from rag_assets.models.chat.endpoint import SdkChatEndpoint
+from rag_assets.models.chat.prices import ChatPrice
+from rag_assets.models.chat.protocol import Prompt
+from rag_assets.models.chat.remote import Reply as ChatReply
+from rag_assets.models.embedding.endpoint import SdkEndpoint
+from rag_assets.models.embedding.prices import Price
+from rag_assets.models.embedding.protocol import Purpose
+from rag_assets.models.embedding.remote import Reply
+from rag_assets.models.embedding.remote_model import KnownModel
+from rag_assets.models.providers.base import ChatOffer, Extra, Provider, RemoteEmbedding
+from rag_assets.models.transport.failures import Refusal, failure_of
+from rag_assets.models.transport.sdk_connection import (
+    HttpRefusal,
+    SdkConnection,
+    plausible_tokens,
+)
+from rag_assets.models.transport.settings import CloudSettings
+
+if TYPE_CHECKING:
+    import httpx2
+    from botocore.awsrequest import AWSPreparedRequest, AWSResponse
+    from botocore.session import Session
+
+T = TypeVar("T")
+
+_MODULE: Final = "botocore.session"
+_THREADS: Final = 32
+"""Concurrent requests of a connection: botocore blocks a thread for each."""
+_COHERE_3 = re.compile(r"cohere\.embed-[a-z]+-v3")
+_COHERE_3_CHARACTERS: Final = 2_048
+"""Limit of a text, whatever its tokens. With `truncate: NONE`, Bedrock rejects shorter ones too."""
+_INPUT_TYPES: Mapping[Purpose, str] = {"document": "search_document", "query": "search_query"}
+_FAULTS: Mapping[str, Fault] = {
+    "AccessDeniedException": "key",
+    "UnrecognizedClientException": "key",
+    "InvalidSignatureException": "key",
+    "ExpiredTokenException": "key",
+    "ResourceNotFoundException": "model",
+}
+_LIMITED = frozenset(
+    {"ThrottlingException", "ServiceQuotaExceededException", "ModelNotReadyException"}
+)
+
+
+class BedrockSettings(CloudSettings):
+    """The settings of a connection to Amazon Bedrock.
+
+    Attributes:
+        region: whose server is used, and whose name is part of signatures.
+    """
+
+    region: str = Field(pattern=r"^[a-z]{2}(-[a-z]+)+-[0-9]{1,2}$")
+
+
+class _Client:
+    """A client of botocore, whose requests are sent through the guarded client.
+
+    botocore asks the handlers of its event `before-send` for a response before it opens a
+    connection: this one always has one, or raises, so that botocore opens none. The request is
+    signed by then, and is sent as it is.
+    """
+
+    def __init__(self, sdk: Any, http: httpx2.AsyncClient) -> None:
+        self._sdk = sdk
+        self._http = http
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="bedrock")
+        self._of_thread = threading.local()
+        sdk.meta.events.register("before-send.bedrock-runtime", self._send)
+
+    async def call(self, send: Callable[[Any], Any]) -> Any:
+        """Call the SDK in a thread; a call that is cancelled leaves its thread at once."""
+        loop = asyncio.get_running_loop()
+        call = _Call(loop)
+
+        def run() -> Any:
+            self._of_thread.call = call
+            return send(self._sdk)
+
+        try:
+            # Cancelling this removes it from the queue; a thread that runs it has to be woken.
+            return await loop.run_in_executor(self._threads, run)
+        finally:
+            call.cancel()
+
+    def close(self) -> None:
+        """Stop the threads, once their requests have ended."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def _send(self, request: AWSPreparedRequest, **_: object) -> AWSResponse:
+        from botocore.awsrequest import AWSResponse
+
+        from rag_assets.models.transport.bridges import send
+
+        headers = {name: _text(value) for name, value in request.headers.items()}
+        body = request.body.encode() if isinstance(request.body, str) else request.body
+        call: _Call = self._of_thread.call
+        response = call.await_result(
+            lambda: send(self._http, request.method, request.url, headers, body)
+        )
+        raw = _Body(response.content)
+        return AWSResponse(request.url, response.status_code, dict(response.headers), raw)
+
+
+class _Call:
+    """A call of the SDK in a thread, whose request is sent by an event loop."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._lock = threading.Lock()
+        self._is_cancelled = False
+        self._sent: Future[Any] | None = None
+
+    def await_result(self, send: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Run a coroutine in the event loop, and block the thread until it ends.
+
+        Raises:
+            CancelledError: the call was cancelled, before or meanwhile.
+        """
+        with self._lock:
+            if self._is_cancelled:
+                raise CancelledError
+            sent = asyncio.run_coroutine_threadsafe(send(), self._loop)
+            self._sent = sent
+        return sent.result()
+
+    def cancel(self) -> None:
+        """Cancel the request; has no effect after it has ended."""
+        with self._lock:
+            self._is_cancelled = True
+            if self._sent is not None:
+                self._sent.cancel()
+
+
+class _Body(BytesIO):
+    """A body that is read, as botocore expects one of urllib3."""
+
+    def stream(self, *_: object, **__: object) -> Any:
+        """Yield the body."""
+        yield self.read()
+
+
+def _text(value: str | bytes) -> str:
+    return value.decode() if isinstance(value, bytes) else value
+
+
+class BedrockConnection(SdkConnection[_Client]):
+    """A connection to Bedrock in one region; see SdkConnection.
+
+    The key is an API key of Bedrock, or `ACCESS_KEY_ID:SECRET_ACCESS_KEY`, with `:SESSION_TOKEN`
+    if it is a temporary one.
+    """
+
+    key_headers = frozenset({"authorization", "x-amz-security-token"})
+
+    def address(self) -> str:
+        """See SdkConnection; by default the region's server."""
+        region = self._settings.region
+        return self.server.base_url or f"https://bedrock-runtime.{region}.amazonaws.com"
+
+    @property
+    def _settings(self) -> BedrockSettings:
+        return cast("BedrockSettings", self.server.settings)
+
+    def _open(self, key: SecretStr | None, http: httpx2.AsyncClient) -> _Client:
+        from botocore.config import Config
+
+        # At DEBUG it logs requests with their headers, and responses.
+        logger = logging.getLogger("botocore")
+        logger.setLevel(max(logger.level, logging.INFO))
+        is_api_key = key is not None and ":" not in key.get_secret_value()
+        if is_api_key and not self.address().startswith("https://"):
+            raise ProviderRefused(
+                f"{self.server.id}: an API key of Bedrock is sent over https alone",
+                hint="set an https:// base_url, or a key ACCESS_KEY_ID:SECRET_ACCESS_KEY",
+                fault="address",
+            )
+        if key is None:
+            session, scheme = _own_session(), None
+        else:
+            session, scheme = _tenants_session(key.get_secret_value())
+        sdk = session.create_client(
+            "bedrock-runtime",
+            region_name=self._settings.region,
+            endpoint_url=self.address(),
+            config=Config(
+                retries={"mode": "standard", "total_max_attempts": 1},
+                # Set explicitly: the operator's AWS_BEARER_TOKEN_BEDROCK would change it.
+                signature_version=scheme,
+                ignore_configured_endpoint_urls=True,
+                proxies={},
+                tcp_keepalive=False,
+            ),
+        )
+        return _Client(sdk, http)
+
+    def _shut(self, sdk: _Client) -> None:
+        sdk.close()
+
+    def _refusal(self, error: Exception) -> ProviderError | None:
+        if isinstance(error, HttpRefusal) and _kind(error) in _LIMITED:
+            return failure_of(Refusal(HTTPStatus.TOO_MANY_REQUESTS, error.headers), self.server.id)
+        if isinstance(error, HttpRefusal) and error.status == HTTPStatus.FAILED_DEPENDENCY:
+            # The model failed, or its stream did: Bedrock's own words for an error of the server.
+            return failure_of(
+                Refusal(HTTPStatus.SERVICE_UNAVAILABLE, error.headers), self.server.id
+            )
+        from botocore.exceptions import CredentialRetrievalError, MetadataRetrievalError
+
+        if isinstance(error, CredentialRetrievalError | MetadataRetrievalError):
+            return ProviderUnavailable(
+                f"{self.server.id}: the service that issues credentials of this installation's"
+                " cloud identity is unavailable"
+            )
+        if type(error).__module__.startswith("botocore.") and "Credential" in type(error).__name__:
+            return ProviderRefused(
+                f"{self.server.id}: the cloud identity of this installation has no credentials",
+                hint="give the machine, task or pod a role that may call bedrock:InvokeModel; or"
+                " take identity out of connection, and set a key",
+                fault="key",
+            )
+        return super()._refusal(error)
+
+    def _fault(self, refusal: HttpRefusal) -> Fault | None:
+        return _FAULTS.get(_kind(refusal))
+
+
+def _kind(refusal: HttpRefusal) -> str:
+    """Return the kind of an error, which AWS puts into a header, with a suffix at times."""
+    return refusal.headers.get("x-amzn-errortype", "").partition(":")[0]
+
+
+def _own_session() -> Session:
+    """Return a session with the credentials of the machine, task, pod or environment."""
+    from botocore.session import Session
+
+    return Session()
+
+
+def _tenants_session(key: str) -> tuple[Session, str]:
+    """Return a session that reads nothing of the operator's environment and files.
+
+    Returns:
+        the session, and how its requests carry the key: signed with it, or as it is.
+    """
+    from botocore.session import Session
+    from botocore.tokens import FrozenAuthToken
+
+    # Each has its name in files, its AWS_ variables, its default and its type.
+    nowhere = {
+        name: (None, None, default, kind)
+        for name, (_, _, default, kind) in Session.SESSION_VARIABLES.items()
+    } | {
+        "profile": (None, None, None, None),
+        "config_file": (None, None, os.devnull, None),
+        "credentials_file": (None, None, os.devnull, None),
+    }
+    session = Session(session_vars=nowhere)
+    access, separator, rest = key.partition(":")
+    secret, _, token = rest.partition(":")
+    if separator:
+        session.set_credentials(access, secret, token or None)
+        return session, "v4"
+    session.register_component("token_provider", _Tokens(FrozenAuthToken(key)))
+    return session, "bearer"
+
+
+class _Tokens:
+    """A source of an API key, in place of the operator's environment variable."""
+
+    def __init__(self, token: object) -> None:
+        self._token = token
+
+    def load_token(self, **_: object) -> object:
+        """Return the key."""
+        return self._token
+
+
+class BedrockEndpoint(BedrockConnection, SdkEndpoint[_Client]):
+    """An embedding model of Bedrock: Titan, or Cohere; see SdkEndpoint."""
+
+    async def _embed(self, sdk: _Client, texts: list[str], purpose: Purpose) -> Reply:
+        name = self.model.name
+        body = self._cohere(texts, purpose) if "cohere." in name else self._titan(texts)
+        answer, headers = await sdk.call(lambda client: _invoke(client, name, body))
+        charged = answer.get("inputTextTokenCount", _count(headers))
+        return self._reply(lambda: self._vectors(answer, len(texts)), plausible_tokens(charged))
+
+    def _titan(self, texts: list[str]) -> dict[str, Any]:
+        body: dict[str, Any] = {"inputText": texts[0]}
+        if self.model.requested_dimensions is not None:
+            body["dimensions"] = self.model.requested_dimensions
+        return body
+
+    def _cohere(self, texts: list[str], purpose: Purpose) -> dict[str, Any]:
+        body: dict[str, Any] = {
+            "texts": texts,
+            "input_type": _INPUT_TYPES[purpose],
+            "embedding_types": ["float"],
+        }
+        if _COHERE_3.search(self.model.name):
+            self._require_short(texts)
+        else:
+            body["truncate"] = "NONE"
+        if self.model.requested_dimensions is not None:
+            body["output_dimension"] = self.model.requested_dimensions
+        return body
+
+    def _require_short(self, texts: list[str]) -> None:
+        if any(len(text) > _COHERE_3_CHARACTERS for text in texts):
+            error = InputRejected(
+                f"{self.server.id} rejects a text of more than 2,048 characters",
+                hint="set a smaller limit for its chunker",
+            )
+            error.requests = 0
+            raise error
+
+    def _vectors(self, answer: Mapping[str, Any], count: int) -> list[Any]:
+        single = answer.get("embedding")
+        vectors = [single] if single is not None else answer["embeddings"]["float"]
+        if len(vectors) != count:
+            raise WrongShape(
+                f"{self.model.embedder_id} returned {len(vectors)} vectors for {count} texts",
+                hint="check the embedder's model and batch_size",
+            )
+        return vectors
+
+
+def _invoke(client: Any, model: str, body: Mapping[str, Any]) -> tuple[Mapping[str, Any], Any]:
+    response = client.invoke_model(
+        modelId=model,
+        body=json.dumps(body),
+        contentType="application/json",
+        accept="application/json",
+    )
+    answer = json.loads(response["body"].read())
+    if not isinstance(answer, dict):
+        raise ValueError("not an object")  # noqa: TRY004 - a server's value
+    return answer, response["ResponseMetadata"]["HTTPHeaders"]
+
+
+def _count(headers: Mapping[str, str]) -> int | None:
+    count = headers.get("x-amzn-bedrock-input-token-count", "")
+    return int(count) if count.isdecimal() else None
+
+
+class BedrockChat(BedrockConnection, SdkChatEndpoint[_Client]):
+    """A chat model of Bedrock, by its Converse API; see SdkChatEndpoint."""
+
+    async def _complete(self, sdk: _Client, prompt: Prompt) -> ChatReply:
+        answer = await sdk.call(
+            lambda client: client.converse(
+                modelId=self._model,
+                system=[{"text": prompt.instructions}],
+                messages=[{"role": "user", "content": [{"text": prompt.text}]}],
+                inferenceConfig={"maxTokens": prompt.max_tokens},
+            )
+        )
+        usage = answer.get("usage", {})
+        return ChatReply(
+            "".join(part.get("text", "") for part in answer["output"]["message"]["content"]),
+            plausible_tokens(usage.get("inputTokens")),
+            plausible_tokens(usage.get("outputTokens")),
+            cut=answer.get("stopReason") == "max_tokens",
+        )
+
+
+def _cohere_3() -> KnownModel:
+    return KnownModel(
+        1024,
+        1024,
+        (1024,),
+        shortens=False,
+        input_tokens=_COHERE_3_CHARACTERS,
+        request_texts=96,
+        task_types=True,
+        price=Price(per_million=0.10),
+    )
+
+
+def _chat_price(read: float, written: float) -> ChatPrice:
+    return ChatPrice(input_per_million=read, output_per_million=written)
+
+
+BEDROCK = Provider(
+    "bedrock",
+    embedding=RemoteEmbedding(
+        endpoint=BedrockEndpoint,
+        models=MappingProxyType(
+            {
+                "amazon.titan-embed-text-v2:0": KnownModel(
+                    1024,
+                    1024,
+                    (256, 512, 1024),
+                    request_texts=1,
+                    price=Price(per_million=0.02),
+                ),
+                "amazon.titan-embed-text-v1": KnownModel(
+                    1536,
+                    1536,
+                    (1536,),
+                    shortens=False,
+                    request_texts=1,
+                    price=Price(per_million=0.10),
+                ),
+                "cohere.embed-v4:0": KnownModel(
+                    1536,
+                    1536,
+                    (256, 512, 1024, 1536),
+                    input_tokens=128_000,
+                    request_texts=96,
+                    task_types=True,
+                    price=Price(per_million=0.12),
+                ),
+                "cohere.embed-multilingual-v3": _cohere_3(),
+                "cohere.embed-english-v3": _cohere_3(),
+            }
+        ),
+        unlisted=KnownModel(0, 0, shortens=False, request_texts=1),
+        default_model="amazon.titan-embed-text-v2:0",
+        module=_MODULE,
+    ),
+    chat=ChatOffer(
+        endpoint=BedrockChat,
+        prices=MappingProxyType(
+            {
+                "amazon.nova-pro-v1:0": _chat_price(0.80, 3.20),
+                "amazon.nova-lite-v1:0": _chat_price(0.06, 0.24),
+                "amazon.nova-micro-v1:0": _chat_price(0.035, 0.14),
+            }
+        ),
+        module=_MODULE,
+    ),
+    settings=BedrockSettings,
+    extra=Extra("bedrock", "botocore"),
+)

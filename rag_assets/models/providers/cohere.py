@@ -1,0 +1,222 @@
+"""Cohere: embeddings, chat models and rerankers, through its SDK, and the table of its models.
+
+Limits are those of https://docs.cohere.com/docs/models; prices in dollars those of
+https://cohere.com/pricing, as of November 2026, where it names one. `embedder.price` and
+`chat_model.prices` in tenants.yaml replace them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from pydantic import SecretStr
+
+from rag_assets.common.errors import MalformedResponse, ProviderError, WrongShape
+from rag_assets.models.chat.endpoint import SdkChatEndpoint
+from rag_assets.models.chat.prices import ChatPrice
+from rag_assets.models.chat.protocol import Prompt
+from rag_assets.models.chat.remote import Reply as ChatReply
+from rag_assets.models.embedding.endpoint import SdkEndpoint
+from rag_assets.models.embedding.prices import Price
+from rag_assets.models.embedding.protocol import Purpose
+from rag_assets.models.embedding.remote import Reply
+from rag_assets.models.embedding.remote_model import KnownModel
+from rag_assets.models.providers.base import (
+    ChatOffer,
+    Extra,
+    KnownReranker,
+    Provider,
+    RemoteEmbedding,
+    RerankOffer,
+)
+from rag_assets.models.reranking.endpoint import SdkReranker
+from rag_assets.models.transport.sdk_connection import (
+    REQUEST_SECONDS,
+    SdkConnection,
+    plausible_tokens,
+)
+
+if TYPE_CHECKING:
+    import httpx2
+    from cohere import AsyncClientV2
+
+_MODULE = "cohere.client_v2"
+"""Of the SDK: it imports its parts only when they are used."""
+_INPUT_TYPES: Mapping[Purpose, str] = {"document": "search_document", "query": "search_query"}
+
+
+class CohereConnection(SdkConnection["AsyncClientV2"]):
+    """A connection to Cohere, or to a server that implements its API; see SdkConnection."""
+
+    own_server = "https://api.cohere.com"
+
+    def _open(self, key: SecretStr | None, http: httpx2.AsyncClient) -> AsyncClientV2:
+        from cohere import AsyncClientV2
+
+        from rag_assets.models.transport.bridges import httpx_client
+
+        if key is None:
+            raise ValueError("Cohere requires a key")
+        return AsyncClientV2(
+            api_key=key.get_secret_value(),
+            base_url=self.address(),
+            timeout=REQUEST_SECONDS,
+            max_retries=0,
+            httpx_client=httpx_client(http),
+            log_warning_experimental_features=False,
+        )
+
+    def _refusal(self, error: Exception) -> ProviderError | None:
+        from cohere.core import ApiError
+
+        # Refusals do not reach the SDK: what it objects to is a response of success.
+        if isinstance(error, ApiError):
+            return MalformedResponse(f"{self.server.id} returned a malformed response")
+        return super()._refusal(error)
+
+
+class CohereEndpoint(CohereConnection, SdkEndpoint["AsyncClientV2"]):
+    """An embedding model of Cohere; see SdkEndpoint."""
+
+    async def _embed(self, sdk: AsyncClientV2, texts: list[str], purpose: Purpose) -> Reply:
+        options: dict[str, Any] = {}
+        if self.model.requested_dimensions is not None:
+            options["output_dimension"] = self.model.requested_dimensions
+        answer = await sdk.embed(
+            model=self.model.name,
+            input_type=_INPUT_TYPES[purpose],
+            texts=texts,
+            embedding_types=["float"],
+            truncate="NONE",
+            **options,
+        )
+        units = answer.meta.billed_units if answer.meta else None
+        return self._reply(
+            lambda: self._vectors(answer.embeddings.float_, len(texts)),
+            _tokens(units.input_tokens if units else None),
+        )
+
+    def _vectors(self, vectors: Sequence[Any] | None, count: int) -> Sequence[Any]:
+        if vectors is None or len(vectors) != count:
+            raise WrongShape(
+                f"{self.model.embedder_id} returned {len(vectors or ())} vectors for {count} texts",
+                hint="check the embedder's model and base_url",
+            )
+        return vectors
+
+
+class CohereChat(CohereConnection, SdkChatEndpoint["AsyncClientV2"]):
+    """A chat model of Cohere; see SdkChatEndpoint."""
+
+    async def _complete(self, sdk: AsyncClientV2, prompt: Prompt) -> ChatReply:
+        from cohere import SystemChatMessageV2, UserChatMessageV2
+
+        answer = await sdk.chat(
+            model=self._model,
+            messages=[
+                SystemChatMessageV2(content=prompt.instructions),
+                UserChatMessageV2(content=prompt.text),
+            ],
+            max_tokens=prompt.max_tokens,
+        )
+        parts = answer.message.content or ()
+        billed = answer.usage.billed_units if answer.usage else None
+        return ChatReply(
+            # Thinking is a part of another type.
+            "".join(part.text for part in parts if part.type == "text"),
+            _tokens(billed.input_tokens if billed else None),
+            _tokens(billed.output_tokens if billed else None),
+            cut=answer.finish_reason == "MAX_TOKENS",
+        )
+
+
+class CohereReranker(CohereConnection, SdkReranker["AsyncClientV2"]):
+    """A reranker of Cohere; see SdkReranker."""
+
+    async def _rank(self, sdk: AsyncClientV2, question: str, passages: Sequence[str]) -> object:
+        answer = await sdk.rerank(model=self._model, query=question, documents=list(passages))
+        return [
+            {"index": result.index, "score": result.relevance_score} for result in answer.results
+        ]
+
+
+def _tokens(reported: float | None) -> int | None:
+    """Return the tokens charged, which Cohere reports as a decimal; None if it reports none."""
+    return plausible_tokens(int(reported)) if isinstance(reported, int | float) else None
+
+
+_TEXTS = 96
+"""Limit of texts in a request."""
+
+
+def _version_3(dimensions: int) -> KnownModel:
+    return KnownModel(
+        dimensions,
+        dimensions,
+        (dimensions,),
+        shortens=False,
+        input_tokens=512,
+        request_texts=_TEXTS,
+        task_types=True,
+        price=Price(per_million=0.10),
+    )
+
+
+def _chat_price(read: float, written: float) -> ChatPrice:
+    return ChatPrice(input_per_million=read, output_per_million=written)
+
+
+COHERE = Provider(
+    "cohere",
+    embedding=RemoteEmbedding(
+        endpoint=CohereEndpoint,
+        models=MappingProxyType(
+            {
+                "embed-v4.0": KnownModel(
+                    1536,
+                    1536,
+                    (256, 512, 1024, 1536),
+                    input_tokens=128_000,
+                    request_texts=_TEXTS,
+                    task_types=True,
+                    price=Price(per_million=0.12),
+                ),
+                "embed-multilingual-v3.0": _version_3(1024),
+                "embed-english-v3.0": _version_3(1024),
+                "embed-multilingual-light-v3.0": _version_3(384),
+                "embed-english-light-v3.0": _version_3(384),
+            }
+        ),
+        unlisted=KnownModel(
+            0, 0, shortens=False, input_tokens=512, request_texts=_TEXTS, task_types=True
+        ),
+        default_model="embed-v4.0",
+        module=_MODULE,
+    ),
+    chat=ChatOffer(
+        endpoint=CohereChat,
+        prices=MappingProxyType(
+            {
+                "command-a-03-2025": _chat_price(2.50, 10.0),
+                "command-r-plus-08-2024": _chat_price(2.50, 10.0),
+                "command-r-08-2024": _chat_price(0.15, 0.60),
+                "command-r7b-12-2024": _chat_price(0.0375, 0.15),
+            }
+        ),
+        module=_MODULE,
+    ),
+    reranking=RerankOffer(
+        endpoint=CohereReranker,
+        models=MappingProxyType(
+            {
+                "rerank-v3.5": KnownReranker(4_096, per_thousand_searches=2.0),
+                "rerank-v4.0-fast": KnownReranker(32_768),
+                "rerank-v4.0-pro": KnownReranker(32_768),
+            }
+        ),
+        module=_MODULE,
+    ),
+    extra=Extra("cohere", "cohere"),
+)

@@ -1,0 +1,270 @@
+"""Google Gemini: its connection, embeddings, chat models, and the table of its models.
+
+Models and their limits are those of the references of its API; prices in dollars per million
+tokens those of https://ai.google.dev/gemini-api/docs/pricing, of embeddings as of November 2026,
+of chat models (up to 200,000 tokens of input) as of March 2026. `embedder.price` and
+`chat_model.prices` in tenants.yaml replace them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from pydantic import SecretStr
+
+from rag_assets.common.errors import Fault, InputRejected, ProviderError, WrongShape
+from rag_assets.models.chat.endpoint import SdkChatEndpoint
+from rag_assets.models.chat.prices import ChatPrice
+from rag_assets.models.chat.protocol import Prompt
+from rag_assets.models.chat.remote import Reply as ChatReply
+from rag_assets.models.embedding.endpoint import SdkEndpoint
+from rag_assets.models.embedding.prices import Price
+from rag_assets.models.embedding.protocol import Purpose
+from rag_assets.models.embedding.remote import Reply
+from rag_assets.models.embedding.remote_model import KnownModel
+from rag_assets.models.providers.base import ChatOffer, Provider, RemoteEmbedding
+from rag_assets.models.transport.failures import Refusal, failure_of
+from rag_assets.models.transport.sdk_connection import SdkConnection, plausible_tokens
+
+if TYPE_CHECKING:
+    import httpx2
+    from google.genai import Client
+    from google.genai.types import Candidate, EmbedContentResponse, GenerateContentResponse
+
+_REASONS: Mapping[str, Fault] = {
+    "API_KEY_INVALID": "key",
+    "API_KEY_SERVICE_BLOCKED": "key",
+    "CONSUMER_SUSPENDED": "key",
+    "SERVICE_DISABLED": "key",
+}
+_DELAY = re.compile(r"([0-9]+(?:\.[0-9]+)?)s")
+
+
+class GeminiConnection(SdkConnection["Client"]):
+    """A connection to Google, or to a server that implements its API; see SdkConnection."""
+
+    own_server = "https://generativelanguage.googleapis.com"
+    key_headers = frozenset({"x-goog-api-key"})
+
+    def _open(self, key: SecretStr | None, http: httpx2.AsyncClient) -> Client:
+        from google.genai import Client
+        from google.genai.types import HttpOptions
+
+        if key is None:
+            raise ValueError("Gemini requires a key")
+        return Client(
+            vertexai=False,
+            api_key=key.get_secret_value(),
+            http_options=HttpOptions(
+                base_url=self.server.base_url or self.own_server,
+                api_version="v1beta",
+                httpx_async_client=http,
+            ),
+        )
+
+    def _shut(self, sdk: Client) -> None:
+        sdk.close()
+
+    def _refusal(self, error: Exception) -> ProviderError | None:
+        from google.genai.errors import APIError
+
+        if not isinstance(error, APIError):
+            return None
+        details = list(_details(error.details))
+        headers = getattr(error.response, "headers", None) or {}
+        refusal = Refusal(error.code, headers, _fault(details), _delay(details))
+        return failure_of(refusal, self.server.id)
+
+
+def _details(body: Any) -> Iterable[Mapping[str, Any]]:
+    """The typed details of an error, as google.rpc defines them."""
+    error = body.get("error", body) if isinstance(body, Mapping) else {}
+    details = error.get("details") if isinstance(error, Mapping) else None
+    return (each for each in details or () if isinstance(each, Mapping))
+
+
+def _fault(details: Iterable[Mapping[str, Any]]) -> Fault | None:
+    for detail in details:
+        if fault := _REASONS.get(str(detail.get("reason"))):
+            return fault
+        violations = detail.get("violations")
+        for violation in violations if isinstance(violations, list) else ():
+            # A quota per minute recovers by itself; one per day needs a person.
+            if isinstance(violation, Mapping) and "PerDay" in str(violation.get("quotaId")):
+                return "quota"
+    return None
+
+
+def _delay(details: Iterable[Mapping[str, Any]]) -> float | None:
+    for detail in details:
+        if match := _DELAY.fullmatch(str(detail.get("retryDelay"))):
+            return float(match[1])
+    return None
+
+
+_TASK_TYPES: Mapping[Purpose, str] = {
+    "document": "RETRIEVAL_DOCUMENT",
+    "query": "RETRIEVAL_QUERY",
+}
+
+
+class GeminiEndpoint(GeminiConnection, SdkEndpoint["Client"]):
+    """A model of Google, or of a server that implements its API; see SdkEndpoint."""
+
+    auto_truncate: bool | None = None
+    """Whether the server cuts texts that are too long; None if requests cannot state it."""
+
+    async def _embed(self, sdk: Client, texts: list[str], purpose: Purpose) -> Reply:
+        from google.genai.types import Content, EmbedContentConfig, Part
+
+        answer = await sdk.aio.models.embed_content(
+            model=self.model.name,
+            # Each in its own Content: newer models return one vector for a list of texts.
+            contents=[Content(parts=[Part(text=text)]) for text in texts],
+            config=EmbedContentConfig(
+                task_type=_TASK_TYPES[purpose] if self.model.task_types else None,
+                output_dimensionality=self.model.requested_dimensions,
+                auto_truncate=self.auto_truncate,
+            ),
+        )
+        return self._reply(lambda: self._vectors(answer, len(texts)), _tokens(answer))
+
+    def _vectors(self, answer: EmbedContentResponse, count: int) -> Any:
+        rows = [embedding.values for embedding in answer.embeddings or ()]
+        if len(rows) != count:
+            raise WrongShape(
+                f"{self.model.embedder_id} returned {len(rows)} vectors for {count} texts",
+                hint="check the embedder's model and base_url",
+            )
+        missing = self.model.dimensions - self.model.native
+        if not missing:
+            return rows
+        native = self.model.native
+        if all(row is None or len(row) != native for row in rows):
+            raise WrongShape(
+                f"{self.model.embedder_id} returned vectors of other dimensions than the"
+                f" {native} of its model",
+                hint="check the embedder's model and base_url",
+            )
+        padding = [0.0] * missing
+        return [[*row, *padding] if row and len(row) == native else [] for row in rows]
+
+
+def _tokens(answer: EmbedContentResponse) -> int | None:
+    """The tokens charged, if the response has them: of all texts, or of each."""
+    total = getattr(answer.usage_metadata, "prompt_token_count", None)
+    if total is None:
+        each = [embedding.statistics for embedding in answer.embeddings or ()]
+        total = sum(int(counted.token_count or 0) for counted in each if counted is not None)
+    return plausible_tokens(total)
+
+
+class GeminiChat(GeminiConnection, SdkChatEndpoint["Client"]):
+    """One chat model of Google, or of a server that implements its API; see SdkChatEndpoint."""
+
+    async def _complete(self, sdk: Client, prompt: Prompt) -> ChatReply:
+        from google.genai.types import (
+            AutomaticFunctionCallingConfig,
+            Content,
+            FinishReason,
+            GenerateContentConfig,
+            Part,
+        )
+
+        answer = await sdk.aio.models.generate_content(
+            model=self._model,
+            contents=[Content(role="user", parts=[Part(text=prompt.text)])],
+            config=GenerateContentConfig(
+                system_instruction=prompt.instructions,
+                max_output_tokens=prompt.max_tokens,
+                automatic_function_calling=AutomaticFunctionCallingConfig(disable=True),
+            ),
+        )
+        if not answer.candidates and answer.prompt_feedback is not None:
+            raise InputRejected(f"{self.server.id} rejects the question")
+        candidate = (answer.candidates or [])[0]
+        return ChatReply(
+            "".join(_text_parts(candidate)),
+            plausible_tokens(getattr(answer.usage_metadata, "prompt_token_count", None)),
+            _written(answer),
+            cut=candidate.finish_reason == FinishReason.MAX_TOKENS,
+        )
+
+
+def _text_parts(candidate: Candidate) -> Iterator[str]:
+    """The text of an answer without thinking; empty if it stopped before any text."""
+    parts = candidate.content.parts if candidate.content else None
+    return (part.text for part in parts or () if part.text and not part.thought)
+
+
+def _written(answer: GenerateContentResponse) -> int | None:
+    """The output tokens charged; the response counts thinking separately."""
+    usage = answer.usage_metadata
+    text = plausible_tokens(getattr(usage, "candidates_token_count", None))
+    thoughts = plausible_tokens(getattr(usage, "thoughts_token_count", None))
+    return None if text is None and thoughts is None else (text or 0) + (thoughts or 0)
+
+
+MODULE = "google.genai"
+_DIMENSIONS = (768, 1536, 3072)
+_INPUT_TOKENS = 2048
+
+EMBEDDING = RemoteEmbedding(
+    endpoint=GeminiEndpoint,
+    models=MappingProxyType(
+        {
+            "gemini-embedding-001": KnownModel(
+                1536,
+                3072,
+                _DIMENSIONS,
+                input_tokens=_INPUT_TOKENS,
+                task_types=True,
+                price=Price(per_million=0.15, batch_per_million=0.075),
+            ),
+            "gemini-embedding-2": KnownModel(
+                1536,
+                3072,
+                _DIMENSIONS,
+                document_prefix="title: none | text: ",
+                query_prefix="task: search result | query: ",
+                price=Price(per_million=0.20, batch_per_million=0.10),
+            ),
+            # Shut down by Google in January 2026; some compatible servers still offer it.
+            "text-embedding-004": KnownModel(
+                768,
+                1536,
+                (768, 1536),
+                shortens=False,
+                native=768,
+                input_tokens=_INPUT_TOKENS,
+                task_types=True,
+            ),
+        }
+    ),
+    unlisted=KnownModel(0, 0, input_tokens=_INPUT_TOKENS, task_types=True),
+    default_model="gemini-embedding-001",
+    auto_dimensions=1536,
+    module=MODULE,
+)
+
+_CHAT = ChatOffer(
+    endpoint=GeminiChat,
+    prices=MappingProxyType(
+        {
+            "gemini-2.5-pro": ChatPrice(input_per_million=1.25, output_per_million=10.0),
+            "gemini-2.5-flash": ChatPrice(input_per_million=0.30, output_per_million=2.50),
+            "gemini-2.5-flash-lite": ChatPrice(input_per_million=0.10, output_per_million=0.40),
+        }
+    ),
+    module=MODULE,
+)
+
+GEMINI = Provider(
+    "gemini",
+    embedding=EMBEDDING,
+    chat=_CHAT,
+    chat_names=re.compile(r"(^|[/.:])(gemini|learnlm)([/.:-]|$)"),
+)

@@ -1,0 +1,577 @@
+"""OpenAI: its connection, embeddings, chat models, batches, and the table of its models.
+
+Models and their limits are those of the references of its API; prices in dollars per million
+tokens those of https://platform.openai.com/docs/pricing, of embeddings as of November 2026, of
+chat models (up to 200,000 tokens of input) as of March 2026. `embedder.price` and
+`chat_model.prices` in tenants.yaml replace them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import re
+import time
+from binascii import a2b_base64
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from datetime import datetime
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import SecretStr
+
+from rag_assets.common.errors import (
+    BatchLost,
+    Fault,
+    MalformedResponse,
+    ProviderError,
+    ProviderUnavailable,
+    WrongShape,
+)
+from rag_assets.common.private_endpoints import PrivateEndpoints
+from rag_assets.models.chat.endpoint import SdkChatEndpoint
+from rag_assets.models.chat.prices import ChatPrice
+from rag_assets.models.chat.protocol import Prompt
+from rag_assets.models.chat.remote import MOST_ANSWER_BYTES, MOST_STREAM_BYTES
+from rag_assets.models.chat.remote import Reply as ChatReply
+from rag_assets.models.embedding.batch_api import BatchResult, BatchStatus
+from rag_assets.models.embedding.batches import EmbedItem
+from rag_assets.models.embedding.endpoint import SdkEndpoint
+from rag_assets.models.embedding.prices import Price
+from rag_assets.models.embedding.protocol import Purpose
+from rag_assets.models.embedding.remote import Reply
+from rag_assets.models.embedding.remote_model import KnownModel, RemoteModel
+from rag_assets.models.providers.base import (
+    REMOTE_OPTIONS,
+    ChatOffer,
+    Provider,
+    RemoteEmbedding,
+)
+from rag_assets.models.transport.credentials import Credentials
+from rag_assets.models.transport.failures import Refusal, failure_of
+from rag_assets.models.transport.sdk_connection import (
+    REQUEST_SECONDS,
+    SdkConnection,
+    Server,
+    encodable,
+    plausible_tokens,
+)
+
+if TYPE_CHECKING:
+    import httpx2
+    from openai import AsyncOpenAI
+    from openai.types import Batch
+
+T = TypeVar("T")
+
+_NO_KEY = "none"
+_FAULTS: dict[str, Fault] = {
+    "insufficient_quota": "quota",
+    "billing_hard_limit_reached": "quota",
+    "billing_not_active": "quota",
+    "model_not_found": "model",
+    "invalid_model": "model",
+    "invalid_api_key": "key",
+    "account_deactivated": "key",
+}
+
+
+class OpenAIConnection(SdkConnection["AsyncOpenAI"]):
+    """A connection to OpenAI, or to a compatible server; see SdkConnection."""
+
+    own_server = "https://api.openai.com/v1"
+
+    def _open(self, key: SecretStr | None, http: httpx2.AsyncClient) -> AsyncOpenAI:
+        from openai import AsyncOpenAI
+
+        secret = _NO_KEY if key is None else key.get_secret_value()
+        return AsyncOpenAI(
+            api_key=secret,
+            # Set explicitly: otherwise the environment's OPENAI_CUSTOM_HEADERS could replace it.
+            default_headers={"Authorization": f"Bearer {secret}"},
+            base_url=self.server.base_url or self.own_server,
+            http_client=http,
+            timeout=REQUEST_SECONDS,
+            max_retries=0,
+        )
+
+    def _refusal(self, error: Exception) -> ProviderError | None:
+        from openai import APIResponseValidationError, APIStatusError
+
+        if isinstance(error, APIResponseValidationError):
+            return MalformedResponse(f"{self.server.id} returned a malformed response")
+        if not isinstance(error, APIStatusError):
+            return None
+        faults = (_FAULTS.get(str(code)) for code in (error.code, error.type))
+        refusal = Refusal(
+            error.status_code, error.response.headers, fault=next(filter(None, faults), None)
+        )
+        return failure_of(refusal, self.server.id)
+
+
+def _without_key(sdk: AsyncOpenAI) -> dict[str, Any]:
+    """Options of a request that remove the header of a key if there is no key."""
+    from openai import Omit
+
+    return {"extra_headers": {"Authorization": Omit()}} if sdk.api_key == _NO_KEY else {}
+
+
+class OpenAIEndpoint(OpenAIConnection, SdkEndpoint["AsyncOpenAI"]):
+    """A model of OpenAI; see SdkEndpoint."""
+
+    encoding: Literal["base64", "float"] = "base64"
+
+    async def _embed(self, sdk: AsyncOpenAI, texts: list[str], purpose: Purpose) -> Reply:
+        options: dict[str, Any] = _without_key(sdk)
+        if self.model.requested_dimensions is not None:
+            options["dimensions"] = self.model.requested_dimensions
+        answer = await sdk.embeddings.with_raw_response.create(
+            model=self.model.name,
+            input=texts,
+            encoding_format=self.encoding,
+            **options,
+        )
+        # The SDK's own objects and lists of numbers would take twice as long as all else.
+        body = json.loads(answer.content)
+        return self._reply(
+            lambda: in_order(body["data"], len(texts), self.model.embedder_id), _tokens(body)
+        )
+
+
+def in_order(data: Sequence[Any], count: int, embedder: str) -> list[Any]:
+    """Vectors in the order of the texts; the response may have any order.
+
+    Raises:
+        WrongShape: there is not exactly one for each text.
+    """
+    by_index = {item["index"]: item["embedding"] for item in data}
+    if len(data) != count or by_index.keys() != set(range(count)):
+        raise WrongShape(
+            f"{embedder} returned {len(data)} vectors for {count} texts,"
+            " or did not assign them to the texts",
+            hint="check the embedder's model and base_url",
+        )
+    return [_unpacked(by_index[position]) for position in range(count)]
+
+
+def _unpacked(vector: Any) -> npt.NDArray[np.float32] | list[float]:
+    """Return a vector as numbers, whether it was sent as such or packed; empty if it is neither."""
+    if isinstance(vector, str):
+        try:
+            return np.frombuffer(a2b_base64(vector, strict_mode=True), dtype="<f4")
+        except ValueError:
+            return []
+    return vector if isinstance(vector, list) else []
+
+
+def _tokens(body: Mapping[str, Any]) -> int | None:
+    """The tokens charged, if the response has them."""
+    usage = body.get("usage") or {}
+    return plausible_tokens(usage.get("total_tokens") or usage.get("prompt_tokens"))
+
+
+_BETWEEN_TOKENS_SECONDS = 60.0
+_THOUGHTS = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
+"""Some self-hosted servers put the model's thinking in front of its answer."""
+
+
+class OpenAIChat(OpenAIConnection, SdkChatEndpoint["AsyncOpenAI"]):
+    """One chat model of OpenAI; see SdkChatEndpoint."""
+
+    length_option = "max_completion_tokens"
+
+    def __init__(
+        self, server: Server, credentials: Credentials, allowed: PrivateEndpoints, model: str
+    ) -> None:
+        super().__init__(server, credentials, allowed, model)
+        if server.silent_seconds is not None:
+            # Each token comes in an event with fields of its own; the text is counted apart.
+            self.most_bytes = MOST_STREAM_BYTES
+
+    async def _complete(self, sdk: AsyncOpenAI, prompt: Prompt) -> ChatReply:
+        options: dict[str, Any] = {
+            "model": self._model,
+            "messages": [
+                {"role": "system", "content": prompt.instructions},
+                {"role": "user", "content": prompt.text},
+            ],
+            self.length_option: prompt.max_tokens,
+            **_without_key(sdk),
+        }
+        if self.server.silent_seconds is not None:
+            return await _streamed(sdk, options)
+        answer = await sdk.chat.completions.create(**options)
+        choice = answer.choices[0]
+        text = choice.message.content or ""
+        if not isinstance(text, str):
+            raise ValueError("no text")  # noqa: TRY004 - the value comes from a server
+        return ChatReply(
+            _THOUGHTS.sub("", text),
+            plausible_tokens(getattr(answer.usage, "prompt_tokens", None)),
+            plausible_tokens(getattr(answer.usage, "completion_tokens", None)),
+            cut=choice.finish_reason == "length",
+        )
+
+
+async def _streamed(sdk: AsyncOpenAI, options: dict[str, Any]) -> ChatReply:
+    """Return an answer that comes token by token.
+
+    Raises:
+        TimeoutError: nothing came for a minute after the first token.
+        MalformedResponse: the text is longer than an answer may be.
+        ValueError: the answer is malformed, or ended without its end.
+    """
+    stream = await sdk.chat.completions.create(
+        **options, stream=True, stream_options={"include_usage": True}
+    )
+    parts: list[str] = []
+    size = 0
+    reason: str | None = None
+    usage: object = None
+    begun = False
+    async with stream:
+        chunks = aiter(stream)
+        while True:
+            # How long the prompt is read is bounded by the limit of the whole answer alone.
+            async with asyncio.timeout(_BETWEEN_TOKENS_SECONDS if begun else None):
+                chunk = await anext(chunks, None)
+            if chunk is None:
+                break
+            usage = chunk.usage or usage
+            for choice in chunk.choices[:1]:
+                part = choice.delta.content or ""
+                begun = begun or bool(part)
+                parts.append(part)
+                size += len(part.encode("utf-8", "replace"))
+                if size > MOST_ANSWER_BYTES:
+                    raise MalformedResponse(
+                        f"a streamed answer is longer than {MOST_ANSWER_BYTES:,} bytes"
+                    )
+                reason = choice.finish_reason or reason
+    if reason is None:
+        raise ValueError("the stream ended before the answer")
+    return ChatReply(
+        _THOUGHTS.sub("", "".join(parts)),
+        plausible_tokens(getattr(usage, "prompt_tokens", None)),
+        plausible_tokens(getattr(usage, "completion_tokens", None)),
+        cut=reason == "length",
+    )
+
+
+_TAG = "rag_assets"
+_PATH: Final = "/v1/embeddings"
+_TRANSFER_SECONDS = 900.0
+_PAGE = 100
+# Ids, states and codes are logged, stored and shown: a server could return the key in their place.
+_BATCH_ID = re.compile(r"batch_[A-Za-z0-9]{1,80}")
+_FILE_ID = re.compile(r"file-[A-Za-z0-9]{1,80}")
+_UNDER_WAY = frozenset({"validating", "in_progress", "finalizing", "cancelling"})
+_OVER = frozenset({"completed", "failed", "expired", "cancelled"})
+_CODES = frozenset(
+    {"token_limit_exceeded", "request_limit_exceeded", "rate_limit_exceeded", "too_many_tasks"}
+    | {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"}
+    | {"model_not_found", "invalid_model", "mismatched_model", "unsupported_model"}
+    | {"empty_file", "file_not_found", "invalid_file", "invalid_json_line", "duplicate_custom_id"}
+    | {"invalid_url", "invalid_method", "invalid_request", "missing_required_parameter"}
+    | {"server_error", "internal_error", "batch_expired", "batch_cancelled"}
+)
+
+
+class OpenAIBatches(OpenAIEndpoint):
+    """One model's batch API; see batch_api.BatchApi.
+
+    Each text is a separate request, so that a refused one does not affect the others.
+    """
+
+    def __init__(
+        self, model: RemoteModel, credentials: Credentials, allowed: PrivateEndpoints
+    ) -> None:
+        super().__init__(model, credentials, allowed)
+        self._files = ResultFiles(model, credentials, allowed)
+
+    @property
+    def dimensions(self) -> int:
+        """Length of every vector."""
+        return self.model.dimensions
+
+    async def submit(self, items: Sequence[EmbedItem], tag: str) -> str:
+        """Upload texts and create their batch; see BatchApi.submit."""
+        content = b"".join(self._lines_of(items))
+
+        async def create(sdk: AsyncOpenAI) -> str:
+            file = await sdk.files.create(file=("texts.jsonl", content), purpose="batch")
+            batch = await sdk.batches.create(
+                input_file_id=_checked(file.id, _FILE_ID),
+                endpoint=_PATH,
+                completion_window="24h",
+                metadata={_TAG: tag},
+            )
+            return _checked(batch.id, _BATCH_ID)
+
+        return await self._batch_request(create, seconds=_TRANSFER_SECONDS)
+
+    async def find(self, tag: str, since: datetime) -> str | None:
+        """Search the account's batches, the newest first; see BatchApi.find."""
+
+        async def search(sdk: AsyncOpenAI) -> str | None:
+            async for batch in sdk.batches.list(limit=_PAGE):
+                if (batch.metadata or {}).get(_TAG) == tag:
+                    return _checked(batch.id, _BATCH_ID)
+                if batch.created_at < since.timestamp():
+                    return None
+            return None
+
+        return await self._batch_request(search)
+
+    async def status(self, batch_id: str) -> BatchStatus:
+        """Request its status; see BatchApi.status."""
+        try:
+            return await self._of_batch(batch_id, _status)
+        except BatchLost as error:
+            return BatchStatus("failed", error.message)
+
+    async def results(self, batch_id: str) -> AsyncIterator[BatchResult]:
+        """Read its result files, line by line; see BatchApi.results."""
+        for file_id in await self._of_batch(batch_id, _files_of):
+            async for result in self._files.read(file_id):
+                yield result
+
+    async def close(self) -> None:
+        """Close connections; see BatchApi.close."""
+        await self._files.close()
+        await super().close()
+
+    async def _of_batch(self, batch_id: str, read: Callable[[Batch], T]) -> T:
+        async def retrieve(sdk: AsyncOpenAI) -> T:
+            from openai import NotFoundError
+
+            try:
+                batch = await sdk.batches.retrieve(batch_id)
+            except NotFoundError:
+                raise BatchLost(
+                    "the provider does not have it: it was deleted, or belongs to another account"
+                ) from None
+            return read(batch)
+
+        return await self._batch_request(retrieve)
+
+    async def _batch_request(
+        self, send: Callable[[AsyncOpenAI], Awaitable[T]], *, seconds: float | None = None
+    ) -> T:
+        """Send a request about a batch; a malformed response is a transient failure."""
+        try:
+            return await self.exchange(send, seconds=seconds)
+        except MalformedResponse as error:
+            failure = ProviderUnavailable(f"{error.message} to a request about a batch")
+        raise failure
+
+    def _lines_of(self, items: Sequence[EmbedItem]) -> Iterator[bytes]:
+        options: dict[str, Any] = {"model": self.model.name, "encoding_format": "base64"}
+        if self.model.requested_dimensions is not None:
+            options["dimensions"] = self.model.requested_dimensions
+        prefix = self.model.prefix("document")
+        for item in items:
+            body = {"input": encodable(prefix + item.text), **options}
+            line = {"custom_id": item.key, "method": "POST", "url": _PATH, "body": body}
+            yield json.dumps(line, ensure_ascii=False).encode() + b"\n"
+
+
+def _status(batch: Batch) -> BatchStatus:
+    if batch.status in _UNDER_WAY:
+        return BatchStatus("under way")
+    if batch.status not in _OVER:
+        raise ValueError("not a state of a batch")
+    if _files_of(batch) or batch.status == "completed":
+        return BatchStatus("ended")
+    return BatchStatus("failed", _code(batch))
+
+
+def _files_of(batch: Batch) -> list[str]:
+    found = (batch.output_file_id, batch.error_file_id)
+    return [_checked(file_id, _FILE_ID) for file_id in found if file_id]
+
+
+def _code(batch: Batch) -> str:
+    """The provider's code for a batch's failure; its messages may quote a text."""
+    errors = batch.errors.data if batch.errors and batch.errors.data else []
+    return next((error.code for error in errors if error.code in _CODES), batch.status)
+
+
+def _checked(id_: str, form: re.Pattern[str]) -> str:
+    """Validate the form of an id.
+
+    Raises:
+        ValueError: it has another form.
+    """
+    if not form.fullmatch(id_):
+        raise ValueError("not an id")
+    return id_
+
+
+_READ_SECONDS = 1_800.0
+"""Time limit of a whole file: a server may send a byte a minute for ever."""
+_LINE_BYTES = 1024 * 1024
+"""Limit of a line: many times a vector of 4,096 dimensions as JSON."""
+_MOST_CHARGED = 1_000_000
+"""Limit of a text's tokens, far more than any model reads."""
+_OK = 200
+
+
+class ResultFiles(OpenAIEndpoint):
+    """Result files of an account's batches, which are the only large responses."""
+
+    most_bytes = 1024 * 1024 * 1024
+    """Room for 50,000 vectors of 3,072 dimensions as base64."""
+
+    async def read(self, file_id: str) -> AsyncIterator[BatchResult]:
+        """The result of each text.
+
+        Raises:
+            BatchLost: the provider no longer has the file.
+            MalformedResponse: a line is malformed, or too long.
+            ProviderError: see SdkConnection.exchange.
+        """
+        async with self._client() as client:
+            try:
+                async with client.sdk.files.with_streaming_response.content(file_id) as response:
+                    async for line in _lines(response.iter_bytes()):
+                        yield _result(line, self.model.embedder_id)
+            except Exception as error:
+                failure = self._error_of_file(error)
+            else:
+                return
+        raise failure
+
+    def _error_of_file(self, error: Exception) -> ProviderError:
+        from openai import NotFoundError
+
+        if isinstance(error, NotFoundError):
+            return BatchLost("its results are gone")
+        return self._classified(error)
+
+
+async def _lines(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Split a stream into lines, within a time limit.
+
+    Raises:
+        TimeoutError: the stream takes too long.
+        MalformedResponse: a line is too long.
+    """
+    until = time.monotonic() + _READ_SECONDS
+    line = bytearray()
+    while True:
+        async with asyncio.timeout(until - time.monotonic()):
+            part = await anext(parts, None)
+        if part is None:
+            break
+        *ended, rest = part.split(b"\n")
+        for end in ended:
+            line += end
+            if line.strip():
+                yield bytes(line)
+            line.clear()
+        line += rest
+        if len(line) > _LINE_BYTES:
+            raise MalformedResponse(
+                f"a batch's results have a line of more than {_LINE_BYTES:,} bytes"
+            )
+    if line.strip():
+        yield bytes(line)
+
+
+def _result(line: bytes, embedder_id: str) -> BatchResult:
+    """Parse one line of a result file.
+
+    Raises:
+        MalformedResponse: it is malformed.
+    """
+    try:
+        answer = json.loads(line)
+        key = str(answer["custom_id"])
+        response = answer.get("response") or {}
+        if answer.get("error") or response.get("status_code") != _OK:
+            return BatchResult(key, None)
+        body = response["body"]
+        [data] = body["data"]
+        return BatchResult(key, _vector(data["embedding"]), _charged(body))
+    except Exception:  # huge numbers, deep nesting: a line can fail in any way
+        raise MalformedResponse(
+            f"the results of a batch of {embedder_id} have a malformed line"
+        ) from None
+
+
+def _vector(embedding: Any) -> npt.ArrayLike:
+    if isinstance(embedding, str):
+        return np.frombuffer(base64.b64decode(embedding, validate=True), "<f4")
+    return np.asarray(embedding, dtype=np.float32)
+
+
+def _charged(body: dict[str, Any]) -> int:
+    tokens = int((body.get("usage") or {}).get("total_tokens") or 0)
+    if not 0 <= tokens <= _MOST_CHARGED:
+        raise ValueError("not a number of tokens")
+    return tokens
+
+
+_REQUEST_TOKENS = 300_000
+MODULE = "openai.resources"
+"""Of the SDK: it imports its resources only when they are used."""
+
+EMBEDDING = RemoteEmbedding(
+    endpoint=OpenAIEndpoint,
+    models=MappingProxyType(
+        {
+            "text-embedding-3-small": KnownModel(
+                1536,
+                1536,
+                request_tokens=_REQUEST_TOKENS,
+                price=Price(per_million=0.02, batch_per_million=0.01),
+            ),
+            "text-embedding-3-large": KnownModel(
+                3072,
+                3072,
+                request_tokens=_REQUEST_TOKENS,
+                price=Price(per_million=0.13, batch_per_million=0.065),
+            ),
+            "text-embedding-ada-002": KnownModel(
+                1536, 1536, (1536,), shortens=False, request_tokens=_REQUEST_TOKENS
+            ),
+        }
+    ),
+    unlisted=KnownModel(0, 0, shortens=False),
+    default_model="text-embedding-3-small",
+    auto_dimensions=1536,
+    batch_api=OpenAIBatches,
+    options=REMOTE_OPTIONS | {"batch_above"},
+    module=MODULE,
+)
+
+
+def chat_price(read: float, written: float) -> ChatPrice:
+    """Return the price of a chat model, in dollars per million tokens."""
+    return ChatPrice(input_per_million=read, output_per_million=written)
+
+
+CHAT_PRICES = MappingProxyType(
+    {
+        "gpt-5": chat_price(1.25, 10.0),
+        "gpt-5-mini": chat_price(0.25, 2.0),
+        "gpt-5-nano": chat_price(0.05, 0.40),
+        "gpt-4.1": chat_price(2.0, 8.0),
+        "gpt-4.1-mini": chat_price(0.40, 1.60),
+        "gpt-4.1-nano": chat_price(0.10, 0.40),
+        "gpt-4o": chat_price(2.50, 10.0),
+        "gpt-4o-mini": chat_price(0.15, 0.60),
+    }
+)
+
+OPENAI = Provider(
+    "openai",
+    embedding=EMBEDDING,
+    chat=ChatOffer(endpoint=OpenAIChat, prices=CHAT_PRICES, module=MODULE),
+    # OpenAI's names, also with a gateway's prefix. gpt-oss is served by others.
+    chat_names=re.compile(r"(^|[/.:])(gpt-(?!oss)|chatgpt-|codex-|o[1-9](-|$))"),
+)

@@ -1,1 +1,0 @@
-"""OpenAI, and servers that implement its API."""

@@ -1,0 +1,107 @@
+"""Servers that implement OpenAI's API: Ollama, vLLM, and any other by its base_url.
+
+The tables list models that these servers are run with most, by the names they have there.
+Dimensions, limits and prefixes are those of the models' own cards: all of them are free, and what
+they cost depends on the operator of the server.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Literal
+
+from rag_assets.models.embedding.remote_model import KnownModel
+from rag_assets.models.providers.base import ChatOffer, Provider, RemoteEmbedding
+from rag_assets.models.providers.openai import EMBEDDING, MODULE, OpenAIChat, OpenAIEndpoint
+
+_INSTRUCTION = (
+    "Instruct: Given a web search query, retrieve relevant passages that answer the query\nQuery:"
+)
+_BGE_QUERY = "Represent this sentence for searching relevant passages: "
+
+
+class CompatibleEndpoint(OpenAIEndpoint):
+    """A model of a server that implements OpenAI's API; see SdkEndpoint."""
+
+    encoding: Literal["base64", "float"] = "float"
+    """Every such server returns lists of numbers."""
+
+
+class CompatibleChat(OpenAIChat):
+    """One chat model of a server that implements OpenAI's API."""
+
+    length_option = "max_tokens"
+    """Deprecated by OpenAI, and supported by every such server."""
+
+
+def _model(
+    dimensions: int, tokens: int, documents: str = "", queries: str = "", *, shortens: bool = False
+) -> KnownModel:
+    """Describe a model of one's own; only Matryoshka models shorten their vectors."""
+    return KnownModel(
+        dimensions,
+        dimensions,
+        () if shortens else (dimensions,),
+        shortens=shortens,
+        input_tokens=tokens,
+        document_prefix=documents,
+        query_prefix=queries,
+    )
+
+
+_NOMIC = _model(768, 2048, "search_document: ", "search_query: ")
+_GEMMA = _model(768, 2048, "title: none | text: ", "task: search result | query: ")
+_BGE_M3 = _model(1024, 8192)
+_MXBAI = _model(1024, 512, queries=_BGE_QUERY)
+_ARCTIC_2 = _model(1024, 8192, queries="query: ")
+
+_OLLAMA_MODELS = {
+    "nomic-embed-text": _NOMIC,
+    "embeddinggemma": _GEMMA,
+    "bge-m3": _BGE_M3,
+    "mxbai-embed-large": _MXBAI,
+    "snowflake-arctic-embed2": _ARCTIC_2,
+    "all-minilm": _model(384, 256),
+    "qwen3-embedding:0.6b": _model(1024, 32_768, queries=_INSTRUCTION),
+    "qwen3-embedding:4b": _model(2560, 32_768, queries=_INSTRUCTION),
+    "qwen3-embedding:8b": _model(4096, 32_768, queries=_INSTRUCTION),
+}
+_VLLM_MODELS = {
+    "nomic-ai/nomic-embed-text-v1.5": _NOMIC,
+    "google/embeddinggemma-300m": _GEMMA,
+    "BAAI/bge-m3": _BGE_M3,
+    "BAAI/bge-base-en-v1.5": _model(768, 512, queries=_BGE_QUERY),
+    "mixedbread-ai/mxbai-embed-large-v1": _MXBAI,
+    "Snowflake/snowflake-arctic-embed-l-v2.0": _ARCTIC_2,
+    "intfloat/multilingual-e5-large": _model(1024, 512, "passage: ", "query: "),
+    "intfloat/multilingual-e5-large-instruct": _model(1024, 512, queries=_INSTRUCTION + " "),
+    "intfloat/e5-mistral-7b-instruct": _model(4096, 4096, queries=_INSTRUCTION + " "),
+    "Qwen/Qwen3-Embedding-0.6B": _model(1024, 32_768, queries=_INSTRUCTION),
+    "Qwen/Qwen3-Embedding-4B": _model(2560, 32_768, queries=_INSTRUCTION),
+    "Qwen/Qwen3-Embedding-8B": _model(4096, 32_768, queries=_INSTRUCTION),
+}
+
+
+def _server(name: str, models: dict[str, KnownModel]) -> Provider:
+    return Provider(
+        name,
+        key="optional",
+        own_server=False,
+        embedding=RemoteEmbedding(
+            endpoint=CompatibleEndpoint,
+            models=MappingProxyType(models),
+            unlisted=KnownModel(0, 0, shortens=False),
+            module=MODULE,
+        ),
+        chat=ChatOffer(endpoint=CompatibleChat, module=MODULE),
+    )
+
+
+OLLAMA = _server("ollama", _OLLAMA_MODELS)
+VLLM = _server("vllm", _VLLM_MODELS)
+# A server may offer models under OpenAI's names; their price there is not known.
+OPENAI_COMPATIBLE = _server(
+    "openai-compatible",
+    {name: replace(model, price=None) for name, model in EMBEDDING.models.items()},
+)

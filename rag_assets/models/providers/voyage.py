@@ -1,0 +1,195 @@
+"""Voyage: embeddings and rerankers, through its SDK, and the table of its models.
+
+Limits are those of https://docs.voyageai.com/docs/embeddings and /reranker; prices in dollars per
+million tokens those of https://docs.voyageai.com/docs/pricing, as of November 2026.
+`embedder.price` in tenants.yaml replaces them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, cast
+
+from pydantic import SecretStr
+
+from rag_assets.common.errors import (
+    MalformedResponse,
+    ProviderError,
+    ProviderRefused,
+)
+from rag_assets.models.embedding.endpoint import SdkEndpoint
+from rag_assets.models.embedding.prices import Price
+from rag_assets.models.embedding.protocol import Purpose
+from rag_assets.models.embedding.remote import Reply
+from rag_assets.models.embedding.remote_model import KnownModel
+from rag_assets.models.providers.base import (
+    Extra,
+    KnownReranker,
+    Provider,
+    RemoteEmbedding,
+    RerankOffer,
+)
+from rag_assets.models.providers.openai import in_order
+from rag_assets.models.reranking.endpoint import SdkReranker
+from rag_assets.models.transport.sdk_connection import (
+    REQUEST_SECONDS,
+    SdkConnection,
+    plausible_tokens,
+)
+
+if TYPE_CHECKING:
+    import httpx2
+    from aiohttp import ClientSession
+
+_MODULE = "voyageai"
+
+
+class _Client:
+    """The SDK's resources with the HTTP session that their requests are sent through.
+
+    The SDK takes a session from a context variable alone, which is set for each request: tenants'
+    requests in other tasks have their own. Its own client returns vectors without the index of
+    their texts.
+    """
+
+    def __init__(self, key: str, address: str, http: httpx2.AsyncClient) -> None:
+        from rag_assets.models.transport.bridges import AiohttpSession
+
+        self._params = {"api_key": key, "base_url": address, "request_timeout": REQUEST_SECONDS}
+        self._session = AiohttpSession(http)
+
+    async def create(self, resource: str, **options: Any) -> Any:
+        """Create a resource of the SDK, such as an Embedding, and return the response."""
+        import voyageai
+
+        token = voyageai.aiosession.set(cast("ClientSession", self._session))
+        try:
+            return await getattr(voyageai, resource).acreate(**options, **self._params)
+        finally:
+            voyageai.aiosession.reset(token)
+
+
+class VoyageConnection(SdkConnection[_Client]):
+    """A connection to Voyage, or to a server that implements its API; see SdkConnection."""
+
+    own_server = "https://api.voyageai.com/v1"
+
+    def _open(self, key: SecretStr | None, http: httpx2.AsyncClient) -> _Client:
+        if key is None:
+            raise ValueError("Voyage requires a key")
+        return _Client(key.get_secret_value(), self.address(), http)
+
+    def _refusal(self, error: Exception) -> ProviderError | None:
+        from voyageai.error import VoyageError
+
+        # Refusals do not reach the SDK: what it objects to is a response of success.
+        if isinstance(error, VoyageError):
+            return MalformedResponse(f"{self.server.id} returned a malformed response")
+        return super()._refusal(error)
+
+
+class VoyageEndpoint(VoyageConnection, SdkEndpoint[_Client]):
+    """An embedding model of Voyage; see SdkEndpoint."""
+
+    async def _embed(self, sdk: _Client, texts: list[str], purpose: Purpose) -> Reply:
+        from voyageai.local.helpers import is_local_model
+
+        if is_local_model(self.model.name):
+            # The SDK would download it and run it in this process.
+            raise ProviderRefused(
+                f"{self.model.name} is a model that Voyage's servers do not have",
+                hint="name another model, or the folder of an ONNX model by path",
+                fault="model",
+            )
+        answer = await sdk.create(
+            "Embedding",
+            input=texts,
+            model=self.model.name,
+            input_type=purpose if self.model.task_types else None,
+            truncation=False,
+            output_dimension=self.model.requested_dimensions,
+            encoding_format="base64",
+        )
+        return self._reply(
+            lambda: in_order(answer.data, len(texts), self.model.embedder_id),
+            plausible_tokens(answer.usage.total_tokens),
+        )
+
+
+class VoyageReranker(VoyageConnection, SdkReranker[_Client]):
+    """A reranker of Voyage; see SdkReranker."""
+
+    async def _rank(self, sdk: _Client, question: str, passages: Sequence[str]) -> object:
+        answer = await sdk.create(
+            "Reranking",
+            query=question,
+            documents=list(passages),
+            model=self._model,
+            truncation=True,
+        )
+        return [{"index": result.index, "score": result.relevance_score} for result in answer.data]
+
+
+def _model(dollars: float, request_tokens: int, *, dimensions: int = 1024) -> KnownModel:
+    """Describe a model with vectors of 256 to 2,048 dimensions."""
+    return KnownModel(
+        dimensions,
+        2048,
+        (256, 512, 1024, 2048),
+        input_tokens=32_000,
+        request_tokens=request_tokens,
+        task_types=True,
+        price=Price(per_million=dollars),
+    )
+
+
+def _fixed(input_tokens: int) -> KnownModel:
+    """Describe a model of one domain, whose vectors have 1,024 dimensions."""
+    return KnownModel(
+        1024,
+        1024,
+        (1024,),
+        shortens=False,
+        input_tokens=input_tokens,
+        request_tokens=120_000,
+        task_types=True,
+        price=Price(per_million=0.12),
+    )
+
+
+VOYAGE = Provider(
+    "voyage",
+    embedding=RemoteEmbedding(
+        endpoint=VoyageEndpoint,
+        models=MappingProxyType(
+            {
+                "voyage-4": _model(0.06, 320_000),
+                "voyage-4-large": _model(0.12, 120_000),
+                "voyage-4-lite": _model(0.02, 1_000_000),
+                "voyage-3.5": _model(0.06, 320_000),
+                "voyage-3.5-lite": _model(0.02, 1_000_000),
+                "voyage-3-large": _model(0.18, 120_000),
+                "voyage-code-3": _model(0.18, 120_000),
+                "voyage-finance-2": _fixed(32_000),
+                "voyage-law-2": _fixed(16_000),
+            }
+        ),
+        unlisted=KnownModel(
+            0, 0, shortens=False, input_tokens=32_000, request_tokens=120_000, task_types=True
+        ),
+        default_model="voyage-4",
+        module=_MODULE,
+    ),
+    reranking=RerankOffer(
+        endpoint=VoyageReranker,
+        models=MappingProxyType(
+            {
+                "rerank-2.5": KnownReranker(32_000, per_million_tokens=0.05),
+                "rerank-2.5-lite": KnownReranker(32_000, per_million_tokens=0.02),
+            }
+        ),
+        module=_MODULE,
+    ),
+    extra=Extra("voyage", "voyageai"),
+)

@@ -1,0 +1,117 @@
+"""The connection to an Elasticsearch, from which every client is made."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+from urllib.parse import unquote, urlsplit, urlunsplit
+
+from rag_assets.common.elasticsearch_settings import split_nodes
+from rag_assets.common.errors import ConfigurationError
+
+_PORTS = {"http": 80, "https": 443}
+
+
+@dataclass(frozen=True, slots=True)
+class ElasticsearchConnection:
+    """The nodes of a cluster, the account, and what their certificate is verified with.
+
+    Attributes:
+        nodes: addresses of the nodes, without an account; one that is down is passed over.
+        api_key: an encoded API key.
+        account: name and password, where there is no API key.
+        ca_file: certificates that the server's is verified with; None: the system's.
+        fingerprint: SHA-256 of the server's certificate or of an authority that signed it, in place
+            of verifying it.
+    """
+
+    nodes: tuple[str, ...]
+    api_key: str | None = field(default=None, repr=False)
+    account: tuple[str, str] | None = field(default=None, repr=False)
+    ca_file: Path | None = None
+    fingerprint: str | None = None
+
+    @classmethod
+    def from_url(cls, url: str) -> Self:
+        """Return the connection to addresses that are separated by commas; may hold an account.
+
+        Raises:
+            ConfigurationError: the nodes have different accounts.
+        """
+        parts = [urlsplit(node) for node in split_nodes(url)]
+        accounts = {p.netloc.rpartition("@")[0] for p in parts if "@" in p.netloc}
+        if len(accounts) > 1:
+            raise ConfigurationError(
+                "RAG_ASSETS_ELASTICSEARCH_URL names a different account for each node",
+                hint="the nodes of a cluster have the same accounts: name one",
+            )
+        name, _, password = accounts.pop().partition(":") if accounts else ("", "", "")
+        return cls(
+            tuple(urlunsplit(p._replace(netloc=p.netloc.rpartition("@")[2])) for p in parts),
+            account=(unquote(name), unquote(password)) if name else None,
+        )
+
+    @classmethod
+    def from_cloud_id(cls, cloud_id: str) -> Self:
+        """Return the connection to a deployment in Elastic Cloud.
+
+        Raises:
+            ConfigurationError: the id does not name an Elasticsearch.
+        """
+        try:
+            decoded = base64.b64decode(cloud_id.rpartition(":")[2], validate=True).decode()
+            host, elasticsearch = decoded.split("$")[:2]
+        except (binascii.Error, ValueError):
+            host = elasticsearch = ""
+        if not (host and elasticsearch):
+            raise ConfigurationError(
+                "RAG_ASSETS_ELASTICSEARCH_CLOUD_ID does not name an Elasticsearch",
+                hint="copy it from the deployment's page in Elastic Cloud",
+            )
+        domain, _, port = host.partition(":")
+        name, _, own_port = elasticsearch.partition(":")
+        return cls((f"https://{name}.{domain}:{own_port or port or 443}",))
+
+    @property
+    def shown(self) -> str:
+        """The addresses of the nodes, without secrets."""
+        return ", ".join(self.nodes)
+
+    def client_options(self, *, is_async: bool = False) -> dict[str, Any]:
+        """Return the arguments of a client of `elasticsearch` that connect it.
+
+        Args:
+            is_async: whether the client is for an event loop.
+        """
+        options: dict[str, Any] = {"hosts": [_with_port(node) for node in self.nodes]}
+        if self.api_key is not None:
+            options["api_key"] = self.api_key
+        elif self.account is not None:
+            options["basic_auth"] = self.account
+        if self.ca_file is not None:
+            options["ca_certs"] = str(self.ca_file)
+        if self.fingerprint is not None:
+            from rag_assets.storage.index.pinned_certificate import pinned_context
+
+            options["ssl_context"] = pinned_context(self.fingerprint)
+            if not is_async:
+                # Without it, this client would demand an authority that the system knows; with it,
+                # the other one would accept the server's own certificate alone.
+                options["ssl_assert_fingerprint"] = self.fingerprint.replace(":", "").lower()
+        return options
+
+
+def connection_to(server: str | ElasticsearchConnection) -> ElasticsearchConnection:
+    """Return a connection as it is, or the one to an address."""
+    return ElasticsearchConnection.from_url(server) if isinstance(server, str) else server
+
+
+def _with_port(node: str) -> str:
+    """Return an address with its port, which the client requires."""
+    parts = urlsplit(node)
+    if parts.port is not None:
+        return node
+    return urlunsplit(parts._replace(netloc=f"{parts.netloc}:{_PORTS[parts.scheme]}"))

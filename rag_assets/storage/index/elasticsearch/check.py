@@ -1,0 +1,226 @@
+"""Whether an Elasticsearch can be used: version, licence, health, disks, and the account's rights.
+
+The roles here are the smallest: `docs/elasticsearch.md` shows them, and a test runs the project
+with exactly these against a server that enforces them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias
+
+from elastic_transport import TransportError
+from elasticsearch import ApiError, AsyncElasticsearch, Elasticsearch
+
+from rag_assets.storage.index.connection import ElasticsearchConnection
+from rag_assets.storage.index.elasticsearch.disks import node_disks
+from rag_assets.storage.index.elasticsearch.errors import translated_errors
+from rag_assets.storage.index.elasticsearch.server import Server
+
+Purpose: TypeAlias = Literal["indexing", "searching"]
+"""What an account is for; indexing comes with searches."""
+OLDEST_MAJOR: Final = 9
+"""Major version of the oldest server that has what the mapping of vectors needs."""
+_PRIVILEGES: Final[Mapping[Purpose, tuple[str, ...]]] = {
+    "indexing": ("manage", "read", "index", "delete"),
+    "searching": ("read", "view_index_metadata"),
+}
+_SECONDS: Final = 10
+_WITHOUT_SECURITY: Final = (400, 404, 405)
+"""Statuses of a server that has no security, and so no such request."""
+
+
+@dataclass(frozen=True, slots=True)
+class ElasticsearchCheck:
+    """What was found.
+
+    Attributes:
+        nodes: addresses of the server.
+        version: None if the server does not state it.
+        flavor: "serverless" or "default".
+        licence: its type and status; None if the server does not state it.
+        health: color of the installation's indexes; None if it is nobody's concern or not visible.
+        missing: privileges that the account lacks, by what they are needed for; None if the server
+            has no security.
+        problems: what keeps it from being used, with the remedy.
+        warnings: what needs a person, and what could not be seen.
+    """
+
+    nodes: str
+    version: str | None
+    flavor: str
+    licence: str | None
+    health: str | None
+    missing: Mapping[str, list[str]] | None
+    problems: list[str]
+    warnings: list[str]
+
+
+def indexing_role(prefix: str) -> dict[str, Any]:
+    """Return the smallest role for everything that the project does.
+
+    Args:
+        prefix: of the names of the installation's indexes.
+    """
+    return role_for("indexing", prefix)
+
+
+def searching_role(prefix: str) -> dict[str, Any]:
+    """Return the smallest role for searches; see indexing_role."""
+    return role_for("searching", prefix)
+
+
+def role_for(purpose: Purpose, prefix: str) -> dict[str, Any]:
+    """Return the smallest role for a purpose; see indexing_role."""
+    index = {"names": [f"{prefix}-*"], "privileges": [*_PRIVILEGES[purpose]]}
+    return {"cluster": ["monitor"], "indices": [index]}
+
+
+def check_elasticsearch(
+    connection: ElasticsearchConnection,
+    prefix: str,
+    purposes: Collection[Purpose] = ("indexing", "searching"),
+) -> ElasticsearchCheck:
+    """Check a server and the account of a connection; changes nothing.
+
+    Args:
+        prefix: of the names of the installation's indexes.
+        purposes: what the account has to have the privileges for.
+
+    Raises:
+        ServiceUnavailable: no node answers, or the account is refused.
+        IndexUnavailable: the server is another product than Elasticsearch.
+    """
+    options = connection.client_options()
+    with Elasticsearch(**options, request_timeout=_SECONDS, max_retries=1) as client:
+        found = _Checker(client, connection, prefix, purposes).check()
+    with translated_errors():
+        asyncio.run(_connect_as_searches(connection))
+    return found
+
+
+async def _connect_as_searches(connection: ElasticsearchConnection) -> None:
+    """Connect with the client of searches, which has a transport of its own."""
+    options = connection.client_options(is_async=True)
+    async with AsyncElasticsearch(**options, request_timeout=_SECONDS, max_retries=1) as client:
+        # What the server thinks of the account, the other client has seen.
+        with suppress(ApiError):
+            await client.perform_request("GET", "/", headers={"accept": "application/json"})
+
+
+class _Checker:
+    """Asks a server one thing after the other, and keeps what it may not see as warnings."""
+
+    def __init__(
+        self,
+        client: Elasticsearch,
+        connection: ElasticsearchConnection,
+        prefix: str,
+        purposes: Collection[Purpose],
+    ) -> None:
+        self._client = client
+        self._connection = connection
+        self._prefix = prefix
+        self._purposes = purposes
+        self._problems: list[str] = []
+        self._warnings: list[str] = []
+
+    def check(self) -> ElasticsearchCheck:
+        with translated_errors():
+            server = Server(self._client)
+            is_serverless, info = server.is_serverless, server.info()
+            # Raises if no node answers, or if the account is refused.
+            missing = self._missing_privileges()
+        licence = self._licence()
+        health = None
+        if not is_serverless:
+            self._check_version(info.version)
+            health = self._seen("the health of the cluster", self._health)
+            self._seen("the disks of the nodes", self._check_disks)
+        return ElasticsearchCheck(
+            nodes=self._connection.shown,
+            version=info.version,
+            flavor="serverless" if is_serverless else "default",
+            licence=licence,
+            health=health,
+            missing=missing,
+            problems=self._problems,
+            warnings=self._warnings,
+        )
+
+    def _missing_privileges(self) -> dict[str, list[str]] | None:
+        """Return the privileges that the account lacks, by purpose."""
+        found: dict[str, list[str]] = {}
+        for purpose in self._purposes:
+            role = role_for(purpose, self._prefix)
+            try:
+                answer = self._client.security.has_privileges(
+                    cluster=role["cluster"], index=role["indices"]
+                )
+            except ApiError as error:
+                if error.status_code in _WITHOUT_SECURITY:
+                    self._warnings.append("the server has no security: the account is not checked")
+                    return None
+                raise
+            granted = {**answer["cluster"]}
+            for names, privileges in answer["index"].items():
+                granted |= {f"{privilege} on {names}": has for privilege, has in privileges.items()}
+            found[purpose] = sorted(name for name, has in granted.items() if not has)
+        for use, names in found.items():
+            if names:
+                self._problems.append(
+                    f"the account lacks privileges for {use}: {', '.join(names)};"
+                    f" give it the role that `rag-assets elasticsearch role {use}` prints"
+                )
+        return found
+
+    def _check_version(self, version: str | None) -> None:
+        if version is None:
+            self._warnings.append("the server does not state its version")
+        elif int(version.partition(".")[0]) < OLDEST_MAJOR:
+            self._problems.append(
+                f"Elasticsearch {version} is too old: upgrade it to {OLDEST_MAJOR} or later"
+            )
+
+    def _licence(self) -> str | None:
+        """Return type and status of the licence; none beyond Basic is needed."""
+        try:
+            licence = self._client.license.get()["license"]
+        except (ApiError, TransportError, KeyError):
+            return None
+        if licence["status"] != "active":
+            self._problems.append(
+                f"the licence of Elasticsearch ({licence['type']}) is {licence['status']}:"
+                " renew it, or go back to Basic, which has all that is needed"
+            )
+        return f"{licence['type']}, {licence['status']}"
+
+    def _health(self) -> str:
+        health = self._client.cluster.health(
+            index=f"{self._prefix}-*", expand_wildcards=["open", "closed"]
+        )
+        if health["status"] == "red":
+            self._problems.append(
+                "an index of the installation is red: see GET /_cluster/allocation/explain"
+            )
+        elif health["status"] == "yellow":
+            self._warnings.append(
+                "replicas of indexes are not assigned (yellow): a lost node loses their entries"
+                " until the next sync; add a node, or set RAG_ASSETS_ELASTICSEARCH_REPLICAS=0"
+            )
+        return str(health["status"])
+
+    def _check_disks(self) -> None:
+        self._problems += [
+            disk.error.advice for disk in node_disks(self._client) if disk.is_nearly_full
+        ]
+
+    def _seen(self, what: str, ask: Callable[[], str | None]) -> str | None:
+        try:
+            return ask()
+        except (ApiError, TransportError) as error:
+            self._warnings.append(f"{what} cannot be seen ({type(error).__name__})")
+            return None

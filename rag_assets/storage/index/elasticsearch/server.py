@@ -1,0 +1,118 @@
+"""What an Elasticsearch says of itself: version, distribution, and whether it is Serverless.
+
+Elastic Serverless manages nodes, shards and files by itself: it answers no request about them, and
+refuses the settings of an index that concern them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from elastic_transport import TransportError
+from elasticsearch import ApiError, Elasticsearch, UnsupportedProductError
+
+_JSON: Final = {"accept": "application/json"}
+_SECONDS: Final = 5
+_RETRIES: Final = 1
+_TRANSIENT: Final = (429, 502, 503, 504)
+"""Statuses after which the server may answer the next time."""
+_FORBIDDEN: Final = (401, 403)
+_WITHOUT_MASTER: Final = "_na_"
+"""The id of a cluster that a node states before it has found a master."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerInfo:
+    """The answer to `GET /`.
+
+    Attributes:
+        version: of the server; None if it does not state it.
+        is_serverless: whether it is Elastic Serverless.
+        cluster_id: the id of the cluster; None if it does not state it.
+    """
+
+    version: str | None = None
+    is_serverless: bool = False
+    cluster_id: str | None = None
+
+
+class Server:
+    """Asks a server once what it is.
+
+    Args:
+        client: of the server.
+    """
+
+    def __init__(self, client: Elasticsearch) -> None:
+        self._client = client.options(
+            request_timeout=_SECONDS,
+            max_retries=_RETRIES,
+            retry_on_status=_TRANSIENT,
+            retry_on_timeout=True,
+        )
+        self._info: ServerInfo | None = None
+
+    def info(self) -> ServerInfo:
+        """Return what the server says of itself; nothing where it does not answer or may not.
+
+        The embedded server has no `GET /`.
+
+        Raises:
+            UnsupportedProductError: it is another product; see errors.translated_errors.
+        """
+        try:
+            return self._asked()
+        except UnsupportedProductError:
+            raise
+        except (ApiError, TransportError):
+            return ServerInfo()
+
+    @property
+    def is_serverless(self) -> bool:
+        """Whether the server is Elastic Serverless, which decides what may be sent to it.
+
+        Raises:
+            ApiError: it is overloaded or not available, or is another product.
+            TransportError: it does not answer.
+        """
+        return self._asked().is_serverless
+
+    def _asked(self) -> ServerInfo:
+        if self._info is not None:
+            return self._info
+        try:
+            body = self._client.perform_request("GET", "/", headers=_JSON).body
+        except ApiError as error:
+            if error.status_code in _TRANSIENT or isinstance(error, UnsupportedProductError):
+                raise
+            if error.status_code in _FORBIDDEN:
+                return ServerInfo()
+            body = {}
+        answer: Mapping[str, Any] = body if isinstance(body, Mapping) else {}
+        info = _info_of(answer)
+        has_master = answer.get("cluster_uuid") != _WITHOUT_MASTER
+        self._info = info if has_master else None
+        return info
+
+
+def distribution_of(body: object) -> str | None:
+    """Return the name of another product than Elasticsearch, from its answer to `GET /`."""
+    version = body.get("version") if isinstance(body, Mapping) else None
+    named = version.get("distribution") if isinstance(version, Mapping) else None
+    return named if isinstance(named, str) and named.isalnum() else None
+
+
+def stated_cluster_id(text: str | None) -> str | None:
+    """Return the id of a cluster; None where a node states none yet."""
+    return None if text == _WITHOUT_MASTER else text
+
+
+def _info_of(answer: Mapping[str, Any]) -> ServerInfo:
+    version = answer.get("version", {})
+    return ServerInfo(
+        version.get("number"),
+        version.get("build_flavor") == "serverless",
+        stated_cluster_id(answer.get("cluster_uuid")),
+    )

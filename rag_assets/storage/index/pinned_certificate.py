@@ -1,0 +1,95 @@
+"""TLS to a server whose chain of certificates has one that a fingerprint names.
+
+Elasticsearch's clients differ: the one for an event loop compares the server's own certificate
+alone, and the other accepts an authority that did not sign the server's. This context is for both.
+"""
+
+from __future__ import annotations
+
+import _ssl
+import ssl
+from collections.abc import Sequence
+from hashlib import sha256
+from hmac import compare_digest
+from typing import Any
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+
+
+def pinned_context(fingerprint: str) -> ssl.SSLContext:
+    """Return a context whose handshakes fail unless the fingerprint is in the server's chain.
+
+    Args:
+        fingerprint: SHA-256 of the server's certificate, or of an authority that signed it.
+    """
+    context = _PinnedContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    context.fingerprint = bytes.fromhex(fingerprint.replace(":", ""))
+    return context
+
+
+def require_pinned(chain: Sequence[bytes], fingerprint: bytes) -> None:
+    """Require that a certificate, or an authority that signed it, has a fingerprint.
+
+    Args:
+        chain: certificates as the server sent them, in DER, its own first.
+        fingerprint: SHA-256 of one of them.
+
+    Raises:
+        ssl.SSLCertVerificationError: none has it, or the one that has did not sign the server's.
+    """
+    candidates = list(chain)
+    certificate = candidates.pop(0) if candidates else None
+    while certificate is not None:
+        if compare_digest(sha256(certificate).digest(), fingerprint):
+            return
+        subject = certificate
+        certificate = next((each for each in candidates if _signed(each, subject)), None)
+        candidates = [each for each in candidates if each != certificate]
+    raise ssl.SSLCertVerificationError(
+        "no certificate in the chain of the server has the fingerprint that is set"
+    )
+
+
+def _signed(issuer: bytes, certificate: bytes) -> bool:
+    """Return whether a certificate is an authority's that signed the other."""
+    try:
+        authority = x509.load_der_x509_certificate(issuer)
+        constraints = authority.extensions.get_extension_for_class(x509.BasicConstraints)
+        x509.load_der_x509_certificate(certificate).verify_directly_issued_by(authority)
+    except (InvalidSignature, UnsupportedAlgorithm, x509.ExtensionNotFound, TypeError, ValueError):
+        return False
+    return constraints.value.ca
+
+
+class _PinnedObject(ssl.SSLObject):
+    """A connection of an event loop."""
+
+    def do_handshake(self) -> None:
+        super().do_handshake()
+        _require_pinned_peer(self)
+
+
+class _PinnedSocket(ssl.SSLSocket):
+    """A connection of a thread."""
+
+    def do_handshake(self, block: bool = False) -> None:
+        super().do_handshake(block)
+        _require_pinned_peer(self)
+
+
+class _PinnedContext(ssl.SSLContext):
+    """Opens connections that are verified so."""
+
+    sslobject_class = _PinnedObject
+    sslsocket_class = _PinnedSocket
+    fingerprint: bytes
+
+
+def _require_pinned_peer(connection: Any) -> None:
+    # SSLObject.get_unverified_chain is public from Python 3.13 on, and does the same.
+    chain = connection._sslobj.get_unverified_chain() or ()  # noqa: SLF001
+    certificates = [each.public_bytes(_ssl.ENCODING_DER) for each in chain]
+    require_pinned(certificates, connection.context.fingerprint)

@@ -1,0 +1,203 @@
+"""Runs of this installation in a Dagster instance that may also hold those of others.
+
+A team's own jobs, assets and partitions may have the names that ours have: a partition `eu` of
+their asset `sales`, a job `canary`. Everything that counts, marks or deletes runs asks here first.
+"""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+import dagster as dg
+from dagster._core.definitions.assets.job.asset_job import IMPLICIT_ASSET_JOB_NAME
+from dagster._core.storage.tags import REPOSITORY_LABEL_TAG
+
+from rag_assets.common.settings import Settings
+from resources.stores import PostgresResource
+
+PARTITION_TAG: Final = "dagster/partition"
+INSTALLATION_TAG: Final = "rag_assets/installation"
+"""The installation that a run works for: on runs of sensors and commands, and on started ones."""
+NO_RUN_RETRIES: Final = {"dagster/retry_on_asset_or_op_failure": "false"}
+RUN_TAGS: Final = {"rag_assets/job": "true", **NO_RUN_RETRIES}
+"""On each of our jobs, so that a run can be told from one of a team's job of the same name."""
+UNFINISHED: Final = (
+    dg.DagsterRunStatus.QUEUED,
+    dg.DagsterRunStatus.NOT_STARTED,
+    dg.DagsterRunStatus.STARTING,
+    dg.DagsterRunStatus.STARTED,
+)
+_START_LIMIT = timedelta(minutes=15)
+"""A run that was not queued and has not started by then never will: its launch failed."""
+
+
+class OwnRuns(dg.ConfigurableResource):  # type: ignore[type-arg]
+    """Finds the runs of this installation.
+
+    Attributes:
+        jobs: names of our jobs.
+        assets: keys of our assets, as strings.
+    """
+
+    postgres: dg.ResourceDependency[PostgresResource]
+    jobs: list[str]
+    assets: list[str]
+
+    @property
+    def asset_keys(self) -> set[dg.AssetKey]:
+        """Keys of our assets."""
+        return {dg.AssetKey.from_user_string(key) for key in self.assets}
+
+    @property
+    def installation_tags(self) -> dict[str, str]:
+        """The tag of every run of this installation."""
+        return {INSTALLATION_TAG: str(self.postgres.identity().id)}
+
+    def installations_of(self, instance: dg.DagsterInstance, repository: str) -> set[str]:
+        """Return the installations for which a repository has launched runs.
+
+        Args:
+            repository: its name and its code location's, joined by @.
+        """
+        return {
+            id_
+            for id_ in _known_installations(instance)
+            if instance.get_runs(
+                filters=dg.RunsFilter(
+                    tags={INSTALLATION_TAG: id_, REPOSITORY_LABEL_TAG: repository}
+                ),
+                limit=1,
+            )
+        }
+
+    def is_shared_partition(self, instance: dg.DagsterInstance, partition: str) -> bool:
+        """Return whether another installation has runs of a partition of the same name."""
+        if _is_of_own_home(instance):
+            return False
+        others = _known_installations(instance) - {*self.installation_tags.values()}
+        return bool(
+            others
+            and instance.get_runs(
+                filters=dg.RunsFilter(
+                    tags={PARTITION_TAG: partition, INSTALLATION_TAG: sorted(others)}
+                ),
+                limit=1,
+            )
+        )
+
+    def owns(self, run: dg.DagsterRun) -> bool:
+        """Return whether a run works for this installation, or seems to before it has started.
+
+        Before anything is deleted, ask `of_installation` or `only_of_installation` instead: assets
+        of a team may have the keys of ours.
+        """
+        if (installation := run.tags.get(INSTALLATION_TAG)) is not None:
+            return installation == self.installation_tags[INSTALLATION_TAG]
+        is_asset_run = run.job_name == IMPLICIT_ASSET_JOB_NAME
+        return (is_asset_run or _is_of_own_code(run)) and self._has_only_own_parts(run)
+
+    def of_installation(
+        self, instance: dg.DagsterInstance, runs: Iterable[dg.DagsterRun]
+    ) -> list[dg.DagsterRun]:
+        """Return the runs in which this installation's code ran, with or without a team's assets.
+
+        In the instance of our home folder that is every run; of a cloned catalog, those of its
+        original as well. In a team's, a run without an installation tag is one of them if it was
+        launched from our code and no run of another installation is recorded there.
+        """
+        if _is_of_own_home(instance):
+            return list(runs)
+        own = self.installation_tags[INSTALLATION_TAG]
+        is_alone = _known_installations(instance) <= {own}
+        return [
+            run
+            for run in runs
+            if run.tags.get(INSTALLATION_TAG) == own
+            or (INSTALLATION_TAG not in run.tags and is_alone and _is_of_own_code(run))
+        ]
+
+    def only_of_installation(
+        self, instance: dg.DagsterInstance, runs: Iterable[dg.DagsterRun]
+    ) -> list[dg.DagsterRun]:
+        """Return the runs in which nothing but this installation's code ran."""
+        return [
+            run for run in self.of_installation(instance, runs) if self._has_only_own_parts(run)
+        ]
+
+    def mark(self, instance: dg.DagsterInstance, run: dg.DagsterRun) -> None:
+        """Add the tags to a started run that it lacks if the UI or a schedule launched it.
+
+        These are the installation and, unless the run has assets of a team as well, the tag by
+        which Dagster does not retry it: an error of ours has been retried, or will be by the next
+        sync.
+        """
+        retries = NO_RUN_RETRIES if self._has_only_own_parts(run) else {}
+        wanted = {**self.installation_tags, **retries}
+        if not run.tags.items() >= wanted.items():
+            instance.add_run_tags(run.run_id, wanted)
+
+    def _is_of_a_team(self, instance: dg.DagsterInstance, run: dg.DagsterRun) -> bool:
+        """Return whether an untagged run is from a repository that never worked for us."""
+        origin = run.remote_job_origin
+        if INSTALLATION_TAG in run.tags or origin is None or _is_of_own_code(run):
+            return False
+        users = self.installations_of(instance, origin.repository_origin.get_label())
+        return self.installation_tags[INSTALLATION_TAG] not in users
+
+    def _has_only_own_parts(self, run: dg.DagsterRun) -> bool:
+        """Return whether a run's job or selected assets have names of ours only."""
+        if run.job_name != IMPLICIT_ASSET_JOB_NAME:
+            return run.job_name in self.jobs
+        checked = {key.asset_key for key in run.asset_check_selection or ()}
+        selected = set(run.asset_selection or ()) | checked
+        return bool(selected) and selected <= self.asset_keys
+
+    def unfinished(
+        self, instance: dg.DagsterInstance, *, job: str | None = None, tenant: str | None = None
+    ) -> list[dg.DagsterRun]:
+        """Return our runs that are queued or running; of one job or tenant, or of all."""
+        filters = dg.RunsFilter(
+            job_name=job,
+            statuses=list(UNFINISHED),
+            tags={} if tenant is None else {PARTITION_TAG: tenant},
+        )
+        records = instance.get_run_records(filters=filters)
+        now = datetime.now(UTC)
+        runs = [record.dagster_run for record in records if _may_still_run(record, now)]
+        return [run for run in runs if self.owns(run) and not self._is_of_a_team(instance, run)]
+
+    def partitions_under_way(self, instance: dg.DagsterInstance) -> set[str]:
+        """Return the tenants that have a run queued or running."""
+        runs = self.unfinished(instance)
+        return {run.tags[PARTITION_TAG] for run in runs if PARTITION_TAG in run.tags}
+
+
+def _is_of_own_home(instance: dg.DagsterInstance) -> bool:
+    """Return whether an instance is that of our home folder, which nobody else uses."""
+    return Path(instance.storage_directory()).is_relative_to(Settings.from_environment().local)
+
+
+def _known_installations(instance: dg.DagsterInstance) -> set[str]:
+    return dict(instance.get_run_tags([INSTALLATION_TAG])).get(INSTALLATION_TAG, set())
+
+
+def _may_still_run(record: dg.RunRecord, now: datetime) -> bool:
+    status = record.dagster_run.status
+    if status in {dg.DagsterRunStatus.QUEUED, dg.DagsterRunStatus.STARTED}:
+        return True
+    return abs(now - record.update_timestamp) < _START_LIMIT
+
+
+def _is_of_own_code(run: dg.DagsterRun) -> bool:
+    return run.tags.items() >= RUN_TAGS.items() or _is_of_own_location(run)
+
+
+def _is_of_own_location(run: dg.DagsterRun) -> bool:
+    """Return whether a run was launched from the code location that loads nothing but ours.
+
+    Runs of earlier versions have no tag of their own.
+    """
+    origin = run.job_code_origin
+    pointer = origin.repository_origin.code_pointer if origin is not None else None
+    return getattr(pointer, "module", None) == "rag_assets.definitions"

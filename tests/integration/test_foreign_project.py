@@ -1,0 +1,320 @@
+"""As a guest in a team's Dagster project: nothing of theirs is deleted, counted or replaced."""
+
+from __future__ import annotations
+
+import os
+import re
+import uuid
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import dagster as dg
+import pytest
+import yaml
+
+from rag_assets.cli.commands.session import Session
+from rag_assets.definitions import build_defs, build_resources
+from rag_assets.jobs.run_history import delete_old_runs, delete_partition
+from rag_assets.local_stack.dagster_processes import dagster_storage_url
+from rag_assets.partitions import tenants_partitions
+from resources.own_runs import INSTALLATION_TAG, NO_RUN_RETRIES, PARTITION_TAG, RUN_TAGS
+from sensors.source_files import source_files_sensor
+from sensors.tenants import tenants_sensor
+from tests.databases import create_empty_database, drop_database
+from tests.foreign_project.definitions import embeddings, sales, team_definitions
+from tests.installation import FAST, Installation, new_installation
+from tests.sensor_resources import sensor_resources
+
+TENANTS = tenants_partitions.name or ""
+
+
+class Guest:
+    """An installation in a team's Dagster instance."""
+
+    def __init__(self, installation: Installation) -> None:
+        self.installation = installation
+        self.team = team_definitions().get_repository_def()
+
+    @property
+    def session(self) -> Session:
+        return self.installation.session()
+
+    def run_team(self, instance: dg.DagsterInstance, job: str = "canary") -> str:
+        done = self.team.get_job(job).execute_in_process(instance=instance)
+        assert done.success
+        return done.run_id
+
+    def materialize(self, instance: dg.DagsterInstance, asset: dg.AssetsDefinition) -> str:
+        done = self.team.get_job("__ASSET_JOB").execute_in_process(
+            instance=instance, asset_selection=[asset.key], partition_key="eu"
+        )
+        assert done.success
+        return done.run_id
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def guest(
+    request: pytest.FixtureRequest,
+    postgres_url: str,
+    elasticsearch_url: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[Guest]:
+    """An installation whose commands run in a team's instance, with either storage."""
+    team_home, name = tmp_path / "team", f"team{uuid.uuid4().hex[:12]}"
+    team_home.mkdir()
+    settings: dict[str, object] = {"telemetry": {"enabled": False}}
+    if request.param == "postgres":
+        url = dagster_storage_url(create_empty_database(postgres_url, name))
+        settings["storage"] = {"postgres": {"postgres_url": url}}
+    (team_home / "dagster.yaml").write_text(yaml.safe_dump(settings))
+    monkeypatch.setenv("DAGSTER_HOME", str(team_home))
+    monkeypatch.delenv("DAGSTER_STORAGE_DIR", raising=False)
+    with new_installation(tmp_path / "home", postgres_url, elasticsearch_url) as made:
+        made.add_tenant("eu", **FAST).joinpath("a.md").write_text("# Sales\n\nOf the eu.\n")
+        yield Guest(made)
+    if request.param == "postgres":
+        drop_database(postgres_url, name)
+
+
+def test_removing_a_tenant_keeps_the_teams_partition_of_the_same_name(guest: Guest) -> None:
+    instance = guest.session.instance
+    theirs = {guest.materialize(instance, asset) for asset in (sales, embeddings)}
+    guest.installation.synced("eu")
+    checking = build_defs().get_repository_def().get_job("check_all_tenants")
+    over_all = checking.execute_in_process(instance=instance)
+    assert over_all.success
+    assert evaluations(instance, over_all.run_id)
+    ours = instance.get_runs(filters=dg.RunsFilter(job_name="sync_tenant"))
+    assert ours
+    assert all(run.tags[INSTALLATION_TAG] for run in ours)
+
+    removed = guest.installation.command("tenants", "remove", "eu", "--yes")
+    assert removed.code == 0, removed.err
+
+    assert {run.run_id for run in instance.get_runs()} >= theirs
+    assert not instance.get_runs(filters=dg.RunsFilter(job_name="sync_tenant"))
+    assert instance.get_materialized_partitions(sales.key) == {"eu"}
+    assert instance.get_latest_materialization_event(sales.key) is not None
+    assert instance.get_materialized_partitions(dg.AssetKey("raw_documents")) == set()
+    assert not instance.has_dynamic_partition(TENANTS, "eu")
+    all_events = [record for run in instance.get_runs() for record in instance.all_logs(run.run_id)]
+    assert all_events, "those of the team's runs, and of the run over all tenants"
+    made = [record.dagster_event for record in all_events if record.dagster_event is not None]
+    about = {(str(event.asset_key), event.partition) for event in made if event.partition}
+    assert about == {(str(sales.key), "eu"), (str(embeddings.key), "eu")}, "the team's"
+    assert evaluations(instance, over_all.run_id) == []
+
+
+def test_the_sensor_of_tenants_deletes_what_a_removal_elsewhere_left(
+    guest: Guest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    instance = guest.session.instance
+    guest.installation.synced("eu")
+    theirs = guest.materialize(instance, sales)
+    instance.add_dynamic_partitions(TENANTS, ["other-installations-tenant"])
+    with monkeypatch.context() as elsewhere:
+        elsewhere.delenv("DAGSTER_HOME")
+        removed = guest.installation.command("tenants", "remove", "eu", "--yes")
+    assert removed.code == 0, removed.err
+    assert f"in the instance {tmp_path / 'home'} on " in removed.out
+    assert "runs in other Dagster instances" in removed.out
+    assert instance.get_runs(filters=dg.RunsFilter(job_name="sync_tenant"))
+
+    with dg.build_sensor_context(instance=instance, resources=sensor_resources()) as context:
+        result = tenants_sensor(context)
+
+    assert isinstance(result, dg.SensorResult)
+    [request] = result.dynamic_partitions_requests or []
+    assert isinstance(request, dg.DeleteDynamicPartitionsRequest)
+    assert list(request.partition_keys) == ["eu"]
+    assert [run.run_id for run in instance.get_runs()] == [theirs]
+
+
+def test_removing_a_tenant_with_an_unusable_dagster_home_removes_nothing(
+    guest: Guest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "nowhere"))
+    refused = guest.installation.command("tenants", "remove", "eu", "--yes")
+    assert refused.code != 0
+    assert "DAGSTER_HOME is not a folder" in refused.err
+    record = guest.session.catalog.tenants.get("eu")
+    assert record.state == "ACTIVE"
+
+
+def test_deleting_old_runs_keeps_the_teams_job_of_the_same_name(guest: Guest) -> None:
+    session = guest.session
+    theirs = guest.run_team(session.instance)
+    ours = build_defs().get_repository_def().get_job("canary")
+    assert ours.execute_in_process(instance=session.instance).success
+    deleted = delete_old_runs(
+        session.catalog, session.instance, session.own_runs, ["canary"], days=-1
+    )
+    assert deleted == 1
+    assert [run.run_id for run in session.instance.get_runs()] == [theirs]
+
+
+def test_another_installation_in_the_same_instance_keeps_its_runs(guest: Guest) -> None:
+    session = guest.session
+    tags = {PARTITION_TAG: "eu", **RUN_TAGS, INSTALLATION_TAG: str(uuid.uuid4())}
+    job = build_defs().get_repository_def().get_job("canary")
+    theirs = session.instance.create_run_for_job(job, tags=tags)
+    delete_partition(session.instance, session.own_runs, "eu")
+    assert session.instance.get_run_by_id(theirs.run_id) is not None
+
+
+def test_a_run_of_the_teams_partition_does_not_make_the_tenant_busy(guest: Guest) -> None:
+    session = guest.session
+    instance, own_runs = session.instance, session.own_runs
+    # Not QUEUED, as which only a launch through a code location can be recorded.
+    started = dg.DagsterRunStatus.STARTED
+    instance.create_run_for_job(
+        guest.team.get_job("canary"), tags={PARTITION_TAG: "eu"}, status=started
+    )
+    assert own_runs.partitions_under_way(instance) == set()
+    ours = build_defs().get_repository_def().get_job("sync_tenant")
+    instance.create_run_for_job(ours, tags={PARTITION_TAG: "eu", **RUN_TAGS}, status=started)
+    assert own_runs.partitions_under_way(instance) == {"eu"}
+
+
+def test_a_run_that_never_started_makes_its_tenant_busy_for_a_while_only(
+    guest: Guest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = guest.session
+    instance, own_runs = session.instance, session.own_runs
+    ours = build_defs().get_repository_def().get_job("check_tenant")
+    instance.create_run_for_job(
+        ours,
+        tags={PARTITION_TAG: "eu", **RUN_TAGS},
+        status=dg.DagsterRunStatus.NOT_STARTED,
+    )
+    assert own_runs.partitions_under_way(instance) == {"eu"}
+
+    class Later(datetime):
+        @classmethod
+        def now(cls, tz: object = None) -> datetime:  # type: ignore[override]
+            return datetime.now(UTC) + timedelta(hours=1)
+
+    monkeypatch.setattr("resources.own_runs.datetime", Later)
+    assert own_runs.partitions_under_way(instance) == set()
+
+
+def test_the_sensor_of_tenants_keeps_partitions_that_it_does_not_know(guest: Guest) -> None:
+    instance = guest.session.instance
+    instance.add_dynamic_partitions(TENANTS, ["other-installations-tenant"])
+    with dg.build_sensor_context(instance=instance, resources=sensor_resources()) as context:
+        result = tenants_sensor(context)
+    assert isinstance(result, dg.SensorResult)
+    [request] = result.dynamic_partitions_requests or []
+    assert isinstance(request, dg.AddDynamicPartitionsRequest)
+    assert list(request.partition_keys) == ["eu"]
+
+
+def test_commands_use_the_teams_instance_and_leave_its_settings(
+    guest: Guest, tmp_path: Path
+) -> None:
+    before = (tmp_path / "team" / "dagster.yaml").read_text()
+    done = guest.installation.cli("sync", "eu")
+    assert done.code == 0, done.err
+    assert (tmp_path / "team" / "dagster.yaml").read_text() == before
+    assert not (tmp_path / "home" / "dagster.yaml").exists()
+    runs = guest.session.instance.get_runs(filters=dg.RunsFilter(job_name="sync_tenant"))
+    assert [run.status for run in runs] == [dg.DagsterRunStatus.SUCCESS]
+
+
+def test_a_run_from_the_ui_is_not_retried_by_dagster(guest: Guest) -> None:
+    instance = guest.session.instance
+    instance.add_dynamic_partitions(TENANTS, ["nobody"])
+    asset = dg.AssetKey("raw_documents")
+    job = build_defs().get_repository_def().get_job("__ASSET_JOB")
+    done = job.execute_in_process(
+        instance=instance, asset_selection=[asset], partition_key="nobody", raise_on_error=False
+    )
+    assert not done.success
+    run = instance.get_run_by_id(done.run_id)
+    assert run is not None
+    assert run.tags.items() >= NO_RUN_RETRIES.items()
+
+
+def test_a_folder_that_went_missing_fails_one_run(guest: Guest) -> None:
+    folder = guest.installation.home.parent / "sources" / "eu"
+    for path in folder.iterdir():
+        # Else it is read again, as it might be written twice within one tick of the file system.
+        os.utime(path, (written := path.stat().st_mtime - 3_600, written))
+    guest.installation.synced("eu")
+    instance = guest.session.instance
+    folder.rename(folder.with_name("elsewhere"))
+    cursor, requested = None, []
+    for back in (False, False, True, False):
+        if back:
+            folder.with_name("elsewhere").rename(folder)
+        elif folder.exists():
+            folder.rename(folder.with_name("elsewhere"))
+        with dg.build_sensor_context(
+            instance=instance, cursor=cursor, resources=sensor_resources()
+        ) as context:
+            result = source_files_sensor(context)
+        assert isinstance(result, dg.SensorResult)
+        requested.append(
+            [request.tags["rag_assets/reason"] for request in result.run_requests or []]
+        )
+        cursor = result.cursor
+    assert requested == [["cannot be listed: files"], [], [], ["cannot be listed: files"]]
+    assert guest.installation.sync("eu").error is not None, "the run that is requested fails"
+
+
+def test_definitions_merge_with_the_teams() -> None:
+    merged = dg.Definitions.merge(team_definitions(with_our_names=False), build_defs())
+    dg.Definitions.validate_loadable(merged)
+    repository = merged.get_repository_def()
+    job = repository.get_job("__ASSET_JOB")
+    assert job.executor_def.name != "in_process", "ours has not become theirs"
+    assert repository.get_job("sync_tenant").executor_def.name == "in_process"
+    ours = set(build_defs().resources or {})
+    assert all(re.match("rag_assets_", name) for name in ours)
+    with dg.DagsterInstance.ephemeral() as instance:
+        done = job.execute_in_process(
+            instance=instance, asset_selection=[sales.key], partition_key="eu"
+        )
+    [made] = done.get_asset_materialization_events()
+    assert made.materialization.metadata["stored in"].value == "the team's database"
+
+
+def test_the_checks_of_a_tenant_are_ours_alone() -> None:
+    merged = dg.Definitions.merge(team_definitions(with_our_names=False), build_defs())
+    job = merged.get_repository_def().get_job("check_tenant")
+    selected = job.asset_layer.asset_graph.asset_check_keys
+    assert {key.asset_key.to_user_string() for key in selected} <= set(own_assets())
+    assert selected
+    assert job.partitions_def == tenants_partitions
+
+
+def test_two_code_locations_share_an_instance(guest: Guest) -> None:
+    session = guest.session
+    theirs = guest.run_team(session.instance)
+    guest.installation.synced("eu")
+    assert not session.own_runs.owns(_run(session.instance, theirs))
+    synced = session.instance.get_runs(filters=dg.RunsFilter(job_name="sync_tenant"))
+    assert synced
+    assert all(session.own_runs.owns(run) for run in synced)
+
+
+def evaluations(instance: dg.DagsterInstance, run_id: str) -> list[str]:
+    events = (record.dagster_event for record in instance.all_logs(run_id))
+    return [
+        str(event.event_specific_data)
+        for event in events
+        if event is not None and event.event_type_value == "ASSET_CHECK_EVALUATION"
+    ]
+
+
+def own_assets() -> list[str]:
+    assets: list[str] = build_resources()["rag_assets_runs"].assets
+    return assets
+
+
+def _run(instance: dg.DagsterInstance, run_id: str) -> dg.DagsterRun:
+    run = instance.get_run_by_id(run_id)
+    assert run is not None
+    return run

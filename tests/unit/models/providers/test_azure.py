@@ -1,0 +1,332 @@
+"""Azure OpenAI's API, through OpenAI's SDK, and tokens of a managed identity, through Azure's."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from pydantic import SecretStr, ValidationError
+from pytest_httpserver import HTTPServer
+from werkzeug import Request, Response
+
+from rag_assets.common.errors import (
+    InputRejected,
+    NoProviderKey,
+    ProviderRefused,
+    ProviderUnavailable,
+)
+from rag_assets.models.config.chat import ChatModelConfig
+from rag_assets.models.config.embedder import EmbedderConfig
+from rag_assets.models.factory import embedder_id_of, price_of
+from tests.unit.models.providers.conftest import KEY, Ask, AskChat
+
+LARGE = "/openai/deployments/text-embedding-3-large/embeddings"
+TOKEN = "eyJ-a-token-of-the-identity"
+IDENTITY = {"identity": "managed", "client_id": "11111111-2222-3333-4444-555555555555"}
+
+
+def vectors(dimensions: int, count: int = 2) -> dict[str, Any]:
+    data = [
+        {"object": "embedding", "index": n, "embedding": [float(n + 1)] * dimensions}
+        for n in range(count)
+    ]
+    return {"object": "list", "data": data, "usage": {"prompt_tokens": 7, "total_tokens": 7}}
+
+
+def refusal(code: str, message: str) -> str:
+    return json.dumps({"error": {"code": code, "message": message}})
+
+
+def no_key() -> SecretStr:
+    raise NoProviderKey("there is none")
+
+
+def test_a_request_names_the_deployment_the_version_and_the_key(
+    httpserver: HTTPServer, ask: Ask
+) -> None:
+    path = "/openai/deployments/passages/embeddings"
+    httpserver.expect_request(path, method="POST").respond_with_json(vectors(1024))
+    reply = ask(
+        "azure",
+        model="text-embedding-3-large",
+        dimensions=1024,
+        connection={"deployment": "passages", "api_version": "2025-04-01-preview"},
+    )
+    assert np.asarray(reply.vectors).shape == (2, 1024)
+    assert reply.tokens == 7
+    request = httpserver.log[0][0]
+    assert request.args.to_dict() == {"api-version": "2025-04-01-preview"}
+    assert request.headers["Api-Key"] == KEY
+    assert "Authorization" not in request.headers
+    body = request.get_json()
+    assert (body["input"], body["dimensions"]) == (["one", "two"], 1024)
+
+
+def test_a_deployment_without_a_name_has_the_models(httpserver: HTTPServer, ask: Ask) -> None:
+    httpserver.expect_request(LARGE).respond_with_json(vectors(3072))
+    ask("azure", model="text-embedding-3-large")
+    assert httpserver.log[0][0].args.to_dict() == {"api-version": "2024-10-21"}
+
+
+def test_the_operators_environment_has_no_effect(
+    httpserver: HTTPServer, ask: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("AZURE_OPENAI_API_KEY", "AZURE_OPENAI_AD_TOKEN", "OPENAI_ORG_ID"):
+        monkeypatch.setenv(name, "of-the-operator")
+    monkeypatch.setenv("AZURE_OPENAI_ENDPOINT", "http://127.0.0.1:1")
+    monkeypatch.setenv(
+        "OPENAI_CUSTOM_HEADERS", "authorization: Bearer of-the-operator\napi-key: of-the-operator"
+    )
+    httpserver.expect_request(LARGE).respond_with_json(vectors(3072))
+    ask("azure", model="text-embedding-3-large")
+    assert "of-the-operator" not in str(httpserver.log[0][0].headers)
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "headers", "kind", "message", "retry_after"),
+    [
+        (401, "401", {}, ProviderRefused, "the key", None),
+        (404, "DeploymentNotFound", {}, ProviderRefused, "no such model", None),
+        (429, "429", {"Retry-After": "9"}, ProviderUnavailable, "limits requests", 9.0),
+        (403, "insufficient_quota", {}, ProviderRefused, "exhausted", None),
+        (400, "content_filter", {}, InputRejected, "rejects a text", None),
+        (503, "ServiceUnavailable", {}, ProviderUnavailable, "HTTP 503", None),
+    ],
+)
+def test_a_refusal_is_classified_and_not_quoted(
+    httpserver: HTTPServer,
+    ask: Ask,
+    status: int,
+    code: str,
+    headers: dict[str, str],
+    kind: type[Exception],
+    message: str,
+    retry_after: float | None,
+) -> None:
+    httpserver.expect_request(LARGE).respond_with_data(
+        refusal(code, f"{KEY} one"), status, headers, content_type="application/json"
+    )
+    with pytest.raises(kind, match=message) as caught:
+        ask("azure", model="text-embedding-3-large")
+    assert getattr(caught.value, "retry_after", None) == retry_after
+    assert KEY not in str(caught.value)
+    assert caught.value.__context__ is None
+    assert len(httpserver.log) == 1
+
+
+def test_too_many_texts_are_refused_with_azures_own_words(httpserver: HTTPServer, ask: Ask) -> None:
+    def limited(request: Request) -> Response:
+        if len(request.get_json()["input"]) > 16:
+            body = refusal("invalid_request", "Too many inputs. The max number of inputs is 16.")
+            return Response(body, 400, content_type="application/json")
+        return Response(json.dumps(vectors(3072, 16)), content_type="application/json")
+
+    httpserver.expect_request(LARGE).respond_with_handler(limited)
+    with pytest.raises(InputRejected):
+        ask("azure", ["text"] * 17, model="text-embedding-3-large")
+    assert (
+        len(np.asarray(ask("azure", ["text"] * 16, model="text-embedding-3-large").vectors)) == 16
+    )
+
+
+@pytest.fixture
+def identity(httpserver: HTTPServer, monkeypatch: pytest.MonkeyPatch) -> Callable[[], Request]:
+    """The token endpoint of App Service; returns the request that it got."""
+    monkeypatch.setenv("IDENTITY_ENDPOINT", httpserver.url_for("/msi/token"))
+    monkeypatch.setenv("IDENTITY_HEADER", "secret-of-the-platform")
+    answer = {
+        "access_token": TOKEN,
+        "expires_on": str(int(time.time()) + 3_600),
+        "resource": "https://cognitiveservices.azure.com",
+        "token_type": "Bearer",
+    }
+    httpserver.expect_request("/msi/token", method="GET").respond_with_json(answer)
+    return lambda: next(r for r, _ in httpserver.log if r.path == "/msi/token")
+
+
+def test_a_managed_identity_sends_its_token_and_no_key(
+    httpserver: HTTPServer, ask: Ask, identity: Callable[[], Request]
+) -> None:
+    httpserver.expect_request(LARGE).respond_with_json(vectors(3072))
+    ask(
+        "azure",
+        model="text-embedding-3-large",
+        connection=IDENTITY,
+        credentials=no_key,
+        identity_hosts="127.0.0.1",
+    )
+    asked = identity()
+    assert asked.headers["X-Identity-Header"] == "secret-of-the-platform"
+    assert asked.args["resource"] == "https://cognitiveservices.azure.com"
+    assert asked.args["client_id"] == IDENTITY["client_id"]
+    sent = next(request for request, _ in httpserver.log if request.path == LARGE)
+    assert sent.headers["Authorization"] == f"Bearer {TOKEN}"
+    assert "Api-Key" not in sent.headers
+
+
+def test_a_managed_identity_sends_no_key_of_the_operators_environment(
+    httpserver: HTTPServer,
+    ask: Ask,
+    identity: Callable[[], Request],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("AZURE_OPENAI_API_KEY", "of-the-operator")
+    monkeypatch.setenv(
+        "OPENAI_CUSTOM_HEADERS", "authorization: Bearer of-the-operator\napi-key: of-the-operator"
+    )
+    httpserver.expect_request(LARGE).respond_with_json(vectors(3072))
+    ask(
+        "azure",
+        model="text-embedding-3-large",
+        connection=IDENTITY,
+        credentials=no_key,
+        identity_hosts="127.0.0.1",
+    )
+    sent = next(request for request, _ in httpserver.log if request.path == LARGE)
+    assert sent.headers["Authorization"] == f"Bearer {TOKEN}"
+    assert "of-the-operator" not in str(sent.headers)
+
+
+def test_a_server_that_the_operator_does_not_list_gets_no_token(
+    httpserver: HTTPServer, ask: Ask, identity: Callable[[], Request]
+) -> None:
+    with pytest.raises(ProviderRefused, match="cloud identity to 127") as caught:
+        ask(
+            "azure",
+            model="text-embedding-3-large",
+            connection=IDENTITY,
+            credentials=no_key,
+            identity_hosts="acme.openai.azure.com",
+        )
+    assert "RAG_ASSETS_IDENTITY_HOSTS" in (caught.value.hint or "")
+    assert httpserver.log == []
+
+
+def test_a_machine_without_an_identity_says_what_to_assign(
+    httpserver: HTTPServer, ask: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("IDENTITY_ENDPOINT", httpserver.url_for("/msi/token"))
+    monkeypatch.setenv("IDENTITY_HEADER", "x")
+    httpserver.expect_request("/msi/token").respond_with_json({"message": KEY}, 400)
+    with pytest.raises(ProviderRefused, match="managed identity") as caught:
+        ask(
+            "azure",
+            model="text-embedding-3-large",
+            connection=IDENTITY,
+            credentials=no_key,
+            identity_hosts="127.0.0.1",
+        )
+    assert "Cognitive Services OpenAI User" in (caught.value.hint or "")
+    assert KEY not in str(caught.value)
+
+
+@pytest.mark.parametrize("body", [json.dumps({"message": KEY}), "<html>"])
+def test_a_token_service_that_fails_stops_no_tenant(
+    httpserver: HTTPServer, ask: Ask, monkeypatch: pytest.MonkeyPatch, body: str
+) -> None:
+    monkeypatch.setenv("IDENTITY_ENDPOINT", httpserver.url_for("/msi/token"))
+    monkeypatch.setenv("IDENTITY_HEADER", "x")
+    # 501 is one that Azure's SDK does not retry.
+    httpserver.expect_request("/msi/token").respond_with_data(body, 501)
+    with pytest.raises(ProviderUnavailable, match="issues tokens") as caught:
+        ask(
+            "azure",
+            model="text-embedding-3-large",
+            connection=IDENTITY,
+            credentials=no_key,
+            identity_hosts="127.0.0.1",
+        )
+    assert KEY not in str(caught.value)
+
+
+def test_a_token_service_without_a_response_stops_no_tenant(
+    httpserver: HTTPServer, ask: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from azure.core.exceptions import ServiceRequestError
+    from azure.identity import CredentialUnavailableError, ManagedIdentityCredential
+
+    def get_token(*_: object, **__: object) -> None:
+        raise CredentialUnavailableError("no response from IMDS") from ServiceRequestError("")
+
+    monkeypatch.setattr(ManagedIdentityCredential, "get_token", get_token)
+    with pytest.raises(ProviderUnavailable, match="issues tokens"):
+        ask(
+            "azure",
+            model="text-embedding-3-large",
+            connection=IDENTITY,
+            credentials=no_key,
+            identity_hosts="127.0.0.1",
+        )
+    assert httpserver.log == []
+
+
+def test_a_chat_deployment_answers(httpserver: HTTPServer, ask_chat: AskChat) -> None:
+    choice = {"index": 0, "message": {"role": "assistant", "content": "Yes."}}
+    httpserver.expect_request(
+        "/openai/deployments/talk/chat/completions", method="POST"
+    ).respond_with_json(
+        {
+            "id": "x",
+            "object": "chat.completion",
+            "created": 1,
+            "model": "gpt-4.1-mini",
+            "choices": [{**choice, "finish_reason": "stop"}],
+            "usage": {"prompt_tokens": 11, "completion_tokens": 2, "total_tokens": 13},
+        }
+    )
+    answer = ask_chat("azure", model="gpt-4.1-mini", connection={"deployment": "talk"})
+    assert (answer.text, answer.input_tokens, answer.output_tokens) == ("Yes.", 11, 2)
+    assert httpserver.log[0][0].headers["Api-Key"] == KEY
+
+
+def config(**values: Any) -> EmbedderConfig:
+    given = {"model": "text-embedding-3-large", "base_url": "https://acme.openai.azure.com"}
+    return EmbedderConfig.model_validate({"provider": "azure", **given, **values})
+
+
+def test_the_list_price_holds_for_azures_servers_alone() -> None:
+    assert (price := price_of(config())) is not None
+    assert price.per_million == 0.13
+    assert price_of(config(base_url="https://gateway.example")) is None
+    assert price_of(config(base_url="https://openai.azure.com.example")) is None
+
+
+def test_the_deployment_is_part_of_the_embedders_id_and_the_version_is_not() -> None:
+    plain = embedder_id_of(config())
+    assert embedder_id_of(config(connection={"api_version": "2025-01-01-preview"})) == plain
+    assert embedder_id_of(config(connection={"deployment": "other"})) != plain
+
+
+def test_a_stored_configuration_is_read_back() -> None:
+    given = config(connection={"deployment": "passages"})
+    assert EmbedderConfig.model_validate(given.model_dump(mode="json")) == given
+    chat = ChatModelConfig(
+        model="gpt-4o",
+        provider="azure",
+        base_url="https://acme.openai.azure.com",
+        connection={"deployment": "talk"},  # type: ignore[arg-type] - as in tenants.yaml
+    )
+    assert ChatModelConfig.model_validate(chat.model_dump(mode="json")) == chat
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"connection": {"deploymnet": "x"}}, "connection.deploymnet: .*deployment"),
+        ({"connection": {"api_version": "latest"}}, "connection.api_version"),
+        ({"connection": {"identity": "managed"}, "api_key": "$KEY"}, "not both"),
+        ({"base_url": None}, "base_url"),
+    ],
+)
+def test_a_wrong_setting_is_named(values: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        config(**values)
+
+
+def test_another_provider_has_no_connection_settings() -> None:
+    with pytest.raises(ValidationError, match="connection"):
+        EmbedderConfig.model_validate({"provider": "openai", "connection": {"deployment": "x"}})

@@ -1,0 +1,170 @@
+"""OpenAI's batch API through its real SDK, against a server that is not ours."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlsplit
+
+import numpy as np
+import pytest
+from pydantic import SecretStr
+
+from rag_assets.common.errors import MalformedResponse, ProviderRefused, ProviderUnavailable
+from rag_assets.common.private_endpoints import PrivateEndpoints
+from rag_assets.models.config.embedder import EmbedderConfig
+from rag_assets.models.embedding.batch_api import BatchResult, BatchStatus, closing, in_batches
+from rag_assets.models.embedding.batches import EmbedItem
+from rag_assets.models.factory import build_batch_api
+from rag_assets.models.providers.openai import OpenAIBatches
+from tests.batch_server import BatchServer
+
+if TYPE_CHECKING:
+    from llmock.pytest_plugin import LLMock
+
+# The server does not close what was uploaded to it.
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:.*SpooledTemporaryFile:pytest.PytestUnraisableExceptionWarning"
+)
+_T = TypeVar("_T")
+ITEMS = [EmbedItem(f"key-{n}", f"passage number {n}") for n in range(5)]
+
+
+@pytest.fixture
+def server(llmock: LLMock, monkeypatch: pytest.MonkeyPatch) -> BatchServer:
+    return BatchServer(llmock, monkeypatch)
+
+
+def ask(server: BatchServer, what: Callable[[OpenAIBatches], Awaitable[_T]]) -> _T:
+    async def run() -> _T:
+        config = EmbedderConfig(provider="openai", base_url=server.base_url, batch_above=1)
+        allowed = PrivateEndpoints.parse(urlsplit(server.base_url).netloc)
+        api = build_batch_api(config, credentials=lambda: SecretStr("sk-test"), network=allowed)
+        assert isinstance(api, OpenAIBatches)
+
+        async def work() -> _T:
+            return await what(api)
+
+        return await closing(api, work())
+
+    return asyncio.run(run())
+
+
+def submit(server: BatchServer, tag: str = "tag") -> str:
+    return ask(server, lambda api: api.submit(ITEMS, tag))
+
+
+def results(server: BatchServer, batch_id: str) -> dict[str, BatchResult]:
+    async def collect(api: OpenAIBatches) -> dict[str, BatchResult]:
+        return {result.key: result async for result in api.results(batch_id)}
+
+    return ask(server, collect)
+
+
+@pytest.mark.slow
+def test_texts_go_out_as_one_batch_and_come_back_by_their_keys(server: BatchServer) -> None:
+    batch_id = submit(server)
+    assert server.texts == [[item.text for item in ITEMS]]
+    assert ask(server, lambda api: api.status(batch_id)) == BatchStatus("under way")
+    server.finish()
+    assert ask(server, lambda api: api.status(batch_id)) == BatchStatus("ended")
+    found = results(server, batch_id)
+    assert found.keys() == {item.key for item in ITEMS}
+    assert {np.shape(result.vector) for result in found.values()} == {(1536,)}
+    assert all(result.tokens > 0 for result in found.values())
+
+
+@pytest.mark.slow
+def test_vectors_are_taken_as_base64_too(server: BatchServer) -> None:
+    batch_id = submit(server)
+    server.finish()
+    server.change_results(lambda lines: [_with_embedding(lines[0], "AACAPwAAAAA=")])
+    assert np.array_equal(results(server, batch_id)["key-0"].vector, np.array([1, 0], np.float32))
+
+
+@pytest.mark.slow
+def test_a_batch_is_found_by_its_tag(server: BatchServer) -> None:
+    now = datetime.now(UTC) - timedelta(minutes=1)
+    first, second = submit(server, "one"), submit(server, "two")
+    assert ask(server, lambda api: api.find("one", now)) == first
+    assert ask(server, lambda api: api.find("two", now)) == second
+    assert ask(server, lambda api: api.find("three", now)) is None
+
+
+def test_a_text_that_is_refused_has_no_vector_and_costs_no_other_its_own(
+    server: BatchServer,
+) -> None:
+    batch_id = submit(server)
+    server.finish()
+    refused = {"custom_id": "key-3", "response": {"status_code": 400, "body": {}}, "error": None}
+    server.change_results(lambda lines: [*lines[:3], refused, lines[4]])
+    found = results(server, batch_id)
+    assert found["key-3"] == BatchResult("key-3", None)
+    assert sum(result.vector is not None for result in found.values()) == 4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("status", "fields", "standing"),
+    [
+        ("in_progress", {}, BatchStatus("under way")),
+        ("finalizing", {}, BatchStatus("under way")),
+        ("expired", {"output_file_id": "file-1"}, BatchStatus("ended")),
+        ("expired", {}, BatchStatus("failed", "expired")),
+        ("cancelled", {}, BatchStatus("failed", "cancelled")),
+        (
+            "failed",
+            {"errors": {"data": [{"code": "token_limit_exceeded", "message": "passage 3 …"}]}},
+            BatchStatus("failed", "token_limit_exceeded"),
+        ),
+        (
+            "failed",
+            {"errors": {"data": [{"code": "see: passage 3"}]}},
+            BatchStatus("failed", "failed"),
+        ),
+    ],
+)
+def test_how_a_batch_stands(
+    server: BatchServer, status: str, fields: dict[str, Any], standing: BatchStatus
+) -> None:
+    batch_id = submit(server)
+    server.end(status, **fields)
+    assert ask(server, lambda api: api.status(batch_id)) == standing
+
+
+def test_a_batch_that_the_provider_does_not_know_has_failed(server: BatchServer) -> None:
+    assert ask(server, lambda api: api.status("batch_none")).state == "failed"
+
+
+@pytest.mark.slow
+def test_a_malformed_line_is_a_malformed_response(server: BatchServer) -> None:
+    batch_id = submit(server)
+    server.finish()
+    server.change_results(lambda lines: ["{passage number 0"])
+    with pytest.raises(MalformedResponse) as caught:
+        results(server, batch_id)
+    assert "passage" not in caught.value.message
+
+
+@pytest.mark.parametrize(("status", "kind"), [(401, ProviderRefused), (503, ProviderUnavailable)])
+def test_failures_have_the_names_they_have_elsewhere(
+    server: BatchServer, status: int, kind: type[Exception]
+) -> None:
+    server.llmock.fail(status, times=None)
+    with pytest.raises(kind):
+        submit(server)
+
+
+def test_batches_are_as_large_as_a_provider_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rag_assets.models.embedding.batch_api.MAX_TEXTS", 3)
+    assert [len(batch) for batch in in_batches(ITEMS)] == [3, 2]
+    monkeypatch.setattr("rag_assets.models.embedding.batch_api.MAX_BYTES", 40)
+    assert [len(batch) for batch in in_batches(ITEMS)] == [2, 2, 1]
+    assert list(in_batches([])) == []
+
+
+def _with_embedding(line: dict[str, Any], embedding: str) -> dict[str, Any]:
+    line["response"]["body"]["data"][0]["embedding"] = embedding
+    return line

@@ -1,0 +1,184 @@
+"""Ollama and vLLM by OpenAI's API, as their documentation describes their answers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from pydantic import SecretStr, ValidationError
+from pytest_httpserver import HTTPServer
+
+from rag_assets.common.errors import (
+    InputRejected,
+    NoProviderKey,
+    ProviderRefused,
+    ProviderUnavailable,
+)
+from rag_assets.models.config.embedder import EmbedderConfig
+from rag_assets.models.factory import price_of, remote_model
+from tests.unit.models.providers.conftest import Ask, AskChat
+
+INSTRUCTION = (
+    "Instruct: Given a web search query, retrieve relevant passages that answer the query\nQuery:"
+)
+EMBEDDINGS = "/v1/embeddings"
+
+
+def no_key() -> SecretStr:
+    raise NoProviderKey("there is none")
+
+
+def answer(dimensions: int, model: str) -> dict[str, Any]:
+    rows = [{"object": "embedding", "index": n, "embedding": [0.5] * dimensions} for n in range(2)]
+    usage = {"prompt_tokens": 4, "total_tokens": 4}
+    return {"object": "list", "data": rows, "model": model, "usage": usage}
+
+
+@pytest.mark.parametrize(
+    ("provider", "model", "dimensions", "document", "query"),
+    [
+        ("ollama", "nomic-embed-text", 768, "search_document: one", "search_query: one"),
+        ("ollama", "bge-m3", 1024, "one", "one"),
+        ("vllm", "intfloat/multilingual-e5-large", 1024, "passage: one", "query: one"),
+        (
+            "vllm",
+            "Qwen/Qwen3-Embedding-0.6B",
+            1024,
+            "one",
+            f"{INSTRUCTION}one",
+        ),
+    ],
+)
+def test_a_listed_model_needs_no_settings(
+    httpserver: HTTPServer,
+    ask: Ask,
+    provider: str,
+    model: str,
+    dimensions: int,
+    document: str,
+    query: str,
+) -> None:
+    httpserver.expect_request(EMBEDDINGS, method="POST").respond_with_json(
+        answer(dimensions, model)
+    )
+    for purpose, text in (("document", document), ("query", query)):
+        reply = ask(provider, ["one", "two"], purpose, no_key, model=model)
+        assert np.asarray(reply.vectors).shape == (2, dimensions)
+        request = httpserver.log[-1][0]
+        body = request.get_json()
+        assert body["input"][0] == text
+        assert "dimensions" not in body
+        assert "Authorization" not in request.headers
+
+
+@pytest.mark.parametrize("provider", ["ollama", "vllm", "openai-compatible"])
+@pytest.mark.parametrize("key", [None, "sk-of-the-tenant"])
+def test_the_operators_headers_are_not_sent(
+    httpserver: HTTPServer,
+    ask: Ask,
+    monkeypatch: pytest.MonkeyPatch,
+    provider: str,
+    key: str | None,
+) -> None:
+    monkeypatch.setenv(
+        "OPENAI_CUSTOM_HEADERS", "authorization: Bearer of-the-operator\napi-key: of-the-operator"
+    )
+    httpserver.expect_request(EMBEDDINGS).respond_with_json(answer(5, "own"))
+    credentials = no_key if key is None else lambda: SecretStr(key)
+    ask(provider, ["one", "two"], credentials=credentials, model="own", dimensions=5)
+    headers = httpserver.log[0][0].headers
+    assert headers.get("Authorization") == (key and f"Bearer {key}")
+    assert "of-the-operator" not in str(headers)
+
+
+def test_a_model_that_is_not_listed_needs_its_dimensions() -> None:
+    given = {"provider": "ollama", "base_url": "https://models.example/v1", "model": "own"}
+    with pytest.raises(ValidationError, match="set its dimensions"):
+        EmbedderConfig.model_validate(given)
+    config = EmbedderConfig.model_validate({**given, "dimensions": 5})
+    assert remote_model(config).dimensions == 5
+    assert price_of(config) is None
+
+
+def test_other_dimensions_than_the_models_are_refused() -> None:
+    with pytest.raises(ValidationError, match="1024 dimensions, not 512"):
+        EmbedderConfig.model_validate(
+            {
+                "provider": "vllm",
+                "base_url": "https://models.example/v1",
+                "model": "BAAI/bge-m3",
+                "dimensions": 512,
+            }
+        )
+
+
+@pytest.mark.parametrize(
+    ("provider", "status", "body", "kind", "message"),
+    [
+        (
+            "ollama",
+            404,
+            {"error": {"message": 'model "x" not found', "type": "not_found_error"}},
+            ProviderRefused,
+            "no such model",
+        ),
+        (
+            "ollama",
+            400,
+            {"error": {"message": "the input length exceeds the context length"}},
+            InputRejected,
+            "rejects a text",
+        ),
+        (
+            "vllm",
+            400,
+            {"error": {"message": "This model's maximum context length is 512", "code": 400}},
+            InputRejected,
+            "rejects a text",
+        ),
+        (
+            "vllm",
+            404,
+            {"error": {"message": "The model `x` does not exist.", "type": "NotFoundError"}},
+            ProviderRefused,
+            "no such model",
+        ),
+        ("vllm", 401, {"error": "Unauthorized"}, ProviderRefused, "the key"),
+        ("vllm", 503, {"error": "overloaded"}, ProviderUnavailable, "HTTP 503"),
+    ],
+)
+def test_a_refusal_is_classified(
+    httpserver: HTTPServer,
+    ask: Ask,
+    provider: str,
+    status: int,
+    body: dict[str, Any],
+    kind: type[Exception],
+    message: str,
+) -> None:
+    httpserver.expect_request(EMBEDDINGS).respond_with_json(body, status)
+    with pytest.raises(kind, match=message):
+        ask(provider, model="own", dimensions=5, credentials=no_key)
+    assert len(httpserver.log) == 1
+
+
+@pytest.mark.parametrize("provider", ["ollama", "vllm"])
+def test_a_chat_model_answers_without_a_key(
+    httpserver: HTTPServer, ask_chat: AskChat, provider: str
+) -> None:
+    message = {"role": "assistant", "content": "<think>Hm.</think>Yes."}
+    httpserver.expect_request("/v1/chat/completions", method="POST").respond_with_json(
+        {
+            "id": "x",
+            "object": "chat.completion",
+            "created": 1,
+            "model": "m",
+            "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
+            "usage": {"prompt_tokens": 9, "completion_tokens": 2, "total_tokens": 11},
+        }
+    )
+    assert ask_chat(provider, key=None).text == "Yes."
+    request = httpserver.log[0][0]
+    assert "Authorization" not in request.headers
+    assert request.get_json()["max_tokens"] == 100

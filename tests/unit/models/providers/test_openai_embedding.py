@@ -1,0 +1,325 @@
+"""OpenAI's own SDK against servers on loopback."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import struct
+
+import numpy as np
+import pytest
+from pydantic import SecretStr
+from werkzeug import Request, Response
+
+from rag_assets.common.errors import (
+    InputRejected,
+    MalformedResponse,
+    NoProviderKey,
+    ProviderRefused,
+    ProviderUnavailable,
+)
+from rag_assets.models.config.embedder import EmbedderConfig
+from tests.unit.models.providers.conftest import KEY, endpoint_of
+
+PATH = "/v1/embeddings"
+COMPATIBLE = {"provider": "openai-compatible", "model": "e5", "dimensions": 2}
+
+
+def answer(vectors, *, order=None, **more) -> dict:
+    data = [{"object": "embedding", "index": n, "embedding": v} for n, v in enumerate(vectors)]
+    shuffled = [data[n] for n in order] if order else data
+    return {"object": "list", "model": "m", "data": shuffled, **more}
+
+
+@pytest.mark.slow
+def test_vectors_come_in_the_order_of_the_texts(httpserver, ask):
+    said = answer([[1, 0], [0, 1]], order=[1, 0], usage={"prompt_tokens": 7, "total_tokens": 7})
+    httpserver.expect_request(PATH, method="POST").respond_with_json(said)
+    reply = ask(**COMPATIBLE)
+    assert reply.vectors == [[1, 0], [0, 1]]
+    assert reply.tokens == 7
+    request = httpserver.log[0][0]
+    assert request.get_json() == {
+        "model": "e5",
+        "input": ["one", "two"],
+        "encoding_format": "float",
+    }
+    assert request.headers["Authorization"] == f"Bearer {KEY}"
+
+
+@pytest.mark.parametrize("said", [0, -7, 10**25, 1.5, True, "7", None])
+def test_tokens_that_no_request_has_are_as_good_as_none(httpserver, ask, said):
+    body = answer([[1, 0], [0, 1]], usage={"total_tokens": said})
+    httpserver.expect_request(PATH).respond_with_json(body)
+    assert ask(**COMPATIBLE).tokens is None
+
+
+def test_requests_to_openai_have_base64_encoding_and_the_chosen_dimensions(httpserver, ask):
+    packed = [base64.b64encode(struct.pack("<2f", *v)).decode() for v in ((1, 0), (0, 1))]
+    httpserver.expect_request(PATH).respond_with_json(answer(packed, order=[1, 0]))
+    reply = ask("openai", dimensions=2)
+    np.testing.assert_array_equal(reply.vectors, [[1, 0], [0, 1]])
+    assert reply.tokens is None
+    sent = httpserver.log[0][0].get_json()
+    assert sent["dimensions"] == 2
+    assert sent["encoding_format"] == "base64"
+
+
+def test_a_model_that_takes_no_dimensions_is_sent_none(httpserver, ask):
+    httpserver.expect_request(PATH).respond_with_json(answer([[1.0] * 1536]))
+    ask("openai", texts=["one"], model="text-embedding-ada-002")
+    assert "dimensions" not in httpserver.log[0][0].get_json()
+
+
+def test_prefixes_say_what_a_text_is_for(httpserver, ask):
+    httpserver.expect_request(PATH).respond_with_json(answer([[1, 0]]))
+    prefixes = {"document_prefix": "passage: ", "query_prefix": "query: "}
+    for purpose in ("document", "query"):
+        ask(**COMPATIBLE, **prefixes, texts=["one"], purpose=purpose)
+    sent = [request.get_json()["input"] for request, _ in httpserver.log]
+    assert sent == [["passage: one"], ["query: one"]]
+
+
+def test_a_lone_surrogate_is_sent_as_what_can_be_sent(httpserver, ask):
+    httpserver.expect_request(PATH).respond_with_json(answer([[1, 0]]))
+    assert ask(**COMPATIBLE, texts=["a\ud800b"]).vectors == [[1, 0]]
+    assert httpserver.log[0][0].get_json()["input"] == ["a?b"]
+
+
+def no_key() -> SecretStr:
+    raise NoProviderKey("there is none")
+
+
+def test_a_compatible_server_may_need_no_key(httpserver, ask, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-operator")
+    httpserver.expect_request(PATH).respond_with_json(answer([[1, 0]]))
+    assert ask(**COMPATIBLE, texts=["one"], credentials=no_key).vectors == [[1, 0]]
+    assert "Authorization" not in httpserver.log[0][0].headers
+
+
+@pytest.mark.parametrize(
+    "options", [{"provider": "openai"}, {**COMPATIBLE, "api_key": "$A_VARIABLE_THAT_IS_NOT_SET"}]
+)
+def test_without_a_key_nothing_is_sent_where_one_is_needed(httpserver, ask, options):
+    with pytest.raises(NoProviderKey) as caught:
+        ask(**options, credentials=no_key)
+    assert caught.value.requests == 0
+    assert httpserver.log == []
+
+
+def test_nothing_of_the_operators_environment_goes_to_a_tenants_server(
+    httpserver, ask, monkeypatch
+):
+    for name in ("OPENAI_API_KEY", "OPENAI_ADMIN_KEY", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID"):
+        monkeypatch.setenv(name, "of-the-operator")
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/of-the-operator")
+    monkeypatch.setenv(
+        "OPENAI_CUSTOM_HEADERS",
+        "Authorization: of-the-operator\nX-A: of-the-operator\napi-key: of-the-operator",
+    )
+    httpserver.expect_request(PATH).respond_with_json(answer([[1, 0]]))
+    ask(**COMPATIBLE, texts=["one"])
+    headers = httpserver.log[0][0].headers
+    assert headers["Authorization"] == f"Bearer {KEY}"
+    assert "of-the-operator" not in str(headers)
+
+
+def failed(code: str | None = None, kind: str | None = None) -> dict:
+    return {"error": {"message": f"{KEY} one two", "type": kind, "param": None, "code": code}}
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "headers", "kind", "message", "retry_after"),
+    [
+        (400, failed(), {}, InputRejected, "rejects a text", None),
+        (400, failed("billing_hard_limit_reached"), {}, ProviderRefused, "exhausted", None),
+        (401, failed("invalid_api_key"), {}, ProviderRefused, "the key", None),
+        (403, failed(), {}, ProviderRefused, "the key", None),
+        (404, failed("model_not_found"), {}, ProviderRefused, "no such model", None),
+        (413, failed(), {}, InputRejected, "rejects a text", None),
+        (422, failed(), {}, InputRejected, "rejects a text", None),
+        (429, failed(), {"Retry-After": "3"}, ProviderUnavailable, "limits requests", 3.0),
+        (429, failed(), {"retry-after-ms": "250"}, ProviderUnavailable, "limits requests", 0.25),
+        (429, failed("insufficient_quota"), {"Retry-After": "3"}, ProviderRefused, "quota", None),
+        (429, failed(None, "insufficient_quota"), {}, ProviderRefused, "quota", None),
+        (500, failed(), {}, ProviderUnavailable, "HTTP 500", None),
+        (503, "not JSON", {"Retry-After": "1"}, ProviderUnavailable, "HTTP 503", 1.0),
+        (302, failed(), {"Location": "http://127.0.0.1:1/"}, ProviderRefused, "redirects", None),
+        (307, failed(), {"Location": "/v2"}, ProviderRefused, "redirects", None),
+    ],
+)
+def test_refusals_get_their_names_and_are_not_tried_again(
+    httpserver, ask, status, body, headers, kind, message, retry_after
+):
+    said = body if isinstance(body, str) else json.dumps(body)
+    httpserver.expect_request(PATH).respond_with_data(
+        said, status=status, headers=headers, content_type="application/json"
+    )
+    with pytest.raises(kind, match=message) as caught:
+        ask(**COMPATIBLE)
+    assert type(caught.value) is kind
+    assert len(httpserver.log) == 1
+    assert getattr(caught.value, "retry_after", None) == retry_after
+    assert caught.value.__context__ is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "body",
+    [
+        "",
+        "{",
+        "null",
+        "[]",
+        '"text"',
+        "{}",
+        json.dumps({"data": None}),
+        json.dumps({"data": []}),
+        json.dumps({"data": [1, 2]}),
+        json.dumps(answer([[1, 0]])),
+        json.dumps(answer([[1, 0], [0, 1], [1, 1]])),
+        json.dumps({"data": [{"embedding": [1, 0]}, {"embedding": [0, 1]}]}),
+        json.dumps({"data": [{"index": 0, "embedding": [1]}, {"index": 0, "embedding": [1]}]}),
+        json.dumps({"data": [{"index": 1, "embedding": [1]}, {"index": 2, "embedding": [1]}]}),
+        json.dumps({"data": [{"index": 0}, {"index": 1}]}),
+        json.dumps({"data": [{"index": [0], "embedding": [1]}, {"index": [1], "embedding": [1]}]}),
+    ],
+)
+@pytest.mark.parametrize("content_type", ["application/json", "text/html"])
+def test_a_malformed_response_is_refused(httpserver, ask, body, content_type):
+    httpserver.expect_request(PATH).respond_with_data(body, content_type=content_type)
+    with pytest.raises(MalformedResponse) as caught:
+        ask(**COMPATIBLE)
+    assert "text" not in caught.value.message.replace("texts", "")
+
+
+@pytest.mark.parametrize("vectors", [[[1, 0]], [[1, 0], [0, 1], [1, 1]]])
+def test_unreadable_vectors_are_charged_nevertheless(httpserver, ask, vectors):
+    said = answer(vectors, usage={"total_tokens": 500})
+    httpserver.expect_request(PATH).respond_with_json(said)
+    with pytest.raises(MalformedResponse) as caught:
+        ask(**COMPATIBLE)
+    assert caught.value.tokens == 500
+    assert caught.value.__context__ is None
+
+
+@pytest.mark.parametrize("vectors", [[[1, 0], None], [[1, 0], "!!!"], [[1, 0], "AAA"]])
+def test_a_malformed_vector_is_empty_beside_a_good_one(httpserver, ask, vectors):
+    httpserver.expect_request(PATH).respond_with_json(answer(vectors))
+    good, bad = ask(**COMPATIBLE).vectors
+    assert list(good) == [1, 0]
+    assert len(bad) == 0
+
+
+def raw_server(behaviour):
+    """Whatever an HTTP server would not do."""
+
+    async def run(**options) -> None:
+        server = await asyncio.start_server(behaviour, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        config = EmbedderConfig(**COMPATIBLE, base_url=f"http://127.0.0.1:{port}/v1")
+        endpoint = endpoint_of(config, lambda: SecretStr(KEY))
+        try:
+            await endpoint.request(["one"], "document")
+        finally:
+            await endpoint.close()
+            server.close()
+
+    return run
+
+
+def test_connections_that_are_cut_are_tried_again_later():
+    async def cut_at_once(reader, writer):
+        writer.close()
+
+    async def cut_in_the_middle(reader, writer):
+        await reader.read(1024)
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{")
+        await writer.drain()
+        writer.close()
+
+    async def nonsense(reader, writer):
+        await reader.read(1024)
+        writer.write(b"SSH-2.0-OpenSSH\r\n")
+        await writer.drain()
+        writer.close()
+
+    for behaviour in (cut_at_once, cut_in_the_middle, nonsense):
+        with pytest.raises(ProviderUnavailable, match="cannot be reached, or closed"):
+            asyncio.run(raw_server(behaviour)())
+
+
+def test_an_answer_that_drips_is_given_up(monkeypatch):
+    monkeypatch.setattr("rag_assets.models.transport.sdk_connection.REQUEST_SECONDS", 0.3)
+
+    async def drip(reader, writer):
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n")
+        try:
+            while True:
+                writer.write(b" ")
+                await writer.drain()
+                await asyncio.sleep(0.05)
+        except ConnectionError:
+            pass
+        finally:
+            writer.close()
+
+    with pytest.raises(ProviderUnavailable, match="in time"):
+        asyncio.run(raw_server(drip)())
+
+
+def test_a_refused_connection_is_transient(ask):
+    with pytest.raises(ProviderUnavailable, match="cannot be reached"):
+        ask(**COMPATIBLE, base_url="http://127.0.0.1:9/v1")
+
+
+def test_a_refused_key_is_read_again(httpserver):
+    """So that a process that lives long notices a new one."""
+
+    def handler(request: Request) -> Response:
+        if request.headers["Authorization"] != "Bearer new":
+            return Response(json.dumps(failed("invalid_api_key")), status=401)
+        return Response(json.dumps(answer([[1, 0]])), content_type="application/json")
+
+    httpserver.expect_request(PATH).respond_with_handler(handler)
+    keys = ["old", "new", "never asked for"]
+    config = EmbedderConfig(**COMPATIBLE, base_url=f"http://127.0.0.1:{httpserver.port}/v1")
+    endpoint = endpoint_of(config, lambda: SecretStr(keys.pop(0)))
+
+    async def run() -> None:
+        with pytest.raises(ProviderRefused):
+            await endpoint.request(["one"], "document")
+        for _ in range(2):
+            assert (await endpoint.request(["one"], "document")).vectors == [[1, 0]]
+        await endpoint.close()
+
+    asyncio.run(run())
+    assert keys == ["never asked for"]
+
+
+def test_many_requests_share_a_client_and_closing_waits_for_them(httpserver):
+    def handler(request: Request) -> Response:
+        return Response(json.dumps(answer([[1, 0]])), content_type="application/json")
+
+    httpserver.expect_request(PATH).respond_with_handler(handler)
+    asked: list[int] = []
+
+    def credentials() -> SecretStr:
+        asked.append(1)
+        return SecretStr(KEY)
+
+    config = EmbedderConfig(**COMPATIBLE, base_url=f"http://127.0.0.1:{httpserver.port}/v1")
+    endpoint = endpoint_of(config, credentials)
+
+    async def run() -> None:
+        under_way = [asyncio.create_task(endpoint.request(["one"], "document")) for _ in range(5)]
+        while not asked:
+            await asyncio.sleep(0)
+        await endpoint.close()
+        await asyncio.gather(*under_way)
+        await endpoint.close()
+
+    asyncio.run(run())
+    assert len(httpserver.log) == 5
+    assert len(asked) <= 2
