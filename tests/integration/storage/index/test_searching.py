@@ -183,6 +183,12 @@ ENGLISH = "The houses are inspected. Each has a Zähler TBK-4092."
         ("캘린더", {"decomposed"}),
         ("パスワード", {"japanese"}),
         ("阀门", {"chinese"}),
+        ("ยา", {"thai"}),
+        ("น้ำมัน", {"thai"}),
+        ("มือ", set()),
+        ("ວຽງຈັນ", {"lao"}),
+        ("ភ្នំពេញ", {"khmer"}),
+        ("ရန်ကုန်", {"burmese"}),
         ("Fahrrad", set()),
     ],
 )
@@ -198,6 +204,10 @@ def test_a_query_matches_texts_in_their_languages(
         entry(owner, "decomposed", unicodedata.normalize("NFD", "캘린더를 본다.")),
         entry(owner, "japanese", unicodedata.normalize("NFD", "パスワードの設定")),
         entry(owner, "chinese", "检查阀门。"),
+        entry(owner, "thai", "เก็บยาและน้ำมันไว้ที่เมืองใหม่"),
+        entry(owner, "lao", "ນະຄອນຫຼວງວຽງຈັນຕັ້ງຢູ່ແຄມຂອງ"),
+        entry(owner, "khmer", "រាជធានីភ្នំពេញមានផ្សារធំ"),
+        entry(owner, "burmese", "မြို့တော်ရန်ကုန်မှာရှိသည်။"),
     )
     assert {one.document_id for one in opened.ranking(owner, query)} == found
 

@@ -13,10 +13,12 @@ from rag_assets.storage.index.identifiers import (
     FORMER,
     TERMS_VERSION,
     analysis_of,
+    count_words,
     forms_of,
     lexical_terms,
     words_in,
 )
+from rag_assets.storage.index.query_words import words_of
 
 
 @pytest.mark.parametrize(
@@ -95,6 +97,38 @@ def test_a_korean_word_is_the_pairs_of_its_syllables() -> None:
     asked = [word for word in words_in("학점인정") if word in stored]
     assert asked == ["학점", "점인", "인정"]
     assert lexical_terms("값", "en") == "값"
+
+
+@pytest.mark.parametrize(
+    ("word", "text"),
+    [
+        ("ยา", "เก็บยาไว้"),
+        ("น้ำมัน", "ใช้น้ำมันใหม่"),
+        ("เมือง", "ย้ายไปเมืองAthensแล้ว"),
+        ("ວຽງຈັນ", "ນະຄອນຫຼວງວຽງຈັນ"),
+        ("ភ្នំពេញ", "រាជធានី\u200bភ្នំពេញ។"),
+        ("ရန်ကုန်", "မြို့တော်ရန်ကုန်မှာ"),
+    ],
+)
+def test_a_word_is_found_where_nothing_separates_it(word: str, text: str) -> None:
+    stored = lexical_terms(text, "en").split()
+    assert {*words_in(word)} <= {*stored}
+    assert {*lexical_terms(word, "en").split()} <= {*stored}
+    assert not words_of(word).title_words
+
+
+def test_sequences_of_letters_keep_the_marks_of_their_words() -> None:
+    assert lexical_terms("ปีใหม่ 12", "en") == "ปีใ ีให ใหม หม่ ปี ีใ ให หม ม่ 12"
+    assert words_in("ปีใหม่ ๑๒") == ["ปีใ", "ีให", "ใหม", "หม่", "12"]
+    assert words_in("໑໒ ၁၂ ១២") == ["12", "12", "12"]
+    assert "ใช้" not in lexical_terms("ใช", "en").split()
+
+
+def test_parts_of_words_count_for_less_than_words() -> None:
+    assert count_words("lang=en guid guid") == 2
+    assert count_words("lang=en 检查 查阀 阀门 api") == pytest.approx(3)
+    thai = "lang=en " + lexical_terms("ก" * 50 + " api", "en")
+    assert count_words(thai) == pytest.approx((48 + 49) / 10 + 1)
 
 
 @pytest.mark.parametrize("analysis", ANALYSES)
