@@ -88,6 +88,8 @@ _SIGN: Final = re.compile(rf"[{_KATAKANA}]{{1,100}}|[{_IDEOGRAPHS}]")
 _SOUTHEAST_ASIAN: Final = re.compile(rf"[{SOUTHEAST_ASIAN}]+")
 _UNSEPARATED: Final = re.compile(rf"({_SIGNS.pattern}|{_SOUTHEAST_ASIAN.pattern})")
 _PAIR, _TRIPLE = 2, 3
+_UNMARKED: Final = re.compile(rf"[^\W\d_]{{{_TRIPLE + 1},}}")
+"""Letters between marks, more than entries of this version have as a term."""
 _TERMS_PER_WORD: Final = (
     (re.compile(rf" (?=[{SOUTHEAST_ASIAN}])"), 10),
     (re.compile(rf" (?=[{_IDEOGRAPHS}{_KATAKANA}])"), 1.5),
@@ -147,8 +149,8 @@ def lexical_terms(text: str, analysis: str = "en") -> str:
 
     `handleHTTPError` gives `handlehttperror handl http error`; repeated words stay repeated, so
     that term frequencies keep their meaning. Where nothing separates words or their endings, the
-    terms are pairs: of adjacent signs in Chinese and Japanese, of syllables in Korean. In Thai, Lao,
-    Burmese and Khmer they are all pairs and triples of letters; a query has the triples.
+    terms are pairs: of adjacent signs in Chinese and Japanese, of syllables in Korean. In Thai,
+    Lao, Burmese and Khmer they are all pairs and triples of letters; a query has the triples.
     """
     runs = _normalized(text).split()
     # Longer ones would fill the cache's memory.
@@ -159,9 +161,15 @@ def lexical_terms(text: str, analysis: str = "en") -> str:
 def words_in(text: str) -> list[str]:
     """Return the words of a query, whole and in parts, in lower case, neither folded nor stemmed.
 
-    Korean words are returned whole, too, as entries of version 1 have them.
+    Korean words are returned whole, too, as entries of version 1 have them; of words in Thai and
+    the scripts alike, the letters between marks, as entries of versions 1 and 2 have them.
     """
-    return [part for word in _split(_normalized(text)) for part in _with_parts(word)]
+    parts: list[str] = []
+    for word in _split(_normalized(text)):
+        parts += _with_parts(word)
+        if is_sequence(word):
+            parts += _UNMARKED.findall(word)
+    return parts
 
 
 def count_words(terms: str) -> float:
@@ -207,7 +215,7 @@ def is_phrase(word: str) -> bool:
 
 
 def is_sequence(word: str) -> bool:
-    """Return whether a word of a query is a sequence of letters out of words that are not separated."""
+    """Return whether a word is letters of Thai, Lao, Burmese or Khmer: a part of a longer run."""
     return _SOUTHEAST_ASIAN.match(word) is not None
 
 
