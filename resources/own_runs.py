@@ -14,14 +14,12 @@ from dagster._core.definitions.assets.job.asset_job import IMPLICIT_ASSET_JOB_NA
 from dagster._core.storage.tags import REPOSITORY_LABEL_TAG
 
 from rag_assets.common.settings import Settings
+from rag_assets.declarations import NO_RUN_RETRIES, PLAIN, RUN_TAGS, Naming
 from resources.stores import PostgresResource
 
 PARTITION_TAG: Final = "dagster/partition"
 INSTALLATION_TAG: Final = "rag_assets/installation"
 """The installation that a run works for: on runs of sensors and commands, and on started ones."""
-NO_RUN_RETRIES: Final = {"dagster/retry_on_asset_or_op_failure": "false"}
-RUN_TAGS: Final = {"rag_assets/job": "true", **NO_RUN_RETRIES}
-"""On each of our jobs, so that a run can be told from one of a team's job of the same name."""
 UNFINISHED: Final = (
     dg.DagsterRunStatus.QUEUED,
     dg.DagsterRunStatus.NOT_STARTED,
@@ -38,11 +36,20 @@ class OwnRuns(dg.ConfigurableResource):  # type: ignore[type-arg]
     Attributes:
         jobs: names of our jobs.
         assets: keys of our assets, as strings.
+        name, key_prefix, prefix: see Naming.
     """
 
     postgres: dg.ResourceDependency[PostgresResource]
     jobs: list[str]
     assets: list[str]
+    name: str = PLAIN.name
+    key_prefix: list[str] = []  # noqa: RUF012  (Pydantic copies it)
+    prefix: str = PLAIN.prefix
+
+    @property
+    def names(self) -> Naming:
+        """The naming of our definitions."""
+        return Naming(self.name, tuple(self.key_prefix), prefix=self.prefix)
 
     @property
     def asset_keys(self) -> set[dg.AssetKey]:

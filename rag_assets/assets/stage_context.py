@@ -11,8 +11,6 @@ from rag_assets.pipeline.lake_repair import heal_lake
 from resources.tenant_lock import TenantLockResource
 from resources.workbench import Workbench, clear_failures
 
-GROUP = "knowledge"
-OWNERS = ["team:knowledge"]
 _REPAIRS = 2
 """How often a step repairs the lake and is run again; a disk that damages more needs a person."""
 

@@ -9,7 +9,6 @@ from datetime import timedelta
 import dagster as dg
 
 from rag_assets.common.clock import Clock
-from rag_assets.partitions import tenants_partitions
 from rag_assets.pipeline.clock_guard import ClockDoubt, time_for_deletion
 from rag_assets.storage.catalog.catalog import Catalog
 from resources.own_runs import PARTITION_TAG, OwnRuns
@@ -66,7 +65,7 @@ def delete_runs(instance: dg.DagsterInstance, run_ids: Sequence[str]) -> None:
 def delete_tenant(instance: dg.DagsterInstance, own_runs: OwnRuns, tenant_id: str) -> None:
     """Delete a tenant's partition, and what Dagster recorded of it: events name documents."""
     delete_partition(instance, own_runs, tenant_id)
-    name = tenants_partitions.name or ""
+    name = own_runs.names.partitions_name
     if instance.has_dynamic_partition(name, tenant_id):
         instance.delete_dynamic_partition(name, tenant_id)
 

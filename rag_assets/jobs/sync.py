@@ -1,22 +1,27 @@
 """sync_tenant: runs the five assets over a slice of a tenant's work."""
 
+from collections.abc import Sequence
+
 import dagster as dg
 
-from checks.registry import tenant_checks
-from resources.own_runs import RUN_TAGS
+from checks.tenant_check import LoadedCheck, TenantCheck
+from rag_assets.declarations import AssetJob, Naming
 
-CHAIN = dg.AssetSelection.assets(
-    "raw_documents", "parsed_text", "chunks", "embeddings", "search_index"
-)
-_CHECKED = dg.AssetSelection.checks(*(c.key for c in tenant_checks() if c.with_syncs))
+CHAIN = ("raw_documents", "parsed_text", "chunks", "embeddings", "search_index")
 
-sync_job = dg.define_asset_job(
+
+def _chain_and_checks(names: Naming, checks: Sequence[LoadedCheck]) -> dg.AssetSelection:
+    """Select the five assets, and the checks that every sync evaluates."""
+    chain = dg.AssetSelection.assets(*map(names.asset_key, CHAIN))
+    ours = (check for check in checks if isinstance(check, TenantCheck) and check.with_syncs)
+    return chain.without_checks() | dg.AssetSelection.checks(*(check.key(names) for check in ours))
+
+
+sync_job = AssetJob(
     "sync_tenant",
-    selection=CHAIN.without_checks() | _CHECKED,
-    tags=RUN_TAGS,
-    executor_def=dg.in_process_executor,
-    description=(
+    (
         "Runs the five assets over one slice of a tenant's work, and reports the documents in "
         "quarantine. A document that fails does not fail the run."
     ),
+    _chain_and_checks,
 )

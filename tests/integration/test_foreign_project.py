@@ -14,10 +14,10 @@ import pytest
 import yaml
 
 from rag_assets.cli.commands.session import Session
+from rag_assets.declarations import PLAIN
 from rag_assets.definitions import build_defs, build_resources
 from rag_assets.jobs.run_history import delete_old_runs, delete_partition
 from rag_assets.local_stack.dagster_processes import dagster_storage_url
-from rag_assets.partitions import tenants_partitions
 from resources.own_runs import INSTALLATION_TAG, NO_RUN_RETRIES, PARTITION_TAG, RUN_TAGS
 from sensors.source_files import source_files_sensor
 from sensors.tenants import tenants_sensor
@@ -26,7 +26,7 @@ from tests.foreign_project.definitions import embeddings, sales, team_definition
 from tests.installation import FAST, Installation, new_installation
 from tests.sensor_resources import sensor_resources
 
-TENANTS = tenants_partitions.name or ""
+TENANTS = PLAIN.partitions_name
 
 
 class Guest:
@@ -123,7 +123,7 @@ def test_the_sensor_of_tenants_deletes_what_a_removal_elsewhere_left(
     assert instance.get_runs(filters=dg.RunsFilter(job_name="sync_tenant"))
 
     with dg.build_sensor_context(instance=instance, resources=sensor_resources()) as context:
-        result = tenants_sensor(context)
+        result = tenants_sensor.build(PLAIN)(context)
 
     assert isinstance(result, dg.SensorResult)
     [request] = result.dynamic_partitions_requests or []
@@ -204,7 +204,7 @@ def test_the_sensor_of_tenants_keeps_partitions_that_it_does_not_know(guest: Gue
     instance = guest.session.instance
     instance.add_dynamic_partitions(TENANTS, ["other-installations-tenant"])
     with dg.build_sensor_context(instance=instance, resources=sensor_resources()) as context:
-        result = tenants_sensor(context)
+        result = tenants_sensor.build(PLAIN)(context)
     assert isinstance(result, dg.SensorResult)
     [request] = result.dynamic_partitions_requests or []
     assert isinstance(request, dg.AddDynamicPartitionsRequest)
@@ -254,7 +254,7 @@ def test_a_folder_that_went_missing_fails_one_run(guest: Guest) -> None:
         with dg.build_sensor_context(
             instance=instance, cursor=cursor, resources=sensor_resources()
         ) as context:
-            result = source_files_sensor(context)
+            result = source_files_sensor.build(PLAIN)(context)
         assert isinstance(result, dg.SensorResult)
         requested.append(
             [request.tags["rag_assets/reason"] for request in result.run_requests or []]
@@ -287,7 +287,7 @@ def test_the_checks_of_a_tenant_are_ours_alone() -> None:
     selected = job.asset_layer.asset_graph.asset_check_keys
     assert {key.asset_key.to_user_string() for key in selected} <= set(own_assets())
     assert selected
-    assert job.partitions_def == tenants_partitions
+    assert job.partitions_def == PLAIN.partitions
 
 
 def test_two_code_locations_share_an_instance(guest: Guest) -> None:

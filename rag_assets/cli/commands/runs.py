@@ -130,12 +130,12 @@ class Runner:
         run_config: Mapping[str, Any] | None,
         tags: Mapping[str, str],
     ) -> RunResult:
-        from rag_assets.partitions import tenants_partitions
+        from rag_assets.declarations import PLAIN
         from resources.own_runs import INSTALLATION_TAG
         from resources.tenant_lock import process_tags
 
         instance = self._session.instance
-        instance.add_dynamic_partitions(tenants_partitions.name or "", [tenant_id])
+        instance.add_dynamic_partitions(PLAIN.partitions_name, [tenant_id])
         job = repository().get_job(job_name)
         run_id = str(uuid.uuid4())
         result = job.execute_in_process(
