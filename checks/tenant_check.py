@@ -24,6 +24,7 @@ from rag_assets.pipeline.shares import Share
 from rag_assets.storage.catalog.check_results import CheckOutcome
 from rag_assets.storage.catalog.generations import Generation
 from rag_assets.storage.catalog.lock import Holder
+from resources.installation import InstallationResource
 from resources.workbench import Workbench, as_failure, clear_failures
 
 _WAIT_SECONDS = 60.0
@@ -174,9 +175,11 @@ class TenantCheck:
             self.asset, self.name, verdict.passed, verdict.severity, verdict.description
         )
 
-    def error(self, error: Exception) -> CheckOutcome:
+    def error(self, error: Exception, installation: InstallationResource) -> CheckOutcome:
         """Why it could not be evaluated, as the catalog keeps it."""
-        return CheckOutcome(self.asset, self.name, error=as_failure(error).description)
+        return CheckOutcome(
+            self.asset, self.name, error=as_failure(error, installation).description
+        )
 
     def definition(self) -> dg.AssetChecksDefinition:
         """The check as Dagster loads it, evaluated for the partition of a run."""
@@ -185,7 +188,7 @@ class TenantCheck:
             context: dg.AssetCheckExecutionContext,
             rag_assets_workbench: Workbench,
         ) -> dg.AssetCheckResult:
-            with clear_failures():
+            with clear_failures(rag_assets_workbench.installation):
                 tenant = CheckContext.of(
                     rag_assets_workbench, context.partition_key, context.run, context.log
                 )
@@ -210,7 +213,8 @@ class TenantCheck:
         try:
             verdict = self.verdict(context)
         except Exception as error:
-            ctx.catalog.check_results.record(ctx.ref, [self.error(error)], first=not in_sync)
+            outcome = self.error(error, context.workbench.installation)
+            ctx.catalog.check_results.record(ctx.ref, [outcome], first=not in_sync)
             raise
         ctx.catalog.check_results.record(ctx.ref, [self.outcome(verdict)], first=not in_sync)
         return verdict

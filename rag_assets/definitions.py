@@ -24,10 +24,12 @@ from checks.publish_judge import ChecksOfBuilds
 from checks.registry import tenant_checks
 from checks.tenant_check import TenantCheck
 from rag_assets.common.errors import ConfigurationError
+from rag_assets.common.installation import Installation
 from rag_assets.common.package_contents import collected
 from rag_assets.jobs.checks import build_check_job, check_job
 from rag_assets.systems.registry import Systems, installed_systems
 from resources.embedders import EmbedderResource
+from resources.installation import InstallationResource
 from resources.own_runs import OwnRuns
 from resources.stores import ElasticsearchResource, LakeResource, PostgresResource
 from resources.tenant_lock import TenantLockResource
@@ -134,18 +136,22 @@ def _check_keys(check: TenantCheck | dg.AssetChecksDefinition) -> tuple[dg.Asset
     return (check.key,) if isinstance(check, TenantCheck) else tuple(check.check_keys)
 
 
-def build_resources(parts: Parts | None = None, **overrides: Any) -> dict[str, Any]:
+def build_resources(
+    parts: Parts | None = None, installation: Installation | None = None, **overrides: Any
+) -> dict[str, Any]:
     """Build the resources of the installation, with some replaced.
 
     Their names begin with `rag_assets_`: a team's own resources may be called `postgres`.
 
     Args:
         parts: everything that is loaded; all parts of the core and of installed systems by default.
+        installation: that they work for; that of the environment by default.
         overrides: by name: postgres, elasticsearch, lake, embedders, and whole resources
             (workbench, tenant_lock) where a test wants one of its own.
     """
     parts = parts or all_parts()
-    postgres = overrides.get("postgres") or PostgresResource()
+    carried = InstallationResource.from_installation(installation)
+    postgres = overrides.get("postgres") or PostgresResource(installation=carried)
     own_runs = OwnRuns(
         postgres=postgres,
         jobs=sorted(job.name for job in parts.jobs),
@@ -154,9 +160,9 @@ def build_resources(parts: Parts | None = None, **overrides: Any) -> dict[str, A
     workbench = overrides.get("workbench") or Workbench(
         postgres=postgres,
         own_runs=own_runs,
-        elasticsearch=overrides.get("elasticsearch") or ElasticsearchResource(),
-        lake=overrides.get("lake") or LakeResource(),
-        embedders=overrides.get("embedders") or EmbedderResource(),
+        elasticsearch=overrides.get("elasticsearch") or ElasticsearchResource(installation=carried),
+        lake=overrides.get("lake") or LakeResource(installation=carried),
+        embedders=overrides.get("embedders") or EmbedderResource(installation=carried),
     )
     tenant_lock = overrides.get("tenant_lock") or TenantLockResource(
         postgres=postgres, workbench=workbench
@@ -181,6 +187,7 @@ def build_defs(
     *,
     loggers: Mapping[str, Any] | None = None,
     systems: Systems | None = None,
+    installation: Installation | None = None,
 ) -> dg.Definitions:
     """Build all definitions of the project, for a code location that may hold others as well.
 
@@ -188,6 +195,7 @@ def build_defs(
         overrides: see build_resources.
         loggers: where runs log to, besides the instance.
         systems: instead of the installed ones.
+        installation: that they work for; that of the environment by default.
 
     Raises:
         ConfigurationError: the systems cannot be loaded.
@@ -195,11 +203,13 @@ def build_defs(
     with warnings.catch_warnings():
         # Beta features that are used on purpose; whoever loads us cannot change them.
         warnings.filterwarnings("ignore", message=".* is currently in (beta|preview)")
-        return _definitions(all_parts(systems), overrides, loggers)
+        parts = all_parts(systems)
+        resources = build_resources(parts, installation, **dict(overrides or {}))
+        return _definitions(parts, resources, loggers)
 
 
 def _definitions(
-    parts: Parts, overrides: Mapping[str, Any] | None, loggers: Mapping[str, Any] | None
+    parts: Parts, resources: Mapping[str, Any], loggers: Mapping[str, Any] | None
 ) -> dg.Definitions:
     return dg.Definitions(
         assets=_with_sources(parts.assets),
@@ -210,7 +220,7 @@ def _definitions(
         jobs=list(parts.jobs),
         sensors=list(parts.sensors),
         schedules=list(parts.schedules),
-        resources=build_resources(parts, **dict(overrides or {})),
+        resources=resources,
         loggers=dict(loggers) if loggers else None,
     )
 

@@ -99,7 +99,7 @@ def staleness_sensor(
     """Compare the catalog with the last results, and request what has to be evaluated."""
     if rag_assets_runs.unfinished(context.instance, job=ALL_TENANTS_JOB):
         return dg.SensorResult(skip_reason=dg.SkipReason("checks are being evaluated"))
-    with clear_failures():
+    with clear_failures(rag_assets_postgres.installation):
         table = rag_assets_postgres.catalog().check_results
         records = [r for r in rag_assets_postgres.catalog().tenants.all() if r.state == "ACTIVE"]
         keys = [(check.asset, check.name) for check in rag_assets_checks]

@@ -7,7 +7,6 @@ import dagster as dg
 
 from rag_assets.common.batches import batched
 from rag_assets.common.errors import ConfigurationError, RagAssetsError
-from rag_assets.common.settings import Settings
 from rag_assets.jobs.drift import drift_job, repair_job
 from rag_assets.partitions import tenants_partitions
 from rag_assets.pipeline.drift import IndexDifference, index_differences
@@ -57,7 +56,7 @@ def drift_offenders_sensor(
     rag_assets_runs: OwnRuns,
 ) -> dg.SensorResult:
     """Request a repair for every failed drift check that no repair followed."""
-    with clear_failures():
+    with clear_failures(rag_assets_postgres.installation):
         catalog = rag_assets_postgres.catalog()
         busy = rag_assets_runs.partitions_under_way(context.instance)
         present = set(context.instance.get_dynamic_partitions(tenants_partitions.name or ""))
@@ -92,10 +91,10 @@ def lost_entries_sensor(
     context: dg.SensorEvaluationContext, rag_assets_workbench: Workbench
 ) -> dg.SkipReason:
     """Record the tenants whose index differs from the catalog by counts alone."""
-    with clear_failures():
+    with clear_failures(rag_assets_workbench.installation):
         catalog = rag_assets_workbench.postgres.catalog()
         store = rag_assets_workbench.elasticsearch.store()
-        blobs = open_blobs(Settings.from_environment())
+        blobs = open_blobs(rag_assets_workbench.installation.settings)
         keeper = MarkKeeper(catalog, rag_assets_workbench.lake.lake(), blobs, lambda: store)
         records = [record for record in catalog.tenants.all() if record.state == "ACTIVE"]
 

@@ -56,8 +56,8 @@ def source_files_sensor(
     rag_assets_runs: OwnRuns,
 ) -> dg.SensorResult:
     """List the sources of as many tenants as a tick has time for, in turn."""
-    settings = Settings.from_environment()
-    with clear_failures():
+    settings = rag_assets_postgres.installation.settings
+    with clear_failures(rag_assets_postgres.installation):
         tick = _Tick(
             context.instance,
             rag_assets_runs,
@@ -66,7 +66,7 @@ def source_files_sensor(
             Cursor.read(context.cursor),
             WatchReportFile(settings).read(),
         )
-        for run_id in fail_abandoned_runs(context.instance, tick.catalog):
+        for run_id in fail_abandoned_runs(context.instance, tick.catalog, settings):
             context.log.warning(f"run {run_id} was left behind by a process that died")
         cursor = tick.run()
     if tick.notes:

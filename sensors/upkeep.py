@@ -55,7 +55,7 @@ def removals_sensor(
     context: dg.SensorEvaluationContext, rag_assets_postgres: PostgresResource
 ) -> dg.RunRequest | dg.SkipReason:
     """Request a run that ends the removals of tenants that were killed."""
-    with clear_failures():
+    with clear_failures(rag_assets_postgres.installation):
         left = [
             (one.id, one.incarnation) for one in interrupted_removals(rag_assets_postgres.catalog())
         ]

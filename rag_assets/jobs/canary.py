@@ -14,7 +14,7 @@ _CHECK = canary_check.canary_check
 @dg.op
 def probe_embedders(context: dg.OpExecutionContext, rag_assets_workbench: Workbench) -> None:
     """Call every tenant's embedder, and record new and failed results."""
-    with clear_failures():
+    with clear_failures(rag_assets_workbench.installation):
         catalog = rag_assets_workbench.postgres.catalog()
         answered = wrong = 0
         for seen in run_every_canary(catalog, rag_assets_workbench.embedders.embedders(catalog)):

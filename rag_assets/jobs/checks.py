@@ -85,7 +85,7 @@ def evaluate_checks(
 ) -> None:
     """Evaluate the checks of many tenants, each evaluation recorded for its partition."""
     chosen = [c for c in rag_assets_checks if config.checks is None or c.full_name in config.checks]
-    with clear_failures():
+    with clear_failures(rag_assets_workbench.installation):
         records = [
             record
             for record in rag_assets_workbench.postgres.catalog().tenants.all()
@@ -96,7 +96,7 @@ def evaluate_checks(
         return _evaluate(context, rag_assets_workbench, record, chosen)
 
     try:
-        for_each(context, records, "checks", evaluate)
+        for_each(context, rag_assets_workbench.installation, records, "checks", evaluate)
     finally:
         catalog = rag_assets_workbench.postgres.catalog()
         deleted = delete_old_runs(
@@ -155,7 +155,7 @@ def _evaluations(
         raise
     except Exception as error:
         for check in checks:
-            yield check, check.error(error), None
+            yield check, check.error(error, workbench.installation), None
         return
     for check in checks:
         try:
@@ -163,7 +163,7 @@ def _evaluations(
         except TenantGone:
             raise
         except Exception as error:
-            yield check, check.error(error), None
+            yield check, check.error(error, workbench.installation), None
         else:
             evaluation = evaluation_of(check.key, verdict, tenant_id)
             yield check, check.outcome(verdict), evaluation

@@ -12,7 +12,7 @@ from resources.workbench import Workbench, clear_failures
 @dg.op(tags={"kind": "postgres"})
 def report_tenant_costs(context: dg.OpExecutionContext, rag_assets_workbench: Workbench) -> None:
     """Report every tenant's spending on embeddings as materializations of embedding_cost."""
-    with clear_failures():
+    with clear_failures(rag_assets_workbench.installation):
         present = {
             r.id
             for r in rag_assets_workbench.postgres.catalog().tenants.all()

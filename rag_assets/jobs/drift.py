@@ -39,7 +39,7 @@ def repair_live_index(
     rag_assets_tenant_lock: TenantLockResource,
 ) -> None:
     """Repair lake and index; the next sync writes what is missing and reads what was altered."""
-    with clear_failures():
+    with clear_failures(rag_assets_workbench.installation):
         ctx = rag_assets_workbench.context(
             context.partition_key, guard=rag_assets_tenant_lock.guard, log=context.log.info
         )
@@ -71,7 +71,7 @@ def compare_with_catalog(
     rag_assets_checks: dg.ResourceParam[Sequence[TenantCheck]],
 ) -> None:
     """Compare every tenant's stores and sources with the catalog, and record the verdicts."""
-    with clear_failures():
+    with clear_failures(rag_assets_workbench.installation):
         records = rag_assets_workbench.postgres.catalog().tenants.all()
     nightly = [check for check in rag_assets_checks if check.nightly]
 
@@ -81,7 +81,7 @@ def compare_with_catalog(
             context.log.info(f"{record.id}: {counted(renewed, 'record')} listed again")
         return _compare(context, rag_assets_workbench, record, nightly)
 
-    for_each(context, records, "drift detection", compare)
+    for_each(context, rag_assets_workbench.installation, records, "drift detection", compare)
 
 
 @dg.job(
@@ -115,7 +115,7 @@ def _compare(
         except TenantGone:
             raise
         except Exception as error:
-            outcomes.append(check.error(error))
+            outcomes.append(check.error(error, workbench.installation))
             errors.append(error)
             continue
         # Dagster accepts evaluations as well; only its annotation omits them.

@@ -33,7 +33,7 @@ def publish_configured_build(
 ) -> None:
     """Publish the build of the tenant's configuration if it passes its checks, or is forced."""
     judge = rag_assets_publish_judge(rag_assets_workbench, context.run.run_id, context.log)
-    with clear_failures():
+    with clear_failures(rag_assets_workbench.installation):
         rag_assets_tenant_lock.guard()
         ctx = rag_assets_workbench.context(
             context.partition_key, guard=rag_assets_tenant_lock.guard, log=context.log.info

@@ -29,7 +29,7 @@ def measure_tenants(
     context: dg.OpExecutionContext, config: QualityConfig, rag_assets_workbench: Workbench
 ) -> None:
     """Ask every tenant's judged questions, and report as materializations of retrieval_quality."""
-    with clear_failures():
+    with clear_failures(rag_assets_workbench.installation):
         catalog = rag_assets_workbench.postgres.catalog()
         asked = catalog.judgements.tenants()
         records = [
@@ -52,7 +52,7 @@ def measure_tenants(
         context.log_event(report)
         return report.description
 
-    for_each(context, records, "measuring quality", measure)
+    for_each(context, rag_assets_workbench.installation, records, "measuring quality", measure)
 
 
 @dg.job(

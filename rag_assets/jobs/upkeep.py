@@ -9,7 +9,6 @@ from rag_assets.assets.generations import generations_report
 from rag_assets.assets.retention import retention_report
 from rag_assets.common.clock import Clock
 from rag_assets.common.errors import RagAssetsError, TenantLocked, UnknownTenant
-from rag_assets.common.settings import Settings
 from rag_assets.jobs.every_tenant import for_each, for_each_locked
 from rag_assets.jobs.run_history import delete_tenant
 from rag_assets.pipeline.clock_guard import ClockDoubt, time_for_deletion
@@ -66,11 +65,17 @@ def prune_documents(context: dg.OpExecutionContext, rag_assets_workbench: Workbe
         for_each_locked(context, rag_assets_workbench, "pruning", prune_one)
     finally:
         tenants = rag_assets_workbench.postgres.catalog().tenants.all()
-        for_each(context, tenants, "expunging pruned entries", expunge_one)
+        for_each(
+            context,
+            rag_assets_workbench.installation,
+            tenants,
+            "expunging pruned entries",
+            expunge_one,
+        )
 
 
 def _warn_of_clock(context: dg.OpExecutionContext, workbench: Workbench) -> None:
-    with clear_failures():
+    with clear_failures(workbench.installation):
         trusted = time_for_deletion(workbench.postgres.catalog(), Clock())
     if isinstance(trusted, ClockDoubt):
         context.log.warning(trusted.line)
@@ -96,12 +101,12 @@ def compact_lake(context: dg.OpExecutionContext, rag_assets_workbench: Workbench
         return "; ".join(compact_tenant(ctx))
 
     for_each_locked(context, rag_assets_workbench, "compaction", compact_one)
-    with clear_failures():
+    with clear_failures(rag_assets_workbench.installation):
         swept = delete_leftovers(
             rag_assets_workbench.postgres.catalog(),
             rag_assets_workbench.lake.lake(),
             rag_assets_workbench.elasticsearch.store(),
-            open_blobs(Settings.from_environment()),
+            open_blobs(rag_assets_workbench.installation.settings),
             context.log.info,
         )
     if swept:
@@ -123,7 +128,7 @@ def end_interrupted_removals(
                     rag_assets_workbench.lake.lake(),
                     rag_assets_workbench.elasticsearch.store(),
                     record,
-                    Settings.from_environment(),
+                    rag_assets_workbench.installation.settings,
                     by="job end_removals",
                     delete_history=partial(
                         delete_tenant, context.instance, rag_assets_runs, record.id
@@ -132,7 +137,8 @@ def end_interrupted_removals(
         except (TenantLocked, UnknownTenant) as error:
             context.log.warning(f"{record.id}: skipped, {error.message}")
         except RagAssetsError as error:
-            context.log.error(f"{record.id}: {as_failure(error).description}")  # noqa: TRY400
+            failure = as_failure(error, rag_assets_workbench.installation)
+            context.log.error(f"{record.id}: {failure.description}")  # noqa: TRY400
             failed.append(record.id)
         else:
             context.log.info(f"{record.id}: removed, see receipt {receipt.number}")

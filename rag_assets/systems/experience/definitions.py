@@ -5,7 +5,6 @@ from datetime import UTC, datetime, timedelta
 import dagster as dg
 
 from rag_assets.common.hashing import key_of
-from rag_assets.common.settings import Settings
 from rag_assets.jobs.sync import sync_job
 from rag_assets.local_stack.watch_report import NO_WATCHER, WatchReportFile
 from rag_assets.partitions import tenants_partitions
@@ -34,9 +33,10 @@ def checkpoints_sensor(
     rag_assets_runs: OwnRuns,
 ) -> dg.SensorResult:
     """Request one run for the checkpoints that no run has seen."""
-    with clear_failures():
+    with clear_failures(rag_assets_postgres.installation):
         catalog = rag_assets_postgres.catalog()
-        watched = WatchReportFile(Settings.from_environment()).read() is not NO_WATCHER
+        settings = rag_assets_postgres.installation.settings
+        watched = WatchReportFile(settings).read() is not NO_WATCHER
         before = datetime.now(UTC) - (_LEFT_TO_THE_WATCHER if watched else timedelta())
         waiting = Checkpoints(catalog.database).waiting_tenants(before)
         active = {record.id: record for record in catalog.tenants.named(waiting)}
