@@ -24,6 +24,7 @@ from rag_assets.pipeline.shares import Share
 from rag_assets.storage.catalog.check_results import CheckOutcome
 from rag_assets.storage.catalog.generations import Generation
 from rag_assets.storage.catalog.lock import Holder
+from resources.installation import InstallationResource
 from resources.workbench import Workbench, as_failure, clear_failures
 
 _WAIT_SECONDS = 60.0
@@ -173,9 +174,11 @@ class TenantCheck:
             self.asset, self.name, verdict.passed, verdict.severity, verdict.description
         )
 
-    def error(self, error: Exception) -> CheckOutcome:
+    def error(self, error: Exception, installation: InstallationResource) -> CheckOutcome:
         """Why it could not be evaluated, as the catalog keeps it."""
-        return CheckOutcome(self.asset, self.name, error=as_failure(error).description)
+        return CheckOutcome(
+            self.asset, self.name, error=as_failure(error, installation).description
+        )
 
     def build(self, names: Naming) -> dg.AssetChecksDefinition:
         """Return the check as Dagster loads it, evaluated for the partition of a run."""
@@ -183,7 +186,7 @@ class TenantCheck:
         def evaluate(
             context: dg.AssetCheckExecutionContext, workbench: Workbench
         ) -> dg.AssetCheckResult:
-            with clear_failures():
+            with clear_failures(workbench.installation):
                 tenant = CheckContext.of(workbench, context.partition_key, context.run, context.log)
                 return result_of(self._recorded(tenant))
 
@@ -200,7 +203,8 @@ class TenantCheck:
         try:
             verdict = self.verdict(context)
         except Exception as error:
-            ctx.catalog.check_results.record(ctx.ref, [self.error(error)], first=not in_sync)
+            outcome = self.error(error, context.workbench.installation)
+            ctx.catalog.check_results.record(ctx.ref, [outcome], first=not in_sync)
             raise
         ctx.catalog.check_results.record(ctx.ref, [self.outcome(verdict)], first=not in_sync)
         return verdict

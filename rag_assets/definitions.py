@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
-from typing import Any, TypeAlias
+from dataclasses import dataclass, fields, replace
+from typing import Any, Final, Literal, TypeAlias
 
 import dagster as dg
 
@@ -21,6 +21,7 @@ from checks.publish_judge import ChecksOfBuilds
 from checks.registry import tenant_checks
 from checks.tenant_check import LoadedCheck, TenantCheck
 from rag_assets.common.errors import ConfigurationError
+from rag_assets.common.installation import Installation
 from rag_assets.common.package_contents import collected
 from rag_assets.declarations import (
     PLAIN,
@@ -35,10 +36,14 @@ from rag_assets.declarations import (
 )
 from rag_assets.systems.registry import Systems, installed_systems
 from resources.embedders import EmbedderResource
+from resources.installation import InstallationResource
 from resources.own_runs import OwnRuns
 from resources.stores import ElasticsearchResource, LakeResource, PostgresResource
 from resources.tenant_lock import TenantLockResource
 from resources.workbench import Workbench
+
+Automation: TypeAlias = Literal["all", "sync", "none"]
+_SYNCING: Final = ("tenants", "source_files", "run_failures")
 
 LoadedAsset: TypeAlias = Asset | Report | dg.AssetsDefinition | dg.AssetSpec
 
@@ -140,7 +145,10 @@ def _names(part: Any) -> tuple[str, ...]:
 
 
 def build_resources(
-    parts: Parts | None = None, names: Naming = PLAIN, **overrides: Any
+    parts: Parts | None = None,
+    installation: Installation | None = None,
+    names: Naming = PLAIN,
+    **overrides: Any,
 ) -> dict[str, Any]:
     """Build the resources of the installation, with some replaced.
 
@@ -148,12 +156,14 @@ def build_resources(
 
     Args:
         parts: everything that is loaded; all parts of the core and of installed systems by default.
+        installation: that they work for; that of the environment by default.
         names: of the resources, and of what our own runs are known by.
         overrides: by name: postgres, elasticsearch, lake, embedders, and whole resources
             (workbench, tenant_lock) where a test wants one of its own.
     """
     parts = parts or all_parts()
-    postgres = overrides.get("postgres") or PostgresResource()
+    carried = InstallationResource.from_installation(installation)
+    postgres = overrides.get("postgres") or PostgresResource(installation=carried)
     own_runs = OwnRuns(
         postgres=postgres,
         jobs=sorted(_own_name(job, names) for job in parts.jobs),
@@ -165,9 +175,9 @@ def build_resources(
     workbench = overrides.get("workbench") or Workbench(
         postgres=postgres,
         own_runs=own_runs,
-        elasticsearch=overrides.get("elasticsearch") or ElasticsearchResource(),
-        lake=overrides.get("lake") or LakeResource(),
-        embedders=overrides.get("embedders") or EmbedderResource(),
+        elasticsearch=overrides.get("elasticsearch") or ElasticsearchResource(installation=carried),
+        lake=overrides.get("lake") or LakeResource(installation=carried),
+        embedders=overrides.get("embedders") or EmbedderResource(installation=carried),
     )
     tenant_lock = overrides.get("tenant_lock") or TenantLockResource(
         postgres=postgres, workbench=workbench
@@ -204,14 +214,22 @@ def build_defs(
     names: Naming = PLAIN,
     loggers: Mapping[str, Any] | None = None,
     systems: Systems | None = None,
+    installation: Installation | None = None,
+    upstream: Sequence[dg.AssetDep] = (),
+    automation: Automation = "all",
 ) -> dg.Definitions:
     """Build all definitions of the project, for a code location that may hold others as well.
+
+    A team's project uses `rag_assets.dagster.build_defs`, which keeps to names of its own.
 
     Args:
         overrides: see build_resources.
         names: of the definitions.
         loggers: where runs log to, besides the instance.
         systems: instead of the installed ones.
+        installation: that they work for; that of the environment by default.
+        upstream: assets of others that the documents come from.
+        automation: which sensors and schedules start runs.
 
     Raises:
         ConfigurationError: the systems cannot be loaded.
@@ -219,32 +237,37 @@ def build_defs(
     with warnings.catch_warnings():
         # Beta features that are used on purpose; whoever loads us cannot change them.
         warnings.filterwarnings("ignore", message=".* is currently in (beta|preview)")
-        return _definitions(all_parts(systems), names, overrides, loggers)
+        parts = _automated(all_parts(systems), automation)
+        resources = build_resources(parts, installation, names, **dict(overrides or {}))
+
+        def built(part: Any) -> Any:
+            match part:
+                case Asset() if not part.deps:
+                    return part.build(names, upstream)
+                case AssetJob():
+                    return part.build(names, parts.checks)
+                case Declared() | TenantCheck():
+                    return part.build(names)
+            return part
+
+        return dg.Definitions(
+            assets=_with_sources([built(asset) for asset in parts.assets]),
+            asset_checks=[built(check) for check in parts.checks],
+            jobs=[built(job) for job in parts.jobs],
+            sensors=[built(sensor) for sensor in parts.sensors],
+            schedules=[built(schedule) for schedule in parts.schedules],
+            resources=resources,
+            loggers=dict(loggers) if loggers else None,
+        )
 
 
-def _definitions(
-    parts: Parts,
-    names: Naming,
-    overrides: Mapping[str, Any] | None,
-    loggers: Mapping[str, Any] | None,
-) -> dg.Definitions:
-    def built(part: Any) -> Any:
-        match part:
-            case AssetJob():
-                return part.build(names, parts.checks)
-            case Declared() | TenantCheck():
-                return part.build(names)
-        return part
-
-    return dg.Definitions(
-        assets=_with_sources([built(asset) for asset in parts.assets]),
-        asset_checks=[built(check) for check in parts.checks],
-        jobs=[built(job) for job in parts.jobs],
-        sensors=[built(sensor) for sensor in parts.sensors],
-        schedules=[built(schedule) for schedule in parts.schedules],
-        resources=build_resources(parts, names, **dict(overrides or {})),
-        loggers=dict(loggers) if loggers else None,
-    )
+def _automated(parts: Parts, automation: Automation) -> Parts:
+    """Keep the sensors and schedules that a kind of automation needs."""
+    if automation == "all":
+        return parts
+    names = _SYNCING if automation == "sync" else ()
+    sensors = tuple(sensor for sensor in parts.sensors if sensor.name in names)
+    return replace(parts, sensors=sensors, schedules=())
 
 
 def _with_sources(

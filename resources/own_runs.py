@@ -13,7 +13,6 @@ import dagster as dg
 from dagster._core.definitions.assets.job.asset_job import IMPLICIT_ASSET_JOB_NAME
 from dagster._core.storage.tags import REPOSITORY_LABEL_TAG
 
-from rag_assets.common.settings import Settings
 from rag_assets.declarations import NO_RUN_RETRIES, PLAIN, RUN_TAGS, Naming
 from resources.stores import PostgresResource
 
@@ -80,7 +79,7 @@ class OwnRuns(dg.ConfigurableResource):  # type: ignore[type-arg]
 
     def is_shared_partition(self, instance: dg.DagsterInstance, partition: str) -> bool:
         """Return whether another installation has runs of a partition of the same name."""
-        if _is_of_own_home(instance):
+        if self._is_of_own_home(instance):
             return False
         others = _known_installations(instance) - {*self.installation_tags.values()}
         return bool(
@@ -113,7 +112,7 @@ class OwnRuns(dg.ConfigurableResource):  # type: ignore[type-arg]
         original as well. In a team's, a run without an installation tag is one of them if it was
         launched from our code and no run of another installation is recorded there.
         """
-        if _is_of_own_home(instance):
+        if self._is_of_own_home(instance):
             return list(runs)
         own = self.installation_tags[INSTALLATION_TAG]
         is_alone = _known_installations(instance) <= {own}
@@ -143,6 +142,11 @@ class OwnRuns(dg.ConfigurableResource):  # type: ignore[type-arg]
         wanted = {**self.installation_tags, **retries}
         if not run.tags.items() >= wanted.items():
             instance.add_run_tags(run.run_id, wanted)
+
+    def _is_of_own_home(self, instance: dg.DagsterInstance) -> bool:
+        """Return whether an instance is that of our home folder, which nobody else uses."""
+        local = self.postgres.installation.settings.local
+        return Path(instance.storage_directory()).is_relative_to(local)
 
     def _is_of_a_team(self, instance: dg.DagsterInstance, run: dg.DagsterRun) -> bool:
         """Return whether an untagged run is from a repository that never worked for us."""
@@ -178,11 +182,6 @@ class OwnRuns(dg.ConfigurableResource):  # type: ignore[type-arg]
         """Return the tenants that have a run queued or running."""
         runs = self.unfinished(instance)
         return {run.tags[PARTITION_TAG] for run in runs if PARTITION_TAG in run.tags}
-
-
-def _is_of_own_home(instance: dg.DagsterInstance) -> bool:
-    """Return whether an instance is that of our home folder, which nobody else uses."""
-    return Path(instance.storage_directory()).is_relative_to(Settings.from_environment().local)
 
 
 def _known_installations(instance: dg.DagsterInstance) -> set[str]:

@@ -6,7 +6,6 @@ import dagster as dg
 
 from rag_assets.billing.embedders import Embedders
 from rag_assets.common.formatting import counted
-from rag_assets.common.settings import Settings
 from rag_assets.declarations import sensor
 from rag_assets.pipeline.batch_states import due, poll
 from resources.stores import PostgresResource
@@ -28,11 +27,11 @@ def embedding_batches_sensor(
     context: dg.SensorEvaluationContext, postgres: PostgresResource
 ) -> dg.SkipReason:
     """Poll the batches that are due, of all tenants together."""
-    with clear_failures():
+    with clear_failures(postgres.installation):
         catalog = postgres.catalog()
         batches = catalog.batches.open()
         polled = due(batches, datetime.now(UTC), _MOST)
-        embedders = Embedders(catalog, Settings.from_environment())
+        embedders = Embedders(catalog, postgres.installation.settings)
         for trouble in poll(catalog, embedders, polled) if polled else ():
             context.log.error(trouble)
     under_way = counted(len(batches), "batch", "batches")

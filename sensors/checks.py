@@ -98,7 +98,7 @@ def staleness_sensor(
     """Compare the catalog with the last results, and request what has to be evaluated."""
     if runs.unfinished(context.instance, job=names.own(ALL_TENANTS_JOB)):
         return dg.SensorResult(skip_reason=dg.SkipReason("checks are being evaluated"))
-    with clear_failures():
+    with clear_failures(postgres.installation):
         table = postgres.catalog().check_results
         records = [r for r in postgres.catalog().tenants.all() if r.state == "ACTIVE"]
         keys = [(check.asset, check.name) for check in checks]

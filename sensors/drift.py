@@ -7,7 +7,6 @@ import dagster as dg
 
 from rag_assets.common.batches import batched
 from rag_assets.common.errors import ConfigurationError, RagAssetsError
-from rag_assets.common.settings import Settings
 from rag_assets.declarations import Naming, Schedule, sensor
 from rag_assets.jobs.drift import compare_with_catalog, repair_live_index
 from rag_assets.pipeline.drift import IndexDifference, index_differences
@@ -54,7 +53,7 @@ def drift_offenders_sensor(
     runs: OwnRuns,
 ) -> dg.SensorResult:
     """Request a repair for every failed drift check that no repair followed."""
-    with clear_failures():
+    with clear_failures(postgres.installation):
         catalog = postgres.catalog()
         busy = runs.partitions_under_way(context.instance)
         present = set(context.instance.get_dynamic_partitions(names.partitions_name))
@@ -85,10 +84,10 @@ def drift_offenders_sensor(
 )
 def lost_entries_sensor(context: dg.SensorEvaluationContext, workbench: Workbench) -> dg.SkipReason:
     """Record the tenants whose index differs from the catalog by counts alone."""
-    with clear_failures():
+    with clear_failures(workbench.installation):
         catalog = workbench.postgres.catalog()
         store = workbench.elasticsearch.store()
-        blobs = open_blobs(Settings.from_environment())
+        blobs = open_blobs(workbench.installation.settings)
         keeper = MarkKeeper(catalog, workbench.lake.lake(), blobs, lambda: store)
         records = [record for record in catalog.tenants.all() if record.state == "ACTIVE"]
 

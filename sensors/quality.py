@@ -32,7 +32,7 @@ def published_builds_sensor(
     context: dg.SensorEvaluationContext, names: Naming, postgres: PostgresResource
 ) -> dg.SensorResult:
     """Look for publications since the last tick, in one query over all tenants."""
-    with clear_failures():
+    with clear_failures(postgres.installation):
         catalog = postgres.catalog()
         since = int(context.cursor) if context.cursor else None
         newest, tenants = catalog.events.tenants_since(since, "generation_published")

@@ -55,8 +55,8 @@ def source_files_sensor(
     runs: OwnRuns,
 ) -> dg.SensorResult:
     """List the sources of as many tenants as a tick has time for, in turn."""
-    settings = Settings.from_environment()
-    with clear_failures():
+    settings = postgres.installation.settings
+    with clear_failures(postgres.installation):
         tick = _Tick(
             context.instance,
             runs,
@@ -65,7 +65,7 @@ def source_files_sensor(
             Cursor.read(context.cursor),
             WatchReportFile(settings).read(),
         )
-        for run_id in fail_abandoned_runs(context.instance, tick.catalog):
+        for run_id in fail_abandoned_runs(context.instance, tick.catalog, settings):
             context.log.warning(f"run {run_id} was left behind by a process that died")
         cursor = tick.run()
     if tick.notes:

@@ -2,7 +2,6 @@
 
 import dagster as dg
 
-from rag_assets.common.settings import Settings
 from rag_assets.declarations import Naming, sensor
 from rag_assets.jobs.run_history import delete_partition
 from rag_assets.pipeline.tenancy import reconcile_tenants
@@ -27,8 +26,8 @@ def tenants_sensor(
     runs: OwnRuns,
 ) -> dg.SensorResult | dg.SkipReason:
     """Bring catalog and partitions up to date."""
-    with clear_failures():
-        settings = Settings.from_environment()
+    with clear_failures(postgres.installation):
+        settings = postgres.installation.settings
         found = reconcile_tenants(postgres.catalog(), settings, postgres.identity())
     for problem in found.problems:
         context.log.warning(problem.advice)
@@ -38,14 +37,14 @@ def tenants_sensor(
     new = sorted(wanted - present)
     gone = []
     if unwanted := present - wanted:
-        with clear_failures():
+        with clear_failures(postgres.installation):
             # Others may be tenants of another installation in this instance.
             receipts = postgres.catalog().receipts
             removed = (unwanted & known) | receipts.removed_tenants(unwanted - known)
             gone = _delete_histories(context.instance, runs, removed)
     if not new and not gone:
         if found.problems:  # The others were reconciled all the same.
-            with clear_failures():
+            with clear_failures(postgres.installation):
                 raise found.problems[0]
         return dg.SkipReason(f"{len(wanted)} tenants, none added or removed")
     requests: list[dg.AddDynamicPartitionsRequest | dg.DeleteDynamicPartitionsRequest] = []

@@ -49,7 +49,7 @@ def removals_sensor(
     context: dg.SensorEvaluationContext, postgres: PostgresResource
 ) -> dg.RunRequest | dg.SkipReason:
     """Request a run that ends the removals of tenants that were killed."""
-    with clear_failures():
+    with clear_failures(postgres.installation):
         left = [(one.id, one.incarnation) for one in interrupted_removals(postgres.catalog())]
     if not left:
         return dg.SkipReason("no removal of a tenant was interrupted")

@@ -23,7 +23,7 @@ def tenant_stage(
 
     Where files of the lake are damaged they are repaired, and the step is run again.
     """
-    with clear_failures():
+    with clear_failures(workbench.installation):
         tenant_lock.guard()  # First: the id may belong to another tenant by now.
         ctx = workbench.context(
             context.partition_key, guard=tenant_lock.guard, log=context.log.info

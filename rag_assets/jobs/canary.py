@@ -17,7 +17,7 @@ _CHECK = canary_check.canary_check
 )
 def probe_embedders(context: dg.OpExecutionContext, names: Naming, workbench: Workbench) -> None:
     """Call every tenant's embedder, and record new and failed results."""
-    with clear_failures():
+    with clear_failures(workbench.installation):
         catalog = workbench.postgres.catalog()
         answered = wrong = 0
         for seen in run_every_canary(catalog, workbench.embedders.embedders(catalog)):

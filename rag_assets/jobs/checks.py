@@ -77,7 +77,7 @@ def evaluate_checks(
 ) -> None:
     """Evaluate the checks of many tenants, each evaluation recorded for its partition."""
     chosen = [c for c in checks if config.checks is None or c.full_name in config.checks]
-    with clear_failures():
+    with clear_failures(workbench.installation):
         records = [
             record
             for record in workbench.postgres.catalog().tenants.all()
@@ -88,7 +88,7 @@ def evaluate_checks(
         return _evaluate(context, names, workbench, record, chosen)
 
     try:
-        for_each(context, records, "checks", evaluate)
+        for_each(context, workbench.installation, records, "checks", evaluate)
     finally:
         catalog = workbench.postgres.catalog()
         deleted = delete_old_runs(
@@ -139,7 +139,7 @@ def _evaluations(
         raise
     except Exception as error:
         for check in checks:
-            yield check, check.error(error), None
+            yield check, check.error(error, workbench.installation), None
         return
     for check in checks:
         try:
@@ -147,7 +147,7 @@ def _evaluations(
         except TenantGone:
             raise
         except Exception as error:
-            yield check, check.error(error), None
+            yield check, check.error(error, workbench.installation), None
         else:
             evaluation = evaluation_of(check.key(names), verdict, tenant_id)
             yield check, check.outcome(verdict), evaluation

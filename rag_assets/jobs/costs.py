@@ -18,7 +18,7 @@ def report_tenant_costs(
     context: dg.OpExecutionContext, names: Naming, workbench: Workbench
 ) -> None:
     """Report every tenant's spending on embeddings as materializations of embedding_cost."""
-    with clear_failures():
+    with clear_failures(workbench.installation):
         present = {r.id for r in workbench.postgres.catalog().tenants.all() if r.state == "ACTIVE"}
         count = 0
         for report in daily_costs(names, workbench.postgres.catalog().usage, today()):

@@ -46,7 +46,7 @@ def repair_live_index(
     tenant_lock: TenantLockResource,
 ) -> None:
     """Repair lake and index; the next sync writes what is missing and reads what was altered."""
-    with clear_failures():
+    with clear_failures(workbench.installation):
         ctx = workbench.context(
             context.partition_key, guard=tenant_lock.guard, log=context.log.info
         )
@@ -70,7 +70,7 @@ def compare_with_catalog(
     checks: dg.ResourceParam[Sequence[TenantCheck]],
 ) -> None:
     """Compare every tenant's stores and sources with the catalog, and record the verdicts."""
-    with clear_failures():
+    with clear_failures(workbench.installation):
         records = workbench.postgres.catalog().tenants.all()
     nightly = [check for check in checks if check.nightly]
 
@@ -80,7 +80,7 @@ def compare_with_catalog(
             context.log.info(f"{record.id}: {counted(renewed, 'record')} listed again")
         return _compare(context, names, workbench, record, nightly)
 
-    for_each(context, records, "drift detection", compare)
+    for_each(context, workbench.installation, records, "drift detection", compare)
 
 
 def _compare(
@@ -101,7 +101,7 @@ def _compare(
         except TenantGone:
             raise
         except Exception as error:
-            outcomes.append(check.error(error))
+            outcomes.append(check.error(error, workbench.installation))
             errors.append(error)
             continue
         # Dagster accepts evaluations as well; only its annotation omits them.

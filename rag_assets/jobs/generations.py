@@ -38,7 +38,7 @@ def publish_configured_build(
 ) -> None:
     """Publish the build of the tenant's configuration if it passes its checks, or is forced."""
     judge = publish_judge(workbench, context.run.run_id, context.log)
-    with clear_failures():
+    with clear_failures(workbench.installation):
         tenant_lock.guard()
         ctx = workbench.context(
             context.partition_key, guard=tenant_lock.guard, log=context.log.info

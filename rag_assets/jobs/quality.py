@@ -39,7 +39,7 @@ def measure_tenants(
     workbench: Workbench,
 ) -> None:
     """Ask every tenant's judged questions, and report as materializations of retrieval_quality."""
-    with clear_failures():
+    with clear_failures(workbench.installation):
         catalog = workbench.postgres.catalog()
         asked = catalog.judgements.tenants()
         records = [
@@ -62,7 +62,7 @@ def measure_tenants(
         context.log_event(report)
         return report.description
 
-    for_each(context, records, "measuring quality", measure)
+    for_each(context, workbench.installation, records, "measuring quality", measure)
 
 
 def _refuse_write() -> NoReturn:

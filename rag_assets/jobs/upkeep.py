@@ -9,7 +9,6 @@ from rag_assets.assets.generations import generations_report
 from rag_assets.assets.retention import retention_report
 from rag_assets.common.clock import Clock
 from rag_assets.common.errors import RagAssetsError, TenantLocked, UnknownTenant
-from rag_assets.common.settings import Settings
 from rag_assets.declarations import Naming, job
 from rag_assets.jobs.every_tenant import for_each, for_each_locked
 from rag_assets.jobs.run_history import delete_tenant
@@ -70,11 +69,17 @@ def prune_documents(context: dg.OpExecutionContext, names: Naming, workbench: Wo
         for_each_locked(context, workbench, "pruning", prune_one)
     finally:
         tenants = workbench.postgres.catalog().tenants.all()
-        for_each(context, tenants, "expunging pruned entries", expunge_one)
+        for_each(
+            context,
+            workbench.installation,
+            tenants,
+            "expunging pruned entries",
+            expunge_one,
+        )
 
 
 def _warn_of_clock(context: dg.OpExecutionContext, workbench: Workbench) -> None:
-    with clear_failures():
+    with clear_failures(workbench.installation):
         trusted = time_for_deletion(workbench.postgres.catalog(), Clock())
     if isinstance(trusted, ClockDoubt):
         context.log.warning(trusted.line)
@@ -103,12 +108,12 @@ def compact_lake(context: dg.OpExecutionContext, workbench: Workbench) -> None:
         return "; ".join(compact_tenant(ctx))
 
     for_each_locked(context, workbench, "compaction", compact_one)
-    with clear_failures():
+    with clear_failures(workbench.installation):
         swept = delete_leftovers(
             workbench.postgres.catalog(),
             workbench.lake.lake(),
             workbench.elasticsearch.store(),
-            open_blobs(Settings.from_environment()),
+            open_blobs(workbench.installation.settings),
             context.log.info,
         )
     if swept:
@@ -133,14 +138,15 @@ def end_interrupted_removals(
                     workbench.lake.lake(),
                     workbench.elasticsearch.store(),
                     record,
-                    Settings.from_environment(),
+                    workbench.installation.settings,
                     by="job end_removals",
                     delete_history=partial(delete_tenant, context.instance, runs, record.id),
                 )
         except (TenantLocked, UnknownTenant) as error:
             context.log.warning(f"{record.id}: skipped, {error.message}")
         except RagAssetsError as error:
-            context.log.error(f"{record.id}: {as_failure(error).description}")  # noqa: TRY400
+            failure = as_failure(error, workbench.installation)
+            context.log.error(f"{record.id}: {failure.description}")  # noqa: TRY400
             failed.append(record.id)
         else:
             context.log.info(f"{record.id}: removed, see receipt {receipt.number}")

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import dagster as dg
 
     from rag_assets.cli.commands.runs import RunResult
+    from rag_assets.storage.catalog.catalog import Catalog
     from rag_assets.storage.catalog.tenants import TenantRecord
     from rag_assets.tenants.model import Tenant
     from resources.own_runs import OwnRuns
@@ -102,13 +103,12 @@ class TenantFollower:
     def __init__(self, session: Session) -> None:
         from rag_assets.billing.embedders import Embedders
         from rag_assets.definitions import build_resources
-        from resources.stores import PostgresResource
 
         self._session = session
         # The one that runs in this process use, too. tenants.yaml is read by a sensor.
-        self._catalog = PostgresResource().catalog()
-        self._embedders = Embedders(self._catalog, session.settings)
         resources = build_resources()
+        self._catalog: Catalog = resources["rag_assets_postgres"].catalog()
+        self._embedders = Embedders(self._catalog, session.settings)
         self._workbench: Workbench = resources["rag_assets_workbench"]
         self._own_runs: OwnRuns = resources["rag_assets_runs"]
         self._stopped: tuple[float, bool] = (-_STATE_SECONDS, False)

@@ -145,7 +145,7 @@ class Runner:
             run_config={**(run_config or {}), "loggers": {"console": {}}},
             raise_on_error=False,
             tags={
-                **process_tags(),
+                **process_tags(self._session.settings),
                 INSTALLATION_TAG: str(self._session.identity.id),
                 **tags,
             },

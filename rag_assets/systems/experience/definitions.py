@@ -5,7 +5,6 @@ from datetime import UTC, datetime, timedelta
 import dagster as dg
 
 from rag_assets.common.hashing import key_of
-from rag_assets.common.settings import Settings
 from rag_assets.declarations import Naming, sensor
 from rag_assets.local_stack.watch_report import NO_WATCHER, WatchReportFile
 from rag_assets.systems.experience.checkpoints import Checkpoints
@@ -33,9 +32,10 @@ def checkpoints_sensor(
     runs: OwnRuns,
 ) -> dg.SensorResult:
     """Request one run for the checkpoints that no run has seen."""
-    with clear_failures():
+    with clear_failures(postgres.installation):
         catalog = postgres.catalog()
-        watched = WatchReportFile(Settings.from_environment()).read() is not NO_WATCHER
+        settings = postgres.installation.settings
+        watched = WatchReportFile(settings).read() is not NO_WATCHER
         before = datetime.now(UTC) - (_LEFT_TO_THE_WATCHER if watched else timedelta())
         waiting = Checkpoints(catalog.database).waiting_tenants(before)
         active = {record.id: record for record in catalog.tenants.named(waiting)}

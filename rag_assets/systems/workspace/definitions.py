@@ -4,7 +4,6 @@ from datetime import UTC, datetime
 
 import dagster as dg
 
-from rag_assets.common.settings import Settings
 from rag_assets.declarations import Naming, Schedule, job, sensor
 from rag_assets.jobs.every_tenant import for_each
 from rag_assets.jobs.run_history import delete_old_runs
@@ -70,8 +69,8 @@ def pull_tenants(
     # Bodies of records bring FastAPI, which nothing else here needs.
     from rag_assets.systems.workspace.pulling.pull import Puller
 
-    with clear_failures():
-        settings = Settings.from_environment()
+    with clear_failures(postgres.installation):
+        settings = postgres.installation.settings
         catalog = postgres.catalog()
         masker, blobs = masker_of(settings.local), open_blobs(settings)
         records = catalog.tenants.with_source(SQL.name)
@@ -107,7 +106,7 @@ def pull_tenants(
 
     wanted = config.tenants
     chosen = [one for one in records if wanted is None or one.id in wanted]
-    for_each(context, chosen, "pulling sources", pull)
+    for_each(context, postgres.installation, chosen, "pulling sources", pull)
 
 
 nightly_keys = Schedule(
@@ -138,7 +137,7 @@ def sql_sources_sensor(
     runs: OwnRuns,
 ) -> dg.SensorResult:
     """Request runs for sources that are due."""
-    with clear_failures():
+    with clear_failures(postgres.installation):
         catalog = postgres.catalog()
         records = catalog.tenants.with_source(SQL.name)
         if not records:
