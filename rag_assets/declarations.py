@@ -32,6 +32,8 @@ RUN_TAGS: Final = {"rag_assets/job": "true", **NO_RUN_RETRIES}
 """On each of our jobs, so that a run can be told from one of a team's job of the same name."""
 NAMING_TAG: Final = "rag_assets/naming"
 """The naming of a run's definitions, where it is not that of our own code location."""
+TENANT_TAG: Final = "rag_assets/tenant"
+"""The tenant that a job is for, if it is for one alone."""
 OWNERS: Final = ["team:knowledge"]
 STAGES: Final = "knowledge"
 """The group of the assets of the chain in our own code location."""
@@ -328,12 +330,16 @@ class AssetJob(Declared):
         description: for its page.
         select: returns what it selects, of the checks that are loaded.
         checks_alone: whether it has no asset, so that Dagster cannot infer its partitions.
+        tags: of its runs, beside those of all our jobs.
+        is_shared: whether it has assets of a team as well, so that its runs are not ours alone.
     """
 
     name: str
     description: str
     select: Callable[[Naming, Sequence[Any]], dg.AssetSelection]
     checks_alone: bool = False
+    tags: Mapping[str, str] = field(default_factory=dict)
+    is_shared: bool = False
 
     def build(self, names: Naming, checks: Sequence[Any] = ()) -> UnresolvedAssetJobDefinition:
         """Return Dagster's definition.
@@ -349,7 +355,7 @@ class AssetJob(Declared):
             names.own(self.name),
             selection=self.select(names, checks),
             config=per_tenant if self.checks_alone else None,
-            tags=names.run_tags,
+            tags={**(names.naming_tag if self.is_shared else names.run_tags), **self.tags},
             executor_def=dg.in_process_executor,
             description=self.description,
         )

@@ -10,6 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias
 
 import dagster as dg
@@ -34,6 +35,7 @@ from rag_assets.declarations import (
     Schedule,
     Sensor,
 )
+from rag_assets.jobs.sync import refresh_job
 from rag_assets.systems.registry import Systems, installed_systems
 from resources.embedders import EmbedderResource
 from resources.installation import InstallationResource
@@ -43,6 +45,8 @@ from resources.tenant_lock import TenantLockResource
 from resources.workbench import Workbench
 
 Automation: TypeAlias = Literal["all", "sync", "none"]
+Upstream: TypeAlias = Mapping[str | None, Sequence[dg.AssetDep]]
+"""Assets of others that the documents of a tenant come from; under None, those of all tenants."""
 _SYNCING: Final = ("tenants", "source_files", "run_failures")
 
 LoadedAsset: TypeAlias = Asset | Report | dg.AssetsDefinition | dg.AssetSpec
@@ -215,7 +219,7 @@ def build_defs(
     loggers: Mapping[str, Any] | None = None,
     systems: Systems | None = None,
     installation: Installation | None = None,
-    upstream: Sequence[dg.AssetDep] = (),
+    upstream: Upstream = MappingProxyType({}),
     automation: Automation = "all",
 ) -> dg.Definitions:
     """Build all definitions of the project, for a code location that may hold others as well.
@@ -228,7 +232,7 @@ def build_defs(
         loggers: where runs log to, besides the instance.
         systems: instead of the installed ones.
         installation: that they work for; that of the environment by default.
-        upstream: assets of others that the documents come from.
+        upstream: see Upstream.
         automation: which sensors and schedules start runs.
 
     Raises:
@@ -239,11 +243,12 @@ def build_defs(
         warnings.filterwarnings("ignore", message=".* is currently in (beta|preview)")
         parts = _automated(all_parts(systems), automation)
         resources = build_resources(parts, installation, names, **dict(overrides or {}))
+        all_deps = {dep.asset_key: dep for deps in upstream.values() for dep in deps}
 
         def built(part: Any) -> Any:
             match part:
                 case Asset() if not part.deps:
-                    return part.build(names, upstream)
+                    return part.build(names, [*all_deps.values()])
                 case AssetJob():
                     return part.build(names, parts.checks)
                 case Declared() | TenantCheck():
@@ -253,7 +258,13 @@ def build_defs(
         return dg.Definitions(
             assets=_with_sources([built(asset) for asset in parts.assets]),
             asset_checks=[built(check) for check in parts.checks],
-            jobs=[built(job) for job in parts.jobs],
+            jobs=[
+                *(built(job) for job in parts.jobs),
+                *(
+                    refresh_job(tenant, its).build(names, parts.checks)
+                    for tenant, its in upstream.items()
+                ),
+            ],
             sensors=[built(sensor) for sensor in parts.sensors],
             schedules=[built(schedule) for schedule in parts.schedules],
             resources=resources,

@@ -13,7 +13,7 @@ import dagster as dg
 from dagster._core.definitions.assets.job.asset_job import IMPLICIT_ASSET_JOB_NAME
 from dagster._core.storage.tags import REPOSITORY_LABEL_TAG
 
-from rag_assets.declarations import NO_RUN_RETRIES, PLAIN, RUN_TAGS, Naming
+from rag_assets.declarations import NAMING_TAG, NO_RUN_RETRIES, PLAIN, RUN_TAGS, Naming
 from resources.stores import PostgresResource
 
 PARTITION_TAG: Final = "dagster/partition"
@@ -54,6 +54,24 @@ class OwnRuns(dg.ConfigurableResource):  # type: ignore[type-arg]
     def asset_keys(self) -> set[dg.AssetKey]:
         """Keys of our assets."""
         return {dg.AssetKey.from_user_string(key) for key in self.assets}
+
+    def namings(self, instance: dg.DagsterInstance) -> set[Naming]:
+        """Return the namings under which this installation is known in an instance.
+
+        Commands have plain names; a team's project, whose runs they count and delete, has others.
+        """
+        tags = dict(instance.get_run_tags([NAMING_TAG])).get(NAMING_TAG, set())
+        own = self.installation_tags
+        return {self.names} | {
+            Naming.from_tag(tag)
+            for tag in tags
+            if instance.get_runs(filters=dg.RunsFilter(tags={NAMING_TAG: tag, **own}), limit=1)
+        }
+
+    def keys_under(self, names: Naming) -> set[dg.AssetKey]:
+        """Return the keys of our assets under a naming."""
+        own = len(self.key_prefix)
+        return {dg.AssetKey([*names.key_prefix, *key.path[own:]]) for key in self.asset_keys}
 
     @property
     def installation_tags(self) -> dict[str, str]:
@@ -139,7 +157,7 @@ class OwnRuns(dg.ConfigurableResource):  # type: ignore[type-arg]
         sync.
         """
         retries = NO_RUN_RETRIES if self._has_only_own_parts(run) else {}
-        wanted = {**self.installation_tags, **retries}
+        wanted = {**self.installation_tags, **self.names.naming_tag, **retries}
         if not run.tags.items() >= wanted.items():
             instance.add_run_tags(run.run_id, wanted)
 
@@ -159,10 +177,12 @@ class OwnRuns(dg.ConfigurableResource):  # type: ignore[type-arg]
     def _has_only_own_parts(self, run: dg.DagsterRun) -> bool:
         """Return whether a run's job or selected assets have names of ours only."""
         if run.job_name != IMPLICIT_ASSET_JOB_NAME:
-            return run.job_name in self.jobs
+            # In a team's project it may have another name than here.
+            return run.job_name in self.jobs or run.tags.items() >= RUN_TAGS.items()
+        names = Naming.from_tag(tag) if (tag := run.tags.get(NAMING_TAG)) else self.names
         checked = {key.asset_key for key in run.asset_check_selection or ()}
         selected = set(run.asset_selection or ()) | checked
-        return bool(selected) and selected <= self.asset_keys
+        return bool(selected) and selected <= self.keys_under(names)
 
     def unfinished(
         self, instance: dg.DagsterInstance, *, job: str | None = None, tenant: str | None = None

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 import dagster as dg
 
 from rag_assets.common.errors import LakeDamaged
+from rag_assets.declarations import TENANT_TAG
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.lake_repair import heal_lake
 from resources.tenant_lock import TenantLockResource
@@ -23,6 +24,12 @@ def tenant_stage(
 
     Where files of the lake are damaged they are repaired, and the step is run again.
     """
+    only = context.run.tags.get(TENANT_TAG, context.partition_key)
+    if only != context.partition_key:
+        raise dg.Failure(
+            f"this job is for tenant {only!r}: choose its partition, not {context.partition_key!r}",
+            allow_retries=False,
+        )
     with clear_failures(workbench.installation):
         tenant_lock.guard()  # First: the id may belong to another tenant by now.
         ctx = workbench.context(
