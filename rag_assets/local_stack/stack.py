@@ -22,9 +22,8 @@ from rag_assets.local_stack.private_files import exposed, keep_private
 from rag_assets.local_stack.processes import BackgroundProcess, Progress, silent
 from rag_assets.local_stack.program import fingerprint_program
 from rag_assets.local_stack.supervisor import RestartFile, Restarts, Server, SupervisorProcess
-from rag_assets.storage.catalog.columns import DAGSTER_SCHEMA
 from rag_assets.storage.catalog.roles import Role
-from rag_assets.storage.catalog.run_storage import prepare_run_storage
+from rag_assets.storage.catalog.run_storage import DAGSTER_SCHEMA, prepare_run_storage
 from rag_assets.storage.index.connection import ElasticsearchConnection
 
 ServiceState: TypeAlias = Literal[

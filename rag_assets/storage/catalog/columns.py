@@ -1,4 +1,4 @@
-"""The Postgres schemas of an installation, and the kinds of column that its tables share."""
+"""The Postgres schema `rag_catalog` and the kinds of column that the catalog's tables share."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from typing import Literal, TypeAlias
 from sqlalchemy import Column, DateTime, ForeignKey, MetaData, Text, func, text
 from sqlalchemy.dialects.postgresql import JSONB
 
-# Neither may be the name of a database user: Postgres searches the schema of that name first.
+# It must not be the name of a database user: Postgres would then search it before the schema of
+# Dagster's tables, and both have a table `alembic_version`.
 SCHEMA = "rag_catalog"
-DAGSTER_SCHEMA = "rag_dagster"
-"""Of our own Dagster instance, in the catalog's database; see run_storage."""
 
 metadata = MetaData(
     schema=SCHEMA,

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Final, LiteralString
 
 from rag_assets.common.disk_space import hint_to_start
 from rag_assets.common.errors import ConfigurationError, ServiceUnavailable
-from rag_assets.storage.catalog.columns import DAGSTER_SCHEMA
 
 if TYPE_CHECKING:
     from psycopg import Connection
 
+DAGSTER_SCHEMA: Final = "rag_dagster"
+"""As that of the catalog, no name of a database user: Postgres searches such a schema first."""
 TABLES: Final = (
     *("alembic_version", "asset_check_executions", "asset_daemon_asset_evaluations"),
     *("asset_event_tags", "asset_keys", "backfill_tags", "bulk_actions", "concurrency_limits"),

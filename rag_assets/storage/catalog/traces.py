@@ -15,9 +15,9 @@ from sqlalchemy import Connection, TextClause, bindparam, select, text
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.types import Text
 
-from rag_assets.storage.catalog.columns import DAGSTER_SCHEMA, SCHEMA
+from rag_assets.storage.catalog.columns import SCHEMA
 from rag_assets.storage.catalog.database import Database, TenantRef, among
-from rag_assets.storage.catalog.run_storage import TABLES
+from rag_assets.storage.catalog.run_storage import DAGSTER_SCHEMA, TABLES
 from rag_assets.storage.catalog.tables import documents, source_records
 from rag_assets.storage.catalog.upload_tables import uploads
 
