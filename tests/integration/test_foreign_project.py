@@ -17,7 +17,7 @@ from rag_assets.cli.commands.session import Session
 from rag_assets.declarations import PLAIN
 from rag_assets.definitions import build_defs, build_resources
 from rag_assets.jobs.run_history import delete_old_runs, delete_partition
-from rag_assets.local_stack.dagster_processes import dagster_storage_url
+from rag_assets.local_stack.dagster_processes import plain_url
 from resources.own_runs import INSTALLATION_TAG, NO_RUN_RETRIES, PARTITION_TAG, RUN_TAGS
 from sensors.source_files import source_files_sensor
 from sensors.tenants import tenants_sensor
@@ -66,7 +66,8 @@ def guest(
     team_home.mkdir()
     settings: dict[str, object] = {"telemetry": {"enabled": False}}
     if request.param == "postgres":
-        url = dagster_storage_url(create_empty_database(postgres_url, name))
+        database = plain_url(create_empty_database(postgres_url, name))
+        url = database.replace("postgresql://", "postgresql+psycopg2://")
         settings["storage"] = {"postgres": {"postgres_url": url}}
     (team_home / "dagster.yaml").write_text(yaml.safe_dump(settings))
     monkeypatch.setenv("DAGSTER_HOME", str(team_home))

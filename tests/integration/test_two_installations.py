@@ -38,7 +38,7 @@ class Team:
 
     def __init__(self, folder: Path, installation: Installation, text: str) -> None:
         self.defs = build_defs(installation=installation)
-        self.instance = dg.DagsterInstance.ephemeral()
+        self.instance = dg.DagsterInstance.ephemeral(tempdir=str(folder))
         documents = folder / "documents"
         documents.mkdir()
         (documents / "page.md").write_text(text)
@@ -100,6 +100,7 @@ def teams(
         made.append(Team(tmp_path / name, installation, f"Backups of {name} are kept."))
     yield made
     for team in made:
+        team.instance.dispose()
         indexes = team.workbench.elasticsearch.store().indexes
         for index in indexes.names():
             indexes.drop(index)
@@ -124,6 +125,7 @@ def test_two_installations_in_one_process_sync_and_answer_from_their_own_stores(
     assert first.home != second.home
 
 
+@pytest.mark.filterwarnings("ignore:Property `ScheduleDefinition.environment_vars`")
 def test_the_addresses_of_an_installation_are_in_no_snapshot_of_its_definitions(
     tmp_path: Path,
 ) -> None:

@@ -300,9 +300,12 @@ class Session:
     @cached_property
     def instance(self) -> dg.DagsterInstance:
         """Dagster's instance: the team's own, or one on the same Postgres as the catalog."""
+        from rag_assets.cli.commands.output import warn
+
         team_home = self.settings.dagster_home
         if team_home is None:
             self.prepare_home()
+            self.stack.prepare_run_storage(warn)
         else:
             _require_dagster_home(team_home)
         os.environ.update(dagster_environment(self.settings, self.endpoints.dagster_url))
