@@ -60,6 +60,8 @@ class OwnRuns(dg.ConfigurableResource):  # type: ignore[type-arg]
 
         Commands have plain names; a team's project, whose runs they count and delete, has others.
         """
+        if self._is_of_own_home(instance):
+            return {self.names}
         tags = dict(instance.get_run_tags([NAMING_TAG])).get(NAMING_TAG, set())
         own = self.installation_tags
         return {self.names} | {
