@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     import dagster as dg
 
     from rag_assets.common.installation import Installation
+    from rag_assets.storage.index.store import VectorStore
 
 EMBEDDER = {"provider": "deterministic"}
 """Vectors from a hash of the text, which mean nothing."""
@@ -141,21 +142,22 @@ def knowledge_base(knowledge_base_postgres: str, tmp_path: Path) -> Iterator[Kno
 
 
 def _memory_index(installation: Installation) -> Any:
-    from rag_assets.storage.index.store import VectorStore
     from resources.installation import InstallationResource
     from resources.stores import ElasticsearchResource
+
+    home = str(installation.home)
 
     class MemoryIndex(ElasticsearchResource):
         """An index in the memory of the tests' process."""
 
         def store(self) -> VectorStore:
-            return _open_memory(str(self.installation.settings.home))
+            return _open_memory(home)
 
     return MemoryIndex(installation=InstallationResource.from_installation(installation))
 
 
 @cache
-def _open_memory(_home: str) -> Any:
+def _open_memory(_home: str) -> VectorStore:
     """Open the index of an installation once, as each run has resources of its own."""
     from rag_assets.storage.index.store import MEMORY, StoreConfig, open_store
 
