@@ -13,6 +13,7 @@ import dagster as dg
 import pytest
 import yaml
 
+import rag_assets.dagster
 from rag_assets.cli.commands.session import Session
 from rag_assets.declarations import PLAIN
 from rag_assets.definitions import build_defs, build_resources
@@ -319,3 +320,33 @@ def _run(instance: dg.DagsterInstance, run_id: str) -> dg.DagsterRun:
     run = instance.get_run_by_id(run_id)
     assert run is not None
     return run
+
+
+def test_commands_follow_the_names_of_the_teams_project(guest: Guest) -> None:
+    instance = guest.session.instance
+
+    @dg.asset
+    def wiki_export() -> None: ...
+
+    theirs = dg.Definitions.merge(
+        dg.Definitions(assets=[wiki_export]),
+        rag_assets.dagster.build_defs(name="kb", key_prefix="kb", upstream=[wiki_export]),
+    )
+    instance.add_dynamic_partitions("kb_tenants", ["eu"])
+    job = theirs.get_repository_def().get_job("kb_refresh")
+    refreshed = job.execute_in_process(instance=instance, partition_key="eu")
+    assert refreshed.success
+
+    guest.installation.synced("eu")
+    [synced] = instance.get_runs(filters=dg.RunsFilter(job_name="kb_sync_tenant"))
+    assert synced.is_success
+    assert instance.get_materialized_partitions(dg.AssetKey(["kb", "raw_documents"])) == {"eu"}
+    assert instance.get_dynamic_partitions(TENANTS) == []
+
+    removed = guest.installation.command("tenants", "remove", "eu", "--yes")
+    assert removed.code == 0, removed.err
+    assert [run.run_id for run in instance.get_runs()] == [refreshed.run_id]
+    assert instance.get_latest_materialization_event(wiki_export.key) is not None
+    for name in ("raw_documents", "search_index"):
+        assert instance.get_materialized_partitions(dg.AssetKey(["kb", name])) == set()
+    assert not instance.has_dynamic_partition("kb_tenants", "eu")

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 import subprocess
 import sys
 from collections.abc import Mapping
+from importlib.metadata import entry_points
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
@@ -15,6 +19,7 @@ from rag_assets.common.errors import ConfigurationError
 from rag_assets.dagster import Installation, KnowledgeBaseComponent, build_defs
 from tests.foreign_project.definitions import team_definitions
 
+ROOT = Path(__file__).resolve().parents[2]
 SYNCING = {"tenants", "source_files", "run_failures"}
 
 
@@ -218,3 +223,23 @@ def test_loading_warns_of_nothing() -> None:
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_page_names_every_attribute_and_its_default() -> None:
+    page = (ROOT / "docs" / "dagster-project.md").read_text()
+    rows = dict(re.findall(r"^\| `(\w+)` \| `?([^|`]+?)`? \|", page, re.MULTILINE))
+    arguments = inspect.signature(build_defs).parameters
+    assert list(rows) == list(arguments)
+    texts = {name: one.default for name, one in arguments.items() if isinstance(one.default, str)}
+    assert {name: rows[name] for name in texts} == texts
+    assert set(KnowledgeBaseComponent.model_fields) == set(arguments) - {"resources"}
+
+
+def test_pytest_and_dagster_find_what_is_theirs() -> None:
+    groups = {
+        "pytest11": "rag_assets.testing",
+        "dagster_dg_cli.registry_modules": "rag_assets.dagster",
+    }
+    for group, module in groups.items():
+        [found] = entry_points(group=group, name="rag_assets")
+        assert found.value == module
