@@ -25,6 +25,7 @@ from rag_assets.storage.catalog.check_results import CheckResult
 from rag_assets.storage.catalog.document_rows import Status
 from rag_assets.storage.catalog.overview import TenantSummary
 from rag_assets.web.renderer import render
+from resources.installation import InstallationResource
 from resources.stores import PostgresResource
 
 PAGE_ROWS = 200
@@ -67,7 +68,7 @@ def routes(
         catalog: opens the catalog when a page is requested; the installation's own by default.
         pages: further pages, each a plain route; they get the headers of our own.
     """
-    opened = catalog or PostgresResource().catalog
+    opened = catalog or PostgresResource(installation=InstallationResource()).catalog
     documents = Pages(opened)
     folder = Settings.from_environment().data_docs
     folder.mkdir(parents=True, exist_ok=True)
