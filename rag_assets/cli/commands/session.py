@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from rag_assets.cli.commands.runs import Runner
     from rag_assets.pipeline.context import TenantContext
     from rag_assets.pipeline.mark_keeper import MarkKeeper
+    from rag_assets.resources.own_runs import OwnRuns
     from rag_assets.storage.catalog.catalog import Catalog
     from rag_assets.storage.catalog.database import TenantRef
     from rag_assets.storage.catalog.tenants import TenantRecord
     from rag_assets.storage.index.store import VectorStore
     from rag_assets.storage.installation.identity import Identity
     from rag_assets.storage.lake.store import Lake
-    from resources.own_runs import OwnRuns
 
 _LOCK_SECONDS = 60.0
 _TEMPLATES = Path(__file__).resolve().parent.parent / "home"
