@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from checks.documents import parsed_batches
-from checks.suites import Columns, Validation, chunk_rules, validate, vector_rules
-from checks.tenant_check import CheckContext, tenant_check
-from checks.verdict import Compared, Verdict
+from rag_assets.checks.documents import parsed_batches
+from rag_assets.checks.suites import Columns, Validation, chunk_rules, validate, vector_rules
+from rag_assets.checks.tenant_check import CheckContext, tenant_check
+from rag_assets.checks.verdict import Compared, Verdict
 from rag_assets.common.formatting import counted
 from rag_assets.ingest.chunking.kinds import ChunkParameters
 from rag_assets.ingest.chunking.model import text_hash

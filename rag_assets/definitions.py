@@ -19,19 +19,19 @@ from dagster._core.definitions.unresolved_asset_job_definition import (
 
 import rag_assets.assets
 import rag_assets.jobs
-import sensors
-from checks.publish_judge import ChecksOfBuilds
-from checks.registry import tenant_checks
-from checks.tenant_check import TenantCheck
+from rag_assets import sensors
+from rag_assets.checks.publish_judge import ChecksOfBuilds
+from rag_assets.checks.registry import tenant_checks
+from rag_assets.checks.tenant_check import TenantCheck
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.package_contents import collected
 from rag_assets.jobs.checks import build_check_job, check_job
+from rag_assets.resources.embedders import EmbedderResource
+from rag_assets.resources.own_runs import OwnRuns
+from rag_assets.resources.stores import ElasticsearchResource, LakeResource, PostgresResource
+from rag_assets.resources.tenant_lock import TenantLockResource
+from rag_assets.resources.workbench import Workbench
 from rag_assets.systems.registry import Systems, installed_systems
-from resources.embedders import EmbedderResource
-from resources.own_runs import OwnRuns
-from resources.stores import ElasticsearchResource, LakeResource, PostgresResource
-from resources.tenant_lock import TenantLockResource
-from resources.workbench import Workbench
 
 
 @dataclass(frozen=True)

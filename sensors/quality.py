@@ -3,9 +3,9 @@
 import dagster as dg
 
 from rag_assets.jobs.quality import quality_job
-from resources.stores import PostgresResource
-from resources.tenant_lock import REASON_TAG
-from resources.workbench import clear_failures
+from rag_assets.resources.stores import PostgresResource
+from rag_assets.resources.tenant_lock import REASON_TAG
+from rag_assets.resources.workbench import clear_failures
 
 weekly_quality = dg.ScheduleDefinition(
     name="weekly_quality",

@@ -6,9 +6,9 @@ from rag_assets.common.settings import Settings
 from rag_assets.jobs.run_history import delete_partition
 from rag_assets.partitions import tenants_partitions
 from rag_assets.pipeline.tenancy import reconcile_tenants
-from resources.own_runs import OwnRuns
-from resources.stores import PostgresResource
-from resources.workbench import clear_failures
+from rag_assets.resources.own_runs import OwnRuns
+from rag_assets.resources.stores import PostgresResource
+from rag_assets.resources.workbench import clear_failures
 
 
 @dg.sensor(

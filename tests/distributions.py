@@ -1,9 +1,17 @@
-"""Distributions for tests: a dist-info folder on the path, as an installer leaves it."""
+"""Distributions for tests: metadata on the path, wheels of the project, and where they install."""
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+import sys
+import sysconfig
 from collections.abc import Mapping
 from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+_SOURCES = ("rag_assets", "resources", "sensors", "checks", "examples")
+_PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet")
 
 
 def distribution(folder: Path, name: str, systems: Mapping[str, str], version: str = "1.0") -> None:
@@ -20,3 +28,37 @@ def distribution(folder: Path, name: str, systems: Mapping[str, str], version: s
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
     lines = (f"{key} = {value}\n" for key, value in systems.items())
     (info / "entry_points.txt").write_text("[rag_assets.systems]\n" + "".join(lines))
+
+
+def build_wheel(folder: Path) -> Path:
+    """Build the project's wheel from a copy of its sources, without network; return its path.
+
+    Args:
+        folder: an empty one, for the copy and the wheel.
+    """
+    source = folder / "source"
+    for name in _SOURCES:
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(ROOT / name, source / name, symlinks=True, ignore=ignored)
+    for name in ("pyproject.toml", "README.md", "LICENSE", "NOTICE"):
+        shutil.copyfile(ROOT / name, source / name)
+    options = ("--no-deps", "--no-build-isolation", "--no-index", "--wheel-dir", str(folder))
+    subprocess.run([*_PIP, "wheel", *options, str(source)], check=True)
+    [wheel] = folder.glob("*.whl")
+    return wheel
+
+
+def install_wheel(wheel: Path, environment: Path) -> Path:
+    """Install a wheel into a new environment, whose other packages are those of the tests.
+
+    Returns:
+        The folder of the environment's programs.
+    """
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(environment)], check=True)
+    python = environment / "bin" / "python"
+    options = ("--no-deps", "--no-index", "--no-compile")
+    subprocess.run([*_PIP, "--python", str(python), "install", *options, str(wheel)], check=True)
+    # Python reads no .pth file of a folder that another one names: the checkout is not on the path.
+    [packages] = environment.glob("lib/python*/site-packages")
+    (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    return python.parent

@@ -8,8 +8,8 @@ import dagster as dg
 from rag_assets.common.errors import LakeDamaged
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.lake_repair import heal_lake
-from resources.tenant_lock import TenantLockResource
-from resources.workbench import Workbench, clear_failures
+from rag_assets.resources.tenant_lock import TenantLockResource
+from rag_assets.resources.workbench import Workbench, clear_failures
 
 GROUP = "knowledge"
 OWNERS = ["team:knowledge"]

@@ -4,9 +4,9 @@ import dagster as dg
 
 from rag_assets.assets.embedding_cost import daily_costs
 from rag_assets.common.formatting import counted
+from rag_assets.resources.own_runs import RUN_TAGS
+from rag_assets.resources.workbench import Workbench, clear_failures
 from rag_assets.storage.catalog.usage import today
-from resources.own_runs import RUN_TAGS
-from resources.workbench import Workbench, clear_failures
 
 
 @dg.op(tags={"kind": "postgres"})

@@ -9,9 +9,9 @@ from rag_assets.common.errors import BuildNotAskable, RequestsStopped
 from rag_assets.jobs.every_tenant import for_each
 from rag_assets.quality.asking import Manner
 from rag_assets.quality.evaluation import evaluate
+from rag_assets.resources.own_runs import RUN_TAGS
+from rag_assets.resources.workbench import Workbench, clear_failures
 from rag_assets.storage.catalog.tenants import TenantRecord
-from resources.own_runs import RUN_TAGS
-from resources.workbench import Workbench, clear_failures
 
 
 class QualityConfig(dg.Config):

@@ -2,8 +2,8 @@
 
 import dagster as dg
 
-from checks.registry import tenant_checks
-from resources.own_runs import RUN_TAGS
+from rag_assets.checks.registry import tenant_checks
+from rag_assets.resources.own_runs import RUN_TAGS
 
 CHAIN = dg.AssetSelection.assets(
     "raw_documents", "parsed_text", "chunks", "embeddings", "search_index"

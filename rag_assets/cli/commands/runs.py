@@ -118,7 +118,7 @@ class Runner:
             TenantGone: the tenant was removed meanwhile, and the run's record with it.
             ServiceUnavailable: Postgres went away, so that Dagster cannot record the run.
         """
-        from resources.tenant_lock import REASON_TAG
+        from rag_assets.resources.tenant_lock import REASON_TAG
 
         with _postgres_outages():
             return self._run(job_name, tenant_id, run_config, {REASON_TAG: reason, **tags})
@@ -131,8 +131,8 @@ class Runner:
         tags: Mapping[str, str],
     ) -> RunResult:
         from rag_assets.partitions import tenants_partitions
-        from resources.own_runs import INSTALLATION_TAG
-        from resources.tenant_lock import process_tags
+        from rag_assets.resources.own_runs import INSTALLATION_TAG
+        from rag_assets.resources.tenant_lock import process_tags
 
         instance = self._session.instance
         instance.add_dynamic_partitions(tenants_partitions.name or "", [tenant_id])

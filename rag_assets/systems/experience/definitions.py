@@ -9,11 +9,11 @@ from rag_assets.common.settings import Settings
 from rag_assets.jobs.sync import sync_job
 from rag_assets.local_stack.watch_report import NO_WATCHER, WatchReportFile
 from rag_assets.partitions import tenants_partitions
+from rag_assets.resources.own_runs import OwnRuns
+from rag_assets.resources.stores import PostgresResource
+from rag_assets.resources.tenant_lock import REASON_TAG
+from rag_assets.resources.workbench import clear_failures
 from rag_assets.systems.experience.checkpoints import Checkpoints
-from resources.own_runs import OwnRuns
-from resources.stores import PostgresResource
-from resources.tenant_lock import REASON_TAG
-from resources.workbench import clear_failures
 
 _LEFT_TO_THE_WATCHER = timedelta(seconds=2)
 

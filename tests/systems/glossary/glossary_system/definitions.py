@@ -2,12 +2,12 @@
 
 import dagster as dg
 
-from checks.tenant_check import CheckContext, tenant_check
-from checks.verdict import Compared, Verdict
 from glossary_system.tables import lookups
+from rag_assets.checks.tenant_check import CheckContext, tenant_check
+from rag_assets.checks.verdict import Compared, Verdict
 from rag_assets.partitions import tenants_partitions
-from resources.stores import PostgresResource
-from resources.workbench import Workbench
+from rag_assets.resources.stores import PostgresResource
+from rag_assets.resources.workbench import Workbench
 
 
 @dg.asset(partitions_def=tenants_partitions, deps=["chunks"], group_name="knowledge")
