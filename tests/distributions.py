@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-_SOURCES = ("rag_assets", "resources", "sensors", "checks", "examples")
+_SOURCES = ("rag_assets", "resources", "sensors", "checks", "examples", "client")
 _PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet")
 
 
@@ -30,20 +30,21 @@ def distribution(folder: Path, name: str, systems: Mapping[str, str], version: s
     (info / "entry_points.txt").write_text("[rag_assets.systems]\n" + "".join(lines))
 
 
-def build_wheel(folder: Path) -> Path:
-    """Build the project's wheel from a copy of its sources, without network; return its path.
+def build_wheel(folder: Path, project: str = ".") -> Path:
+    """Build a wheel from a copy of the sources, without network; return its path.
 
     Args:
         folder: an empty one, for the copy and the wheel.
+        project: the folder of its pyproject.toml in the checkout.
     """
     source = folder / "source"
     for name in _SOURCES:
-        ignored = shutil.ignore_patterns("__pycache__")
+        ignored = shutil.ignore_patterns("__pycache__", "rag_assets_client")
         shutil.copytree(ROOT / name, source / name, symlinks=True, ignore=ignored)
     for name in ("pyproject.toml", "README.md", "LICENSE", "NOTICE"):
         shutil.copyfile(ROOT / name, source / name)
     options = ("--no-deps", "--no-build-isolation", "--no-index", "--wheel-dir", str(folder))
-    subprocess.run([*_PIP, "wheel", *options, str(source)], check=True)
+    subprocess.run([*_PIP, "wheel", *options, str(source / project)], check=True)
     [wheel] = folder.glob("*.whl")
     return wheel
 
@@ -61,4 +62,5 @@ def install_wheel(wheel: Path, environment: Path) -> Path:
     # Python reads no .pth file of a folder that another one names: the checkout is not on the path.
     [packages] = environment.glob("lib/python*/site-packages")
     (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    (environment / "share").symlink_to(Path(sysconfig.get_path("data")) / "share")
     return python.parent
