@@ -7,7 +7,11 @@ import subprocess
 import sys
 import sysconfig
 from collections.abc import Mapping
+from importlib import metadata
 from pathlib import Path
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[1]
 _SOURCES = ("rag_assets", "resources", "sensors", "checks", "examples", "client")
@@ -28,6 +32,27 @@ def distribution(folder: Path, name: str, systems: Mapping[str, str], version: s
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
     lines = (f"{key} = {value}\n" for key, value in systems.items())
     (info / "entry_points.txt").write_text("[rag_assets.systems]\n" + "".join(lines))
+
+
+def find_dependencies(*requirements: str) -> dict[str, metadata.Distribution]:
+    """Return the installed distributions that requirements need, by normalized name."""
+    found: dict[str, metadata.Distribution] = {}
+    rest = [Requirement(line) for line in requirements]
+    seen: set[tuple[str, frozenset[str]]] = set()
+    while rest:
+        wanted = rest.pop()
+        name, extras = canonicalize_name(wanted.name), frozenset(wanted.extras)
+        if (wanted.marker is not None and not wanted.marker.evaluate()) or (name, extras) in seen:
+            continue
+        seen.add((name, extras))
+        found[name] = metadata.distribution(name)
+        for line in found[name].requires or ():
+            needed = Requirement(line)
+            chosen = [{"extra": extra} for extra in (*extras, "")]
+            if needed.marker is None or any(map(needed.marker.evaluate, chosen)):
+                needed.marker = None
+                rest.append(needed)
+    return found
 
 
 def build_wheel(folder: Path, project: str = ".") -> Path:
