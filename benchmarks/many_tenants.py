@@ -127,7 +127,7 @@ def tick() -> None:
     from rag_assets.cli.commands.session import Session
     from rag_assets.declarations import PLAIN
     from rag_assets.definitions import build_defs, build_resources
-    from sensors.source_files import source_files_sensor
+    from rag_assets.sensors.source_files import source_files_sensor
 
     with Session() as session:
         repository = build_defs().get_repository_def()

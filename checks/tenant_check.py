@@ -14,18 +14,18 @@ from typing import Literal, NoReturn, TypeAlias
 
 import dagster as dg
 
-from checks.results import result_of
-from checks.verdict import Verdict
+from rag_assets.checks.results import result_of
+from rag_assets.checks.verdict import Verdict
 from rag_assets.common.errors import BuildNotWritable, TenantLocked
 from rag_assets.declarations import Naming
 from rag_assets.pipeline.catalog_mark import may_delete
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.shares import Share
+from rag_assets.resources.installation import InstallationResource
+from rag_assets.resources.workbench import Workbench, as_failure, clear_failures
 from rag_assets.storage.catalog.check_results import CheckOutcome
 from rag_assets.storage.catalog.generations import Generation
 from rag_assets.storage.catalog.lock import Holder
-from resources.installation import InstallationResource
-from resources.workbench import Workbench, as_failure, clear_failures
 
 _WAIT_SECONDS = 60.0
 

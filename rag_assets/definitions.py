@@ -17,10 +17,10 @@ import dagster as dg
 
 import rag_assets.assets
 import rag_assets.jobs
-import sensors
-from checks.publish_judge import ChecksOfBuilds
-from checks.registry import tenant_checks
-from checks.tenant_check import LoadedCheck, TenantCheck
+from rag_assets import sensors
+from rag_assets.checks.publish_judge import ChecksOfBuilds
+from rag_assets.checks.registry import tenant_checks
+from rag_assets.checks.tenant_check import LoadedCheck, TenantCheck
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.installation import Installation
 from rag_assets.common.package_contents import collected
@@ -36,13 +36,13 @@ from rag_assets.declarations import (
     Sensor,
 )
 from rag_assets.jobs.sync import refresh_job
+from rag_assets.resources.embedders import EmbedderResource
+from rag_assets.resources.installation import InstallationResource
+from rag_assets.resources.own_runs import OwnRuns
+from rag_assets.resources.stores import ElasticsearchResource, LakeResource, PostgresResource
+from rag_assets.resources.tenant_lock import TenantLockResource
+from rag_assets.resources.workbench import Workbench
 from rag_assets.systems.registry import Systems, installed_systems
-from resources.embedders import EmbedderResource
-from resources.installation import InstallationResource
-from resources.own_runs import OwnRuns
-from resources.stores import ElasticsearchResource, LakeResource, PostgresResource
-from resources.tenant_lock import TenantLockResource
-from resources.workbench import Workbench
 
 Automation: TypeAlias = Literal["all", "sync", "none"]
 Upstream: TypeAlias = Mapping[str | None, Sequence[dg.AssetDep]]

@@ -61,9 +61,9 @@ class KnowledgeBase:
             folder: of its only source, named `files`.
         """
         from rag_assets.pipeline.tenancy import reconcile_tenants
+        from rag_assets.resources.installation import InstallationResource
+        from rag_assets.resources.stores import PostgresResource
         from rag_assets.tenants.file import TenantsFile
-        from resources.installation import InstallationResource
-        from resources.stores import PostgresResource
 
         folder.mkdir(parents=True, exist_ok=True)
         source = {"name": "files", "type": "files", "root": str(folder)}
@@ -127,7 +127,7 @@ def knowledge_base(knowledge_base_postgres: str, tmp_path: Path) -> Iterator[Kno
     from psycopg import sql
 
     from rag_assets.common.installation import Installation
-    from resources.stores import close_all
+    from rag_assets.resources.stores import close_all
 
     name = f"kb{uuid.uuid4().hex[:12]}"
     home = tmp_path / "knowledge_base"
@@ -142,8 +142,8 @@ def knowledge_base(knowledge_base_postgres: str, tmp_path: Path) -> Iterator[Kno
 
 
 def _memory_index(installation: Installation) -> Any:
-    from resources.installation import InstallationResource
-    from resources.stores import ElasticsearchResource
+    from rag_assets.resources.installation import InstallationResource
+    from rag_assets.resources.stores import ElasticsearchResource
 
     home = str(installation.home)
 

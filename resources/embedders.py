@@ -3,8 +3,8 @@
 import dagster as dg
 
 from rag_assets.billing.embedders import Embedders
+from rag_assets.resources.installation import InstallationResource
 from rag_assets.storage.catalog.catalog import Catalog
-from resources.installation import InstallationResource
 
 
 class EmbedderResource(dg.ConfigurableResource):  # type: ignore[type-arg]

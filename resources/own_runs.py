@@ -14,7 +14,7 @@ from dagster._core.definitions.assets.job.asset_job import IMPLICIT_ASSET_JOB_NA
 from dagster._core.storage.tags import REPOSITORY_LABEL_TAG
 
 from rag_assets.declarations import NAMING_TAG, NO_RUN_RETRIES, PLAIN, RUN_TAGS, Naming
-from resources.stores import PostgresResource
+from rag_assets.resources.stores import PostgresResource
 
 PARTITION_TAG: Final = "dagster/partition"
 INSTALLATION_TAG: Final = "rag_assets/installation"

@@ -22,7 +22,7 @@ from rag_assets.forkserver.client import start
 from rag_assets.forkserver.protocol import RUN
 from rag_assets.local_stack.fork_server import revive
 from rag_assets.local_stack.liveness import ProcessIdentity
-from resources.tenant_lock import PROCESS_TAG, WORKER_TAG, marks, worker_tags
+from rag_assets.resources.tenant_lock import PROCESS_TAG, WORKER_TAG, marks, worker_tags
 
 
 class ForkingRunLauncher(DefaultRunLauncher):

@@ -10,13 +10,13 @@ import dagster as dg
 from rag_assets.common.settings import Settings
 from rag_assets.local_stack.stack import Endpoints, LocalStack
 from rag_assets.pipeline.mark_keeper import MarkKeeper
+from rag_assets.resources.installation import InstallationResource
 from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.index.connection import ElasticsearchConnection
 from rag_assets.storage.index.store import StoreConfig, VectorStore, open_store
 from rag_assets.storage.installation.identity import Identity, open_catalog, require_cluster
 from rag_assets.storage.lake.store import Lake
-from resources.installation import InstallationResource
 
 
 class PostgresResource(dg.ConfigurableResource):  # type: ignore[type-arg]

@@ -12,11 +12,11 @@ from pydantic import PrivateAttr
 from rag_assets.common.errors import RagAssetsError, TenantLocked
 from rag_assets.common.settings import Settings
 from rag_assets.local_stack.liveness import ProcessIdentity, mark_process
+from rag_assets.resources.own_runs import INSTALLATION_TAG, PARTITION_TAG
+from rag_assets.resources.stores import PostgresResource
+from rag_assets.resources.workbench import Workbench
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.lock import HeldLock, Holder
-from resources.own_runs import INSTALLATION_TAG, PARTITION_TAG
-from resources.stores import PostgresResource
-from resources.workbench import Workbench
 
 PROCESS_TAG = "rag_assets/process"
 """On runs that no daemon launched: the process that executes them."""

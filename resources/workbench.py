@@ -20,13 +20,13 @@ from rag_assets.pipeline.context import SliceLimits, TenantContext
 from rag_assets.pipeline.removal import delete_late_writes
 from rag_assets.privacy.masker import masker_of, scanner_of
 from rag_assets.privacy.secrets.scanner import SecretScanner
+from rag_assets.resources.embedders import EmbedderResource
+from rag_assets.resources.installation import InstallationResource
+from rag_assets.resources.own_runs import OwnRuns
+from rag_assets.resources.stores import ElasticsearchResource, LakeResource, PostgresResource
 from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.tenants import TenantRecord
-from resources.embedders import EmbedderResource
-from resources.installation import InstallationResource
-from resources.own_runs import OwnRuns
-from resources.stores import ElasticsearchResource, LakeResource, PostgresResource
 
 _REPORT_SECONDS = 0.5
 _MOST_KEPT = 2

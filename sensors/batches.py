@@ -8,8 +8,8 @@ from rag_assets.billing.embedders import Embedders
 from rag_assets.common.formatting import counted
 from rag_assets.declarations import sensor
 from rag_assets.pipeline.batch_states import due, poll
-from resources.stores import PostgresResource
-from resources.workbench import clear_failures
+from rag_assets.resources.stores import PostgresResource
+from rag_assets.resources.workbench import clear_failures
 
 _MOST = 50
 """Batches polled in one tick, each by one request."""

@@ -6,17 +6,17 @@ from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 
-from checks.registry import tenant_checks
-from checks.tenant_check import TenantCheck
+from rag_assets.checks.registry import tenant_checks
+from rag_assets.checks.tenant_check import TenantCheck
 from rag_assets.declarations import Naming, Schedule, sensor
 from rag_assets.jobs.checks import ALL_TENANTS_JOB, evaluate_checks
+from rag_assets.resources.own_runs import OwnRuns
+from rag_assets.resources.stores import PostgresResource
+from rag_assets.resources.tenant_lock import REASON_TAG
+from rag_assets.resources.workbench import clear_failures
 from rag_assets.storage.catalog.check_results import CatalogLag, CheckResult
 from rag_assets.storage.catalog.tenants import TenantRecord
 from rag_assets.tenants.model import Tenant
-from resources.own_runs import OwnRuns
-from resources.stores import PostgresResource
-from resources.tenant_lock import REASON_TAG
-from resources.workbench import clear_failures
 
 _STALENESS = ("search_index", "staleness")
 _OVERDUE = timedelta(hours=30)

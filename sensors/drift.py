@@ -11,15 +11,15 @@ from rag_assets.declarations import Naming, Schedule, sensor
 from rag_assets.jobs.drift import compare_with_catalog, repair_live_index
 from rag_assets.pipeline.drift import IndexDifference, index_differences
 from rag_assets.pipeline.mark_keeper import MarkKeeper
+from rag_assets.resources.own_runs import OwnRuns
+from rag_assets.resources.stores import PostgresResource
+from rag_assets.resources.tenant_lock import REASON_TAG
+from rag_assets.resources.workbench import Workbench, clear_failures
 from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.tenants import TenantRecord
 from rag_assets.tenants.model import Tenant
-from resources.own_runs import OwnRuns
-from resources.stores import PostgresResource
-from resources.tenant_lock import REASON_TAG
-from resources.workbench import Workbench, clear_failures
 
 _COUNTED_AT_ONCE = 50
 """Tenants whose entries are counted by the same requests."""

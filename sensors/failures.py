@@ -5,13 +5,13 @@ from datetime import UTC, datetime, timedelta
 import dagster as dg
 
 from rag_assets.declarations import Naming, sensor
+from rag_assets.resources.own_runs import PARTITION_TAG
+from rag_assets.resources.stores import PostgresResource
+from rag_assets.resources.tenant_lock import PROCESS_TAG
+from rag_assets.sensors.due import backoff_seconds
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.tenants import TenantRecord
 from rag_assets.tenants.model import Tenant
-from resources.own_runs import PARTITION_TAG
-from resources.stores import PostgresResource
-from resources.tenant_lock import PROCESS_TAG
-from sensors.due import backoff_seconds
 
 
 @sensor(

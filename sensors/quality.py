@@ -4,9 +4,9 @@ import dagster as dg
 
 from rag_assets.declarations import Naming, Schedule, sensor
 from rag_assets.jobs.quality import measure_tenants
-from resources.stores import PostgresResource
-from resources.tenant_lock import REASON_TAG
-from resources.workbench import clear_failures
+from rag_assets.resources.stores import PostgresResource
+from rag_assets.resources.tenant_lock import REASON_TAG
+from rag_assets.resources.workbench import clear_failures
 
 weekly_quality = Schedule(
     "weekly_quality",

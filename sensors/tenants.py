@@ -5,9 +5,9 @@ import dagster as dg
 from rag_assets.declarations import Naming, sensor
 from rag_assets.jobs.run_history import delete_partition
 from rag_assets.pipeline.tenancy import reconcile_tenants
-from resources.own_runs import OwnRuns
-from resources.stores import PostgresResource
-from resources.workbench import clear_failures
+from rag_assets.resources.own_runs import OwnRuns
+from rag_assets.resources.stores import PostgresResource
+from rag_assets.resources.workbench import clear_failures
 
 
 @sensor(

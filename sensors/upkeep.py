@@ -8,8 +8,8 @@ from rag_assets.declarations import Schedule, sensor
 from rag_assets.jobs.costs import report_tenant_costs
 from rag_assets.jobs.upkeep import compact_lake, prune_documents
 from rag_assets.pipeline.removal import interrupted_removals
-from resources.stores import PostgresResource
-from resources.workbench import clear_failures
+from rag_assets.resources.stores import PostgresResource
+from rag_assets.resources.workbench import clear_failures
 
 _TRY_AGAIN_SECONDS = 600
 """Time after which a removal that failed, as for a hold, is tried again."""

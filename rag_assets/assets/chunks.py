@@ -11,8 +11,8 @@ from rag_assets.assets.stage_context import tenant_stage
 from rag_assets.declarations import asset
 from rag_assets.pipeline.chunking import chunk_documents
 from rag_assets.pipeline.slices import work_of
-from resources.tenant_lock import TenantLockResource
-from resources.workbench import Workbench
+from rag_assets.resources.tenant_lock import TenantLockResource
+from rag_assets.resources.workbench import Workbench
 
 _BINS = 7
 

@@ -11,8 +11,8 @@ from rag_assets.assets.usage_table import usage_table
 from rag_assets.declarations import asset
 from rag_assets.pipeline.embedding import embed_chunks
 from rag_assets.pipeline.slices import work_of
-from resources.tenant_lock import TenantLockResource
-from resources.workbench import Workbench
+from rag_assets.resources.tenant_lock import TenantLockResource
+from rag_assets.resources.workbench import Workbench
 
 
 class Embedding(dg.Config):

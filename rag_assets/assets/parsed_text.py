@@ -12,8 +12,8 @@ from rag_assets.declarations import asset
 from rag_assets.ingest.parsing.format_names import format_name
 from rag_assets.pipeline.parsing import FormatReport, parse_documents
 from rag_assets.pipeline.slices import work_of
-from resources.tenant_lock import TenantLockResource
-from resources.workbench import Workbench
+from rag_assets.resources.tenant_lock import TenantLockResource
+from rag_assets.resources.workbench import Workbench
 
 _ADVICE = (
     "Repair, replace or exclude the files, or change the tenant's settings; "

@@ -14,8 +14,8 @@ from rag_assets.pipeline.erasure import rescan
 from rag_assets.pipeline.listing import list_documents
 from rag_assets.pipeline.retention import prune_due
 from rag_assets.pipeline.slices import plan_work
-from resources.tenant_lock import TenantLockResource
-from resources.workbench import Workbench
+from rag_assets.resources.tenant_lock import TenantLockResource
+from rag_assets.resources.workbench import Workbench
 
 
 class ListingConfig(dg.Config):

@@ -16,9 +16,9 @@ from rag_assets.pipeline.follow_up import finish
 from rag_assets.pipeline.publishing import publish_slice
 from rag_assets.pipeline.slices import waiting_for_embedder, work_of
 from rag_assets.pipeline.upkeep import compact_due, compaction_lines
-from resources.publish_judge import PublishJudge
-from resources.tenant_lock import TenantLockResource
-from resources.workbench import Workbench
+from rag_assets.resources.publish_judge import PublishJudge
+from rag_assets.resources.tenant_lock import TenantLockResource
+from rag_assets.resources.workbench import Workbench
 
 
 @asset(

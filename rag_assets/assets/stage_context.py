@@ -9,8 +9,8 @@ from rag_assets.common.errors import LakeDamaged
 from rag_assets.declarations import TENANT_TAG
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.lake_repair import heal_lake
-from resources.tenant_lock import TenantLockResource
-from resources.workbench import Workbench, clear_failures
+from rag_assets.resources.tenant_lock import TenantLockResource
+from rag_assets.resources.workbench import Workbench, clear_failures
 
 _REPAIRS = 2
 """How often a step repairs the lake and is run again; a disk that damages more needs a person."""

@@ -2,11 +2,11 @@
 
 import dagster as dg
 
-from checks import canary as canary_check
-from checks.results import evaluation_of
+from rag_assets.checks import canary as canary_check
+from rag_assets.checks.results import evaluation_of
 from rag_assets.declarations import Naming, job
 from rag_assets.pipeline.canary import run_every_canary
-from resources.workbench import Workbench, clear_failures
+from rag_assets.resources.workbench import Workbench, clear_failures
 
 _CHECK = canary_check.canary_check
 

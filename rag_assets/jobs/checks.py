@@ -4,17 +4,17 @@ from collections.abc import Iterator, Sequence
 
 import dagster as dg
 
-from checks.results import evaluation_of
-from checks.tenant_check import CheckContext, LoadedCheck, TenantCheck, job_of, keys_of
+from rag_assets.checks.results import evaluation_of
+from rag_assets.checks.tenant_check import CheckContext, LoadedCheck, TenantCheck, job_of, keys_of
 from rag_assets.common.errors import TenantGone
 from rag_assets.common.formatting import counted
 from rag_assets.declarations import AssetJob, Naming, job
 from rag_assets.jobs.every_tenant import for_each
 from rag_assets.jobs.run_history import delete_old_runs
+from rag_assets.resources.own_runs import OwnRuns
+from rag_assets.resources.workbench import Workbench, clear_failures
 from rag_assets.storage.catalog.check_results import CheckOutcome
 from rag_assets.storage.catalog.tenants import TenantRecord
-from resources.own_runs import OwnRuns
-from resources.workbench import Workbench, clear_failures
 
 ALL_TENANTS_JOB = "check_all_tenants"
 _KEPT_DAYS = 30

@@ -5,8 +5,8 @@ import dagster as dg
 from rag_assets.assets.embedding_cost import daily_costs
 from rag_assets.common.formatting import counted
 from rag_assets.declarations import Naming, job
+from rag_assets.resources.workbench import Workbench, clear_failures
 from rag_assets.storage.catalog.usage import today
-from resources.workbench import Workbench, clear_failures
 
 
 @job(

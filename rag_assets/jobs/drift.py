@@ -5,18 +5,18 @@ from dataclasses import replace
 
 import dagster as dg
 
-from checks.results import evaluation_of
-from checks.tenant_check import CheckContext, TenantCheck
+from rag_assets.checks.results import evaluation_of
+from rag_assets.checks.tenant_check import CheckContext, TenantCheck
 from rag_assets.common.errors import TenantGone
 from rag_assets.common.formatting import counted
 from rag_assets.declarations import Naming, job
 from rag_assets.jobs.every_tenant import for_each
 from rag_assets.pipeline.repair import repair
 from rag_assets.pipeline.shares import Share
+from rag_assets.resources.tenant_lock import TenantLockResource
+from rag_assets.resources.workbench import Workbench, clear_failures
 from rag_assets.storage.catalog.check_results import CheckOutcome
 from rag_assets.storage.catalog.tenants import TenantRecord
-from resources.tenant_lock import TenantLockResource
-from resources.workbench import Workbench, clear_failures
 
 
 class RepairConfig(dg.Config):

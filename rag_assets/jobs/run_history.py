@@ -10,8 +10,8 @@ import dagster as dg
 
 from rag_assets.common.clock import Clock
 from rag_assets.pipeline.clock_guard import ClockDoubt, time_for_deletion
+from rag_assets.resources.own_runs import PARTITION_TAG, OwnRuns
 from rag_assets.storage.catalog.catalog import Catalog
-from resources.own_runs import PARTITION_TAG, OwnRuns
 
 _AT_ONCE = 1_000
 

@@ -20,7 +20,7 @@ def execute_run(arguments: str) -> None:
     from rag_assets.common.settings import Settings
     from rag_assets.jobs.pooled_instance import pooled
     from rag_assets.local_stack.liveness import mark_process
-    from resources.tenant_lock import marks
+    from rag_assets.resources.tenant_lock import marks
 
     mark_process(marks(Settings.from_environment()))
     run = deserialize_value(arguments, ExecuteRunArgs)

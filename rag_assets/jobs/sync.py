@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import dagster as dg
 
-from checks.tenant_check import LoadedCheck, TenantCheck
+from rag_assets.checks.tenant_check import LoadedCheck, TenantCheck
 from rag_assets.declarations import TENANT_TAG, AssetJob, Naming
 
 CHAIN = ("raw_documents", "parsed_text", "chunks", "embeddings", "search_index")

@@ -159,7 +159,7 @@ class DagsterProcesses:
                 return
             progress("Dagster daemon: starting")
             self.daemon.start(
-                self._command("sensors.daemon"),
+                self._command("rag_assets.sensors.daemon"),
                 env=environment,
                 healthy=lambda: _DAEMON_IS_UP in self.daemon.output(),
                 timeout=_START_SECONDS,

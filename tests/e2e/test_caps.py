@@ -13,11 +13,11 @@ import pytest
 
 from rag_assets import definitions
 from rag_assets.cli.commands.runs import Runner, RunResult
+from rag_assets.resources.embedders import EmbedderResource
+from rag_assets.resources.installation import InstallationResource
+from rag_assets.resources.stores import ElasticsearchResource, LakeResource, PostgresResource
+from rag_assets.resources.workbench import Workbench
 from rag_assets.storage.catalog.usage import Usage, today
-from resources.embedders import EmbedderResource
-from resources.installation import InstallationResource
-from resources.stores import ElasticsearchResource, LakeResource, PostgresResource
-from resources.workbench import Workbench
 from tests.installation import Installation
 
 PRICED = {"provider": "deterministic", "price": {"per_million": 1_000}}

@@ -10,9 +10,9 @@ import psycopg
 import pytest
 
 from rag_assets.pipeline.drift import inspect_index
+from rag_assets.resources.own_runs import PARTITION_TAG
+from rag_assets.resources.tenant_lock import fail_abandoned_runs
 from rag_assets.storage.catalog.lock import lock_key
-from resources.own_runs import PARTITION_TAG
-from resources.tenant_lock import fail_abandoned_runs
 from tests.e2e.killing import KILLED, ForkServer, fork_server
 from tests.installation import FAST, Installation
 

@@ -21,10 +21,10 @@ from rag_assets.models.config.embedder import EmbedderConfig
 from rag_assets.models.embedding.deterministic import DeterministicEmbedder
 from rag_assets.models.embedding.protocol import Answer, CallLimits, Embedder
 from rag_assets.pipeline.drift import inspect_index
+from rag_assets.resources.embedders import EmbedderResource
+from rag_assets.resources.installation import InstallationResource
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
-from resources.embedders import EmbedderResource
-from resources.installation import InstallationResource
 from tests.e2e.killing import ForkServer, Outcome, fork_server
 from tests.installation import FAST, Installation, new_installation
 from tests.proxy import Proxy, proxied

@@ -19,9 +19,9 @@ from rag_assets.declarations import PLAIN
 from rag_assets.definitions import build_defs, build_resources
 from rag_assets.jobs.run_history import delete_old_runs, delete_partition
 from rag_assets.local_stack.dagster_processes import plain_url
-from resources.own_runs import INSTALLATION_TAG, NO_RUN_RETRIES, PARTITION_TAG, RUN_TAGS
-from sensors.source_files import source_files_sensor
-from sensors.tenants import tenants_sensor
+from rag_assets.resources.own_runs import INSTALLATION_TAG, NO_RUN_RETRIES, PARTITION_TAG, RUN_TAGS
+from rag_assets.sensors.source_files import source_files_sensor
+from rag_assets.sensors.tenants import tenants_sensor
 from tests.databases import create_empty_database, drop_database
 from tests.foreign_project.definitions import embeddings, sales, team_definitions
 from tests.installation import FAST, Installation, new_installation
@@ -198,7 +198,7 @@ def test_a_run_that_never_started_makes_its_tenant_busy_for_a_while_only(
         def now(cls, tz: object = None) -> datetime:  # type: ignore[override]
             return datetime.now(UTC) + timedelta(hours=1)
 
-    monkeypatch.setattr("resources.own_runs.datetime", Later)
+    monkeypatch.setattr("rag_assets.resources.own_runs.datetime", Later)
     assert own_runs.partitions_under_way(instance) == set()
 
 

@@ -9,9 +9,9 @@ from rag_assets.declarations import PLAIN
 from rag_assets.definitions import build_resources
 from rag_assets.jobs.upkeep import end_interrupted_removals
 from rag_assets.pipeline.removal import purge_tenant
+from rag_assets.sensors.upkeep import removals_sensor
 from rag_assets.storage.catalog.lock import Holder
 from rag_assets.tenants.file import TenantsFile
-from sensors.upkeep import removals_sensor
 from tests.driving import Driver
 from tests.installation import FAST, Installation
 from tests.sensor_resources import sensor_resources

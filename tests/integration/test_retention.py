@@ -62,9 +62,9 @@ def test_at_365_days_it_stays_and_a_second_later_it_is_due(make: Make) -> None:
 def due_at(tenant: AgingTenant, now: datetime) -> str | None:
     """Why a sync would be due at a time, if it were only for retention."""
     from rag_assets.common.settings import Settings
+    from rag_assets.sensors.due import why_due
+    from rag_assets.sensors.state import tenant_state
     from rag_assets.tenants.model import Tenant
-    from sensors.due import why_due
-    from sensors.state import tenant_state
 
     catalog = tenant.driver.session.catalog
     record = catalog.tenants.get(tenant.id)

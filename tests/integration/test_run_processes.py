@@ -13,7 +13,7 @@ import pytest
 from dagster._core.launcher.base import WorkerStatus
 
 from rag_assets.local_stack.liveness import ProcessIdentity, wait_for
-from resources.tenant_lock import PROCESS_TAG, fail_abandoned_runs, marks
+from rag_assets.resources.tenant_lock import PROCESS_TAG, fail_abandoned_runs, marks
 from tests.installation import FAST, Installation
 from tests.namespaces import needs_namespaces, start_in_namespace
 
@@ -22,8 +22,8 @@ import sys
 import dagster as dg
 from rag_assets.cli.commands.runs import repository
 from rag_assets.cli.commands.session import Session
-from resources.own_runs import PARTITION_TAG
-from resources.tenant_lock import process_tags
+from rag_assets.resources.own_runs import PARTITION_TAG
+from rag_assets.resources.tenant_lock import process_tags
 with Session() as session:
     run = session.instance.create_run_for_job(
         job_def=repository().get_job("check_tenant"),

@@ -16,12 +16,12 @@ import pytest
 from rag_assets.common.installation import Installation
 from rag_assets.declarations import PLAIN
 from rag_assets.definitions import build_defs
+from rag_assets.resources.stores import close_all
+from rag_assets.resources.workbench import Workbench
 from rag_assets.retrieval import Retriever
 from rag_assets.retrieval.model import SearchRequest
+from rag_assets.sensors.tenants import tenants_sensor
 from rag_assets.tenants.file import TenantsFile
-from resources.stores import close_all
-from resources.workbench import Workbench
-from sensors.tenants import tenants_sensor
 from tests.databases import create_database, drop_database
 from tests.installation import FAST
 

@@ -119,7 +119,7 @@ class Runner:
             TenantGone: the tenant was removed meanwhile, and the run's record with it.
             ServiceUnavailable: Postgres went away, so that Dagster cannot record the run.
         """
-        from resources.tenant_lock import REASON_TAG
+        from rag_assets.resources.tenant_lock import REASON_TAG
 
         with _postgres_outages():
             return self._run(job_name, tenant_id, ops, {REASON_TAG: reason, **tags})
@@ -131,8 +131,8 @@ class Runner:
         ops: Mapping[str, Any] | None,
         tags: Mapping[str, str],
     ) -> RunResult:
-        from resources.own_runs import INSTALLATION_TAG
-        from resources.tenant_lock import process_tags
+        from rag_assets.resources.own_runs import INSTALLATION_TAG
+        from rag_assets.resources.tenant_lock import process_tags
 
         instance, names = self._session.instance, self._session.names
         instance.add_dynamic_partitions(names.partitions_name, [tenant_id])

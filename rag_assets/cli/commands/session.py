@@ -24,16 +24,18 @@ if TYPE_CHECKING:
     from rag_assets.declarations import Naming
     from rag_assets.pipeline.context import TenantContext
     from rag_assets.pipeline.mark_keeper import MarkKeeper
+    from rag_assets.resources.own_runs import OwnRuns
     from rag_assets.storage.catalog.catalog import Catalog
     from rag_assets.storage.catalog.database import TenantRef
     from rag_assets.storage.catalog.tenants import TenantRecord
     from rag_assets.storage.index.store import VectorStore
     from rag_assets.storage.installation.identity import Identity
     from rag_assets.storage.lake.store import Lake
-    from resources.own_runs import OwnRuns
 
 _LOCK_SECONDS = 60.0
-_TEMPLATES = Path(__file__).resolve().parent.parent / "home"
+TEMPLATES = Path(__file__).resolve().parent.parent / "home"
+"""What a new home folder is given."""
+_FORMER_LAUNCHER = re.compile(r"^(\s*module:\s*)resources\.run_launcher\s*$", re.MULTILINE)
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -66,11 +68,16 @@ class Session:
         self._opened.close()
 
     def prepare_home(self) -> None:
-        """Copy Dagster's two files into a new home folder."""
-        for template in sorted(_TEMPLATES.glob("*.yaml")):
+        """Copy Dagster's two files into a new home folder, and update what was copied before."""
+        for template in sorted(TEMPLATES.glob("*.yaml")):
             target = self.settings.home / template.name
             if not target.exists():
                 shutil.copyfile(template, target)
+        file = self.settings.home / "dagster.yaml"
+        text = file.read_text(encoding="utf-8")
+        current = _FORMER_LAUNCHER.sub(r"\1rag_assets.resources.run_launcher", text)
+        if current != text:
+            file.write_text(current, encoding="utf-8")
 
     @cached_property
     def endpoints(self) -> Endpoints:

@@ -259,8 +259,8 @@ def _index_differences(session: Session, tenant_id: str) -> list[IndexDifference
 def _is_due(session: Session, tenant_id: str) -> bool:
     """Whether there is work to do, at the price of a listing."""
     from rag_assets.pipeline.batch_states import poll
-    from sensors.due import why_due
-    from sensors.state import tenant_state
+    from rag_assets.sensors.due import why_due
+    from rag_assets.sensors.state import tenant_state
 
     catalog = session.catalog
     record = session.active(tenant_id)

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
 DAGSTER_SCHEMA: Final = "rag_dagster"
-"""As that of the catalog, no name of a database user: Postgres searches such a schema first."""
 TABLES: Final = (
     *("alembic_version", "asset_check_executions", "asset_daemon_asset_evaluations"),
     *("asset_event_tags", "asset_keys", "backfill_tags", "bulk_actions", "concurrency_limits"),

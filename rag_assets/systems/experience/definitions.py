@@ -7,11 +7,11 @@ import dagster as dg
 from rag_assets.common.hashing import key_of
 from rag_assets.declarations import Naming, sensor
 from rag_assets.local_stack.watch_report import NO_WATCHER, WatchReportFile
+from rag_assets.resources.own_runs import OwnRuns
+from rag_assets.resources.stores import PostgresResource
+from rag_assets.resources.tenant_lock import REASON_TAG
+from rag_assets.resources.workbench import clear_failures
 from rag_assets.systems.experience.checkpoints import Checkpoints
-from resources.own_runs import OwnRuns
-from resources.stores import PostgresResource
-from resources.tenant_lock import REASON_TAG
-from resources.workbench import clear_failures
 
 _LEFT_TO_THE_WATCHER = timedelta(seconds=2)
 

@@ -8,6 +8,10 @@ from rag_assets.declarations import Naming, Schedule, job, sensor
 from rag_assets.jobs.every_tenant import for_each
 from rag_assets.jobs.run_history import delete_old_runs
 from rag_assets.privacy.masker import masker_of
+from rag_assets.resources.own_runs import OwnRuns
+from rag_assets.resources.stores import PostgresResource
+from rag_assets.resources.tenant_lock import REASON_TAG
+from rag_assets.resources.workbench import clear_failures
 from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.storage.catalog.tenants import TenantRecord
 from rag_assets.systems.workspace.pulling.locks import SourceLocks
@@ -20,10 +24,6 @@ from rag_assets.systems.workspace.pulling.tenants import (
     worst,
 )
 from rag_assets.tenants.model import Tenant
-from resources.own_runs import OwnRuns
-from resources.stores import PostgresResource
-from resources.tenant_lock import REASON_TAG
-from resources.workbench import clear_failures
 
 _JOB = "pull_sources"
 _TENANTS_TAG = "rag_assets/pulled_tenants"

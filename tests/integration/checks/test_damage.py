@@ -18,12 +18,13 @@ import polars as pl
 import pytest
 from sqlalchemy import Table, delete, insert, select, update
 
-from checks.tenant_check import DEEP_TAG
+from rag_assets.checks.tenant_check import DEEP_TAG
 from rag_assets.cli.commands.runs import Runner
 from rag_assets.declarations import PLAIN
 from rag_assets.ingest.sources.model import ListingFacts
 from rag_assets.pipeline.catalog_mark import accept_catalog
 from rag_assets.pipeline.repair import repair
+from rag_assets.sensors.drift import drift_offenders_sensor
 from rag_assets.storage.catalog.pushed_records import PushedRecord
 from rag_assets.storage.catalog.tables import (
     catalog_marks,
@@ -34,7 +35,6 @@ from rag_assets.storage.catalog.tables import (
 )
 from rag_assets.storage.index.elasticsearch.mapping import index_body
 from rag_assets.storage.index.model import IndexSpec, entry_id
-from sensors.drift import drift_offenders_sensor
 from tests.driving import Driver
 from tests.dumps import invert_bytes, is_blob
 from tests.embedding_server import EmbeddingServer, embedding_server

@@ -6,11 +6,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from checks import staleness
+from rag_assets.checks import staleness
 from rag_assets.pipeline.listing import list_documents
 from rag_assets.pipeline.recipes import config_key
+from rag_assets.resources.workbench import Workbench
 from rag_assets.storage.catalog.document_rows import Failure
-from resources.workbench import Workbench
 from tests.integration.checks.conftest import MakeTenant
 from tests.integration.checks.faults import CheckedTenant, Outcome
 

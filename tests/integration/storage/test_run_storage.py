@@ -15,6 +15,7 @@ from psycopg import sql
 
 from rag_assets.common.errors import ConfigurationError, OlderProgramRuns
 from rag_assets.local_stack.dagster_processes import plain_url
+from rag_assets.resources.own_runs import PARTITION_TAG, RUN_TAGS
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.run_storage import (
     TABLES,
@@ -22,7 +23,6 @@ from rag_assets.storage.catalog.run_storage import (
     prepare_run_storage,
 )
 from rag_assets.storage.catalog.text_columns import TextColumnQuery, scanned_columns
-from resources.own_runs import PARTITION_TAG, RUN_TAGS
 from tests.databases import create_empty_database, drop_database, roles_of
 from tests.installation import Installation
 

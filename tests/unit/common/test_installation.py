@@ -10,7 +10,7 @@ import pytest
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.installation import Installation
 from rag_assets.common.settings import Settings
-from resources.installation import InstallationResource
+from rag_assets.resources.installation import InstallationResource
 
 ELSEWHERE = "postgresql://db/elsewhere"
 

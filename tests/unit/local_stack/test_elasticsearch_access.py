@@ -17,10 +17,10 @@ from rag_assets.local_stack.elasticsearch_access import (
     seal_secret,
 )
 from rag_assets.local_stack.stack import LocalStack
+from rag_assets.resources import stores
+from rag_assets.resources.installation import InstallationResource
 from rag_assets.storage.index.connection import ElasticsearchConnection
 from rag_assets.storage.index.elasticsearch.check import indexing_role, searching_role
-from resources import stores
-from resources.installation import InstallationResource
 
 URL = "https://es1.example.com:9200"
 MASTER_KEY = base64.b64encode(bytes(range(32))).decode()

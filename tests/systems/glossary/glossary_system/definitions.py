@@ -2,12 +2,12 @@
 
 import dagster as dg
 
-from checks.tenant_check import CheckContext, tenant_check
-from checks.verdict import Compared, Verdict
 from glossary_system.tables import lookups
+from rag_assets.checks.tenant_check import CheckContext, tenant_check
+from rag_assets.checks.verdict import Compared, Verdict
 from rag_assets.declarations import Schedule, asset, job, sensor
-from resources.stores import PostgresResource
-from resources.workbench import Workbench
+from rag_assets.resources.stores import PostgresResource
+from rag_assets.resources.workbench import Workbench
 
 
 @asset(deps=["chunks"], kinds={"postgres"}, description="The terms of a tenant.")

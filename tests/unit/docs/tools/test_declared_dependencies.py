@@ -11,7 +11,7 @@ from importlib.metadata import packages_distributions
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[4]
-PACKAGES = ("rag_assets", "resources", "sensors", "checks")
+FOLDERS = ("rag_assets", "resources", "sensors", "checks")
 NO_DISTRIBUTION = {"java", "org"}
 """Java packages, which JPype makes importable."""
 
@@ -46,9 +46,9 @@ def test_imported_distributions_are_declared() -> None:
     declared = {normalized(one) for one in (*project["dependencies"], *extras)}
     installed = packages_distributions()
     undeclared: dict[str, str] = {}
-    known = {*sys.stdlib_module_names, *PACKAGES, *NO_DISTRIBUTION}
-    for package in PACKAGES:
-        for module, file in imports(ROOT / package):
+    known = {*sys.stdlib_module_names, "rag_assets", *NO_DISTRIBUTION}
+    for folder in FOLDERS:
+        for module, file in imports(ROOT / folder):
             top = module.partition(".")[0]
             if top not in known and not providers(module, installed) & declared:
                 undeclared[top] = file
