@@ -339,6 +339,8 @@ def test_commands_follow_the_names_of_the_teams_project(guest: Guest) -> None:
     refreshed = job.execute_in_process(instance=instance, partition_key="eu")
     assert refreshed.success
 
+    folder = guest.installation.home.parent / "sources" / "eu"
+    folder.joinpath("b.md").write_text("# Returns\n\nOf the eu.\n")
     guest.installation.synced("eu")
     [synced] = instance.get_runs(filters=dg.RunsFilter(job_name="kb_sync_tenant"))
     assert synced.is_success
