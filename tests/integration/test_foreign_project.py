@@ -332,11 +332,15 @@ def test_commands_follow_the_names_of_the_teams_project(guest: Guest) -> None:
         dg.Definitions(assets=[wiki_export]),
         rag_assets.dagster.build_defs(name="kb", key_prefix="kb", upstream=[wiki_export]),
     )
+    with dg.build_sensor_context(instance=instance, resources=sensor_resources()) as context:
+        tenants_sensor.build(PLAIN)(context)
     instance.add_dynamic_partitions("kb_tenants", ["eu"])
     job = theirs.get_repository_def().get_job("kb_refresh")
     refreshed = job.execute_in_process(instance=instance, partition_key="eu")
     assert refreshed.success
 
+    folder = guest.installation.home.parent / "sources" / "eu"
+    folder.joinpath("b.md").write_text("# Returns\n\nOf the eu.\n")
     guest.installation.synced("eu")
     [synced] = instance.get_runs(filters=dg.RunsFilter(job_name="kb_sync_tenant"))
     assert synced.is_success

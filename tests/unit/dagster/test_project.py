@@ -19,7 +19,7 @@ from rag_assets.common.errors import ConfigurationError
 from rag_assets.dagster import Installation, KnowledgeBaseComponent, build_defs
 from tests.foreign_project.definitions import team_definitions
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 SYNCING = {"tenants", "source_files", "run_failures"}
 
 
