@@ -40,4 +40,6 @@ def verdict_of(disks: Sequence[DiskSpace], index_faults: Sequence[DiskFull]) -> 
 def disk_check(context: CheckContext) -> Verdict:
     """Ask the file systems, and Elasticsearch for those of its nodes."""
     conditions = context.tenant.store.indexes.conditions()
-    return verdict_of(own_disks(), [one for one in conditions if isinstance(one, DiskFull)])
+    return verdict_of(
+        own_disks(context.tenant.settings), [one for one in conditions if isinstance(one, DiskFull)]
+    )

@@ -84,7 +84,7 @@ class ForkingRunLauncher(DefaultRunLauncher):
         if (tag := _process_tag(run)) is None:
             return CheckRunHealthResult(WorkerStatus.RUNNING)
         process = ProcessIdentity.parse(tag)
-        if process.has_ended(marks()):
+        if process.has_ended(marks(Settings.from_environment())):
             gone = f"its process {process.pid} on {process.host} is gone"
             return CheckRunHealthResult(WorkerStatus.FAILED, gone)
         return CheckRunHealthResult(WorkerStatus.RUNNING)

@@ -36,6 +36,7 @@ from rag_assets.local_stack.processes import (
     silent,
 )
 from rag_assets.storage.catalog.roles import ROLES, Role, create_roles
+from rag_assets.storage.catalog.run_storage import move_run_tables
 
 DATABASE = "rag_assets"
 _USER = "rag_assets"
@@ -174,6 +175,7 @@ class EmbeddedPostgres:
     def _create_roles(self, identity: _Identity) -> None:
         """Create the roles with their passwords, or give them what a restored dump has brought."""
         passwords = dict(identity.roles) or {role: secrets.token_urlsafe(24) for role in ROLES}
+        move_run_tables(identity.url())
         create_roles(identity.url(), passwords)
         self._remember(replace(identity, roles=passwords))
 

@@ -20,6 +20,7 @@ from rag_assets.common.errors import (
     UnknownTenant,
 )
 from rag_assets.common.settings import Settings
+from rag_assets.resources.installation import InstallationResource
 from rag_assets.resources.stores import PostgresResource
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.check_results import CheckResult
@@ -67,7 +68,7 @@ def routes(
         catalog: opens the catalog when a page is requested; the installation's own by default.
         pages: further pages, each a plain route; they get the headers of our own.
     """
-    opened = catalog or PostgresResource().catalog
+    opened = catalog or PostgresResource(installation=InstallationResource()).catalog
     documents = Pages(opened)
     folder = Settings.from_environment().data_docs
     folder.mkdir(parents=True, exist_ok=True)

@@ -179,7 +179,7 @@ class Lane:
         self.inspect(state, boundaries)
         if again.json["nothing_to_do"]:
             # Killed after its last write; the source files sensor does this at every tick.
-            fail_abandoned_runs(self.instance, self.context.catalog)
+            fail_abandoned_runs(self.instance, self.context.catalog, self.context.settings)
         assert unfinished(self.instance, self.tenant) == [], boundaries
         return killed
 

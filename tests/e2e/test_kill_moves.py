@@ -113,7 +113,8 @@ class Moved:
             assert serving.number == self.serving, boundaries
             assert alias_is_right(ctx, serving), boundaries
             assert ctx.catalog.documents.counts(self.id) == {"READY": 2}
-        fail_abandoned_runs(self.instance, self.driver.session.catalog)
+        session = self.driver.session
+        fail_abandoned_runs(self.instance, session.catalog, session.settings)
         runs = self.instance.get_runs(filters=dg.RunsFilter(tags={PARTITION_TAG: self.id}))
         ended = {dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE}
         assert {run.status for run in runs} <= ended, boundaries

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from rag_assets.resources.own_runs import OwnRuns
     from rag_assets.resources.workbench import Workbench
     from rag_assets.sensors.due import TenantState
+    from rag_assets.storage.catalog.catalog import Catalog
     from rag_assets.storage.catalog.tenants import TenantRecord
     from rag_assets.tenants.model import Tenant
 
@@ -73,12 +74,14 @@ def find_stopped_sensor(instance: dg.DagsterInstance, own_runs: OwnRuns) -> str 
     from rag_assets.resources.own_runs import INSTALLATION_TAG
 
     own = own_runs.installation_tags[INSTALLATION_TAG]
+    namings = own_runs.namings(instance)
     states = instance.all_instigator_state(instigator_type=InstigatorType.SENSOR)
     places = {(state.name, state.origin.repository_origin.get_label()) for state in states}
     stopped = (
         state.origin.repository_origin
         for state in states
-        if state.name == SENSOR and state.status is InstigatorStatus.STOPPED
+        if state.name in {names.own(SENSOR) for names in namings}
+        and state.status is InstigatorStatus.STOPPED
     )
     for origin in stopped:
         label = origin.get_label()
@@ -86,7 +89,9 @@ def find_stopped_sensor(instance: dg.DagsterInstance, own_runs: OwnRuns) -> str 
         target = getattr(origin.code_location_origin, "loadable_target_origin", None)
         is_own_module = getattr(target, "module_name", None) == "rag_assets.definitions"
         # Before its first run, a code location that loads ours shows it by our other sensors.
-        seems_own = is_own_module or (_OTHER_SENSOR, label) in places
+        seems_own = is_own_module or any(
+            (names.own(_OTHER_SENSOR), label) in places for names in namings
+        )
         if own in users if users else seems_own:
             return label
     return None
@@ -102,13 +107,12 @@ class TenantFollower:
     def __init__(self, session: Session) -> None:
         from rag_assets.billing.embedders import Embedders
         from rag_assets.definitions import build_resources
-        from rag_assets.resources.stores import PostgresResource
 
         self._session = session
         # The one that runs in this process use, too. tenants.yaml is read by a sensor.
-        self._catalog = PostgresResource().catalog()
-        self._embedders = Embedders(self._catalog, session.settings)
         resources = build_resources()
+        self._catalog: Catalog = resources["rag_assets_postgres"].catalog()
+        self._embedders = Embedders(self._catalog, session.settings)
         self._workbench: Workbench = resources["rag_assets_workbench"]
         self._own_runs: OwnRuns = resources["rag_assets_runs"]
         self._stopped: tuple[float, bool] = (-_STATE_SECONDS, False)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from rag_assets.billing.embedders import Embedders
     from rag_assets.cli.commands.runs import Runner
+    from rag_assets.declarations import Naming
     from rag_assets.pipeline.context import TenantContext
     from rag_assets.pipeline.mark_keeper import MarkKeeper
     from rag_assets.resources.own_runs import OwnRuns
@@ -305,11 +306,25 @@ class Session:
         return found
 
     @cached_property
+    def names(self) -> Naming:
+        """The naming of the team's project that loads this installation, as its runs name it.
+
+        Where there is none, or several, it is that of our own code location.
+        """
+        from rag_assets.declarations import PLAIN
+
+        theirs = self.own_runs.namings(self.instance) - {PLAIN}
+        return theirs.pop() if len(theirs) == 1 else PLAIN
+
+    @cached_property
     def instance(self) -> dg.DagsterInstance:
         """Dagster's instance: the team's own, or one on the same Postgres as the catalog."""
+        from rag_assets.cli.commands.output import warn
+
         team_home = self.settings.dagster_home
         if team_home is None:
             self.prepare_home()
+            self.stack.prepare_run_storage(warn)
         else:
             _require_dagster_home(team_home)
         os.environ.update(dagster_environment(self.settings, self.endpoints.dagster_url))

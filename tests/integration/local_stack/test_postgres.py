@@ -209,7 +209,8 @@ def test_what_an_earlier_version_has_made_gets_roles(server: EmbeddedPostgres, u
         connection.execute("CREATE SCHEMA IF NOT EXISTS rag_catalog")
         connection.execute("CREATE TABLE rag_catalog.earlier (id serial, name text)")
         connection.execute("CREATE SEQUENCE rag_catalog.alone")
-        connection.execute("CREATE TABLE public.event_logs (id serial)")
+        for table in ("runs", "run_tags", "event_logs", "instigators", "secondary_indexes"):
+            connection.execute(f"CREATE TABLE public.{table} (id serial)".encode())
         connection.execute("CREATE SCHEMA rag_vectors_example")
         connection.execute("CREATE TABLE rag_vectors_example.rag_chunks (a int)")
     file = server.directory / "server.json"
@@ -235,4 +236,4 @@ def test_what_an_earlier_version_has_made_gets_roles(server: EmbeddedPostgres, u
         connection.execute("INSERT INTO rag_catalog.earlier (name) VALUES ('by a request')")
         connection.execute("SELECT * FROM rag_vectors_example.rag_chunks")
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
-            connection.execute("SELECT * FROM public.event_logs")
+            connection.execute("SELECT * FROM rag_dagster.event_logs")

@@ -21,6 +21,7 @@ from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
 
 from rag_assets.cli.commands import follow
 from rag_assets.cli.commands.follow import TenantFollower, find_stopped_sensor
+from rag_assets.resources.installation import InstallationResource
 from rag_assets.resources.own_runs import INSTALLATION_TAG, OwnRuns
 from rag_assets.resources.stores import PostgresResource
 
@@ -36,7 +37,9 @@ def any_job() -> None:
 def own_runs(monkeypatch: pytest.MonkeyPatch) -> OwnRuns:
     own = property(lambda _self: {INSTALLATION_TAG: OURS})
     monkeypatch.setattr(OwnRuns, "installation_tags", own)
-    return OwnRuns.model_construct(postgres=PostgresResource(), jobs=[], assets=[])
+    return OwnRuns.model_construct(
+        postgres=PostgresResource(installation=InstallationResource()), jobs=[], assets=[]
+    )
 
 
 @pytest.fixture
