@@ -14,6 +14,7 @@ import pytest
 
 from rag_assets.local_stack.net import free_port
 from tests.distributions import build_wheel, install_wheel
+from tests.servers import server_directory
 
 _NOT_THE_TESTS = ("RAG_ASSETS_", "DAGSTER_", "DATABASE_URL", "ELASTICSEARCH_URL", "PYTHONPATH")
 
@@ -56,19 +57,20 @@ class Folder:
 
 
 @pytest.fixture
-def folder(tmp_path: Path, programs: Path) -> Iterator[Folder]:
+def folder(programs: Path) -> Iterator[Folder]:
     kept = {k: v for k, v in os.environ.items() if not k.startswith(_NOT_THE_TESTS)}
-    own = {
-        "RAG_ASSETS_ELASTICSEARCH_HEAP": "512m",
-        "RAG_ASSETS_DAGSTER_PORT": str(free_port()),
-        "RAG_ASSETS_MASTER_KEY_FILE": str(tmp_path / "master.key"),
-    }
-    (path := tmp_path / "empty").mkdir()
-    made = Folder(path, programs, kept | own)
-    try:
-        yield made
-    finally:
-        made.run("rag-assets", "down")
+    with server_directory() as place:
+        own = {
+            "RAG_ASSETS_ELASTICSEARCH_HEAP": "512m",
+            "RAG_ASSETS_DAGSTER_PORT": str(free_port()),
+            "RAG_ASSETS_MASTER_KEY_FILE": str(place / "master.key"),
+        }
+        (path := place / "empty").mkdir()
+        made = Folder(path, programs, kept | own)
+        try:
+            yield made
+        finally:
+            made.run("rag-assets", "down")
 
 
 def test_wheel_has_one_top_level_package(wheel: Path) -> None:
