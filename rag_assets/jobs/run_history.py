@@ -64,8 +64,10 @@ def delete_runs(instance: dg.DagsterInstance, run_ids: Sequence[str]) -> None:
 
 def delete_tenant(instance: dg.DagsterInstance, own_runs: OwnRuns, tenant_id: str) -> None:
     """Delete a tenant's partition, and what Dagster recorded of it: events name documents."""
+    # Runs tell the namings: these must be known before the last run goes.
+    namings = own_runs.namings(instance)
     delete_partition(instance, own_runs, tenant_id)
-    for names in own_runs.namings(instance):
+    for names in namings:
         if instance.has_dynamic_partition(names.partitions_name, tenant_id):
             instance.delete_dynamic_partition(names.partitions_name, tenant_id)
 
@@ -84,6 +86,7 @@ def delete_partition(instance: dg.DagsterInstance, own_runs: OwnRuns, partition:
     )
     from sqlalchemy import and_, or_, select
 
+    asset_keys = {key for one in own_runs.namings(instance) for key in own_runs.keys_under(one)}
     runs = instance.get_runs(filters=dg.RunsFilter(tags={PARTITION_TAG: partition}))
     run_ids = [run.run_id for run in own_runs.only_of_installation(instance, runs)]
     delete_runs(instance, run_ids)
@@ -91,7 +94,6 @@ def delete_partition(instance: dg.DagsterInstance, own_runs: OwnRuns, partition:
     if not isinstance(storage, SqlEventLogStorage):
         return
     events, checks, assets = SqlEventLogStorageTable, AssetCheckExecutionsTable, AssetKeyTable
-    asset_keys = {key for one in own_runs.namings(instance) for key in own_runs.keys_under(one)}
     keys = [key.to_string() for key in asset_keys]
     is_event = and_(events.c.asset_key.in_(keys), events.c.partition == partition)
     is_evaluation = and_(
