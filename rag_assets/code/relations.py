@@ -20,6 +20,7 @@ from rag_assets.code.nodes import ABILITY, ASKS, ENV, HANDS_ON, MEMBER, short_na
 from rag_assets.code.reexports import handed_on
 from rag_assets.code.setting_names import OWN_SETTING
 from rag_assets.code.spelled_rules import SPELLED
+from rag_assets.code.tags.name_index import USES
 
 How: TypeAlias = Literal["stated", "convention", "inferred"]
 
@@ -91,10 +92,15 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Relations:
-    """What one file defines and states."""
+    """What one file defines and states.
+
+    Attributes:
+        names: the index of its names, see rag_assets.code.tags.name_index; "" for none.
+    """
 
     symbols: tuple[Symbol, ...]
     edges: tuple[Edge, ...]
+    names: str = ""
 
 
 NAMED: Final[Mapping[tuple[str, str], str]] = {
@@ -159,7 +165,8 @@ def relations_of(
     for fact, name, target in handed_on(facts, names):
         edge = _stated(fact, HANDS_ON, name, target)
         edges.setdefault((edge.kind, edge.source, edge.target), edge)
-    return Relations(tuple(symbols.values()), tuple(edges.values()))
+    index = next((str(fact.values["names"]) for fact in facts if fact.kind == USES), "")
+    return Relations(tuple(symbols.values()), tuple(edges.values()), index)
 
 
 def _edges(fact: Fact, names: NameStyle) -> Iterator[Edge]:

@@ -74,6 +74,7 @@ OTHERS: Mapping[str, str] = {
     "edges.target": "likewise",
     "edges.evidence": "likewise",
     "edges.path": "likewise",
+    "name_uses.names": "likewise",
     "derivations.fingerprint": "a hash",
     "derivations.unresolved": "made of masked texts; made anew when these are",
     "source_records.text": "what a source pushed, as it pushed it",

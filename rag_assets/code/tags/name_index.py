@@ -1,0 +1,206 @@
+"""The index of the names in one file: where it defines and uses each, without resolving any.
+
+Every word of a file that may be a name is in it, in the lines that `grep -w` would show, those of
+comments only where they look like names. A reference of a tag query adds how the name is used and
+the receiver. The index is one text, a line for each name, which is kept as it is:
+
+    total|d15|c19:rates,24|m31
+
+| letter | the name |
+|---|---|
+| d | is defined here |
+| i | is extended or implemented |
+| c | is called, or an object of it is made |
+| p | is imported |
+| t | is a type, an annotation or a constant that is used |
+| m | is mentioned: nothing more is known |
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+from rag_assets.code.tags.languages import TagLanguage
+from rag_assets.code.tags.reading import Tags
+
+UseKind: TypeAlias = Literal["definition", "implementation", "call", "import", "type", "mention"]
+
+USES: Final = "uses"
+"""The kind of the fact that holds the index of a file, in its value `names`."""
+
+_LETTERS: Final[Mapping[UseKind, str]] = {
+    "definition": "d",
+    "implementation": "i",
+    "call": "c",
+    "import": "p",
+    "type": "t",
+    "mention": "m",
+}
+_KINDS: Final[Mapping[str, UseKind]] = {letter: kind for kind, letter in _LETTERS.items()}
+_MOST_LINES: Final = 40
+"""Lines of one name and kind that are kept, of one file; the others are counted."""
+_MOST_MENTIONS: Final = 8
+_MOST_NAMES: Final = 20_000
+_LONGEST_LINE: Final = 2_000
+_LONGEST_NAME: Final = 120
+_PLAIN_WORD: Final = re.compile(r"\w+")
+_NAME_IN_COMMENT: Final = re.compile(r"_|[a-z0-9][A-Z]|^[A-Z]")
+"""What words of a comment look like that may be names."""
+_KEYWORDS: Final = frozenset(
+    """
+    abstract and as async await begin bool boolean break case catch char class const continue def
+    default defer delete do double elif else elsif end enum export extends extern false final finally
+    float fn for foreach from func function go goto if impl implements import in include instanceof
+    int integer interface is let long match mod module mut namespace new nil none not null of or
+    override package pass private protected pub public raise readonly require rescue return self
+    short sizeof static string struct sub super switch template then this throw throws trait true
+    try type typedef typeof undef union unless unsigned until use using val var virtual void volatile
+    when where while with yield None True False
+    """.split()
+)
+
+
+class NameUse(NamedTuple):
+    """One place of a name in a file.
+
+    Attributes:
+        kind: how it is used there.
+        line: counted from 1.
+        receiver: the last name in front of it; "" for none.
+    """
+
+    kind: UseKind
+    line: int
+    receiver: str = ""
+
+
+class NameUses(NamedTuple):
+    """The places of a name in a file.
+
+    Attributes:
+        uses: definitions first, then the most telling ones; mentions last.
+        omitted: places that are counted only.
+    """
+
+    uses: tuple[NameUse, ...]
+    omitted: int = 0
+
+
+def index_names(
+    text: str, tags: Tags, language: TagLanguage | None, *, defined: Iterable[tuple[str, int]] = ()
+) -> str:
+    """Return the index of the names in a text.
+
+    Args:
+        text: of the file.
+        tags: what a query found in it.
+        language: of the file; None where no query reads it.
+        defined: names of definitions with their lines, where others know them better.
+    """
+    found: dict[str, dict[int, tuple[str, str]]] = {}
+    definitions = [(one.name.rpartition("::")[2], one.line) for one in tags.definitions]
+    for name, line in dict.fromkeys((*definitions, *defined)):
+        if _is_kept(name):
+            found.setdefault(name, {}).setdefault(line, ("d", ""))
+    for one in tags.references:
+        if _is_kept(one.name):
+            at = found.setdefault(one.name, {})
+            letter = _LETTERS[one.kind]
+            known = at.get(one.line)
+            if known is None or (known[0] != "d" and _rank(letter) < _rank(known[0])):
+                at[one.line] = letter, one.receiver
+    pattern = _PLAIN_WORD if language is None else language.word
+    for name, line in _words(text, tags.comments, pattern):
+        found.setdefault(name, {}).setdefault(line, ("m", ""))
+    names = sorted(found)[:_MOST_NAMES]
+    return "\n".join(f"{name}|{_packed(found[name])}" for name in names)
+
+
+def names_of(index: str) -> list[str]:
+    """Return the names in an index."""
+    return [line.partition("|")[0] for line in index.split("\n") if line]
+
+
+def uses_of(packed: str) -> NameUses:
+    """Return the places of a name.
+
+    Args:
+        packed: the line of an index, behind the name and its mark.
+    """
+    found: list[NameUse] = []
+    omitted = 0
+    for group in packed.split("|"):
+        kind = _KINDS.get(group[:1])
+        if kind is None:
+            continue
+        listed, _, more = group[1:].partition("+")
+        omitted += int(more) if more else 0
+        for place in listed.split(","):
+            line, _, receiver = place.partition(":")
+            found.append(NameUse(kind, int(line), receiver))
+    return NameUses(tuple(found), omitted)
+
+
+def _rank(letter: str) -> int:
+    return "dicptm".index(letter)
+
+
+def _is_kept(name: str) -> bool:
+    return 0 < len(name) <= _LONGEST_NAME and not any(mark in name for mark in "|\n")
+
+
+def _packed(places: Mapping[int, tuple[str, str]]) -> str:
+    """Return the places of a name as an index has them."""
+    groups: dict[str, list[str]] = {}
+    for line in sorted(places):
+        letter, receiver = places[line]
+        groups.setdefault(letter, []).append(f"{line}:{receiver}" if receiver else str(line))
+    parts = []
+    for letter in sorted(groups, key=_rank):
+        kept = groups[letter][: _MOST_MENTIONS if letter == "m" else _MOST_LINES]
+        more = len(groups[letter]) - len(kept)
+        parts.append(f"{letter}{','.join(kept)}{f'+{more}' if more else ''}")
+    return "|".join(parts)
+
+
+def _words(
+    text: str, comments: Iterable[tuple[int, int]], pattern: re.Pattern[str]
+) -> Iterator[tuple[str, int]]:
+    """Yield the words of a text that may be names, with their lines."""
+    spans = _joined(comments)
+    starts = [start for start, _ in spans]
+    at = 0
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line and len(line) <= _LONGEST_LINE:
+            end = at + len(line)
+            first = bisect_right(starts, at) - 1
+            last = bisect_right(starts, end)
+            near = [one for one in spans[max(first, 0) : last] if one[1] > at]
+            for found in pattern.finditer(line):
+                word = found[0]
+                if len(word) < 2 or len(word) > _LONGEST_NAME or word in _KEYWORDS:  # noqa: PLR2004
+                    continue
+                if word[0].isdigit() or (near and _is_prose(word, at + found.start(), near)):
+                    continue
+                yield word, number
+        at += len(line) + 1
+
+
+def _is_prose(word: str, at: int, comments: Iterable[tuple[int, int]]) -> bool:
+    """Return whether a word stands in a comment and does not look like a name."""
+    is_within = any(start <= at < end for start, end in comments)
+    return is_within and _NAME_IN_COMMENT.search(word) is None
+
+
+def _joined(comments: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return spans in order, without those that others hold."""
+    found: list[tuple[int, int]] = []
+    for start, end in sorted(comments):
+        if not found or end > found[-1][1]:
+            found.append((start, end))
+    return found
+
+
