@@ -40,9 +40,11 @@ _RELATIONS: Final[Mapping[UseKind, str]] = {
     "type": "uses",
     "import": "imports",
     "mention": "mentions",
+    "comment": "mentions",
 }
 """What people call a use."""
 _ORDER: Final = [*_RELATIONS]
+_MENTIONS: Final = frozenset({"mention", "comment"})
 _CERTAIN: Final = 0.8
 _WORDS: Final = re.compile(r"[a-z0-9][A-Z]|\w_\w|[?!]$|^[A-Z]")
 """Names that a library rarely has, too: of several words, or of types."""
@@ -233,7 +235,7 @@ class _Resolving:
         language = file.language
         is_program = language in tag_languages() or language in {"vue", "svelte"}
         is_foreign = is_program and family_of(language) != target.family
-        if is_foreign and place.kind != "mention":
+        if is_foreign and place.kind not in _MENTIONS:
             return None
         if row.uri == target.node.uri and self._is_own(target, place.line):
             return None
@@ -262,7 +264,8 @@ class _Resolving:
         candidates: Collection[str],
     ) -> str:
         """Return what makes a place a certain use of a definition; "" where nothing does."""
-        if place.kind == "mention":
+        is_mention = place.kind == "mention" and _WORDS.search(target.name) is not None
+        if place.kind in _MENTIONS and not (is_mention and file.language in tag_languages()):
             return ""
         is_only = len({*candidates, target.node.name}) == 1
         if place.receiver and place.receiver == target.owner:
@@ -348,7 +351,7 @@ class _Resolving:
         is_alike = bool(receiver) and bool(owner) and (
             receiver in folded_name(owner) or folded_name(owner) in receiver
         )
-        return int(use.kind == "mention"), int(not is_alike), _ORDER.index(use.kind)
+        return int(use.kind in _MENTIONS), int(not is_alike), _ORDER.index(use.kind)
 
 
 def named_places(view: View, name: str) -> tuple[Use, ...]:

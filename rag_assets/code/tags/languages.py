@@ -25,11 +25,13 @@ class TagGrammar:
     Attributes:
         module, function: what gives the grammar.
         query: name of a file in queries/.
+        where: found in texts of this grammar; None if any text may be of it.
     """
 
     module: str
     function: str
     query: str
+    where: re.Pattern[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,4 +100,5 @@ def _language(name: str, row: Mapping[str, Any]) -> TagLanguage:
 def _grammar(row: Mapping[str, str]) -> TagGrammar:
     module = row.get("module") or _PACK + row["grammar"]
     query = row.get("query") or row["grammar"]
-    return TagGrammar(module, row.get("function", "language"), query)
+    where = re.compile(row["where"]) if "where" in row else None
+    return TagGrammar(module, row.get("function", "language"), query, where)

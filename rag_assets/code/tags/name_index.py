@@ -14,6 +14,7 @@ the receiver. The index is one text, a line for each name, which is kept as it i
 | p | is imported |
 | t | is a type, an annotation or a constant that is used |
 | m | is mentioned: nothing more is known |
+| n | is mentioned in a comment |
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 from rag_assets.code.tags.languages import TagLanguage
 from rag_assets.code.tags.reading import Tags
 
-UseKind: TypeAlias = Literal["definition", "implementation", "call", "import", "type", "mention"]
+UseKind: TypeAlias = Literal[
+    "definition", "implementation", "call", "import", "type", "mention", "comment"
+]
 
 USES: Final = "uses"
 """The kind of the fact that holds the index of a file, in its value `names`."""
@@ -38,6 +41,7 @@ _LETTERS: Final[Mapping[UseKind, str]] = {
     "import": "p",
     "type": "t",
     "mention": "m",
+    "comment": "n",
 }
 _KINDS: Final[Mapping[str, UseKind]] = {letter: kind for kind, letter in _LETTERS.items()}
 _MOST_LINES: Final = 40
@@ -113,8 +117,8 @@ def index_names(
             if known is None or (known[0] != "d" and _rank(letter) < _rank(known[0])):
                 at[one.line] = letter, one.receiver
     pattern = _PLAIN_WORD if language is None else language.word
-    for name, line in _words(text, tags.comments, pattern):
-        found.setdefault(name, {}).setdefault(line, ("m", ""))
+    for name, line, letter in _words(text, tags.comments, pattern):
+        found.setdefault(name, {}).setdefault(line, (letter, ""))
     names = sorted(found)[:_MOST_NAMES]
     return "\n".join(f"{name}|{_packed(found[name])}" for name in names)
 
@@ -145,7 +149,7 @@ def uses_of(packed: str) -> NameUses:
 
 
 def _rank(letter: str) -> int:
-    return "dicptm".index(letter)
+    return "dicptmn".index(letter)
 
 
 def _is_kept(name: str) -> bool:
@@ -160,7 +164,7 @@ def _packed(places: Mapping[int, tuple[str, str]]) -> str:
         groups.setdefault(letter, []).append(f"{line}:{receiver}" if receiver else str(line))
     parts = []
     for letter in sorted(groups, key=_rank):
-        kept = groups[letter][: _MOST_MENTIONS if letter == "m" else _MOST_LINES]
+        kept = groups[letter][: _MOST_MENTIONS if letter in "mn" else _MOST_LINES]
         more = len(groups[letter]) - len(kept)
         parts.append(f"{letter}{','.join(kept)}{f'+{more}' if more else ''}")
     return "|".join(parts)
@@ -168,8 +172,8 @@ def _packed(places: Mapping[int, tuple[str, str]]) -> str:
 
 def _words(
     text: str, comments: Iterable[tuple[int, int]], pattern: re.Pattern[str]
-) -> Iterator[tuple[str, int]]:
-    """Yield the words of a text that may be names, with their lines."""
+) -> Iterator[tuple[str, int, str]]:
+    """Yield the words of a text that may be names, with their lines, and `m` or `n`."""
     spans = _joined(comments)
     starts = [start for start, _ in spans]
     at = 0
@@ -183,16 +187,14 @@ def _words(
                 word = found[0]
                 if len(word) < 2 or len(word) > _LONGEST_NAME or word in _KEYWORDS:  # noqa: PLR2004
                     continue
-                if word[0].isdigit() or (near and _is_prose(word, at + found.start(), near)):
+                if word[0].isdigit():
                     continue
-                yield word, number
+                at_word = at + found.start()
+                if not any(start <= at_word < stop for start, stop in near):
+                    yield word, number, "m"
+                elif _NAME_IN_COMMENT.search(word) is not None:
+                    yield word, number, "n"
         at += len(line) + 1
-
-
-def _is_prose(word: str, at: int, comments: Iterable[tuple[int, int]]) -> bool:
-    """Return whether a word stands in a comment and does not look like a name."""
-    is_within = any(start <= at < end for start, end in comments)
-    return is_within and _NAME_IN_COMMENT.search(word) is None
 
 
 def _joined(comments: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
