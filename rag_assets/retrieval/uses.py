@@ -283,9 +283,7 @@ class _Resolving:
 
     def _rivals(self, target: _Target, candidates: Collection[str]) -> bool:
         """Return whether another definition of the name has the same holder."""
-        return any(
-            one != target.node.name and one.startswith(target.holder) for one in candidates
-        )
+        return any(one != target.node.name and one.startswith(target.holder) for one in candidates)
 
     def _near(self, target: _Target, file: _File, candidates: Collection[str]) -> str:
         """Return why a bare name of a file means a definition: its place, or an import."""
@@ -297,12 +295,12 @@ class _Resolving:
         same_file = places.get(file.row.uri)
         if same_file:
             return ""
-        if file.imports(target.name) or file.imports(target.stem) or (
-            target.owner != "" and file.imports(target.owner)
+        if (
+            file.imports(target.name)
+            or file.imports(target.stem)
+            or (target.owner != "" and file.imports(target.owner))
         ):
-            imported = [
-                uri for uri in places if file.imports(_stem(uri)) or uri == target.node.uri
-            ]
+            imported = [uri for uri in places if file.imports(_stem(uri)) or uri == target.node.uri]
             if len(imported) <= 1:
                 return "import"
         language = tag_languages().get(file.language)
@@ -348,8 +346,10 @@ class _Resolving:
         """Return how little a possible use tells."""
         owner = _owner_of(use.target)
         receiver = folded_name(use.receiver)
-        is_alike = bool(receiver) and bool(owner) and (
-            receiver in folded_name(owner) or folded_name(owner) in receiver
+        is_alike = (
+            bool(receiver)
+            and bool(owner)
+            and (receiver in folded_name(owner) or folded_name(owner) in receiver)
         )
         return int(use.kind in _MENTIONS), int(not is_alike), _ORDER.index(use.kind)
 
@@ -362,7 +362,9 @@ def named_places(view: View, name: str) -> tuple[Use, ...]:
         name: one word.
     """
     return tuple(
-        Use(name, name, one.kind, one.receiver, file.row.uri, one.line, file.row.source, None, "", 0)
+        Use(
+            name, name, one.kind, one.receiver, file.row.uri, one.line, file.row.source, None, "", 0
+        )
         for file in _files(view.name_uses([name], [], MOST_ROWS))
         for one in file.names[name].uses
     )

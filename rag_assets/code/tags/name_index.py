@@ -53,18 +53,17 @@ _LONGEST_NAME: Final = 120
 _PLAIN_WORD: Final = re.compile(r"\w+")
 _NAME_IN_COMMENT: Final = re.compile(r"_|[a-z0-9][A-Z]|^[A-Z]")
 """What words of a comment look like that may be names."""
-_KEYWORDS: Final = frozenset(
-    """
-    abstract and as async await begin bool boolean break case catch char class const continue def
-    default defer delete do double elif else elsif end enum export extends extern false final finally
-    float fn for foreach from func function go goto if impl implements import in include instanceof
-    int integer interface is let long match mod module mut namespace new nil none not null of or
-    override package pass private protected pub public raise readonly require rescue return self
-    short sizeof static string struct sub super switch template then this throw throws trait true
-    try type typedef typeof undef union unless unsigned until use using val var virtual void volatile
-    when where while with yield None True False
-    """.split()
-)
+_KEYWORDS: Final = """
+abstract and as async await begin bool boolean break case catch char class const continue def
+default defer delete do double elif else elsif end enum export extends extern false final
+finally float fn for foreach from func function go goto if impl implements import in include
+instanceof int integer interface is let long match mod module mut namespace new nil none not
+null of or override package pass private protected pub public raise readonly require rescue
+return self short sizeof static string struct sub super switch template then this throw throws
+trait true try type typedef typeof undef union unless unsigned until use using val var virtual
+void volatile when where while with yield None True False
+"""
+_NO_NAMES: Final = frozenset(_KEYWORDS.split())
 
 
 class NameUse(NamedTuple):
@@ -185,7 +184,7 @@ def _words(
             near = [one for one in spans[max(first, 0) : last] if one[1] > at]
             for found in pattern.finditer(line):
                 word = found[0]
-                if len(word) < 2 or len(word) > _LONGEST_NAME or word in _KEYWORDS:  # noqa: PLR2004
+                if len(word) < 2 or len(word) > _LONGEST_NAME or word in _NO_NAMES:  # noqa: PLR2004
                     continue
                 if word[0].isdigit():
                     continue
@@ -204,5 +203,3 @@ def _joined(comments: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
         if not found or end > found[-1][1]:
             found.append((start, end))
     return found
-
-

@@ -31,7 +31,6 @@ _MOST_STATES: Final = 1 << 14
 _LONGEST_NAME: Final = 120
 _LONGEST_RECEIVER: Final = 300
 _LONGEST_IMPORT: Final = 2_000
-_KINDS: Final = get_args(DefinitionKind)
 _RANKS: Final[Mapping[str, int]] = {kind: at for at, kind in enumerate(get_args(ReferenceKind))}
 _CONTAINERS: Final = frozenset({"class", "module", "scope"})
 _BODIES: Final = frozenset({"function", "method"})
@@ -39,8 +38,30 @@ _BRACKETS: Final = re.compile(r"\([^()]*\)|\[[^\[\]]*\]|\{[^{}]*\}|<[^<>]*>|\"[^
 _LAST_NAME: Final = re.compile(r"(\w+)[?!]?\W*$")
 _SELF: Final = frozenset({"cls", "me", "parent", "self", "static", "super", "this"})
 _IMPORT_WORDS: Final = frozenset(
-    {"alias", "as", "crate", "do", "end", "export", "exposing", "from", "import", "include", "library"}
-    | {"load", "open", "package", "pub", "qualified", "require", "require_relative", "refer", "self"}
+    {
+        "alias",
+        "as",
+        "crate",
+        "do",
+        "end",
+        "export",
+        "exposing",
+        "from",
+        "import",
+        "include",
+        "library",
+    }
+    | {
+        "load",
+        "open",
+        "package",
+        "pub",
+        "qualified",
+        "require",
+        "require_relative",
+        "refer",
+        "self",
+    }
     | {"source", "static", "super", "use", "using", "with"}
 )
 
@@ -129,17 +150,15 @@ def read_tags(text: str, language: TagLanguage) -> Tags:
     used: dict[int, tuple[int, TagReference]] = {}
     comments: list[tuple[int, int]] = []
     for captures in matches:
+        comments += ((tree.start(one), tree.end(one)) for one in captures.get("comment", ()))
         for capture, nodes in captures.items():
             what, _, kind = capture.partition(".")
-            if what == "comment":
-                comments += ((tree.start(node), tree.end(node)) for node in nodes)
-            elif what == "scope" or (what == "definition" and kind in _KINDS):
+            if what in {"scope", "definition"}:
                 one = _definition(tree, nodes[0], captures, kind or what, language)
                 if one is not None:
                     found.setdefault(one.name_start, one)
             elif what == "reference":
-                for at, reference in _references(tree, nodes[0], captures, kind):
-                    _keep(used, at, reference)
+                _keep(used, _references(tree, nodes[0], captures, kind))
     definitions = _qualified(found.values())
     named = sorted((one.name_start, one.name_end) for one in found.values() if one.kind != "scope")
     return Tags(definitions, tuple(_outside(used, named)), tuple(sorted(comments)))
@@ -220,8 +239,6 @@ def _references(
     tree: SyntaxTree, node: Node, captures: Mapping[str, Sequence[Node]], kind: str
 ) -> Iterator[tuple[int, TagReference]]:
     """Yield what a match refers to, with the offset of each name."""
-    if kind not in _RANKS:
-        return
     named: ReferenceKind = kind  # type: ignore[assignment]
     receivers = captures.get("receiver", ())
     receiver = _receiver(tree.of(receivers[-1])) if receivers else ""
@@ -254,13 +271,14 @@ def _receiver(written: str) -> str:
 
 
 def _keep(
-    used: dict[int, tuple[int, TagReference]], at: int, reference: TagReference
+    used: dict[int, tuple[int, TagReference]], found: Iterable[tuple[int, TagReference]]
 ) -> None:
-    """Keep a reference unless a more telling one is known at its place."""
-    rank = _RANKS[reference.kind]
-    known = used.get(at)
-    if known is None or (rank, not reference.receiver) < (known[0], not known[1].receiver):
-        used[at] = rank, reference
+    """Keep references unless a more telling one is known at their place."""
+    for at, reference in found:
+        rank = _RANKS[reference.kind]
+        known = used.get(at)
+        if known is None or (rank, not reference.receiver) < (known[0], not known[1].receiver):
+            used[at] = rank, reference
 
 
 def _outside(
@@ -295,7 +313,5 @@ def _qualified(found: Iterable[_Found]) -> tuple[TagDefinition, ...]:
         kind: DefinitionKind = one.kind  # type: ignore[assignment]
         if kind == "function" and in_type:
             kind = "method"
-        made.append(
-            TagDefinition(kind, name, one.start, one.end, one.line, one.line_end, is_local)
-        )
+        made.append(TagDefinition(kind, name, one.start, one.end, one.line, one.line_end, is_local))
     return tuple(made)

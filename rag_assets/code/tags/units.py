@@ -22,8 +22,12 @@ _ROLES: Final[Mapping[DefinitionKind, Role]] = {
 }
 _SMALL: Final = frozenset({"constant", "signature"})
 """Kinds of definitions that are joined with their neighbours in a chunk."""
-_ABOVE: Final = re.compile(r"[ \t]*(?:#(?!\s*include)|//|/?\*|--|;;|@\w|template\s*<|\[[A-Z]\w*|\(\*|%)")
-_CLOSING: Final = re.compile(r"(?:[ \t]*\n)*(?:[ \t]*(?:end|fi|done|esac|[)\]}]+[;,]?)[ \t]*(?:\n|$))+")
+_ABOVE: Final = re.compile(
+    r"[ \t]*(?:#(?!\s*include)|//|/?\*|--|;;|@\w|template\s*<|\[[A-Z]\w*|\(\*|%)"
+)
+_CLOSING: Final = re.compile(
+    r"(?:[ \t]*\n)*(?:[ \t]*(?:end|fi|done|esac|[)\]}]+[;,]?)[ \t]*(?:\n|$))+"
+)
 """Lines that only close what a definition stands in: no chunk is one of these alone."""
 _SIGNATURE: Final = 200
 

@@ -118,7 +118,9 @@ class CodeAnswers:
         walks = self._walks(names, direction="in", depth=1)
         relations = {one: None for walk in walks for one in walk.relations}
         begun = [node for walk in walks for node in walk.nodes if node.name in walk.begun]
-        uses = uses_of_nodes(meant.view, _with_members(meant.view, begun), stated=_places(relations))
+        uses = uses_of_nodes(
+            meant.view, _with_members(meant.view, begun), stated=_places(relations)
+        )
         relations |= {one.relation: None for one in uses.certain}
         if not relations and not uses.possible:
             return self._unknown(said, *walks, known=any(walk.nodes for walk in walks))

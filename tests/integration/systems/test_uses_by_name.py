@@ -15,7 +15,7 @@ from tests.installation import FAST, Installation
 TENANT = "uses-by-name"
 FILES: Mapping[str, str] = {
     # Ruby
-    "app/krate.rb": "class Krate < ApplicationRecord\n  def owners(conn)\n    conn.all\n  end\nend\n",
+    "app/krate.rb": "class Krate < Base\n  def owners(conn)\n    conn.all\n  end\nend\n",
     "app/team.rb": "class Team\n  def owners\n    []\n  end\nend\n",
     "app/krates_controller.rb": """require_relative "krate"
 class KratesController
@@ -56,7 +56,9 @@ int Scan(TableReader* reader) {
   return reader->SeekToLast();
 }
 """,
-    "other/pump.cc": "struct Pump { bool Seek(int at) { return true; } };\nint Run(Pump* p) { p->Seek(1); }\n",
+    "other/pump.cc": """struct Pump { bool Seek(int at) { return true; } };
+int Run(Pump* p) { p->Seek(1); }
+""",
     # Others
     "config/jobs.yml": "jobs:\n  - class: KratesController\n    method: refresh_krates\n",
     "views/krate.html.erb": "<% krate.owners(conn).each do |owner| %>\n",
@@ -160,7 +162,10 @@ def test_an_answer_says_how_each_language_was_read(about: CodeAnswers) -> None:
 @pytest.mark.parametrize(
     ("name", "paths"),
     [
-        ("owners", ["app/krate.rb", "app/team.rb", "app/krates_controller.rb", "views/krate.html.erb"]),
+        (
+            "owners",
+            ["app/krate.rb", "app/team.rb", "app/krates_controller.rb", "views/krate.html.erb"],
+        ),
         ("refresh_krates", ["config/jobs.yml"]),
         ("Krate", ["app/krates_controller.rb"]),
         ("reader", ["db/scan.cc"]),
@@ -174,5 +179,3 @@ def test_an_answer_has_every_file_in_which_grep_finds_the_word(
     defined = about.impact_of(symbols=[name])
     for path in paths:
         assert path in told or path in defined, path
-
-

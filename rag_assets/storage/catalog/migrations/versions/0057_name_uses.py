@@ -48,7 +48,9 @@ def upgrade() -> None:
     )
     for column in ("numbers", "names"):
         op.execute(f"ALTER TABLE {SCHEMA}.{TABLE} ALTER COLUMN {column} SET STATISTICS 0")
-    op.create_index("ix_name_uses_numbers", TABLE, ["numbers"], schema=SCHEMA, postgresql_using="gin")
+    op.create_index(
+        "ix_name_uses_numbers", TABLE, ["numbers"], schema=SCHEMA, postgresql_using="gin"
+    )
     _forget("symbols", "edges", TABLE)
 
 
