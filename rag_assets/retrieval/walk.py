@@ -193,11 +193,11 @@ def _with_uses(view: View, found: Walk, kinds: Sequence[str]) -> Walk:
     by_name = uses_of_nodes(view, begun, stated=stated)
     uses = [one.relation for one in (*by_name.certain, *by_name.possible)]
     uses = [one for one in uses if not kinds or one.kind in kinds]
-    left = max(0, len(uses) - MOST_USES) + by_name.omitted
+    left = max(0, len(uses) - MOST_USES)
     found = replace(found, uses=tuple(uses[:MOST_USES]))
     if not left:
         return found
-    why = f"at least {counted(left, 'use')} by name are left out"
+    why = f"{counted(left, 'use')} by name are left out"
     return replace(found, complete=False, why=f"{found.why}; {why}" if found.why else why)
 
 

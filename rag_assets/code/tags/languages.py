@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from tree_sitter import Query
 
 _PACK: Final = "tree_sitter_language_pack.bindings."
-_WORD: Final = r"\w+"
+DEFAULT_WORD: Final = re.compile(r"\b[^\W\d]\w{1,119}")
+"""A name of two characters or more; texts that no query reads are looked through for these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +92,7 @@ def _language(name: str, row: Mapping[str, Any]) -> TagLanguage:
         grammars=tuple(_grammar(one) for one in row["grammars"]),
         separators=tuple(row.get("separators", ())),
         family=row.get("family", name),
-        word=re.compile(row.get("word", _WORD)),
+        word=re.compile(row["word"]) if "word" in row else DEFAULT_WORD,
         is_interpreted=row.get("interpreted", False),
         is_open_in_folder=row.get("own_folder", False),
     )

@@ -20,11 +20,11 @@ the receiver. The index is one text, a line for each name, which is kept as it i
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import takewhile
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from rag_assets.code.tags.languages import TagLanguage
+from rag_assets.code.tags.languages import DEFAULT_WORD, TagLanguage
 from rag_assets.code.tags.reading import Tags
 
 UseKind: TypeAlias = Literal[
@@ -50,7 +50,6 @@ _MOST_MENTIONS: Final = 8
 _MOST_NAMES: Final = 20_000
 _LONGEST_LINE: Final = 2_000
 _LONGEST_NAME: Final = 120
-_PLAIN_WORD: Final = re.compile(r"\w+")
 _NAME_IN_COMMENT: Final = re.compile(r"_|[a-z0-9][A-Z]|^[A-Z]")
 """What words of a comment look like that may be names."""
 _KEYWORDS: Final = """
@@ -63,6 +62,8 @@ return self short sizeof static string struct sub super switch template then thi
 trait true try type typedef typeof undef union unless unsigned until use using val var virtual
 void volatile when where while with yield None True False
 """
+_MENTION: Final = ("m", "")
+_COMMENT: Final = ("n", "")
 _NO_NAMES: Final = frozenset(_KEYWORDS.split())
 
 
@@ -115,9 +116,8 @@ def index_names(
             known = at.get(one.line)
             if known is None or (known[0] != "d" and _rank(letter) < _rank(known[0])):
                 at[one.line] = letter, one.receiver
-    pattern = _PLAIN_WORD if language is None else language.word
-    for name, line, letter in _words(text, tags.comments, pattern):
-        found.setdefault(name, {}).setdefault(line, (letter, ""))
+    pattern = DEFAULT_WORD if language is None else language.word
+    _add_words(found, text, _joined(tags.comments), pattern)
     names = sorted(found)[:_MOST_NAMES]
     return "\n".join(f"{name}|{_packed(found[name])}" for name in names)
 
@@ -157,6 +157,9 @@ def _is_kept(name: str) -> bool:
 
 def _packed(places: Mapping[int, tuple[str, str]]) -> str:
     """Return the places of a name as an index has them."""
+    if len(places) == 1:
+        [(line, (letter, receiver))] = places.items()
+        return f"{letter}{line}:{receiver}" if receiver else f"{letter}{line}"
     groups: dict[str, list[str]] = {}
     for line in sorted(places):
         letter, receiver = places[line]
@@ -169,31 +172,54 @@ def _packed(places: Mapping[int, tuple[str, str]]) -> str:
     return "|".join(parts)
 
 
-def _words(
-    text: str, comments: Iterable[tuple[int, int]], pattern: re.Pattern[str]
-) -> Iterator[tuple[str, int, str]]:
-    """Yield the words of a text that may be names, with their lines, and `m` or `n`."""
-    spans = _joined(comments)
-    starts = [start for start, _ in spans]
-    at = 0
+def _add_words(
+    found: dict[str, dict[int, tuple[str, str]]],
+    text: str,
+    comments: Sequence[tuple[int, int]],
+    pattern: re.Pattern[str],
+) -> None:
+    """Add the words of a text that may be names, where nothing more is known of them."""
+    at = span = 0
     for number, line in enumerate(text.split("\n"), start=1):
-        if line and len(line) <= _LONGEST_LINE:
-            end = at + len(line)
-            first = bisect_right(starts, at) - 1
-            last = bisect_right(starts, end)
-            near = [one for one in spans[max(first, 0) : last] if one[1] > at]
-            for found in pattern.finditer(line):
-                word = found[0]
-                if len(word) < 2 or len(word) > _LONGEST_NAME or word in _NO_NAMES:  # noqa: PLR2004
-                    continue
-                if word[0].isdigit():
-                    continue
-                at_word = at + found.start()
-                if not any(start <= at_word < stop for start, stop in near):
-                    yield word, number, "m"
-                elif _NAME_IN_COMMENT.search(word) is not None:
-                    yield word, number, "n"
-        at += len(line) + 1
+        start, at = at, at + len(line) + 1
+        while span < len(comments) and comments[span][1] <= start:
+            span += 1
+        if len(line) > _LONGEST_LINE:
+            continue
+        if span < len(comments) and comments[span][0] < at:
+            words, noted = _beside_comments(line, start, comments[span:], pattern)
+        else:
+            words, noted = {*pattern.findall(line)}, set()
+        for letters, place in ((words - _NO_NAMES, _MENTION), (noted - words, _COMMENT)):
+            for word in letters:
+                places = found.get(word)
+                if places is None:
+                    found[word] = {number: place}
+                elif number not in places:
+                    places[number] = place
+
+
+def _beside_comments(
+    line: str, start: int, comments: Sequence[tuple[int, int]], pattern: re.Pattern[str]
+) -> tuple[set[str], set[str]]:
+    """Return the words of a line outside of comments, and those in comments that look like names.
+
+    Args:
+        line: of a text.
+        start: its offset.
+        comments: in order; the first one ends behind that offset.
+        pattern: of a word.
+    """
+    near = [*takewhile(lambda span: span[0] < start + len(line), comments)]
+    words: set[str] = set()
+    noted: set[str] = set()
+    for found in pattern.finditer(line):
+        at = start + found.start()
+        if not any(first <= at < last for first, last in near):
+            words.add(found[0])
+        elif _NAME_IN_COMMENT.search(found[0]) is not None:
+            noted.add(found[0])
+    return words, noted
 
 
 def _joined(comments: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -49,10 +50,11 @@ _MOST_NAMED: Final = 10
 _FEW: Final = 3
 _EXCERPT: Final = 240
 _NOTHING: Final = "Nothing that you may read is called so."
-_UNUSED: Final = "Nothing uses it: no file names it outside of its definition."
+_UNUSED: Final = "Nothing uses it in the files that were read."
 _STEPS_BY_NAME: Final = 3
 """Steps from users to their users that are taken by names."""
 _MOST_MEMBERS: Final = 40
+_WORD: Final = re.compile(r"\w[\w-]{1,119}[?!]?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,7 +311,7 @@ class CodeAnswers:
         lacking = dict.fromkeys(note for walk in walks for note in _lacking(walk))
         read = [_read(Meant(view, self.tenant), 0)] if known else []
         last = (name_parts(said, folded=False) or ("",))[-1]
-        places = () if known else named_places(view, last)
+        places = () if known or first or not _WORD.fullmatch(last) else named_places(view, last)
         listed_places = [*possible(places, several=self._several)] if places else []
         return within_limit([told, *listed_places], notes=[*lacking, *read])
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
+from sqlalchemy import func, select
 
 from rag_assets.retrieval.documents import DocumentReader
 from rag_assets.retrieval.model import Caller
+from rag_assets.retrieval.walk import Walker
+from rag_assets.storage.catalog.code_tables import name_uses
 from rag_assets.systems.code_memory.answers import CodeAnswers
 from tests.driving import Driver
 from tests.installation import FAST, Installation
@@ -59,6 +62,7 @@ int Scan(TableReader* reader) {
     "other/pump.cc": """struct Pump { bool Seek(int at) { return true; } };
 int Run(Pump* p) { p->Seek(1); }
 """,
+    "lua/many.lua": "local function ping_all(host)\nend\n" + "ping_all(host)\n" * 60,
     # Others
     "config/jobs.yml": "jobs:\n  - class: KratesController\n    method: refresh_krates\n",
     "views/krate.html.erb": "<% krate.owners(conn).each do |owner| %>\n",
@@ -179,3 +183,38 @@ def test_an_answer_has_every_file_in_which_grep_finds_the_word(
     defined = about.impact_of(symbols=[name])
     for path in paths:
         assert path in told or path in defined, path
+
+
+def test_relations_of_a_name_have_its_uses_certain_ones_first(driver: Driver) -> None:
+    walker = Walker(driver.session.catalog)
+    [use] = walker.relations(TENANT, Caller(), "OrderRepo::lookupOrder").uses
+    assert (use.kind, use.source, use.how) == ("calls", "Service::total", "name")
+    assert (use.uri, use.line_start) == ("repo/kt/Service.kt", 4)
+    uses = walker.relations(TENANT, Caller(), "Krate::owners", direction="in").uses
+    assert {(one.how, one.confidence) for one in uses} == {("possible", 1 / 3)}
+    assert walker.relations(TENANT, Caller(), "Krate::owners", direction="out").uses == ()
+
+
+def test_lines_of_a_common_name_are_counted_beyond_those_that_are_kept(
+    about: CodeAnswers,
+) -> None:
+    told = about.what_touches(symbol="ping_all")
+    assert "lua/many.lua:3 " in told
+    assert "at least 20 places of common names only counted" in told
+
+
+def test_names_of_a_text_leave_with_it(
+    about: CodeAnswers, shared_installation: Installation, driver: Driver
+) -> None:
+    root = shared_installation.home.parent / "sources" / TENANT
+    name = "scan_once_for_this_test"
+    (root / "lib" / "once.rb").write_text(f"def {name}\nend\n")
+    driver.sync(TENANT)
+    assert "lib/once.rb" in about.impact_of(symbols=[name]) + about.outline("lib/once.rb")
+    (root / "lib" / "once.rb").unlink()
+    driver.sync(TENANT, allow_deletes=True)
+    count = select(func.count()).select_from(name_uses)
+    wanted = name_uses.c.tenant == TENANT, name_uses.c.names.contains(name)
+    with driver.session.catalog.database.begin() as connection:
+        assert connection.scalar(count.where(*wanted)) == 0
+        assert connection.scalar(count.where(name_uses.c.tenant == TENANT))
