@@ -23,7 +23,7 @@
   (generic_name (identifier) @name)
 ]) @reference.call
 (invocation_expression function: (member_access_expression
-  expression: (_) @receiver
+  expression: _ @receiver
   name: [(identifier) @name (generic_name (identifier) @name)])) @reference.call
 (invocation_expression function: (conditional_access_expression
   condition: (_) @receiver

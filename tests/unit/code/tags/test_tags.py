@@ -111,7 +111,7 @@ def test_an_index_tells_how_a_name_is_used_and_counts_what_it_leaves_out() -> No
     assert packed["KrateOwner"] == "n1"
     owners = uses_of(packed["owners"])
     assert owners.uses[0] == NameUse("definition", 2)
-    assert NameUse("call", 33) in owners.uses
+    assert NameUse("call", 34) in owners.uses
     mentions = [one for one in uses_of(packed["other_name0"]).uses if one.kind == "mention"]
     assert len(mentions) + uses_of(packed["other_name0"]).omitted == 15
 
