@@ -36,6 +36,8 @@ _CONTAINERS: Final = frozenset({"class", "module", "scope"})
 _BODIES: Final = frozenset({"function", "method"})
 _BRACKETS: Final = re.compile(r"\([^()]*\)|\[[^\[\]]*\]|\{[^{}]*\}|<[^<>]*>|\"[^\"\n]*\"|'[^'\n]*'")
 _LAST_NAME: Final = re.compile(r"(\w+)[?!]?\W*$")
+_MADE: Final = re.compile(r"(?<=\w)(?:\.|::|->|#)(?:new|instance|getInstance|shared)\W*$")
+"""Ends what makes or gives an object of a class, whose name stands in front."""
 _SELF: Final = frozenset({"cls", "me", "parent", "self", "static", "super", "this"})
 _IMPORT_WORDS: Final = frozenset(
     {
@@ -264,6 +266,7 @@ def _receiver(written: str) -> str:
         if shorter == plain:
             break
         plain = shorter
+    plain = _MADE.sub("", plain)
     found = _LAST_NAME.search(plain) or _LAST_NAME.search(written[-_LONGEST_RECEIVER:])
     if found is None:
         return ""
