@@ -12,8 +12,9 @@ from typing import Final, TypeAlias
 from rag_assets.code.languages.tree import syntax_tree
 from rag_assets.code.languages.units import covering
 from rag_assets.code.model import CodeText, Fact
+from rag_assets.code.name_uses import USES
 from rag_assets.code.tags.languages import tag_languages
-from rag_assets.code.tags.name_index import USES, index_names
+from rag_assets.code.tags.name_index import index_names
 from rag_assets.code.tags.reading import Tags, read_tags
 from rag_assets.code.tags.units import with_definitions
 

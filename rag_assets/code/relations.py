@@ -15,12 +15,12 @@ from typing import Final, Literal, TypeAlias
 
 from rag_assets.code.edge_rules import OF_FACTS
 from rag_assets.code.model import Fact
+from rag_assets.code.name_uses import USES
 from rag_assets.code.naming import NameStyle
 from rag_assets.code.nodes import ABILITY, ASKS, ENV, HANDS_ON, MEMBER, short_name
 from rag_assets.code.reexports import handed_on
 from rag_assets.code.setting_names import OWN_SETTING
 from rag_assets.code.spelled_rules import SPELLED
-from rag_assets.code.tags.name_index import USES
 
 How: TypeAlias = Literal["stated", "convention", "inferred"]
 
@@ -95,7 +95,7 @@ class Relations:
     """What one file defines and states.
 
     Attributes:
-        names: the index of its names, see rag_assets.code.tags.name_index; "" for none.
+        names: the index of its names, see rag_assets.code.name_uses; "" for none.
     """
 
     symbols: tuple[Symbol, ...]

@@ -12,9 +12,9 @@ from itertools import groupby
 
 from rag_assets.code.frameworks.labels import LABELLED, deciding, kinds_of
 from rag_assets.code.model import FileFacts
+from rag_assets.code.name_uses import USES
 from rag_assets.code.naming import NameStyle
 from rag_assets.code.relations import Relations, relations_of
-from rag_assets.code.tags.name_index import USES
 from rag_assets.common.batches import batched
 from rag_assets.ingest.sources.model import path_of
 from rag_assets.pipeline.context import TenantContext

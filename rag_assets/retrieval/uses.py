@@ -14,13 +14,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from rag_assets.code.name_uses import NameUse, NameUses, UseKind, uses_of
 from rag_assets.code.names import folded_name, name_parts
 from rag_assets.code.naming import style_of
 from rag_assets.code.nodes import FILE
 from rag_assets.code.places import is_test
 from rag_assets.code.reading import language_of_type
 from rag_assets.code.tags.languages import family_of, tag_languages
-from rag_assets.code.tags.name_index import NameUse, NameUses, UseKind, uses_of
 from rag_assets.ingest.sources.model import path_of
 from rag_assets.ingest.sources.repositories.names import repository_type_of
 from rag_assets.retrieval.code_nodes import PREFIXES, Node, Relation

@@ -1,20 +1,8 @@
-"""The index of the names in one file: where it defines and uses each, without resolving any.
+"""Builds the index of the names in one file, without resolving any; see code.name_uses.
 
 Every word of a file that may be a name is in it, in the lines that `grep -w` would show, those of
 comments only where they look like names. A reference of a tag query adds how the name is used and
-the receiver. The index is one text, a line for each name, which is kept as it is:
-
-    total|d15|c19:rates,24|m31
-
-| letter | the name |
-|---|---|
-| d | is defined here |
-| i | is extended or implemented |
-| c | is called, or an object of it is made |
-| p | is imported |
-| t | is a type, an annotation or a constant that is used |
-| m | is mentioned: nothing more is known |
-| n | is mentioned in a comment |
+the receiver.
 """
 
 from __future__ import annotations
@@ -22,28 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import takewhile
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Final
 
+from rag_assets.code.name_uses import LETTERS
 from rag_assets.code.tags.languages import DEFAULT_WORD, TagLanguage
 from rag_assets.code.tags.reading import Tags
 
-UseKind: TypeAlias = Literal[
-    "definition", "implementation", "call", "import", "type", "mention", "comment"
-]
-
-USES: Final = "uses"
-"""The kind of the fact that holds the index of a file, in its value `names`."""
-
-_LETTERS: Final[Mapping[UseKind, str]] = {
-    "definition": "d",
-    "implementation": "i",
-    "call": "c",
-    "import": "p",
-    "type": "t",
-    "mention": "m",
-    "comment": "n",
-}
-_KINDS: Final[Mapping[str, UseKind]] = {letter: kind for kind, letter in _LETTERS.items()}
 _MOST_LINES: Final = 40
 """Lines of one name and kind that are kept, of one file; the others are counted."""
 _MOST_MENTIONS: Final = 8
@@ -67,32 +39,6 @@ _COMMENT: Final = ("n", "")
 _NO_NAMES: Final = frozenset(_KEYWORDS.split())
 
 
-class NameUse(NamedTuple):
-    """One place of a name in a file.
-
-    Attributes:
-        kind: how it is used there.
-        line: counted from 1.
-        receiver: the last name in front of it; "" for none.
-    """
-
-    kind: UseKind
-    line: int
-    receiver: str = ""
-
-
-class NameUses(NamedTuple):
-    """The places of a name in a file.
-
-    Attributes:
-        uses: definitions first, then the most telling ones; mentions last.
-        omitted: places that are counted only.
-    """
-
-    uses: tuple[NameUse, ...]
-    omitted: int = 0
-
-
 def index_names(
     text: str, tags: Tags, language: TagLanguage | None, *, defined: Iterable[tuple[str, int]] = ()
 ) -> str:
@@ -112,7 +58,7 @@ def index_names(
     for one in tags.references:
         if _is_kept(one.name):
             at = found.setdefault(one.name, {})
-            letter = _LETTERS[one.kind]
+            letter = LETTERS[one.kind]
             known = at.get(one.line)
             if known is None or (known[0] != "d" and _rank(letter) < _rank(known[0])):
                 at[one.line] = letter, one.receiver
@@ -120,31 +66,6 @@ def index_names(
     _add_words(found, text, _joined(tags.comments), pattern)
     names = sorted(found)[:_MOST_NAMES]
     return "\n".join(f"{name}|{_packed(found[name])}" for name in names)
-
-
-def names_of(index: str) -> list[str]:
-    """Return the names in an index."""
-    return [line.partition("|")[0] for line in index.split("\n") if line]
-
-
-def uses_of(packed: str) -> NameUses:
-    """Return the places of a name.
-
-    Args:
-        packed: the line of an index, behind the name and its mark.
-    """
-    found: list[NameUse] = []
-    omitted = 0
-    for group in packed.split("|"):
-        kind = _KINDS.get(group[:1])
-        if kind is None:
-            continue
-        listed, _, more = group[1:].partition("+")
-        omitted += int(more) if more else 0
-        for place in listed.split(","):
-            line, _, receiver = place.partition(":")
-            found.append(NameUse(kind, int(line), receiver))
-    return NameUses(tuple(found), omitted)
 
 
 def _rank(letter: str) -> int:

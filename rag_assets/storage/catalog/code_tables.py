@@ -82,7 +82,7 @@ name_uses = Table(
     tenant_column(),
     Column("chunk_set_key", Text, primary_key=True),
     Column("numbers", ARRAY(Integer), nullable=False),
-    # See rag_assets.code.tags.name_index.
+    # See rag_assets.code.name_uses.
     Column("names", Text, nullable=False),
     Index("ix_name_uses_numbers", "numbers", postgresql_using="gin"),
 )

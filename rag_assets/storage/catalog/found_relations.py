@@ -123,7 +123,7 @@ class FoundNameUses(NamedTuple):
 
     Attributes:
         name: as the text has it.
-        places: see rag_assets.code.tags.name_index.uses_of.
+        places: see rag_assets.code.name_uses.uses_of.
         document_id, uri, access_scope, source_type: of the document.
         source: its repository.
     """

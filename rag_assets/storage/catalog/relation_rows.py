@@ -10,8 +10,8 @@ from typing import Any
 from sqlalchemy import Connection
 from sqlalchemy.dialects.postgresql import insert as upsert
 
+from rag_assets.code.name_uses import names_of
 from rag_assets.code.relations import Relations
-from rag_assets.code.tags.name_index import names_of
 from rag_assets.common.batches import batched
 from rag_assets.storage.catalog.code_tables import edges, name_uses, symbols
 from rag_assets.storage.catalog.database import TenantRef

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from rag_assets.code.name_uses import USES, NameUse, names_of, uses_of
 from rag_assets.code.reading import read_code
 from rag_assets.code.tags.languages import TagGrammar, TagLanguage, query_of, tag_languages
-from rag_assets.code.tags.name_index import USES, NameUse, index_names, names_of, uses_of
+from rag_assets.code.tags.name_index import index_names
 from rag_assets.code.tags.reading import Tags, read_tags
 from rag_assets.ingest.parsing.media_types import SOURCE_CODE, media_type_of
 
@@ -82,6 +83,7 @@ def test_units_cover_a_sample_and_each_word_is_in_its_index(path: Path) -> None:
             "AccessTokens",
             "Create",
         ),
+        ("ruby", "Query.new(1).run(2)\n", "Query", "run"),
         ("rust", "fn f() { krate.owners(conn); }\n", "krate", "owners"),
         (
             "ruby",
