@@ -25,10 +25,15 @@ LONGEST: Final = 1_000_000
 """Characters of a text that a query is run on."""
 _SECONDS: Final = 5.0
 """Of a processor; ordinary code takes a tenth of one for a text of 100,000 characters."""
-_WINDOW: Final = 1 << 17
+_WINDOW: Final = 1 << 14
+"""Bytes of a text that a query is run on at once: it takes time by the square of the nodes that
+follow each other in a list."""
+_OVERLAP: Final = 1 << 11
+"""Bytes by which windows overlap, so that no match lies between two of them."""
 _MOST_STATES: Final = 1 << 14
 """Matches that are begun at once: hostile nesting would begin one at each level."""
 _LONGEST_NAME: Final = 120
+_LONGEST_HOLDER: Final = 300
 _LONGEST_RECEIVER: Final = 300
 _LONGEST_IMPORT: Final = 2_000
 _RANKS: Final[Mapping[str, int]] = {kind: at for at, kind in enumerate(get_args(ReferenceKind))}
@@ -195,7 +200,7 @@ def _matches(tree: SyntaxTree, grammar: TagGrammar) -> list[dict[str, list[Node]
     found: list[dict[str, list[Node]]] = []
     size = tree.root.end_byte
     for start in range(0, max(size, 1), _WINDOW):
-        cursor.set_byte_range(start, min(start + _WINDOW, size))
+        cursor.set_byte_range(start, min(start + _WINDOW + _OVERLAP, size))
         found += (captures for _, captures in cursor.matches(tree.root))
         if thread_time() > last:
             return None
@@ -214,7 +219,7 @@ def _definition(
     if name_node is None or not name:
         return None
     if owner := captures.get("owner"):
-        name = f"{tree.of(owner[0])}::{name}"
+        name = f"{tree.of(owner[0])[:_LONGEST_NAME]}::{name}"
     last = (captures.get("end") or [node])[-1]
     return _Found(
         *(tree.start(node), tree.end(last), node.start_point.row + 1, _last_line(last)),
@@ -297,24 +302,49 @@ def _outside(
             yield used[at][1]
 
 
+class _Around(NamedTuple):
+    """What a definition stands in.
+
+    Attributes:
+        end: offset after the innermost definition.
+        holder: name of the innermost one that gives its name to others; "" for none.
+        is_local: whether one of them is a function.
+        in_type: whether one of them is a type.
+    """
+
+    end: int
+    holder: str = ""
+    is_local: bool = False
+    in_type: bool = False
+
+
 def _qualified(found: Iterable[_Found]) -> tuple[TagDefinition, ...]:
     """Return definitions with the names of what holds them in front of theirs."""
     made: list[TagDefinition] = []
-    around: list[tuple[_Found, str]] = []
+    above: list[_Around] = []
     for one in sorted(found, key=lambda each: (each.start, -each.end, each.name_start)):
-        while around and around[-1][0].end <= one.start:
-            around.pop()
-        holders = [name for outer, name in around if outer.kind in _CONTAINERS]
+        while above and above[-1].end <= one.start:
+            above.pop()
+        around = above[-1] if above else _Around(0)
         name = one.name
-        if holders and not name.startswith(f"{holders[-1]}::"):
-            name = f"{holders[-1]}::{name}"
-        is_local = any(outer.kind in _BODIES for outer, _ in around)
-        in_type = any(outer.kind in {"class", "scope"} for outer, _ in around) or "::" in one.name
-        around.append((one, name))
+        if around.holder and not name.startswith(f"{around.holder}::"):
+            name = f"{around.holder}::{name}"
+        above.append(
+            _Around(
+                min(one.end, around.end) if above else one.end,
+                name[:_LONGEST_HOLDER] if one.kind in _CONTAINERS else around.holder,
+                around.is_local or one.kind in _BODIES,
+                around.in_type or one.kind in {"class", "scope"},
+            )
+        )
         if one.kind == "scope":
             continue
         kind: DefinitionKind = one.kind  # type: ignore[assignment]
-        if kind == "function" and in_type:
+        if kind == "function" and (around.in_type or "::" in one.name):
             kind = "method"
-        made.append(TagDefinition(kind, name, one.start, one.end, one.line, one.line_end, is_local))
+        made.append(
+            TagDefinition(
+                *(kind, name, one.start, one.end, one.line, one.line_end), around.is_local
+            )
+        )
     return tuple(made)

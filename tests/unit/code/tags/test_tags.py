@@ -127,9 +127,17 @@ def test_words_of_prose_are_names_only_where_they_look_like_some() -> None:
     assert "calls" not in names_of(index)
 
 
+def test_a_long_text_has_what_its_parts_have() -> None:
+    text, language = (SAMPLES / "sample.rb").read_text(), tag_languages()["ruby"]
+    once, many = read_tags(text, language), read_tags(text * 150, language)
+    assert len(many.definitions) == 150 * len(once.definitions)
+    assert len(many.references) == 150 * len(once.references)
+
+
 HOSTILE = (
     "(" * 50_000,
     "{" * 20_000 + "}" * 20_000,
+    "int a[] = {" + "0," * 60_000 + "};\n",
     "class A {" * 5_000,
     "a.b(" * 20_000,
     "def " * 20_000,
