@@ -25,9 +25,11 @@ LONGEST: Final = 1_000_000
 """Characters of a text that a query is run on."""
 _SECONDS: Final = 5.0
 """Of a processor; ordinary code takes a tenth of one for a text of 100,000 characters."""
-_WINDOW: Final = 1 << 14
-"""Bytes of a text that a query is run on at once: it takes time by the square of the nodes that
-follow each other in a list."""
+_WINDOW: Final = 1 << 17
+"""Bytes of a text that a query is run on at once."""
+_MOST_CHILDREN: Final = 4_000
+_DEEPEST: Final = 1_000
+"""Of what could not be parsed: a query takes time by the square of these."""
 _OVERLAP: Final = 1 << 11
 """Bytes by which windows overlap, so that no match lies between two of them."""
 _MOST_STATES: Final = 1 << 14
@@ -150,7 +152,7 @@ def read_tags(text: str, language: TagLanguage) -> Tags:
     tree, grammar = _tree(text, language)
     if tree.gave_up:
         return Tags(note=f"the parser gave up on {len(text)} characters of {language.name}")
-    matches = _matches(tree, grammar)
+    matches = None if _is_shapeless(tree.root) else _matches(tree, grammar)
     if matches is None:
         return Tags(note=f"a query of {language.name} gave up on {len(text)} characters")
     found: dict[int, _Found] = {}
@@ -185,6 +187,17 @@ def _tree(text: str, language: TagLanguage) -> tuple[SyntaxTree, TagGrammar]:
     if first is None:
         raise ValueError(f"{language.name} has no grammar")
     return first
+
+
+def _is_shapeless(root: Node) -> bool:
+    """Return whether the parts of a tree that could not be parsed are too long, or too deep."""
+    todo = [(root, 0)] if root.has_error else []
+    while todo:
+        node, depth = todo.pop()
+        if node.child_count > _MOST_CHILDREN or depth > _DEEPEST:
+            return True
+        todo += ((child, depth + 1) for child in node.children if child.has_error)
+    return False
 
 
 def _matches(tree: SyntaxTree, grammar: TagGrammar) -> list[dict[str, list[Node]]] | None:
