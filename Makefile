@@ -22,7 +22,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-CODE := rag_assets resources sensors checks tests benchmarks examples docs
+CODE := rag_assets resources sensors checks client tests benchmarks examples docs
 
 # Hundreds of processes that tests and commands start would each compile the project anew, and
 # each worker all tests: a quarter of what a process start computes, half of a collection.
@@ -178,7 +178,7 @@ format: setup
 lock: setup
 	@$(BIN)/uv pip compile requirements/bootstrap.in --universal --python-version 3.11 \
 		--generate-hashes --no-emit-index-url --no-header --quiet -o requirements/bootstrap.txt
-	@$(BIN)/uv pip compile pyproject.toml --group dev --override requirements/lock-overrides.txt \
+	@$(BIN)/uv pip compile pyproject.toml --extra local --extra checks --extra ocr --group dev --override requirements/lock-overrides.txt \
 		--universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --quiet -o requirements/lock.txt
 	@$(BIN)/uv pip compile requirements/agent.in --constraint requirements/lock.txt \
 		--override requirements/agent-overrides.txt --universal --python-version 3.11 \

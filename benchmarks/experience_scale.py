@@ -31,6 +31,7 @@ from rag_assets.cli.commands.session import Session
 from rag_assets.privacy.masker import masker_of
 from rag_assets.retrieval import AsyncRetriever
 from rag_assets.retrieval.model import Caller
+from rag_assets.sensors.state import ParsedTenants, tenant_states
 from rag_assets.systems.experience.model import (
     CheckpointDraft,
     EntryDraft,
@@ -39,7 +40,6 @@ from rag_assets.systems.experience.model import (
 )
 from rag_assets.systems.experience.questions import Questions
 from rag_assets.systems.experience.service import Experience
-from sensors.state import ParsedTenants, tenant_states
 
 WORK = PROJECT / ".local" / "benchmark-experience-scale"
 TENANT = "lessons"

@@ -125,8 +125,9 @@ def tick() -> None:
     import dagster as dg
 
     from rag_assets.cli.commands.session import Session
+    from rag_assets.declarations import PLAIN
     from rag_assets.definitions import build_defs, build_resources
-    from sensors.source_files import source_files_sensor
+    from rag_assets.sensors.source_files import source_files_sensor
 
     with Session() as session:
         repository = build_defs().get_repository_def()
@@ -138,7 +139,7 @@ def tick() -> None:
             with dg.build_sensor_context(
                 instance=session.instance, repository_def=repository, resources=resources
             ) as context:
-                result: Any = source_files_sensor(context)
+                result: Any = source_files_sensor.build(PLAIN)(context)
             inside, used = time.perf_counter() - started, time.process_time() - cpu
     due = len(result.run_requests or [])
     print(json.dumps({"inside": inside, "cpu": used, "due": due, "cursor": result.cursor}))

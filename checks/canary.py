@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from checks.tenant_check import CheckContext, tenant_check
-from checks.verdict import Compared, Verdict
+from rag_assets.checks.tenant_check import CheckContext, tenant_check
+from rag_assets.checks.verdict import Compared, Verdict
 from rag_assets.models.embedding.canary import PROBES
 from rag_assets.pipeline.canary import FRESH, CanaryResult, CanaryTarget, run_canary
 

@@ -1,7 +1,7 @@
 """catalog: compares the catalog with the marks and the journal that the stores keep."""
 
-from checks.tenant_check import CheckContext, tenant_check
-from checks.verdict import Compared, Verdict
+from rag_assets.checks.tenant_check import CheckContext, tenant_check
+from rag_assets.checks.verdict import Compared, Verdict
 from rag_assets.common.errors import CatalogSetBack
 from rag_assets.pipeline.mark_keeper import SecurityStanding, Standing
 

@@ -1,7 +1,7 @@
 """clock: whether the clock is trusted, and whether times of a tenant lie in the future."""
 
-from checks.tenant_check import CheckContext, tenant_check
-from checks.verdict import Compared, Verdict
+from rag_assets.checks.tenant_check import CheckContext, tenant_check
+from rag_assets.checks.verdict import Compared, Verdict
 from rag_assets.common.formatting import counted
 from rag_assets.pipeline.clock_guard import ClockDoubt, time_for_deletion
 

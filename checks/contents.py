@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Mapping
 
-from checks.tenant_check import CheckContext, tenant_check
-from checks.verdict import Cell, Compared, Verdict
+from rag_assets.checks.tenant_check import CheckContext, tenant_check
+from rag_assets.checks.verdict import Cell, Compared, Verdict
 from rag_assets.common.formatting import counted
 from rag_assets.pipeline.source_contents import ContentsReport, compare_contents
 

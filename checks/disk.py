@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from checks.tenant_check import CheckContext, tenant_check
-from checks.verdict import Compared, Verdict
+from rag_assets.checks.tenant_check import CheckContext, tenant_check
+from rag_assets.checks.verdict import Compared, Verdict
 from rag_assets.common.disk_space import DiskSpace, in_megabytes, own_disks
 from rag_assets.common.errors import DiskFull
 
@@ -40,4 +40,6 @@ def verdict_of(disks: Sequence[DiskSpace], index_faults: Sequence[DiskFull]) -> 
 def disk_check(context: CheckContext) -> Verdict:
     """Ask the file systems, and Elasticsearch for those of its nodes."""
     conditions = context.tenant.store.indexes.conditions()
-    return verdict_of(own_disks(), [one for one in conditions if isinstance(one, DiskFull)])
+    return verdict_of(
+        own_disks(context.tenant.settings), [one for one in conditions if isinstance(one, DiskFull)]
+    )

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from checks.tenant_check import CheckContext, tenant_check
-from checks.verdict import Compared, Verdict
+from rag_assets.checks.tenant_check import CheckContext, tenant_check
+from rag_assets.checks.verdict import Compared, Verdict
 from rag_assets.common.formatting import counted
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.storage.index.model import Owner, ScannedEntry, TenantView, entry_id

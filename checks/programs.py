@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from checks.tenant_check import CheckContext, tenant_check
-from checks.verdict import Compared, Verdict
+from rag_assets.checks.tenant_check import CheckContext, tenant_check
+from rag_assets.checks.verdict import Compared, Verdict
 from rag_assets.storage.catalog.migrate import other_programs
 
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 
 import dagster as dg
 
-from checks.tenant_check import CheckContext, TenantCheck, refuse_write
+from rag_assets.checks.tenant_check import CheckContext, TenantCheck, refuse_write
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.judging import Finding, Judge
+from rag_assets.resources.workbench import Workbench
 from rag_assets.storage.catalog.generations import Generation
-from resources.workbench import Workbench
 
 
 @dataclass(frozen=True)

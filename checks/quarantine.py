@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from checks.tenant_check import CheckContext, tenant_check
-from checks.verdict import Compared, Verdict
+from rag_assets.checks.tenant_check import CheckContext, tenant_check
+from rag_assets.checks.verdict import Compared, Verdict
 from rag_assets.common.formatting import counted
 from rag_assets.pipeline.quarantine import remedy_of
 from rag_assets.storage.catalog.document_rows import Document

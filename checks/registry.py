@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import cache
 
-import checks
-from checks.tenant_check import TenantCheck
+from rag_assets import checks
+from rag_assets.checks.tenant_check import TenantCheck
 from rag_assets.common.package_contents import collected
 
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from checks.tenant_check import CheckContext, tenant_check
-from checks.verdict import Compared, Severity, Verdict
+from rag_assets.checks.tenant_check import CheckContext, tenant_check
+from rag_assets.checks.verdict import Compared, Severity, Verdict
 from rag_assets.common.formatting import counted
 from rag_assets.pipeline.relation_drift import RelationDrift, compare_relations
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import dagster as dg
 
-from checks.verdict import Verdict
 from rag_assets.assets.metadata_values import table
+from rag_assets.checks.verdict import Verdict
 
 _MOST_OFFENDERS = 50
 _OWN_PAGES = ("/documents/", "/data-docs/")

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
 
-from checks.documents import parsed_batches
-from checks.tenant_check import CheckContext, tenant_check
-from checks.verdict import Compared, Verdict
+from rag_assets.checks.documents import parsed_batches
+from rag_assets.checks.tenant_check import CheckContext, tenant_check
+from rag_assets.checks.verdict import Compared, Verdict
 from rag_assets.common.errors import TenantLocked
 from rag_assets.common.formatting import counted
 from rag_assets.ingest.parsing.document_masker import credentials

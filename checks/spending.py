@@ -2,10 +2,10 @@
 
 from collections.abc import Collection, Sequence
 
-from checks.tenant_check import CheckContext, tenant_check
-from checks.verdict import Compared, Verdict
 from rag_assets.billing.ledger import EVENTS_READ, caps_that_hold
 from rag_assets.billing.spending import Cap, CapName, caps_of
+from rag_assets.checks.tenant_check import CheckContext, tenant_check
+from rag_assets.checks.verdict import Compared, Verdict
 from rag_assets.common.formatting import counted, dollars
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.storage.catalog.events import Event

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
-from checks.tenant_check import CheckContext, tenant_check
-from checks.verdict import Compared, Severity, Verdict
+from rag_assets.checks.tenant_check import CheckContext, tenant_check
+from rag_assets.checks.verdict import Compared, Severity, Verdict
 from rag_assets.common.batches import batched
 from rag_assets.common.errors import ListingFailed
 from rag_assets.common.formatting import counted

@@ -6,25 +6,26 @@ in the daily evaluation and in the UI as soon as its module exists.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal, NoReturn
+from typing import Literal, NoReturn, TypeAlias
 
 import dagster as dg
 
-from checks.results import result_of
-from checks.verdict import Verdict
+from rag_assets.checks.results import result_of
+from rag_assets.checks.verdict import Verdict
 from rag_assets.common.errors import BuildNotWritable, TenantLocked
-from rag_assets.partitions import tenants_partitions
+from rag_assets.declarations import Naming
 from rag_assets.pipeline.catalog_mark import may_delete
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.shares import Share
+from rag_assets.resources.installation import InstallationResource
+from rag_assets.resources.workbench import Workbench, as_failure, clear_failures
 from rag_assets.storage.catalog.check_results import CheckOutcome
 from rag_assets.storage.catalog.generations import Generation
 from rag_assets.storage.catalog.lock import Holder
-from resources.workbench import Workbench, as_failure, clear_failures
 
 _WAIT_SECONDS = 60.0
 
@@ -158,10 +159,9 @@ class TenantCheck:
     nightly: bool = False
     repairable: bool = False
 
-    @property
-    def key(self) -> dg.AssetCheckKey:
-        """Its key in Dagster."""
-        return dg.AssetCheckKey(dg.AssetKey(self.asset), self.name)
+    def key(self, names: Naming) -> dg.AssetCheckKey:
+        """Return its key in Dagster."""
+        return dg.AssetCheckKey(names.asset_key(self.asset), self.name)
 
     @property
     def full_name(self) -> str:
@@ -174,35 +174,28 @@ class TenantCheck:
             self.asset, self.name, verdict.passed, verdict.severity, verdict.description
         )
 
-    def error(self, error: Exception) -> CheckOutcome:
+    def error(self, error: Exception, installation: InstallationResource) -> CheckOutcome:
         """Why it could not be evaluated, as the catalog keeps it."""
-        return CheckOutcome(self.asset, self.name, error=as_failure(error).description)
+        return CheckOutcome(
+            self.asset, self.name, error=as_failure(error, installation).description
+        )
 
-    def definition(self) -> dg.AssetChecksDefinition:
-        """The check as Dagster loads it, evaluated for the partition of a run."""
+    def build(self, names: Naming) -> dg.AssetChecksDefinition:
+        """Return the check as Dagster loads it, evaluated for the partition of a run."""
 
         def evaluate(
-            context: dg.AssetCheckExecutionContext,
-            rag_assets_workbench: Workbench,
+            context: dg.AssetCheckExecutionContext, workbench: Workbench
         ) -> dg.AssetCheckResult:
-            with clear_failures():
-                tenant = CheckContext.of(
-                    rag_assets_workbench, context.partition_key, context.run, context.log
-                )
+            with clear_failures(workbench.installation):
+                tenant = CheckContext.of(workbench, context.partition_key, context.run, context.log)
                 return result_of(self._recorded(tenant))
 
-        # Dagster compares a context's annotation itself, not its name as a string.
-        evaluate.__annotations__ = {
-            "context": dg.AssetCheckExecutionContext,
-            "rag_assets_workbench": Workbench,
-            "return": dg.AssetCheckResult,
-        }
         return dg.asset_check(
-            asset=self.key.asset_key,
+            asset=names.asset_key(self.asset),
             name=self.name,
-            partitions_def=tenants_partitions,
+            partitions_def=names.partitions,
             description=self.description,
-        )(evaluate)
+        )(names.bind(evaluate))
 
     def _recorded(self, context: CheckContext) -> Verdict:
         ctx = context.tenant
@@ -210,10 +203,25 @@ class TenantCheck:
         try:
             verdict = self.verdict(context)
         except Exception as error:
-            ctx.catalog.check_results.record(ctx.ref, [self.error(error)], first=not in_sync)
+            outcome = self.error(error, context.workbench.installation)
+            ctx.catalog.check_results.record(ctx.ref, [outcome], first=not in_sync)
             raise
         ctx.catalog.check_results.record(ctx.ref, [self.outcome(verdict)], first=not in_sync)
         return verdict
+
+
+LoadedCheck: TypeAlias = TenantCheck | dg.AssetChecksDefinition
+"""A check of ours or of a system: declared, or one of Dagster's."""
+
+
+def keys_of(check: LoadedCheck, names: Naming) -> Sequence[dg.AssetCheckKey]:
+    """Return a check's keys in Dagster."""
+    return [check.key(names)] if isinstance(check, TenantCheck) else [*check.check_keys]
+
+
+def job_of(check: LoadedCheck) -> str:
+    """Return the plain name of the job that evaluates a check for one tenant."""
+    return check.job if isinstance(check, TenantCheck) else "check_tenant"
 
 
 def tenant_check(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from checks.tenant_check import CheckContext, tenant_check
-from checks.verdict import Compared, Verdict
+from rag_assets.checks.tenant_check import CheckContext, tenant_check
+from rag_assets.checks.verdict import Compared, Verdict
 from rag_assets.storage.catalog.events import Event
 
 SEARCHES = 50

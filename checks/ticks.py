@@ -5,8 +5,8 @@ Nothing that the daemon starts can find that it starts nothing; `rag-assets chec
 
 from datetime import UTC, datetime
 
-from checks.tenant_check import CheckContext, tenant_check
-from checks.verdict import Compared, Verdict
+from rag_assets.checks.tenant_check import CheckContext, tenant_check
+from rag_assets.checks.verdict import Compared, Verdict
 from rag_assets.common.formatting import duration
 from rag_assets.local_stack.stack import LocalStack, ServiceStatus
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from checks.tenant_check import CheckContext, tenant_check
-from checks.verdict import Compared, Severity, Verdict
+from rag_assets.checks.tenant_check import CheckContext, tenant_check
+from rag_assets.checks.verdict import Compared, Severity, Verdict
 from rag_assets.common.errors import VectorsUnavailable
 from rag_assets.common.formatting import counted
 from rag_assets.pipeline.vectors_beside import BesideState, compare_vectors

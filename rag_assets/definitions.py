@@ -1,4 +1,4 @@
-"""Everything Dagster loads, collected from the packages that define it.
+"""Everything Dagster loads, collected from the packages that declare it.
 
 `build_defs` is the seam for tests: any resource can be replaced, and other systems be loaded than
 the installed ones. Nothing happens at import but the declaration of what exists; servers are looked
@@ -10,44 +10,62 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Final, Literal, TypeAlias
 
 import dagster as dg
-from dagster._core.definitions.unresolved_asset_job_definition import (
-    UnresolvedAssetJobDefinition,
-)
 
 import rag_assets.assets
 import rag_assets.jobs
-import sensors
-from checks.publish_judge import ChecksOfBuilds
-from checks.registry import tenant_checks
-from checks.tenant_check import TenantCheck
+from rag_assets import sensors
+from rag_assets.checks.publish_judge import ChecksOfBuilds
+from rag_assets.checks.registry import tenant_checks
+from rag_assets.checks.tenant_check import LoadedCheck, TenantCheck
 from rag_assets.common.errors import ConfigurationError
+from rag_assets.common.installation import Installation
 from rag_assets.common.package_contents import collected
-from rag_assets.jobs.checks import build_check_job, check_job
+from rag_assets.declarations import (
+    PLAIN,
+    Asset,
+    AssetJob,
+    Declared,
+    Job,
+    Naming,
+    Report,
+    Schedule,
+    Sensor,
+)
+from rag_assets.jobs.sync import refresh_job
+from rag_assets.resources.embedders import EmbedderResource
+from rag_assets.resources.installation import InstallationResource
+from rag_assets.resources.own_runs import OwnRuns
+from rag_assets.resources.stores import ElasticsearchResource, LakeResource, PostgresResource
+from rag_assets.resources.tenant_lock import TenantLockResource
+from rag_assets.resources.workbench import Workbench
 from rag_assets.systems.registry import Systems, installed_systems
-from resources.embedders import EmbedderResource
-from resources.own_runs import OwnRuns
-from resources.stores import ElasticsearchResource, LakeResource, PostgresResource
-from resources.tenant_lock import TenantLockResource
-from resources.workbench import Workbench
+
+Automation: TypeAlias = Literal["all", "sync", "none"]
+Upstream: TypeAlias = Mapping[str | None, Sequence[dg.AssetDep]]
+"""Assets of others that the documents of a tenant come from; under None, those of all tenants."""
+_SYNCING: Final = ("tenants", "source_files", "run_failures")
+
+LoadedAsset: TypeAlias = Asset | Report | dg.AssetsDefinition | dg.AssetSpec
 
 
 @dataclass(frozen=True)
 class Parts:
-    """What Dagster loads beside resources.
+    """What Dagster loads beside resources: declared, or, by a system, as one of Dagster's kind.
 
     Attributes:
-        assets, jobs, sensors, schedules: Dagster's definitions.
+        assets, jobs, sensors, schedules: what Dagster calls so.
         checks: of tenants, which are in the daily evaluation too; and others of Dagster's kind.
     """
 
-    assets: tuple[dg.AssetsDefinition | dg.AssetSpec, ...] = ()
-    checks: tuple[TenantCheck | dg.AssetChecksDefinition, ...] = ()
+    assets: tuple[LoadedAsset, ...] = ()
+    checks: tuple[LoadedCheck, ...] = ()
     jobs: tuple[Any, ...] = ()
-    sensors: tuple[dg.SensorDefinition, ...] = ()
-    schedules: tuple[dg.ScheduleDefinition, ...] = ()
+    sensors: tuple[Sensor | dg.SensorDefinition, ...] = ()
+    schedules: tuple[Schedule | dg.ScheduleDefinition, ...] = ()
 
     def __add__(self, other: Parts) -> Parts:
         """Both together."""
@@ -61,13 +79,13 @@ class Parts:
 
 
 def core_parts() -> Parts:
-    """What the packages of assets, checks, jobs and sensors define."""
+    """What the packages of assets, checks, jobs and sensors declare."""
     return Parts(
-        assets=collected(rag_assets.assets, dg.AssetsDefinition, dg.AssetSpec),
+        assets=collected(rag_assets.assets, Asset, Report),
         checks=tenant_checks(),
-        jobs=collected(rag_assets.jobs, dg.JobDefinition, UnresolvedAssetJobDefinition),
-        sensors=collected(sensors, dg.SensorDefinition),
-        schedules=collected(sensors, dg.ScheduleDefinition),
+        jobs=collected(rag_assets.jobs, Job, AssetJob),
+        sensors=collected(sensors, Sensor),
+        schedules=collected(sensors, Schedule),
     )
 
 
@@ -81,9 +99,7 @@ def all_parts(systems: Systems | None = None) -> Parts:
         ConfigurationError: the systems cannot be loaded.
     """
     core = core_parts()
-    parts = core + system_parts(systems or installed_systems(), core)
-    job = build_check_job(key for check in parts.checks for key in _check_keys(check))
-    return replace(parts, jobs=tuple(job if one is check_job else one for one in parts.jobs))
+    return core + system_parts(systems or installed_systems(), core)
 
 
 def system_parts(systems: Systems, core: Parts) -> Parts:
@@ -116,10 +132,12 @@ def _loaded(systems: Systems, kind: str, core: Sequence[Any]) -> tuple[Any, ...]
 
 
 def _names(part: Any) -> tuple[str, ...]:
-    """What one of Dagster's definitions is called in the system that adds it."""
+    """Return what a part is called in the system that adds it."""
     match part:
         case TenantCheck():
             return (part.full_name,)
+        case Declared():
+            return (part.name,)
         case dg.AssetSpec():
             return (part.key.to_user_string(),)
         # First: these are assets definitions, too.
@@ -130,33 +148,40 @@ def _names(part: Any) -> tuple[str, ...]:
     return (part.name,) if hasattr(part, "name") else ()
 
 
-def _check_keys(check: TenantCheck | dg.AssetChecksDefinition) -> tuple[dg.AssetCheckKey, ...]:
-    return (check.key,) if isinstance(check, TenantCheck) else tuple(check.check_keys)
-
-
-def build_resources(parts: Parts | None = None, **overrides: Any) -> dict[str, Any]:
+def build_resources(
+    parts: Parts | None = None,
+    installation: Installation | None = None,
+    names: Naming = PLAIN,
+    **overrides: Any,
+) -> dict[str, Any]:
     """Build the resources of the installation, with some replaced.
 
-    Their names begin with `rag_assets_`: a team's own resources may be called `postgres`.
+    Their names begin with the naming's: a team's own resources may be called `postgres`.
 
     Args:
         parts: everything that is loaded; all parts of the core and of installed systems by default.
+        installation: that they work for; that of the environment by default.
+        names: of the resources, and of what our own runs are known by.
         overrides: by name: postgres, elasticsearch, lake, embedders, and whole resources
             (workbench, tenant_lock) where a test wants one of its own.
     """
     parts = parts or all_parts()
-    postgres = overrides.get("postgres") or PostgresResource()
+    carried = InstallationResource.from_installation(installation)
+    postgres = overrides.get("postgres") or PostgresResource(installation=carried)
     own_runs = OwnRuns(
         postgres=postgres,
-        jobs=sorted(job.name for job in parts.jobs),
-        assets=sorted(key for asset in parts.assets for key in _names(asset)),
+        jobs=sorted(_own_name(job, names) for job in parts.jobs),
+        assets=sorted(key for asset in parts.assets for key in _asset_keys(asset, names)),
+        name=names.name,
+        key_prefix=[*names.key_prefix],
+        prefix=names.prefix,
     )
     workbench = overrides.get("workbench") or Workbench(
         postgres=postgres,
         own_runs=own_runs,
-        elasticsearch=overrides.get("elasticsearch") or ElasticsearchResource(),
-        lake=overrides.get("lake") or LakeResource(),
-        embedders=overrides.get("embedders") or EmbedderResource(),
+        elasticsearch=overrides.get("elasticsearch") or ElasticsearchResource(installation=carried),
+        lake=overrides.get("lake") or LakeResource(installation=carried),
+        embedders=overrides.get("embedders") or EmbedderResource(installation=carried),
     )
     tenant_lock = overrides.get("tenant_lock") or TenantLockResource(
         postgres=postgres, workbench=workbench
@@ -173,21 +198,42 @@ def build_resources(parts: Parts | None = None, **overrides: Any) -> dict[str, A
             for name, value in constants.items()
         },
     }
-    return {f"rag_assets_{name}": resource for name, resource in found.items()}
+    return {names.resource(name): resource for name, resource in found.items()}
+
+
+def _own_name(part: Any, names: Naming) -> str:
+    name: str = part.name
+    return names.own(name) if isinstance(part, Declared) else name
+
+
+def _asset_keys(asset: LoadedAsset, names: Naming) -> tuple[str, ...]:
+    if isinstance(asset, Declared):
+        return (names.asset_key(asset.name).to_user_string(),)
+    return _names(asset)
 
 
 def build_defs(
     overrides: Mapping[str, Any] | None = None,
     *,
+    names: Naming = PLAIN,
     loggers: Mapping[str, Any] | None = None,
     systems: Systems | None = None,
+    installation: Installation | None = None,
+    upstream: Upstream = MappingProxyType({}),
+    automation: Automation = "all",
 ) -> dg.Definitions:
     """Build all definitions of the project, for a code location that may hold others as well.
 
+    A team's project uses `rag_assets.dagster.build_defs`, which keeps to names of its own.
+
     Args:
         overrides: see build_resources.
+        names: of the definitions.
         loggers: where runs log to, besides the instance.
         systems: instead of the installed ones.
+        installation: that they work for; that of the environment by default.
+        upstream: see Upstream.
+        automation: which sensors and schedules start runs.
 
     Raises:
         ConfigurationError: the systems cannot be loaded.
@@ -195,24 +241,44 @@ def build_defs(
     with warnings.catch_warnings():
         # Beta features that are used on purpose; whoever loads us cannot change them.
         warnings.filterwarnings("ignore", message=".* is currently in (beta|preview)")
-        return _definitions(all_parts(systems), overrides, loggers)
+        parts = _automated(all_parts(systems), automation)
+        resources = build_resources(parts, installation, names, **dict(overrides or {}))
+        all_deps = {dep.asset_key: dep for deps in upstream.values() for dep in deps}
+
+        def built(part: Any) -> Any:
+            match part:
+                case Asset() if not part.deps:
+                    return part.build(names, [*all_deps.values()])
+                case AssetJob():
+                    return part.build(names, parts.checks)
+                case Declared() | TenantCheck():
+                    return part.build(names)
+            return part
+
+        return dg.Definitions(
+            assets=_with_sources([built(asset) for asset in parts.assets]),
+            asset_checks=[built(check) for check in parts.checks],
+            jobs=[
+                *(built(job) for job in parts.jobs),
+                *(
+                    refresh_job(tenant, its).build(names, parts.checks)
+                    for tenant, its in upstream.items()
+                ),
+            ],
+            sensors=[built(sensor) for sensor in parts.sensors],
+            schedules=[built(schedule) for schedule in parts.schedules],
+            resources=resources,
+            loggers=dict(loggers) if loggers else None,
+        )
 
 
-def _definitions(
-    parts: Parts, overrides: Mapping[str, Any] | None, loggers: Mapping[str, Any] | None
-) -> dg.Definitions:
-    return dg.Definitions(
-        assets=_with_sources(parts.assets),
-        asset_checks=[
-            check.definition() if isinstance(check, TenantCheck) else check
-            for check in parts.checks
-        ],
-        jobs=list(parts.jobs),
-        sensors=list(parts.sensors),
-        schedules=list(parts.schedules),
-        resources=build_resources(parts, **dict(overrides or {})),
-        loggers=dict(loggers) if loggers else None,
-    )
+def _automated(parts: Parts, automation: Automation) -> Parts:
+    """Keep the sensors and schedules that a kind of automation needs."""
+    if automation == "all":
+        return parts
+    names = _SYNCING if automation == "sync" else ()
+    sensors = tuple(sensor for sensor in parts.sensors if sensor.name in names)
+    return replace(parts, sensors=sensors, schedules=())
 
 
 def _with_sources(

@@ -3,13 +3,15 @@
 import dagster as dg
 
 from rag_assets.billing.embedders import Embedders
-from rag_assets.common.settings import Settings
+from rag_assets.resources.installation import InstallationResource
 from rag_assets.storage.catalog.catalog import Catalog
 
 
 class EmbedderResource(dg.ConfigurableResource):  # type: ignore[type-arg]
     """Finds the embedder of a tenant."""
 
+    installation: dg.ResourceDependency[InstallationResource]
+
     def embedders(self, catalog: Catalog) -> Embedders:
         """The embedders of the tenants in a catalog."""
-        return Embedders(catalog, Settings.from_environment())
+        return Embedders(catalog, self.installation.settings)

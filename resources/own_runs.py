@@ -13,15 +13,12 @@ import dagster as dg
 from dagster._core.definitions.assets.job.asset_job import IMPLICIT_ASSET_JOB_NAME
 from dagster._core.storage.tags import REPOSITORY_LABEL_TAG
 
-from rag_assets.common.settings import Settings
-from resources.stores import PostgresResource
+from rag_assets.declarations import NAMING_TAG, NO_RUN_RETRIES, PLAIN, RUN_TAGS, Naming
+from rag_assets.resources.stores import PostgresResource
 
 PARTITION_TAG: Final = "dagster/partition"
 INSTALLATION_TAG: Final = "rag_assets/installation"
 """The installation that a run works for: on runs of sensors and commands, and on started ones."""
-NO_RUN_RETRIES: Final = {"dagster/retry_on_asset_or_op_failure": "false"}
-RUN_TAGS: Final = {"rag_assets/job": "true", **NO_RUN_RETRIES}
-"""On each of our jobs, so that a run can be told from one of a team's job of the same name."""
 UNFINISHED: Final = (
     dg.DagsterRunStatus.QUEUED,
     dg.DagsterRunStatus.NOT_STARTED,
@@ -38,16 +35,45 @@ class OwnRuns(dg.ConfigurableResource):  # type: ignore[type-arg]
     Attributes:
         jobs: names of our jobs.
         assets: keys of our assets, as strings.
+        name, key_prefix, prefix: see Naming.
     """
 
     postgres: dg.ResourceDependency[PostgresResource]
     jobs: list[str]
     assets: list[str]
+    name: str = PLAIN.name
+    key_prefix: list[str] = []  # noqa: RUF012  (Pydantic copies it)
+    prefix: str = PLAIN.prefix
+
+    @property
+    def names(self) -> Naming:
+        """The naming of our definitions."""
+        return Naming(self.name, tuple(self.key_prefix), prefix=self.prefix)
 
     @property
     def asset_keys(self) -> set[dg.AssetKey]:
         """Keys of our assets."""
         return {dg.AssetKey.from_user_string(key) for key in self.assets}
+
+    def namings(self, instance: dg.DagsterInstance) -> set[Naming]:
+        """Return the namings under which this installation is known in an instance.
+
+        Commands have plain names; a team's project, whose runs they count and delete, has others.
+        """
+        if self._is_of_own_home(instance):
+            return {self.names}
+        tags = dict(instance.get_run_tags([NAMING_TAG])).get(NAMING_TAG, set())
+        own = self.installation_tags
+        return {self.names} | {
+            Naming.from_tag(tag)
+            for tag in tags
+            if instance.get_runs(filters=dg.RunsFilter(tags={NAMING_TAG: tag, **own}), limit=1)
+        }
+
+    def keys_under(self, names: Naming) -> set[dg.AssetKey]:
+        """Return the keys of our assets under a naming."""
+        own = len(self.key_prefix)
+        return {dg.AssetKey([*names.key_prefix, *key.path[own:]]) for key in self.asset_keys}
 
     @property
     def installation_tags(self) -> dict[str, str]:
@@ -73,7 +99,7 @@ class OwnRuns(dg.ConfigurableResource):  # type: ignore[type-arg]
 
     def is_shared_partition(self, instance: dg.DagsterInstance, partition: str) -> bool:
         """Return whether another installation has runs of a partition of the same name."""
-        if _is_of_own_home(instance):
+        if self._is_of_own_home(instance):
             return False
         others = _known_installations(instance) - {*self.installation_tags.values()}
         return bool(
@@ -106,7 +132,7 @@ class OwnRuns(dg.ConfigurableResource):  # type: ignore[type-arg]
         original as well. In a team's, a run without an installation tag is one of them if it was
         launched from our code and no run of another installation is recorded there.
         """
-        if _is_of_own_home(instance):
+        if self._is_of_own_home(instance):
             return list(runs)
         own = self.installation_tags[INSTALLATION_TAG]
         is_alone = _known_installations(instance) <= {own}
@@ -133,9 +159,14 @@ class OwnRuns(dg.ConfigurableResource):  # type: ignore[type-arg]
         sync.
         """
         retries = NO_RUN_RETRIES if self._has_only_own_parts(run) else {}
-        wanted = {**self.installation_tags, **retries}
+        wanted = {**self.installation_tags, **self.names.naming_tag, **retries}
         if not run.tags.items() >= wanted.items():
             instance.add_run_tags(run.run_id, wanted)
+
+    def _is_of_own_home(self, instance: dg.DagsterInstance) -> bool:
+        """Return whether an instance is that of our home folder, which nobody else uses."""
+        local = self.postgres.installation.settings.local
+        return Path(instance.storage_directory()).is_relative_to(local)
 
     def _is_of_a_team(self, instance: dg.DagsterInstance, run: dg.DagsterRun) -> bool:
         """Return whether an untagged run is from a repository that never worked for us."""
@@ -148,10 +179,12 @@ class OwnRuns(dg.ConfigurableResource):  # type: ignore[type-arg]
     def _has_only_own_parts(self, run: dg.DagsterRun) -> bool:
         """Return whether a run's job or selected assets have names of ours only."""
         if run.job_name != IMPLICIT_ASSET_JOB_NAME:
-            return run.job_name in self.jobs
+            # In a team's project it may have another name than here.
+            return run.job_name in self.jobs or run.tags.items() >= RUN_TAGS.items()
+        names = Naming.from_tag(tag) if (tag := run.tags.get(NAMING_TAG)) else self.names
         checked = {key.asset_key for key in run.asset_check_selection or ()}
         selected = set(run.asset_selection or ()) | checked
-        return bool(selected) and selected <= self.asset_keys
+        return bool(selected) and selected <= self.keys_under(names)
 
     def unfinished(
         self, instance: dg.DagsterInstance, *, job: str | None = None, tenant: str | None = None
@@ -171,11 +204,6 @@ class OwnRuns(dg.ConfigurableResource):  # type: ignore[type-arg]
         """Return the tenants that have a run queued or running."""
         runs = self.unfinished(instance)
         return {run.tags[PARTITION_TAG] for run in runs if PARTITION_TAG in run.tags}
-
-
-def _is_of_own_home(instance: dg.DagsterInstance) -> bool:
-    """Return whether an instance is that of our home folder, which nobody else uses."""
-    return Path(instance.storage_directory()).is_relative_to(Settings.from_environment().local)
 
 
 def _known_installations(instance: dg.DagsterInstance) -> set[str]:

@@ -5,7 +5,7 @@ from typing import Protocol
 import dagster as dg
 
 from rag_assets.pipeline.judging import Judge
-from resources.workbench import Workbench
+from rag_assets.resources.workbench import Workbench
 
 
 class PublishJudge(Protocol):

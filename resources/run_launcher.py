@@ -22,7 +22,7 @@ from rag_assets.forkserver.client import start
 from rag_assets.forkserver.protocol import RUN
 from rag_assets.local_stack.fork_server import revive
 from rag_assets.local_stack.liveness import ProcessIdentity
-from resources.tenant_lock import PROCESS_TAG, WORKER_TAG, marks, worker_tags
+from rag_assets.resources.tenant_lock import PROCESS_TAG, WORKER_TAG, marks, worker_tags
 
 
 class ForkingRunLauncher(DefaultRunLauncher):
@@ -84,7 +84,7 @@ class ForkingRunLauncher(DefaultRunLauncher):
         if (tag := _process_tag(run)) is None:
             return CheckRunHealthResult(WorkerStatus.RUNNING)
         process = ProcessIdentity.parse(tag)
-        if process.has_ended(marks()):
+        if process.has_ended(marks(Settings.from_environment())):
             gone = f"its process {process.pid} on {process.host} is gone"
             return CheckRunHealthResult(WorkerStatus.FAILED, gone)
         return CheckRunHealthResult(WorkerStatus.RUNNING)

@@ -1,17 +1,16 @@
-"""Dagster resources of Postgres, Elasticsearch and the lake.
+"""Dagster resources of an installation's Postgres, Elasticsearch and lake.
 
-Each has a configured address, or the installation's own: of the environment, otherwise of the
-embedded servers.
+Without an address in its settings, a server is the embedded one of its home folder.
 """
 
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import dagster as dg
 
 from rag_assets.common.settings import Settings
-from rag_assets.local_stack.elasticsearch_access import connection_at
 from rag_assets.local_stack.stack import Endpoints, LocalStack
 from rag_assets.pipeline.mark_keeper import MarkKeeper
+from rag_assets.resources.installation import InstallationResource
 from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.index.connection import ElasticsearchConnection
@@ -21,13 +20,9 @@ from rag_assets.storage.lake.store import Lake
 
 
 class PostgresResource(dg.ConfigurableResource):  # type: ignore[type-arg]
-    """The catalog's Postgres.
+    """The catalog's Postgres."""
 
-    Attributes:
-        url: its address; the installation's own by default.
-    """
-
-    url: str | None = None
+    installation: dg.ResourceDependency[InstallationResource]
 
     def catalog(self) -> Catalog:
         """The catalog, opened once per process.
@@ -35,47 +30,35 @@ class PostgresResource(dg.ConfigurableResource):  # type: ignore[type-arg]
         Raises:
             ServiceUnavailable: Postgres does not answer.
         """
-        return _opened_catalog(*_catalog_urls(self.url))[0]
+        return _open(self.installation.settings)[0]
 
     def identity(self) -> Identity:
         """Return the installation that the catalog belongs to."""
-        return _opened_catalog(*_catalog_urls(self.url))[1]
+        return _open(self.installation.settings)[1]
 
 
 class ElasticsearchResource(dg.ConfigurableResource):  # type: ignore[type-arg]
-    """The vector store's Elasticsearch.
+    """The vector store's Elasticsearch."""
 
-    Attributes:
-        url: its address, in place of the installation's own; account and certificate stay.
-    """
-
-    url: str | None = None
+    installation: dg.ResourceDependency[InstallationResource]
 
     def store(self) -> VectorStore:
         """The vector store, opened once per process.
 
         Raises:
-            ServiceUnavailable: Elasticsearch is not running.
+            ServiceUnavailable: Elasticsearch or Postgres is not running.
         """
-        settings = Settings.from_environment()
-        own = _own(settings)
-        vectors = settings.vectors_url or own.database_url
-        server = own.elasticsearch if self.url is None else connection_at(settings, self.url)
-        return _store(server, own.database_url, own.owner_url, vectors)
+        return _open_store(self.installation.settings)
 
 
 class LakeResource(dg.ConfigurableResource):  # type: ignore[type-arg]
-    """The lake of all tenants.
+    """The lake of all tenants."""
 
-    Attributes:
-        url: a folder or an object store's address; the installation's own by default.
-    """
-
-    url: str | None = None
+    installation: dg.ResourceDependency[InstallationResource]
 
     def lake(self) -> Lake:
         """The lake; nothing is opened yet."""
-        return Lake(self.url or Settings.from_environment().lake_url)
+        return Lake(self.installation.settings.lake_url)
 
 
 def close_all() -> None:
@@ -87,15 +70,17 @@ def close_all() -> None:
     _store.cache_clear()
 
 
-def _catalog_urls(url: str | None) -> tuple[str, str]:
-    """Return the catalog's address for runs, and that for upgrades."""
-    if url is not None:
-        return url, url
-    own = _own(Settings.from_environment())
-    return own.database_url, own.owner_url
+def _open(settings: Settings) -> tuple[Catalog, Identity]:
+    own = _endpoints(settings)
+    return _opened_catalog(settings, own.database_url, own.owner_url)
 
 
-def _own(settings: Settings) -> Endpoints:
+def _open_store(settings: Settings) -> VectorStore:
+    own = _endpoints(settings)
+    return _store(settings, own.elasticsearch, own.database_url, own.owner_url)
+
+
+def _endpoints(settings: Settings) -> Endpoints:
     stack = LocalStack(settings)
     stack.keep_private()
     return stack.endpoints()
@@ -105,31 +90,30 @@ _opened: list[Catalog | VectorStore] = []
 
 
 @lru_cache(maxsize=4)
-def _opened_catalog(url: str, owner_url: str) -> tuple[Catalog, Identity]:
-    settings = Settings.from_environment()
+def _opened_catalog(settings: Settings, url: str, owner_url: str) -> tuple[Catalog, Identity]:
     stack = LocalStack(settings)
     catalog, identity = open_catalog(
         settings, url, owner_url, before_upgrade=stack.require_no_older_process
     )
     _opened.append(catalog)
     lake, blobs = Lake(settings.lake_url), open_blobs(settings)
-    keeper = MarkKeeper(catalog, lake, blobs, ElasticsearchResource().store)
+    keeper = MarkKeeper(catalog, lake, blobs, partial(_open_store, settings))
     catalog.database.after_raise = keeper.keep
     return catalog, identity
 
 
 @lru_cache(maxsize=4)
 def _store(
-    server: ElasticsearchConnection, catalog_url: str, owner_url: str, vectors_url: str
+    settings: Settings, server: ElasticsearchConnection, catalog_url: str, owner_url: str
 ) -> VectorStore:
-    catalog, identity = _opened_catalog(catalog_url, owner_url)
+    catalog, identity = _opened_catalog(settings, catalog_url, owner_url)
     config = StoreConfig(
         server,
         prefix=identity.prefixes[0],
-        vectors_url=vectors_url,
+        vectors_url=settings.vectors_url or catalog_url,
         installation=identity.id,
         former_prefixes=identity.prefixes[1:],
-        layout=Settings.from_environment().elasticsearch.layout,
+        layout=settings.elasticsearch.layout,
     )
     store = open_store(config)
     _opened.append(store)

@@ -12,11 +12,11 @@ from pydantic import PrivateAttr
 from rag_assets.common.errors import RagAssetsError, TenantLocked
 from rag_assets.common.settings import Settings
 from rag_assets.local_stack.liveness import ProcessIdentity, mark_process
+from rag_assets.resources.own_runs import INSTALLATION_TAG, PARTITION_TAG
+from rag_assets.resources.stores import PostgresResource
+from rag_assets.resources.workbench import Workbench
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.lock import HeldLock, Holder
-from resources.own_runs import INSTALLATION_TAG, PARTITION_TAG
-from resources.stores import PostgresResource
-from resources.workbench import Workbench
 
 PROCESS_TAG = "rag_assets/process"
 """On runs that no daemon launched: the process that executes them."""
@@ -62,7 +62,8 @@ class TenantLockResource(dg.ConfigurableResource):  # type: ignore[type-arg]
                 on_wait=lambda holder: log.info(f"waiting for {holder}") if log else None,
                 on_takeover=take_over,
             ) as held:
-                fail_abandoned_runs(instance, self.postgres.catalog(), tenant_id)
+                settings = self.postgres.installation.settings
+                fail_abandoned_runs(instance, self.postgres.catalog(), settings, tenant_id)
                 self._held = held
                 try:
                     yield self
@@ -105,9 +106,9 @@ def _fail(instance: dg.DagsterInstance, run_id: str, process: str) -> bool:
     return True
 
 
-def process_tags() -> dict[str, str]:
+def process_tags(settings: Settings) -> dict[str, str]:
     """Tags of a run that this process executes itself; others see from now on when it ends."""
-    mark_process(marks())
+    mark_process(marks(settings))
     return {PROCESS_TAG: str(ProcessIdentity.of(os.getpid()))}
 
 
@@ -116,13 +117,16 @@ def worker_tags(pid: int) -> dict[str, str]:
     return {WORKER_TAG: str(ProcessIdentity.of(pid))}
 
 
-def marks() -> Path:
+def marks(settings: Settings) -> Path:
     """The folder with the marks of processes that execute runs."""
-    return Settings.from_environment().local / "dagster" / "processes"
+    return settings.local / "dagster" / "processes"
 
 
 def fail_abandoned_runs(
-    instance: dg.DagsterInstance, catalog: Catalog, tenant_id: str | None = None
+    instance: dg.DagsterInstance,
+    catalog: Catalog,
+    settings: Settings,
+    tenant_id: str | None = None,
 ) -> list[str]:
     """Mark unfinished runs whose process died as failed: of one tenant, or of all.
 
@@ -134,7 +138,7 @@ def fail_abandoned_runs(
     Returns:
         the ids of these runs.
     """
-    failed = []
+    failed, marked = [], marks(settings)
     tags = {} if tenant_id is None else {PARTITION_TAG: tenant_id}
     row = catalog.installation.read()
     installation = str(row.id) if row else None
@@ -150,12 +154,12 @@ def fail_abandoned_runs(
             left = not catalog.lock.is_held(whose) and catalog.lock.holder(whose) == holder
             if left and fail_abandoned_run(instance, holder):
                 failed.append(run.run_id)
-        elif any(_has_ended(run.tags.get(tag)) for tag in (PROCESS_TAG, WORKER_TAG)) and _fail(
-            instance, run.run_id, "the command or fork that executed it"
-        ):
+        elif any(
+            _has_ended(run.tags.get(tag), marked) for tag in (PROCESS_TAG, WORKER_TAG)
+        ) and _fail(instance, run.run_id, "the command or fork that executed it"):
             failed.append(run.run_id)
     return failed
 
 
-def _has_ended(tag: str | None) -> bool:
-    return tag is not None and ProcessIdentity.parse(tag).has_ended(marks())
+def _has_ended(tag: str | None, marked: Path) -> bool:
+    return tag is not None and ProcessIdentity.parse(tag).has_ended(marked)

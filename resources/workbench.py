@@ -20,12 +20,13 @@ from rag_assets.pipeline.context import SliceLimits, TenantContext
 from rag_assets.pipeline.removal import delete_late_writes
 from rag_assets.privacy.masker import masker_of, scanner_of
 from rag_assets.privacy.secrets.scanner import SecretScanner
+from rag_assets.resources.embedders import EmbedderResource
+from rag_assets.resources.installation import InstallationResource
+from rag_assets.resources.own_runs import OwnRuns
+from rag_assets.resources.stores import ElasticsearchResource, LakeResource, PostgresResource
 from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.tenants import TenantRecord
-from resources.embedders import EmbedderResource
-from resources.own_runs import OwnRuns
-from resources.stores import ElasticsearchResource, LakeResource, PostgresResource
 
 _REPORT_SECONDS = 0.5
 _MOST_KEPT = 2
@@ -63,12 +64,17 @@ class Workbench(dg.ConfigurableResource):  # type: ignore[type-arg]
     _workers: KeptPool | None = PrivateAttr(default=None)
     _kept: list[_Kept] = PrivateAttr(default_factory=list)
 
+    @property
+    def installation(self) -> InstallationResource:
+        """The installation whose catalog it opens."""
+        return self.postgres.installation
+
     def setup_for_execution(self, context: dg.InitResourceContext) -> None:
         """Mark the run, and keep worker processes for its stages, started when one needs them."""
         if context.run is not None and context.instance is not None:
             with suppress(RagAssetsError):  # Without Postgres the run's first step fails anyway.
                 self.own_runs.mark(context.instance, context.run)
-        self._workers = KeptPool(usable_cores(), Settings.from_environment().local / "cache")
+        self._workers = KeptPool(usable_cores(), self.installation.settings.local / "cache")
 
     def teardown_after_execution(self, context: dg.InitResourceContext) -> None:
         """End the workers."""
@@ -106,13 +112,14 @@ class Workbench(dg.ConfigurableResource):  # type: ignore[type-arg]
         guard: Callable[[], None],
         log: Callable[[str], None],
     ) -> TenantContext:
+        settings = self.installation.settings
         embedders = self.embedders.embedders(catalog)
         tenant = embedders.tenant(record)
         return TenantContext(
             tenant=tenant,
             ref=record.ref,
             scanned=record.scanned,
-            settings=Settings.from_environment(),
+            settings=settings,
             catalog=catalog,
             lake=self.lake.lake().tenant(record.id, record.incarnation, guard=guard),
             store=self.elasticsearch.store(),
@@ -130,23 +137,23 @@ class Workbench(dg.ConfigurableResource):  # type: ignore[type-arg]
             batch_api=partial(embedders.batch_api, record.ref),
             embedder_of=partial(embedders.of_documents, record),
             kept_pool=self._workers,
-            has_changed=_change_finder(record.id),
+            has_changed=_change_finder(settings, record.id),
         )
 
     def retreat(self, tenant_id: str) -> None:
         """Delete what a run wrote after its lock was lost, if its tenant was removed meanwhile."""
-        blobs = open_blobs(Settings.from_environment())
+        blobs = open_blobs(self.installation.settings)
         store = self.elasticsearch.store()
         delete_late_writes(self.postgres.catalog(), self.lake.lake(), store, blobs, tenant_id)
 
     def scanner(self) -> SecretScanner:
         """The secret scanner; loaded once per process, its rules compiled once per installation."""
-        return scanner_of(Settings.from_environment().local)
+        return scanner_of(self.installation.settings.local)
 
 
-def _change_finder(tenant_id: str) -> Callable[[], bool]:
+def _change_finder(settings: Settings, tenant_id: str) -> Callable[[], bool]:
     """Return a function by which a run asks the change watcher, at most every half a second."""
-    report = WatchReportFile(Settings.from_environment())
+    report = WatchReportFile(settings)
     is_changed, read_at = False, -math.inf
 
     def has_changed() -> bool:
@@ -160,36 +167,36 @@ def _change_finder(tenant_id: str) -> Callable[[], bool]:
 
 
 @contextmanager
-def clear_failures() -> Iterator[None]:
+def clear_failures(installation: InstallationResource) -> Iterator[None]:
     """Turn the project's errors into a step failure with message and hint."""
     try:
         yield
     except (dg.Failure, dg.RetryRequested):
         raise
     except RagAssetsError as error:
-        raise as_failure(error) from None
+        raise as_failure(error, installation) from None
     except Exception as error:
         described = "".join(traceback.format_exception(error))
-        if _masked(described) == described:
+        if _masked(described, installation) == described:
             raise
         # Dagster records an error with its causes: for these, only kind and place are recorded.
-        raise as_failure(error) from None
+        raise as_failure(error, installation) from None
 
 
-def as_failure(error: Exception) -> dg.Failure:
+def as_failure(error: Exception, installation: InstallationResource) -> dg.Failure:
     """A step failure with an error's message and hint; for foreign errors, their kind and place."""
     if isinstance(error, dg.Failure):
         return error
     if isinstance(error, RagAssetsError):
         hint = f"\n{error.hint}" if error.hint else ""
-        return dg.Failure(_masked(f"{error.message}{hint}"), allow_retries=False)
+        return dg.Failure(_masked(f"{error.message}{hint}", installation), allow_retries=False)
     place = traceback.extract_tb(error.__traceback__)[-1]
     where = f"{Path(place.filename).name}:{place.lineno}"
     return dg.Failure(f"unexpected {type(error).__name__} in {where}")
 
 
-def _masked(text: str) -> str:
-    return masker_of(Settings.from_environment().local).text(text)
+def _masked(text: str, installation: InstallationResource) -> str:
+    return masker_of(installation.settings.local).text(text)
 
 
 def _require_active(record: TenantRecord) -> None:

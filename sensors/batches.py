@@ -6,33 +6,32 @@ import dagster as dg
 
 from rag_assets.billing.embedders import Embedders
 from rag_assets.common.formatting import counted
-from rag_assets.common.settings import Settings
+from rag_assets.declarations import sensor
 from rag_assets.pipeline.batch_states import due, poll
-from resources.stores import PostgresResource
-from resources.workbench import clear_failures
+from rag_assets.resources.stores import PostgresResource
+from rag_assets.resources.workbench import clear_failures
 
 _MOST = 50
 """Batches polled in one tick, each by one request."""
 
 
-@dg.sensor(
-    name="embedding_batches",
-    minimum_interval_seconds=60,
-    default_status=dg.DefaultSensorStatus.RUNNING,
-    description=(
+@sensor(
+    "embedding_batches",
+    (
         "Polls the state of batches of texts at providers. Documents of those that have ended are "
         "due again, so that the sensor source_files requests the run that fetches the vectors."
     ),
+    seconds=60,
 )
 def embedding_batches_sensor(
-    context: dg.SensorEvaluationContext, rag_assets_postgres: PostgresResource
+    context: dg.SensorEvaluationContext, postgres: PostgresResource
 ) -> dg.SkipReason:
     """Poll the batches that are due, of all tenants together."""
-    with clear_failures():
-        catalog = rag_assets_postgres.catalog()
+    with clear_failures(postgres.installation):
+        catalog = postgres.catalog()
         batches = catalog.batches.open()
         polled = due(batches, datetime.now(UTC), _MOST)
-        embedders = Embedders(catalog, Settings.from_environment())
+        embedders = Embedders(catalog, postgres.installation.settings)
         for trouble in poll(catalog, embedders, polled) if polled else ():
             context.log.error(trouble)
     under_way = counted(len(batches), "batch", "batches")

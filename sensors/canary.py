@@ -1,16 +1,13 @@
 """Calls every embedder once a day."""
 
-import dagster as dg
+from rag_assets.declarations import Schedule
+from rag_assets.jobs.canary import probe_embedders
 
-from rag_assets.jobs.canary import canary_job
-
-daily_canary = dg.ScheduleDefinition(
-    name="daily_canary",
-    job=canary_job,
-    cron_schedule="30 4 * * *",
-    execution_timezone="UTC",
-    default_status=dg.DefaultScheduleStatus.RUNNING,
-    description=(
+daily_canary = Schedule(
+    "daily_canary",
+    probe_embedders,
+    "30 4 * * *",
+    (
         "Embeds a few fixed texts with every tenant's embedder, in one run over all tenants, and "
         "detects where a provider changed the model."
     ),

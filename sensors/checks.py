@@ -6,16 +6,17 @@ from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 
-from checks.registry import tenant_checks
-from checks.tenant_check import TenantCheck
-from rag_assets.jobs.checks import ALL_TENANTS_JOB, check_all_job
+from rag_assets.checks.registry import tenant_checks
+from rag_assets.checks.tenant_check import TenantCheck
+from rag_assets.declarations import Naming, Schedule, sensor
+from rag_assets.jobs.checks import ALL_TENANTS_JOB, evaluate_checks
+from rag_assets.resources.own_runs import OwnRuns
+from rag_assets.resources.stores import PostgresResource
+from rag_assets.resources.tenant_lock import REASON_TAG
+from rag_assets.resources.workbench import clear_failures
 from rag_assets.storage.catalog.check_results import CatalogLag, CheckResult
 from rag_assets.storage.catalog.tenants import TenantRecord
 from rag_assets.tenants.model import Tenant
-from resources.own_runs import OwnRuns
-from resources.stores import PostgresResource
-from resources.tenant_lock import REASON_TAG
-from resources.workbench import clear_failures
 
 _STALENESS = ("search_index", "staleness")
 _OVERDUE = timedelta(hours=30)
@@ -25,17 +26,15 @@ _AT_ONCE = 200
 
 _DAILY = [check.full_name for check in tenant_checks() if not check.nightly]
 
-daily_checks = dg.ScheduleDefinition(
-    name="daily_checks",
-    job=check_all_job,
-    cron_schedule="0 5 * * *",
-    execution_timezone="UTC",
-    run_config={"ops": {"evaluate_checks": {"config": {"checks": _DAILY}}}},
-    default_status=dg.DefaultScheduleStatus.RUNNING,
-    description=(
+daily_checks = Schedule(
+    "daily_checks",
+    evaluate_checks,
+    "0 5 * * *",
+    (
         "Evaluates the asset checks of every tenant that the nightly comparison does not evaluate, "
         "in one run over all tenants."
     ),
+    config={"checks": _DAILY},
 )
 
 
@@ -79,30 +78,30 @@ def compare_staleness(
     return Staleness(tuple(unchanged), tuple(changed))
 
 
-@dg.sensor(
-    name="staleness",
-    job=check_all_job,
-    minimum_interval_seconds=900,
-    default_status=dg.DefaultSensorStatus.RUNNING,
-    description=(
+@sensor(
+    "staleness",
+    (
         "Looks for documents that wait for longer than their tenant allows, in one query over all "
         "tenants. Requests one run for the staleness checks whose result would change, and one "
         "for the tenants of which a check was never evaluated, or not for 30 hours."
     ),
+    seconds=900,
+    job=ALL_TENANTS_JOB,
 )
 def staleness_sensor(
     context: dg.SensorEvaluationContext,
-    rag_assets_postgres: PostgresResource,
-    rag_assets_runs: OwnRuns,
-    rag_assets_checks: dg.ResourceParam[Sequence[TenantCheck]],
+    names: Naming,
+    postgres: PostgresResource,
+    runs: OwnRuns,
+    checks: dg.ResourceParam[Sequence[TenantCheck]],
 ) -> dg.SensorResult:
     """Compare the catalog with the last results, and request what has to be evaluated."""
-    if rag_assets_runs.unfinished(context.instance, job=ALL_TENANTS_JOB):
+    if runs.unfinished(context.instance, job=names.own(ALL_TENANTS_JOB)):
         return dg.SensorResult(skip_reason=dg.SkipReason("checks are being evaluated"))
-    with clear_failures():
-        table = rag_assets_postgres.catalog().check_results
-        records = [r for r in rag_assets_postgres.catalog().tenants.all() if r.state == "ACTIVE"]
-        keys = [(check.asset, check.name) for check in rag_assets_checks]
+    with clear_failures(postgres.installation):
+        table = postgres.catalog().check_results
+        records = [r for r in postgres.catalog().tenants.all() if r.state == "ACTIVE"]
+        keys = [(check.asset, check.name) for check in checks]
         evaluated = table.evaluated_since(keys, _OVERDUE)
         overdue = [r.id for r in records if evaluated.get(r.id, 0) < len(keys)][:_AT_ONCE]
         staleness = compare_staleness(
@@ -115,10 +114,10 @@ def staleness_sensor(
     requests = []
     if staleness.changed:
         reason = f"staleness of {len(staleness.changed):,} tenants changed"
-        requests.append(_request(staleness.changed, [".".join(_STALENESS)], reason))
+        requests.append(_request(names, staleness.changed, [".".join(_STALENESS)], reason))
     if overdue:
         reason = f"checks of {len(overdue):,} tenants were never evaluated, or not for 30 hours"
-        requests.append(_request(overdue, None, reason))
+        requests.append(_request(names, overdue, None, reason))
     unchanged = f"{len(staleness.unchanged):,} tenants unchanged"
     return dg.SensorResult(
         run_requests=requests, skip_reason=None if requests else dg.SkipReason(unchanged)
@@ -132,10 +131,12 @@ def _limits(records: Iterable[TenantRecord]) -> dict[str, timedelta]:
     }
 
 
-def _request(tenant_ids: Collection[str], checks: list[str] | None, reason: str) -> dg.RunRequest:
+def _request(
+    names: Naming, tenant_ids: Collection[str], checks: list[str] | None, reason: str
+) -> dg.RunRequest:
     config: dict[str, object] = {"tenants": list(tenant_ids)}
     if checks is not None:
         config["checks"] = checks
     return dg.RunRequest(
-        run_config={"ops": {"evaluate_checks": {"config": config}}}, tags={REASON_TAG: reason}
+        run_config=evaluate_checks.run_config(names, **config), tags={REASON_TAG: reason}
     )

@@ -1,4 +1,4 @@
-"""Dagster's daemon under a clock that may be set back: `python -m sensors.daemon`.
+"""Dagster's daemon under a clock that may be set back: `python -m rag_assets.sensors.daemon`.
 
 Arguments are those of `dagster-daemon run`. Dagster waits for times of the machine's clock, in its
 storage and in the loops of its daemon. So ticks from the future are discarded at the start, and the
@@ -19,7 +19,7 @@ import dagster as dg
 from dagster._daemon.cli import run_command
 
 from rag_assets.common.formatting import counted, duration
-from sensors.ticks import TOLERANCE_SECONDS, discard_future_ticks
+from rag_assets.sensors.ticks import TOLERANCE_SECONDS, discard_future_ticks
 
 _LOOK_SECONDS = 5.0
 

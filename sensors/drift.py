@@ -7,61 +7,58 @@ import dagster as dg
 
 from rag_assets.common.batches import batched
 from rag_assets.common.errors import ConfigurationError, RagAssetsError
-from rag_assets.common.settings import Settings
-from rag_assets.jobs.drift import drift_job, repair_job
-from rag_assets.partitions import tenants_partitions
+from rag_assets.declarations import Naming, Schedule, sensor
+from rag_assets.jobs.drift import compare_with_catalog, repair_live_index
 from rag_assets.pipeline.drift import IndexDifference, index_differences
 from rag_assets.pipeline.mark_keeper import MarkKeeper
+from rag_assets.resources.own_runs import OwnRuns
+from rag_assets.resources.stores import PostgresResource
+from rag_assets.resources.tenant_lock import REASON_TAG
+from rag_assets.resources.workbench import Workbench, clear_failures
 from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.tenants import TenantRecord
 from rag_assets.tenants.model import Tenant
-from resources.own_runs import OwnRuns
-from resources.stores import PostgresResource
-from resources.tenant_lock import REASON_TAG
-from resources.workbench import Workbench, clear_failures
 
 _COUNTED_AT_ONCE = 50
 """Tenants whose entries are counted by the same requests."""
 _REPAIR_PAUSE = timedelta(hours=1)
 """Time after a repair in which a tenant is not repaired again for what counting finds."""
-_SHARE = {"ops": {"repair_live_index": {"config": {"everything": False}}}}
 
-nightly_drift = dg.ScheduleDefinition(
-    name="nightly_drift",
-    job=drift_job,
-    cron_schedule="0 2 * * *",
-    execution_timezone="UTC",
-    default_status=dg.DefaultScheduleStatus.RUNNING,
-    description=(
+nightly_drift = Schedule(
+    "nightly_drift",
+    compare_with_catalog,
+    "0 2 * * *",
+    (
         "Compares every tenant's live index, its lake and its records, and a share of its vectors "
         "and documents, with the catalog, in one run over all tenants."
     ),
 )
 
 
-@dg.sensor(
-    name="drift_offenders",
-    job=repair_job,
-    minimum_interval_seconds=60,
-    default_status=dg.DefaultSensorStatus.RUNNING,
-    description=(
+@sensor(
+    "drift_offenders",
+    (
         "Starts a repair of each tenant whose stores or sources differ from the catalog, unless "
         "its `auto_repair` is false."
     ),
+    seconds=60,
+    job="repair_index",
 )
 def drift_offenders_sensor(
     context: dg.SensorEvaluationContext,
-    rag_assets_postgres: PostgresResource,
-    rag_assets_runs: OwnRuns,
+    names: Naming,
+    postgres: PostgresResource,
+    runs: OwnRuns,
 ) -> dg.SensorResult:
     """Request a repair for every failed drift check that no repair followed."""
-    with clear_failures():
-        catalog = rag_assets_postgres.catalog()
-        busy = rag_assets_runs.partitions_under_way(context.instance)
-        present = set(context.instance.get_dynamic_partitions(tenants_partitions.name or ""))
+    with clear_failures(postgres.installation):
+        catalog = postgres.catalog()
+        busy = runs.partitions_under_way(context.instance)
+        present = set(context.instance.get_dynamic_partitions(names.partitions_name))
         requests = []
+        share = repair_live_index.run_config(names, everything=False)
         for record in catalog.tenants.all():
             if record.state != "ACTIVE" or record.id not in present - busy:
                 continue
@@ -69,34 +66,29 @@ def drift_offenders_sensor(
             if _is_unrepaired(catalog, record.id) and _wants_repair(record):
                 key = f"{record.id}/{record.incarnation}/{found[0].id}"
                 reason = "its stores or sources differ from the catalog"
-                tags = {REASON_TAG: reason, **rag_assets_runs.installation_tags}
+                tags = {REASON_TAG: reason, **runs.installation_tags}
                 requests.append(
-                    dg.RunRequest(
-                        partition_key=record.id, run_key=key, tags=tags, run_config=_SHARE
-                    )
+                    dg.RunRequest(partition_key=record.id, run_key=key, tags=tags, run_config=share)
                 )
     skip = None if requests else dg.SkipReason("no tenant differs from the catalog")
     return dg.SensorResult(run_requests=requests, skip_reason=skip)
 
 
-@dg.sensor(
-    name="lost_entries",
-    minimum_interval_seconds=600,
-    default_status=dg.DefaultSensorStatus.RUNNING,
-    description=(
+@sensor(
+    "lost_entries",
+    (
         "Counts the entries of every tenant in a few requests, and records where an index or "
         "entries vanished, or an alias shows something else; `drift_offenders` repairs them."
     ),
+    seconds=600,
 )
-def lost_entries_sensor(
-    context: dg.SensorEvaluationContext, rag_assets_workbench: Workbench
-) -> dg.SkipReason:
+def lost_entries_sensor(context: dg.SensorEvaluationContext, workbench: Workbench) -> dg.SkipReason:
     """Record the tenants whose index differs from the catalog by counts alone."""
-    with clear_failures():
-        catalog = rag_assets_workbench.postgres.catalog()
-        store = rag_assets_workbench.elasticsearch.store()
-        blobs = open_blobs(Settings.from_environment())
-        keeper = MarkKeeper(catalog, rag_assets_workbench.lake.lake(), blobs, lambda: store)
+    with clear_failures(workbench.installation):
+        catalog = workbench.postgres.catalog()
+        store = workbench.elasticsearch.store()
+        blobs = open_blobs(workbench.installation.settings)
+        keeper = MarkKeeper(catalog, workbench.lake.lake(), blobs, lambda: store)
         records = [record for record in catalog.tenants.all() if record.state == "ACTIVE"]
 
         def compare(tenants: Sequence[TenantRef]) -> dict[str, list[IndexDifference]]:

@@ -4,38 +4,37 @@ from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 
-from rag_assets.jobs.sync import sync_job
+from rag_assets.declarations import Naming, sensor
+from rag_assets.resources.own_runs import PARTITION_TAG
+from rag_assets.resources.stores import PostgresResource
+from rag_assets.resources.tenant_lock import PROCESS_TAG
+from rag_assets.sensors.due import backoff_seconds
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.tenants import TenantRecord
 from rag_assets.tenants.model import Tenant
-from resources.own_runs import PARTITION_TAG
-from resources.stores import PostgresResource
-from resources.tenant_lock import PROCESS_TAG
-from sensors.due import backoff_seconds
 
 
-@dg.run_failure_sensor(
-    name="run_failures",
-    monitored_jobs=[sync_job],
-    minimum_interval_seconds=30,
-    default_status=dg.DefaultSensorStatus.RUNNING,
-    description=(
+@sensor(
+    "run_failures",
+    (
         "Records a failed run with its reason in the catalog, so that the tenant is tried again "
         "after 30 s, then 60 s, and so on up to an hour, instead of at every tick."
     ),
+    seconds=30,
+    failures_of="sync_tenant",
 )
 def run_failures_sensor(
-    context: dg.RunFailureSensorContext, rag_assets_postgres: PostgresResource
+    context: dg.RunFailureSensorContext, names: Naming, postgres: PostgresResource
 ) -> dg.SkipReason:
     """Record the failure for every source of the run's tenant."""
     if PROCESS_TAG in context.dagster_run.tags:
         return dg.SkipReason("a command ran it, and reported the failure")
     tenant_id = context.dagster_run.tags.get(PARTITION_TAG)
-    catalog = rag_assets_postgres.catalog()
+    catalog = postgres.catalog()
     record = catalog.tenants.find(tenant_id) if tenant_id else None
     if record is None or record.state == "REMOVING":
         return dg.SkipReason("the run belongs to no existing tenant")
-    record_failure(catalog, record, _reason(context), all_done=_reached_its_end(context))
+    record_failure(catalog, record, _reason(context), all_done=_reached_its_end(context, names))
     return dg.SkipReason(f"recorded the failure of tenant {record.id}")
 
 
@@ -56,9 +55,10 @@ def record_failure(catalog: Catalog, record: TenantRecord, message: str, *, all_
         catalog.syncs.record_failure(record.ref, source.name, message, retry_at)
 
 
-def _reached_its_end(context: dg.RunFailureSensorContext) -> bool:
+def _reached_its_end(context: dg.RunFailureSensorContext, names: Naming) -> bool:
     """Whether the run came to its last step."""
-    return any(event.step_key == "search_index" for event in context.get_step_failure_events())
+    last = names.step_key("search_index")
+    return any(event.step_key == last for event in context.get_step_failure_events())
 
 
 def _reason(context: dg.RunFailureSensorContext) -> str:

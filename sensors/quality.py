@@ -2,40 +2,38 @@
 
 import dagster as dg
 
-from rag_assets.jobs.quality import quality_job
-from resources.stores import PostgresResource
-from resources.tenant_lock import REASON_TAG
-from resources.workbench import clear_failures
+from rag_assets.declarations import Naming, Schedule, sensor
+from rag_assets.jobs.quality import measure_tenants
+from rag_assets.resources.stores import PostgresResource
+from rag_assets.resources.tenant_lock import REASON_TAG
+from rag_assets.resources.workbench import clear_failures
 
-weekly_quality = dg.ScheduleDefinition(
-    name="weekly_quality",
-    job=quality_job,
-    cron_schedule="0 6 * * 0",
-    execution_timezone="UTC",
-    default_status=dg.DefaultScheduleStatus.RUNNING,
-    description=(
+weekly_quality = Schedule(
+    "weekly_quality",
+    measure_tenants,
+    "0 6 * * 0",
+    (
         "Measures how well every tenant's serving build answers its judged questions, in one run "
         "over all tenants that have any."
     ),
 )
 
 
-@dg.sensor(
-    name="published_builds",
-    job=quality_job,
-    minimum_interval_seconds=60,
-    default_status=dg.DefaultSensorStatus.RUNNING,
-    description=(
+@sensor(
+    "published_builds",
+    (
         "Requests one run that measures the retrieval quality of the tenants with judged questions "
         "of which a build was published."
     ),
+    seconds=60,
+    job="measure_quality",
 )
 def published_builds_sensor(
-    context: dg.SensorEvaluationContext, rag_assets_postgres: PostgresResource
+    context: dg.SensorEvaluationContext, names: Naming, postgres: PostgresResource
 ) -> dg.SensorResult:
     """Look for publications since the last tick, in one query over all tenants."""
-    with clear_failures():
-        catalog = rag_assets_postgres.catalog()
+    with clear_failures(postgres.installation):
+        catalog = postgres.catalog()
         since = int(context.cursor) if context.cursor else None
         newest, tenants = catalog.events.tenants_since(since, "generation_published")
         asked = sorted(tenants & catalog.judgements.tenants()) if tenants else []
@@ -46,7 +44,7 @@ def published_builds_sensor(
         )
     request = dg.RunRequest(
         run_key=f"{newest}",
-        run_config={"ops": {"measure_tenants": {"config": {"tenants": asked}}}},
+        run_config=measure_tenants.run_config(names, tenants=asked),
         tags={REASON_TAG: f"builds of {len(asked):,} tenants were published"},
     )
     return dg.SensorResult(run_requests=[request], cursor=str(newest))

@@ -13,20 +13,19 @@ from rag_assets.common.environment import environment_key
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.hashing import key_of
 from rag_assets.common.settings import Settings
-from rag_assets.jobs.sync import sync_job
+from rag_assets.declarations import Naming, sensor
 from rag_assets.local_stack.watch_report import NO_WATCHER, WatchReport, WatchReportFile
-from rag_assets.partitions import tenants_partitions
 from rag_assets.pipeline.clock_guard import ClockDoubt, time_for_deletion
 from rag_assets.privacy.masker import masker_of
+from rag_assets.resources.own_runs import PARTITION_TAG, OwnRuns
+from rag_assets.resources.stores import PostgresResource
+from rag_assets.resources.tenant_lock import PROCESS_TAG, REASON_TAG, fail_abandoned_runs
+from rag_assets.resources.workbench import clear_failures
+from rag_assets.sensors.due import TenantState, backoff_seconds, why_due
+from rag_assets.sensors.state import ParsedTenants, tenant_states
+from rag_assets.sensors.turns import Cursor, Verdict, following, plan, verdict
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.tenants import TenantRecord
-from resources.own_runs import PARTITION_TAG, OwnRuns
-from resources.stores import PostgresResource
-from resources.tenant_lock import PROCESS_TAG, REASON_TAG, fail_abandoned_runs
-from resources.workbench import clear_failures
-from sensors.due import TenantState, backoff_seconds, why_due
-from sensors.state import ParsedTenants, tenant_states
-from sensors.turns import Cursor, Verdict, following, plan, verdict
 
 _TICK_SECONDS = 25.0
 _TURN_SECONDS = 60.0
@@ -35,12 +34,9 @@ _ENDED = (dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRu
 _parsed = ParsedTenants()
 
 
-@dg.sensor(
-    name="source_files",
-    job=sync_job,
-    minimum_interval_seconds=5,
-    default_status=dg.DefaultSensorStatus.RUNNING,
-    description=(
+@sensor(
+    "source_files",
+    (
         "Lists tenants' sources without reading a file, and requests a run where listing or "
         "configuration differ from the last successful sync, where work is left, or where "
         "documents reach their retention. A listing that fails is never taken as empty: one run "
@@ -49,24 +45,27 @@ _parsed = ParsedTenants()
         "told of what it missed; all others are listed at every tick. "
         "Also marks runs failed whose process was killed."
     ),
+    seconds=5,
+    job="sync_tenant",
 )
 def source_files_sensor(
     context: dg.SensorEvaluationContext,
-    rag_assets_postgres: PostgresResource,
-    rag_assets_runs: OwnRuns,
+    names: Naming,
+    postgres: PostgresResource,
+    runs: OwnRuns,
 ) -> dg.SensorResult:
     """List the sources of as many tenants as a tick has time for, in turn."""
-    settings = Settings.from_environment()
-    with clear_failures():
+    settings = postgres.installation.settings
+    with clear_failures(postgres.installation):
         tick = _Tick(
             context.instance,
-            rag_assets_runs,
-            rag_assets_postgres.catalog(),
+            runs,
+            postgres.catalog(),
             settings,
             Cursor.read(context.cursor),
             WatchReportFile(settings).read(),
         )
-        for run_id in fail_abandoned_runs(context.instance, tick.catalog):
+        for run_id in fail_abandoned_runs(context.instance, tick.catalog, settings):
             context.log.warning(f"run {run_id} was left behind by a process that died")
         cursor = tick.run()
     if tick.notes:
@@ -77,7 +76,7 @@ def source_files_sensor(
         context.log.error(note)
     return dg.SensorResult(
         run_requests=tick.requests,
-        dynamic_partitions_requests=_new_partitions(context.instance, tick.requests),
+        dynamic_partitions_requests=_new_partitions(names, context.instance, tick.requests),
         skip_reason=None if tick.requests else dg.SkipReason(tick.summary()),
         cursor=cursor.text(),
     )
@@ -239,11 +238,11 @@ def _just_failed(record: dg.RunRecord) -> bool:
 
 
 def _new_partitions(
-    instance: dg.DagsterInstance, requests: list[dg.RunRequest]
+    names: Naming, instance: dg.DagsterInstance, requests: list[dg.RunRequest]
 ) -> list[dg.AddDynamicPartitionsRequest]:
     """Partitions of tenants that a command added to the catalog before the tenants sensor."""
     if not requests:
         return []
-    present = set(instance.get_dynamic_partitions(tenants_partitions.name or ""))
+    present = set(instance.get_dynamic_partitions(names.partitions_name))
     new = sorted({request.partition_key or "" for request in requests} - present)
-    return [tenants_partitions.build_add_request(new)] if new else []
+    return [names.partitions.build_add_request(new)] if new else []

@@ -23,13 +23,13 @@ from rag_assets.pipeline.source_listing import (
     open_sources,
     settings_key,
 )
+from rag_assets.sensors.due import TenantState
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.generations import Generation
 from rag_assets.storage.catalog.syncs import Sync
 from rag_assets.storage.catalog.tenants import TenantRecord
 from rag_assets.storage.catalog.work_left import WantedBuild, WorkLeft
 from rag_assets.tenants.model import Tenant
-from sensors.due import TenantState
 
 _BATCH = 100
 

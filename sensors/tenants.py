@@ -2,59 +2,56 @@
 
 import dagster as dg
 
-from rag_assets.common.settings import Settings
+from rag_assets.declarations import Naming, sensor
 from rag_assets.jobs.run_history import delete_partition
-from rag_assets.partitions import tenants_partitions
 from rag_assets.pipeline.tenancy import reconcile_tenants
-from resources.own_runs import OwnRuns
-from resources.stores import PostgresResource
-from resources.workbench import clear_failures
+from rag_assets.resources.own_runs import OwnRuns
+from rag_assets.resources.stores import PostgresResource
+from rag_assets.resources.workbench import clear_failures
 
 
-@dg.sensor(
-    name="tenants",
-    minimum_interval_seconds=30,
-    default_status=dg.DefaultSensorStatus.RUNNING,
-    description=(
+@sensor(
+    "tenants",
+    (
         "Follows tenants.yaml, and files of agents that it names: new tenants become partitions, "
         "changed ones take effect, missing ones are disabled (never purged). Partitions of removed "
         "tenants, and what this instance recorded of them, go once no run of theirs is under way."
     ),
+    seconds=30,
 )
 def tenants_sensor(
     context: dg.SensorEvaluationContext,
-    rag_assets_postgres: PostgresResource,
-    rag_assets_runs: OwnRuns,
+    names: Naming,
+    postgres: PostgresResource,
+    runs: OwnRuns,
 ) -> dg.SensorResult | dg.SkipReason:
     """Bring catalog and partitions up to date."""
-    with clear_failures():
-        settings = Settings.from_environment()
-        found = reconcile_tenants(
-            rag_assets_postgres.catalog(), settings, rag_assets_postgres.identity()
-        )
+    with clear_failures(postgres.installation):
+        settings = postgres.installation.settings
+        found = reconcile_tenants(postgres.catalog(), settings, postgres.identity())
     for problem in found.problems:
         context.log.warning(problem.advice)
-    present = set(context.instance.get_dynamic_partitions(tenants_partitions.name or ""))
+    present = set(context.instance.get_dynamic_partitions(names.partitions_name))
     known = {record.id for record in found.records}
     wanted = {record.id for record in found.records if record.state != "REMOVING"}
     new = sorted(wanted - present)
     gone = []
     if unwanted := present - wanted:
-        with clear_failures():
+        with clear_failures(postgres.installation):
             # Others may be tenants of another installation in this instance.
-            receipts = rag_assets_postgres.catalog().receipts
+            receipts = postgres.catalog().receipts
             removed = (unwanted & known) | receipts.removed_tenants(unwanted - known)
-            gone = _delete_histories(context.instance, rag_assets_runs, removed)
+            gone = _delete_histories(context.instance, runs, removed)
     if not new and not gone:
         if found.problems:  # The others were reconciled all the same.
-            with clear_failures():
+            with clear_failures(postgres.installation):
                 raise found.problems[0]
         return dg.SkipReason(f"{len(wanted)} tenants, none added or removed")
     requests: list[dg.AddDynamicPartitionsRequest | dg.DeleteDynamicPartitionsRequest] = []
     if new:
-        requests.append(tenants_partitions.build_add_request(new))
+        requests.append(names.partitions.build_add_request(new))
     if gone:
-        requests.append(tenants_partitions.build_delete_request(gone))
+        requests.append(names.partitions.build_delete_request(gone))
     return dg.SensorResult(dynamic_partitions_requests=requests)
 
 

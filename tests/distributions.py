@@ -1,9 +1,21 @@
-"""Distributions for tests: a dist-info folder on the path, as an installer leaves it."""
+"""Distributions for tests: metadata on the path, wheels of the project, and where they install."""
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+import sys
+import sysconfig
 from collections.abc import Mapping
+from importlib import metadata
 from pathlib import Path
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).resolve().parents[1]
+_SOURCES = ("rag_assets", "resources", "sensors", "checks", "examples", "client")
+_PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet")
 
 
 def distribution(folder: Path, name: str, systems: Mapping[str, str], version: str = "1.0") -> None:
@@ -20,3 +32,60 @@ def distribution(folder: Path, name: str, systems: Mapping[str, str], version: s
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
     lines = (f"{key} = {value}\n" for key, value in systems.items())
     (info / "entry_points.txt").write_text("[rag_assets.systems]\n" + "".join(lines))
+
+
+def find_dependencies(*requirements: str) -> dict[str, metadata.Distribution]:
+    """Return the installed distributions that requirements need, by normalized name."""
+    found: dict[str, metadata.Distribution] = {}
+    rest = [Requirement(line) for line in requirements]
+    seen: set[tuple[str, frozenset[str]]] = set()
+    while rest:
+        wanted = rest.pop()
+        name, extras = canonicalize_name(wanted.name), frozenset(wanted.extras)
+        if (wanted.marker is not None and not wanted.marker.evaluate()) or (name, extras) in seen:
+            continue
+        seen.add((name, extras))
+        found[name] = metadata.distribution(name)
+        for line in found[name].requires or ():
+            needed = Requirement(line)
+            chosen = [{"extra": extra} for extra in (*extras, "")]
+            if needed.marker is None or any(map(needed.marker.evaluate, chosen)):
+                needed.marker = None
+                rest.append(needed)
+    return found
+
+
+def build_wheel(folder: Path, project: str = ".") -> Path:
+    """Build a wheel from a copy of the sources, without network; return its path.
+
+    Args:
+        folder: an empty one, for the copy and the wheel.
+        project: the folder of its pyproject.toml in the checkout.
+    """
+    source = folder / "source"
+    for name in _SOURCES:
+        ignored = shutil.ignore_patterns("__pycache__", "rag_assets_client")
+        shutil.copytree(ROOT / name, source / name, symlinks=True, ignore=ignored)
+    for name in ("pyproject.toml", "README.md", "LICENSE", "NOTICE"):
+        shutil.copyfile(ROOT / name, source / name)
+    options = ("--no-deps", "--no-build-isolation", "--no-index", "--wheel-dir", str(folder))
+    subprocess.run([*_PIP, "wheel", *options, str(source / project)], check=True)
+    [wheel] = folder.glob("*.whl")
+    return wheel
+
+
+def install_wheel(wheel: Path, environment: Path) -> Path:
+    """Install a wheel into a new environment, whose other packages are those of the tests.
+
+    Returns:
+        The folder of the environment's programs.
+    """
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(environment)], check=True)
+    python = environment / "bin" / "python"
+    options = ("--no-deps", "--no-index", "--no-compile")
+    subprocess.run([*_PIP, "--python", str(python), "install", *options, str(wheel)], check=True)
+    # Python reads no .pth file of a folder that another one names: the checkout is not on the path.
+    [packages] = environment.glob("lib/python*/site-packages")
+    (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    (environment / "share").symlink_to(Path(sysconfig.get_path("data")) / "share")
+    return python.parent

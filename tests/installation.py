@@ -213,7 +213,7 @@ class Installation:
 
     def release(self) -> None:
         """Give connections back."""
-        from resources import stores
+        from rag_assets.resources import stores
 
         for retriever in self._retrievers:
             retriever.close()

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from rag_assets.cli.commands.session import Session
-from resources import stores
+from rag_assets.resources import stores
 from tests.installation import CommandResult, Installation
 
 

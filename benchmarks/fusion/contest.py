@@ -2,6 +2,7 @@
 
     python -m benchmarks.fusion.contest DATA              writes results/hybrids.json
     python -m benchmarks.fusion.contest DATA --url URL    times in an Elasticsearch that runs
+    python -m benchmarks.fusion.contest DATA --multilingual    renews that part of the result alone
 
 DATA holds the fetched files of the sets (README.md). All programs rank the same texts, and all have
 the same vectors: of each question the stored list of the nearest passages, by exact cosine. What a
@@ -50,7 +51,7 @@ from benchmarks.fusion.rules import (
     words_alone,
 )
 from benchmarks.fusion.sets import SETS, JudgedSet
-from benchmarks.measure import PROJECT, WORK, load, machine, save
+from benchmarks.measure import PROJECT, RESULTS, WORK, load, machine, save
 from benchmarks.rivals.environments import REQUIREMENTS, install_python
 from benchmarks.servers import benchmark_servers
 from rag_assets.models.embedding.local import OnnxEmbedder
@@ -98,7 +99,14 @@ def main() -> None:
     parser.add_argument("--name", default="hybrids", help="of the file of results")
     parser.add_argument("--work", type=Path, default=WORK, help="folder for all that is made")
     parser.add_argument("--url", help="of an Elasticsearch that runs; by default one is started")
+    parser.add_argument(
+        "--multilingual", action="store_true", help="rank by multilingual-e5-small alone"
+    )
     arguments = parser.parse_args()
+    if arguments.multilingual:
+        result = json.loads((RESULTS / f"{arguments.name}.json").read_text(encoding="utf-8"))
+        print(save(arguments.name, {**result, "multilingual": _rank_multilingual()}))
+        return
     before = machine()
     folder = (arguments.work / "judged").absolute()
     judged = {listed.name: SETS[listed.name](arguments.data) for listed in load_lists()}
@@ -139,13 +147,19 @@ def main() -> None:
         "milliseconds": {"set": TIMED, "programs": milliseconds},
         "sets": [_row(one) for one in ranked],
         "overall": _overall(ranked),
-        "multilingual": {
-            "passages": SAMPLED_PASSAGES,
-            "questions": SAMPLED_QUESTIONS,
-            "sets": [_row(_ranked(listed)) for listed in load_lists(MULTILINGUAL)],
-        },
+        "multilingual": _rank_multilingual(),
     }
     print(save(arguments.name, result))
+
+
+def _rank_multilingual() -> dict[str, Any]:
+    """Rank the samples of the sets that are not English, with multilingual-e5-small."""
+    return {
+        "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
+        "passages": SAMPLED_PASSAGES,
+        "questions": SAMPLED_QUESTIONS,
+        "sets": [_row(_ranked(listed)) for listed in load_lists(MULTILINGUAL)],
+    }
 
 
 def _ranked(listed: ListedSet, judged: JudgedSet | None = None) -> Ranked:

@@ -28,11 +28,11 @@ from rag_assets.local_stack.liveness import ProcessIdentity
 from rag_assets.local_stack.net import free_port
 from rag_assets.local_stack.processes import BackgroundProcess
 from rag_assets.pipeline.context import owner_of
+from rag_assets.resources.own_runs import PARTITION_TAG
+from rag_assets.resources.tenant_lock import PROCESS_TAG, WORKER_TAG
 from rag_assets.storage.blobs.store import BlobStore
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.index.store import VectorStore
-from resources.own_runs import PARTITION_TAG
-from resources.tenant_lock import PROCESS_TAG, WORKER_TAG
 
 SOURCE = "pushed"
 _CLI = (sys.executable, "-m", "rag_assets.cli")

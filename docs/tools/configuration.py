@@ -47,7 +47,7 @@ def configuration_page() -> str:
     parts += [_environment(elasticsearch_settings.__doc__)]
     parts += ["\nOf `rag-assets serve`:\n", _environment(service_settings.__doc__)]
     parts += ["\nOf its panel:\n", _environment(panel_settings.__doc__)]
-    parts += ["\nOf programs that use it through `rag_assets.client`:\n"]
+    parts += ["\nOf programs that use it through [the client](client.md):\n"]
     parts += [_environment(client_settings.__doc__)]
     parts += ["\n## tenants.yaml\n", _example()]
     for name in _order(models):

@@ -138,7 +138,8 @@ def _hybrids(result: _Result) -> str:
         )
         parts.append(
             f"multilingual-e5-small, nDCG@10 of samples: up to {sampled['questions']} questions and"
-            f" {sampled['passages']} passages of each set, those that answer among them:\n\n{table}"
+            f" {sampled['passages']} passages of each set, those that answer among them:\n\n"
+            f"{table}\nTaken {sampled['taken']}.\n"
         )
     return "\n".join([*parts, f"{versions}. {origin(result)}"])
 

@@ -7,33 +7,29 @@ import dagster as dg
 from rag_assets.assets.columns import CHUNK_COLUMNS
 from rag_assets.assets.descriptions import CHUNKS
 from rag_assets.assets.metadata_values import bar_chart, seconds, table
-from rag_assets.assets.parsed_text import parsed_text
-from rag_assets.assets.stage_context import GROUP, OWNERS, tenant_stage
-from rag_assets.partitions import tenants_partitions
+from rag_assets.assets.stage_context import tenant_stage
+from rag_assets.declarations import asset
 from rag_assets.pipeline.chunking import chunk_documents
 from rag_assets.pipeline.slices import work_of
-from resources.tenant_lock import TenantLockResource
-from resources.workbench import Workbench
+from rag_assets.resources.tenant_lock import TenantLockResource
+from rag_assets.resources.workbench import Workbench
 
 _BINS = 7
 
 
-@dg.asset(
-    deps=[parsed_text],
-    partitions_def=tenants_partitions,
-    group_name=GROUP,
-    owners=OWNERS,
+@asset(
+    deps=["parsed_text"],
     kinds={"python", "deltalake"},
     description=CHUNKS,
     metadata={"dagster/column_schema": CHUNK_COLUMNS},
 )
 def chunks(
     context: dg.AssetExecutionContext,
-    rag_assets_workbench: Workbench,
-    rag_assets_tenant_lock: TenantLockResource,
+    workbench: Workbench,
+    tenant_lock: TenantLockResource,
 ) -> dg.MaterializeResult[None]:
     """Chunk what is not in the lake."""
-    with tenant_stage(context, rag_assets_workbench, rag_assets_tenant_lock) as ctx:
+    with tenant_stage(context, workbench, tenant_lock) as ctx:
         work = work_of(ctx, context.run.run_id)
         report = chunk_documents(work.context, work)
     if report.dropped_secrets:

@@ -10,13 +10,10 @@ from itertools import groupby
 import dagster as dg
 
 from rag_assets.assets.descriptions import EMBEDDING_COST
-from rag_assets.assets.embeddings import embeddings
 from rag_assets.assets.metadata_values import bar_chart, series_chart, table
-from rag_assets.assets.stage_context import OWNERS
-from rag_assets.partitions import tenants_partitions
+from rag_assets.declarations import Naming, Report
 from rag_assets.storage.catalog.usage import UsageRow, UsageTable, total
 
-GROUP = "cost"
 _SHOWN_DAYS, _PLOTTED_DAYS = 7, 31
 _MODEL_COLUMNS = {
     "provider": "string",
@@ -27,31 +24,26 @@ _MODEL_COLUMNS = {
     "cost": "string",
 }
 
-embedding_cost = dg.AssetSpec(
-    "embedding_cost",
-    deps=[embeddings],
-    partitions_def=tenants_partitions,
-    group_name=GROUP,
-    owners=OWNERS,
-    kinds={"postgres"},
-    description=EMBEDDING_COST,
+embedding_cost = Report(
+    "embedding_cost", dep="embeddings", group="cost", kind="postgres", description=EMBEDDING_COST
 )
 
 
-def daily_costs(usage: UsageTable, today: date) -> Iterator[dg.AssetMaterialization]:
+def daily_costs(names: Naming, usage: UsageTable, today: date) -> Iterator[dg.AssetMaterialization]:
     """Report the spending until yesterday of every tenant with usage in the last month.
 
     Args:
+        names: of the asset.
         usage: of all tenants.
         today: of UTC; not over yet, so it is listed but not plotted.
     """
     rows = usage.rows(today - timedelta(days=_PLOTTED_DAYS))
     for tenant_id, its in groupby(rows, key=lambda row: row.tenant_id):
-        yield _materialization(tenant_id, list(its), today)
+        yield _materialization(names, tenant_id, list(its), today)
 
 
 def _materialization(
-    tenant_id: str, rows: Sequence[UsageRow], today: date
+    names: Naming, tenant_id: str, rows: Sequence[UsageRow], today: date
 ) -> dg.AssetMaterialization:
     yesterday = today - timedelta(days=1)
     of_day = total(row for row in rows if row.day == yesterday)
@@ -62,9 +54,9 @@ def _materialization(
     bars = [(f"{day:%d %b}", cost[day]) for day in days]
     plotted = [cost[day] for day in past]
     month = round(of_month.cost, 6)
-    return dg.AssetMaterialization(
-        "embedding_cost",
-        partition=tenant_id,
+    return embedding_cost.materialization(
+        names,
+        tenant_id,
         description=f"{yesterday:%Y-%m-%d}: {of_day.cost_text}",
         metadata={
             # Usage without a known price is not free: then there is nothing to plot.

@@ -3,17 +3,16 @@
 import dagster as dg
 from pydantic import Field
 
-from rag_assets.assets.chunks import chunks
 from rag_assets.assets.columns import EMBEDDING_COLUMNS
 from rag_assets.assets.descriptions import EMBEDDINGS
 from rag_assets.assets.metadata_values import seconds
-from rag_assets.assets.stage_context import GROUP, OWNERS, tenant_stage
+from rag_assets.assets.stage_context import tenant_stage
 from rag_assets.assets.usage_table import usage_table
-from rag_assets.partitions import tenants_partitions
+from rag_assets.declarations import asset
 from rag_assets.pipeline.embedding import embed_chunks
 from rag_assets.pipeline.slices import work_of
-from resources.tenant_lock import TenantLockResource
-from resources.workbench import Workbench
+from rag_assets.resources.tenant_lock import TenantLockResource
+from rag_assets.resources.workbench import Workbench
 
 
 class Embedding(dg.Config):
@@ -24,11 +23,8 @@ class Embedding(dg.Config):
     )
 
 
-@dg.asset(
-    deps=[chunks],
-    partitions_def=tenants_partitions,
-    group_name=GROUP,
-    owners=OWNERS,
+@asset(
+    deps=["chunks"],
     kinds={"python", "onnx", "deltalake"},
     description=EMBEDDINGS,
     metadata={"dagster/column_schema": EMBEDDING_COLUMNS},
@@ -36,11 +32,11 @@ class Embedding(dg.Config):
 def embeddings(
     context: dg.AssetExecutionContext,
     config: Embedding,
-    rag_assets_workbench: Workbench,
-    rag_assets_tenant_lock: TenantLockResource,
+    workbench: Workbench,
+    tenant_lock: TenantLockResource,
 ) -> dg.MaterializeResult[None]:
     """Embed what is not in the lake."""
-    with tenant_stage(context, rag_assets_workbench, rag_assets_tenant_lock) as ctx:
+    with tenant_stage(context, workbench, tenant_lock) as ctx:
         work = work_of(ctx, context.run.run_id)
         report = embed_chunks(work.context, work, spent=config.spent)
         waiting = ctx.catalog.quarantine.deferred_count(ctx.ref.id)

@@ -11,13 +11,11 @@ import dagster as dg
 
 from rag_assets.assets.descriptions import GENERATIONS
 from rag_assets.assets.metadata_values import series_chart, table
-from rag_assets.assets.stage_context import OWNERS
 from rag_assets.common.formatting import duration
-from rag_assets.partitions import tenants_partitions
+from rag_assets.declarations import Naming, Report
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.generation_report import BuildReport, report_builds
 
-GROUP = "builds"
 _COLUMNS = {
     "build": "int",
     "state": "string",
@@ -34,24 +32,18 @@ _COLUMNS = {
     "index": "string",
 }
 
-generations = dg.AssetSpec(
-    "generations",
-    # By its name: the asset itself reports this one.
-    deps=["search_index"],
-    partitions_def=tenants_partitions,
-    group_name=GROUP,
-    owners=OWNERS,
-    kinds={"elasticsearch"},
-    description=GENERATIONS,
+generations = Report(
+    "generations", dep="search_index", group="builds", kind="elasticsearch", description=GENERATIONS
 )
 
 
 def generations_report(
-    ctx: TenantContext, *, current: bool = False
+    names: Naming, ctx: TenantContext, *, current: bool = False
 ) -> dg.AssetMaterialization | None:
     """The tenant's builds as a materialization, whose numbers Dagster plots; None without a build.
 
     Args:
+        names: of the asset.
         ctx: of the tenant, as configured.
         current: see report_builds.
     """
@@ -60,9 +52,9 @@ def generations_report(
         return None
     made = _being_made(reports)
     history = ctx.catalog.build_progress.history(ctx.ref.id, made.number)
-    return dg.AssetMaterialization(
-        "generations",
-        partition=ctx.ref.id,
+    return generations.materialization(
+        names,
+        ctx.ref.id,
         description=_headline(reports, made),
         metadata={
             **({} if current else {"builds": len(reports)}),

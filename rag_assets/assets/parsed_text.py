@@ -7,14 +7,13 @@ import dagster as dg
 from rag_assets.assets.columns import PARSED_COLUMNS
 from rag_assets.assets.descriptions import PARSED_TEXT
 from rag_assets.assets.metadata_values import notes, seconds, table
-from rag_assets.assets.raw_documents import raw_documents
-from rag_assets.assets.stage_context import GROUP, OWNERS, tenant_stage
+from rag_assets.assets.stage_context import tenant_stage
+from rag_assets.declarations import asset
 from rag_assets.ingest.parsing.format_names import format_name
-from rag_assets.partitions import tenants_partitions
 from rag_assets.pipeline.parsing import FormatReport, parse_documents
 from rag_assets.pipeline.slices import work_of
-from resources.tenant_lock import TenantLockResource
-from resources.workbench import Workbench
+from rag_assets.resources.tenant_lock import TenantLockResource
+from rag_assets.resources.workbench import Workbench
 
 _ADVICE = (
     "Repair, replace or exclude the files, or change the tenant's settings; "
@@ -27,22 +26,19 @@ _COLUMNS = {
 }
 
 
-@dg.asset(
-    deps=[raw_documents],
-    partitions_def=tenants_partitions,
-    group_name=GROUP,
-    owners=OWNERS,
+@asset(
+    deps=["raw_documents"],
     kinds={"python", "deltalake"},
     description=PARSED_TEXT,
     metadata={"dagster/column_schema": PARSED_COLUMNS},
 )
 def parsed_text(
     context: dg.AssetExecutionContext,
-    rag_assets_workbench: Workbench,
-    rag_assets_tenant_lock: TenantLockResource,
+    workbench: Workbench,
+    tenant_lock: TenantLockResource,
 ) -> dg.MaterializeResult[None]:
     """Parse what is not in the lake."""
-    with tenant_stage(context, rag_assets_workbench, rag_assets_tenant_lock) as ctx:
+    with tenant_stage(context, workbench, tenant_lock) as ctx:
         work = work_of(ctx, context.run.run_id)
         report = parse_documents(work.context, work)
     rate = report.pages / report.seconds if report.pages and report.seconds else 0.0

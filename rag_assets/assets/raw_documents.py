@@ -7,15 +7,15 @@ import dagster as dg
 from rag_assets.assets.columns import DOCUMENT_COLUMNS
 from rag_assets.assets.descriptions import RAW_DOCUMENTS
 from rag_assets.assets.metadata_values import notes, seconds, table
-from rag_assets.assets.stage_context import GROUP, OWNERS, tenant_stage
-from rag_assets.partitions import tenants_partitions
+from rag_assets.assets.stage_context import tenant_stage
+from rag_assets.declarations import asset
 from rag_assets.pipeline.catalog_mark import held_warning, refusal
 from rag_assets.pipeline.erasure import rescan
 from rag_assets.pipeline.listing import list_documents
 from rag_assets.pipeline.retention import prune_due
 from rag_assets.pipeline.slices import plan_work
-from resources.tenant_lock import TenantLockResource
-from resources.workbench import Workbench
+from rag_assets.resources.tenant_lock import TenantLockResource
+from rag_assets.resources.workbench import Workbench
 
 
 class ListingConfig(dg.Config):
@@ -28,10 +28,7 @@ class ListingConfig(dg.Config):
     allow_deletes: bool = False
 
 
-@dg.asset(
-    partitions_def=tenants_partitions,
-    group_name=GROUP,
-    owners=OWNERS,
+@asset(
     kinds={"python", "postgres", "file"},
     description=RAW_DOCUMENTS,
     metadata={"dagster/column_schema": DOCUMENT_COLUMNS, "dagster/table_name": "documents"},
@@ -39,15 +36,13 @@ class ListingConfig(dg.Config):
 def raw_documents(
     context: dg.AssetExecutionContext,
     config: ListingConfig,
-    rag_assets_workbench: Workbench,
-    rag_assets_tenant_lock: TenantLockResource,
+    workbench: Workbench,
+    tenant_lock: TenantLockResource,
 ) -> dg.MaterializeResult[None]:
     """List the sources and choose the run's slice."""
-    with tenant_stage(context, rag_assets_workbench, rag_assets_tenant_lock) as ctx:
+    with tenant_stage(context, workbench, tenant_lock) as ctx:
         rescan(ctx, by="a sync", seconds=ctx.limits.parse_seconds)
-        report = list_documents(
-            ctx, rag_assets_workbench.scanner(), allow_deletes=config.allow_deletes
-        )
+        report = list_documents(ctx, workbench.scanner(), allow_deletes=config.allow_deletes)
         pruned = prune_due(ctx, by="a sync")
         work = plan_work(ctx, context.run.run_id, report.unlisted)
     for message in report.unlisted:

@@ -9,26 +9,18 @@ import dagster as dg
 
 from rag_assets.assets.descriptions import RELATIONS
 from rag_assets.assets.metadata_values import table
-from rag_assets.assets.stage_context import OWNERS
-from rag_assets.partitions import tenants_partitions
+from rag_assets.declarations import Naming, Report
 from rag_assets.pipeline.context import TenantContext
 
-GROUP = "code"
 _MOST_LINES = 50
 _COLUMNS = {"relation": "string", "edges": "int", "resolved": "float"}
 
-relations = dg.AssetSpec(
-    "relations",
-    deps=["search_index"],
-    partitions_def=tenants_partitions,
-    group_name=GROUP,
-    owners=OWNERS,
-    kinds={"postgres"},
-    description=RELATIONS,
+relations = Report(
+    "relations", dep="search_index", group="code", kind="postgres", description=RELATIONS
 )
 
 
-def relations_report(ctx: TenantContext) -> dg.AssetMaterialization | None:
+def relations_report(names: Naming, ctx: TenantContext) -> dg.AssetMaterialization | None:
     """Counts of the build that answers; None for tenants that read no source code."""
     serving = ctx.catalog.generations.serving(ctx.ref.id) if ctx.tenant.reads_code else None
     if serving is None:
@@ -38,9 +30,9 @@ def relations_report(ctx: TenantContext) -> dg.AssetMaterialization | None:
     resolved = sum(one.resolved for one in counts)
     unresolved = ctx.catalog.derivations.unresolved(ctx.ref.id)
     lines = [one.told for found in unresolved.values() for one in found]
-    return dg.AssetMaterialization(
-        "relations",
-        partition=ctx.ref.id,
+    return relations.materialization(
+        names,
+        ctx.ref.id,
         metadata={
             "symbols": ctx.catalog.relation_counts.symbols(ctx.ref.id, serving.number),
             "edges": edges,

@@ -11,35 +11,30 @@ import dagster as dg
 
 from rag_assets.assets.descriptions import RETENTION
 from rag_assets.assets.metadata_values import table
-from rag_assets.assets.stage_context import OWNERS
-from rag_assets.partitions import tenants_partitions
+from rag_assets.declarations import Naming, Report
 from rag_assets.pipeline.retention_report import SOON, RetentionReport
 from rag_assets.storage.catalog.receipts import Receipt
 
-GROUP = "retention"
 _SHOWN = 20
 
-retention = dg.AssetSpec(
-    "retention",
-    deps=["raw_documents"],
-    partitions_def=tenants_partitions,
-    group_name=GROUP,
-    owners=OWNERS,
-    kinds={"postgres"},
-    description=RETENTION,
+retention = Report(
+    "retention", dep="raw_documents", group="retention", kind="postgres", description=RETENTION
 )
 
 
-def retention_report(tenant_id: str, found: RetentionReport) -> dg.AssetMaterialization:
+def retention_report(
+    names: Naming, tenant_id: str, found: RetentionReport
+) -> dg.AssetMaterialization:
     """A report on retention as a materialization, whose numbers Dagster plots over time.
 
     Args:
+        names: of the asset.
         tenant_id: the tenant.
         found: about it.
     """
-    return dg.AssetMaterialization(
-        "retention",
-        partition=tenant_id,
+    return retention.materialization(
+        names,
+        tenant_id,
         description=_headline(found),
         metadata={
             "rule": found.rule or "everything is kept as long as its source keeps it",

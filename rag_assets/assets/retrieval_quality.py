@@ -11,37 +11,33 @@ import dagster as dg
 
 from rag_assets.assets.descriptions import RETRIEVAL_QUALITY
 from rag_assets.assets.metadata_values import table
-from rag_assets.assets.search_index import search_index
-from rag_assets.assets.stage_context import OWNERS
-from rag_assets.partitions import tenants_partitions
+from rag_assets.declarations import Naming, Report
 from rag_assets.quality.evaluation import Evaluation, Part
 from rag_assets.quality.measures import MEASURES, NDCG
 
-GROUP = "quality"
 _SHOWN = 50
 
-retrieval_quality = dg.AssetSpec(
+retrieval_quality = Report(
     "retrieval_quality",
-    deps=[search_index],
-    partitions_def=tenants_partitions,
-    group_name=GROUP,
-    owners=OWNERS,
-    kinds={"elasticsearch"},
+    dep="search_index",
+    group="quality",
+    kind="elasticsearch",
     description=RETRIEVAL_QUALITY,
 )
 
 
-def quality_report(tenant_id: str, found: Evaluation) -> dg.AssetMaterialization:
+def quality_report(names: Naming, tenant_id: str, found: Evaluation) -> dg.AssetMaterialization:
     """An evaluation as a materialization, whose numbers Dagster plots over time.
 
     Args:
+        names: of the asset.
         tenant_id: the tenant.
         found: of its serving build.
     """
     judged = found.people.judged
-    return dg.AssetMaterialization(
-        "retrieval_quality",
-        partition=tenant_id,
+    return retrieval_quality.materialization(
+        names,
+        tenant_id,
         description=f"build {found.generation}: {_headline(found)}",
         metadata={
             **dict(_means(found.people, "")),

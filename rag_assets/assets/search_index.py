@@ -4,43 +4,40 @@ import dagster as dg
 
 from rag_assets.assets.columns import ENTRY_COLUMNS
 from rag_assets.assets.descriptions import SEARCH_INDEX
-from rag_assets.assets.embeddings import embeddings
 from rag_assets.assets.generations import generations_report
 from rag_assets.assets.metadata_values import seconds
 from rag_assets.assets.relations import relations_report
-from rag_assets.assets.stage_context import GROUP, OWNERS, tenant_stage
+from rag_assets.assets.stage_context import tenant_stage
 from rag_assets.assets.tenant_summary import by_format, failed_documents, what_is_indexed
 from rag_assets.common.formatting import counted
-from rag_assets.partitions import tenants_partitions
+from rag_assets.declarations import Naming, asset
 from rag_assets.pipeline.deriving import derive_documents
 from rag_assets.pipeline.follow_up import finish
 from rag_assets.pipeline.publishing import publish_slice
 from rag_assets.pipeline.slices import waiting_for_embedder, work_of
 from rag_assets.pipeline.upkeep import compact_due, compaction_lines
-from resources.publish_judge import PublishJudge
-from resources.tenant_lock import TenantLockResource
-from resources.workbench import Workbench
+from rag_assets.resources.publish_judge import PublishJudge
+from rag_assets.resources.tenant_lock import TenantLockResource
+from rag_assets.resources.workbench import Workbench
 
 
-@dg.asset(
-    deps=[embeddings],
-    partitions_def=tenants_partitions,
-    group_name=GROUP,
-    owners=OWNERS,
+@asset(
+    deps=["embeddings"],
     kinds={"python", "elasticsearch"},
     description=SEARCH_INDEX,
     metadata={"dagster/column_schema": ENTRY_COLUMNS},
 )
 def search_index(
     context: dg.AssetExecutionContext,
-    rag_assets_workbench: Workbench,
-    rag_assets_tenant_lock: TenantLockResource,
-    rag_assets_publish_judge: dg.ResourceParam[PublishJudge],
+    names: Naming,
+    workbench: Workbench,
+    tenant_lock: TenantLockResource,
+    publish_judge: dg.ResourceParam[PublishJudge],
 ) -> dg.MaterializeResult[None]:
     """Remove and publish entries, and report documents that still wait."""
-    with tenant_stage(context, rag_assets_workbench, rag_assets_tenant_lock) as ctx:
+    with tenant_stage(context, workbench, tenant_lock) as ctx:
         work = work_of(ctx, context.run.run_id)
-        judge = rag_assets_publish_judge(rag_assets_workbench, context.run.run_id, context.log)
+        judge = publish_judge(workbench, context.run.run_id, context.log)
         report = publish_slice(ctx, work, judge)
         followed = finish(ctx)
         derived = derive_documents(ctx)
@@ -53,11 +50,11 @@ def search_index(
         }
         merged = compaction_lines(compact_due(ctx))
         if work.beside or work.generation.state != "SERVING":
-            builds = generations_report(ctx, current=True)
+            builds = generations_report(names, ctx, current=True)
             if builds is not None:
                 context.log_event(builds)
         if report.documents or derived.changed:
-            found = relations_report(ctx)
+            found = relations_report(names, ctx)
             if found is not None:
                 context.log_event(found)
     for line in merged:

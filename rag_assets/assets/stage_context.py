@@ -6,13 +6,12 @@ from contextlib import contextmanager
 import dagster as dg
 
 from rag_assets.common.errors import LakeDamaged
+from rag_assets.declarations import TENANT_TAG
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.lake_repair import heal_lake
-from resources.tenant_lock import TenantLockResource
-from resources.workbench import Workbench, clear_failures
+from rag_assets.resources.tenant_lock import TenantLockResource
+from rag_assets.resources.workbench import Workbench, clear_failures
 
-GROUP = "knowledge"
-OWNERS = ["team:knowledge"]
 _REPAIRS = 2
 """How often a step repairs the lake and is run again; a disk that damages more needs a person."""
 
@@ -25,7 +24,13 @@ def tenant_stage(
 
     Where files of the lake are damaged they are repaired, and the step is run again.
     """
-    with clear_failures():
+    only = context.run.tags.get(TENANT_TAG, context.partition_key)
+    if only != context.partition_key:
+        raise dg.Failure(
+            f"this job is for tenant {only!r}: choose its partition, not {context.partition_key!r}",
+            allow_retries=False,
+        )
+    with clear_failures(workbench.installation):
         tenant_lock.guard()  # First: the id may belong to another tenant by now.
         ctx = workbench.context(
             context.partition_key, guard=tenant_lock.guard, log=context.log.info

@@ -41,7 +41,8 @@ def _in_fork(arguments: list[str]) -> int | None:
 
 
 def home_folder() -> str:
-    """The installation's folder as the settings determine it, without reading them."""
+    """Return the installation's folder as the settings determine it, without reading them."""
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))  # noqa: PTH120
-    given = os.environ.get("RAG_ASSETS_HOME") or root
+    is_checkout = os.path.isfile(os.path.join(root, "pyproject.toml"))  # noqa: PTH113, PTH118
+    given = os.environ.get("RAG_ASSETS_HOME") or (root if is_checkout else os.curdir)
     return os.path.realpath(os.path.expanduser(given))  # noqa: PTH111

@@ -17,6 +17,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import rag_assets
 from rag_assets.cli import home_folder
 from rag_assets.cli.commands.runs import repository
 from rag_assets.forkserver.fingerprint import Fingerprint
@@ -27,7 +28,6 @@ from rag_assets.ingest.workers.worker import prepare_chunking
 from rag_assets.privacy.masker import masker_of
 
 _PARSERS = "rag_assets.ingest.workers.fork_server"
-_PACKAGES = ("rag_assets", "resources", "sensors", "checks")
 _NOT_OF_COMMANDS = re.compile(
     r"__main__$|migrations\.|elasticsearch_node|\.docling|\.workers\.(worker|fork_server)$"
 )
@@ -84,9 +84,8 @@ def prepare(local: Path) -> None:
     """
     for name in _LIBRARIES:
         importlib.import_module(name)
-    for package in _PACKAGES:
-        for name in _modules_of(package):
-            importlib.import_module(name)
+    for name in _own_modules():
+        importlib.import_module(name)
     masker_of(local).load()
     prepare_chunking()
     repository()
@@ -94,9 +93,8 @@ def prepare(local: Path) -> None:
     gc.freeze()
 
 
-def _modules_of(package: str) -> Iterator[str]:
-    yield package
-    for found in pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}."):
+def _own_modules() -> Iterator[str]:
+    for found in pkgutil.walk_packages(rag_assets.__path__, "rag_assets."):
         if not _NOT_OF_COMMANDS.search(found.name):
             yield found.name
 

@@ -68,13 +68,8 @@ def disk_spaces(folders: Iterable[Path | str]) -> list[DiskSpace]:
     return list(found.values())
 
 
-def own_disks() -> list[DiskSpace]:
-    """Return the disks of this installation's folders: data of servers, lake, uploaded files.
-
-    Raises:
-        ConfigurationError: a setting is malformed.
-    """
-    settings = Settings.from_environment()
+def own_disks(settings: Settings) -> list[DiskSpace]:
+    """Return the disks of an installation's folders: data of servers, lake, uploaded files."""
     return disk_spaces([settings.local, settings.lake_url, settings.blobs_url])
 
 
@@ -85,7 +80,8 @@ def hint_to_start(variable: str) -> str:
         variable: that names the server's address.
     """
     try:
-        full = next((space for space in own_disks() if space.is_nearly_full), None)
+        own = own_disks(Settings.from_environment())
+        full = next((space for space in own if space.is_nearly_full), None)
     except (ConfigurationError, OSError):
         full = None
     if full is not None:

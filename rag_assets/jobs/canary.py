@@ -2,42 +2,36 @@
 
 import dagster as dg
 
-from checks import canary as canary_check
-from checks.results import evaluation_of
+from rag_assets.checks import canary as canary_check
+from rag_assets.checks.results import evaluation_of
+from rag_assets.declarations import Naming, job
 from rag_assets.pipeline.canary import run_every_canary
-from resources.own_runs import RUN_TAGS
-from resources.workbench import Workbench, clear_failures
+from rag_assets.resources.workbench import Workbench, clear_failures
 
 _CHECK = canary_check.canary_check
 
 
-@dg.op
-def probe_embedders(context: dg.OpExecutionContext, rag_assets_workbench: Workbench) -> None:
+@job(
+    "canary",
+    "Embeds the canary's probes for every tenant, in one run over all tenants.",
+)
+def probe_embedders(context: dg.OpExecutionContext, names: Naming, workbench: Workbench) -> None:
     """Call every tenant's embedder, and record new and failed results."""
-    with clear_failures():
-        catalog = rag_assets_workbench.postgres.catalog()
+    with clear_failures(workbench.installation):
+        catalog = workbench.postgres.catalog()
         answered = wrong = 0
-        for seen in run_every_canary(catalog, rag_assets_workbench.embedders.embedders(catalog)):
+        for seen in run_every_canary(catalog, workbench.embedders.embedders(catalog)):
             answered += seen.error is None
             wrong += not seen.passed
             if seen.error is not None:
                 context.log.warning(f"{seen.ref.id}: {seen.error}")
             # The daily checks record what is unchanged.
             if seen.is_new or not seen.passed:
-                evaluation = evaluation_of(_CHECK.key, canary_check.verdict_of(seen), seen.ref.id)
+                evaluation = evaluation_of(
+                    _CHECK.key(names), canary_check.verdict_of(seen), seen.ref.id
+                )
                 # Dagster accepts evaluations as well; only its annotation omits them.
                 context.log_event(evaluation)  # type: ignore[arg-type]
         context.log.info(
             f"{answered:,} embedders answered, {wrong:,} of them differently from the first answer"
         )
-
-
-@dg.job(
-    name="canary",
-    tags=RUN_TAGS,
-    executor_def=dg.in_process_executor,
-    description="Embeds the canary's probes for every tenant, in one run over all tenants.",
-)
-def canary_job() -> None:
-    """Call every tenant's embedder."""
-    probe_embedders()

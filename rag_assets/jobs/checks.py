@@ -1,65 +1,49 @@
 """check_tenant, expectations: one tenant's checks; check_all_tenants: all tenants' in one run."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 import dagster as dg
-from dagster._core.definitions.unresolved_asset_job_definition import (
-    UnresolvedAssetJobDefinition,
-)
 
-from checks.registry import tenant_checks
-from checks.results import evaluation_of
-from checks.tenant_check import CheckContext, TenantCheck
+from rag_assets.checks.results import evaluation_of
+from rag_assets.checks.tenant_check import CheckContext, LoadedCheck, TenantCheck, job_of, keys_of
 from rag_assets.common.errors import TenantGone
 from rag_assets.common.formatting import counted
+from rag_assets.declarations import AssetJob, Naming, job
 from rag_assets.jobs.every_tenant import for_each
 from rag_assets.jobs.run_history import delete_old_runs
-from rag_assets.partitions import tenants_partitions
+from rag_assets.resources.own_runs import OwnRuns
+from rag_assets.resources.workbench import Workbench, clear_failures
 from rag_assets.storage.catalog.check_results import CheckOutcome
 from rag_assets.storage.catalog.tenants import TenantRecord
-from resources.own_runs import RUN_TAGS, OwnRuns
-from resources.workbench import Workbench, clear_failures
 
 ALL_TENANTS_JOB = "check_all_tenants"
 _KEPT_DAYS = 30
 _WITH_EVALUATIONS = (ALL_TENANTS_JOB, "detect_drift", "canary")
 
-# Dagster cannot infer the partitions of a job without assets.
-_PER_TENANT: dg.PartitionedConfig[Any] = dg.PartitionedConfig(
-    tenants_partitions, run_config_for_partition_key_fn=lambda _tenant_id: {}
-)
-_EXPECTATIONS = dg.AssetSelection.checks(
-    *(check.key for check in tenant_checks() if check.job == "expectations")
-)
 
+def _selected(names: Naming, checks: Sequence[LoadedCheck], job: str) -> dg.AssetSelection:
+    """Select our checks, with those of systems, that one of the two jobs evaluates.
 
-def build_check_job(checks: Iterable[dg.AssetCheckKey]) -> UnresolvedAssetJobDefinition:
-    """Build the job that evaluates a tenant's checks, without those of the job `expectations`.
-
-    Args:
-        checks: our own, with those of systems. A team's checks in the same code location may have
-            other partitions, which no run of a tenant can evaluate.
+    A team's checks in the same code location may have other partitions, which no run of a tenant
+    can evaluate.
     """
-    return dg.define_asset_job(
-        "check_tenant",
-        selection=dg.AssetSelection.checks(*checks) - _EXPECTATIONS,
-        config=_PER_TENANT,
-        tags=RUN_TAGS,
-        executor_def=dg.in_process_executor,
-        description="Evaluates every asset check of a tenant over all it holds.",
+    return dg.AssetSelection.checks(
+        *(key for check in checks if job_of(check) == job for key in keys_of(check, names))
     )
 
 
-check_job = build_check_job(check.key for check in tenant_checks())
+check_job = AssetJob(
+    "check_tenant",
+    "Evaluates every asset check of a tenant over all it holds.",
+    lambda names, checks: _selected(names, checks, "check_tenant"),
+    checks_alone=True,
+)
 
-expectations_job = dg.define_asset_job(
+expectations_job = AssetJob(
     "expectations",
-    selection=_EXPECTATIONS,
-    config=_PER_TENANT,
-    tags=RUN_TAGS,
-    executor_def=dg.in_process_executor,
-    description="Validates a tenant's tables with Great Expectations suites.",
+    "Validates a tenant's tables with Great Expectations suites.",
+    lambda names, checks: _selected(names, checks, "expectations"),
+    checks_alone=True,
 )
 
 
@@ -75,60 +59,59 @@ class ChecksConfig(dg.Config):
     checks: list[str] | None = None
 
 
-@dg.op
+@job(
+    ALL_TENANTS_JOB,
+    (
+        "Evaluates asset checks of all tenants, or of those that its configuration names, in one "
+        "run. Its runs are deleted after 30 days."
+    ),
+)
 def evaluate_checks(
     context: dg.OpExecutionContext,
     config: ChecksConfig,
-    rag_assets_workbench: Workbench,
-    rag_assets_runs: OwnRuns,
-    rag_assets_checks: dg.ResourceParam[Sequence[TenantCheck]],
+    *,
+    names: Naming,
+    workbench: Workbench,
+    runs: OwnRuns,
+    checks: dg.ResourceParam[Sequence[TenantCheck]],
 ) -> None:
     """Evaluate the checks of many tenants, each evaluation recorded for its partition."""
-    chosen = [c for c in rag_assets_checks if config.checks is None or c.full_name in config.checks]
-    with clear_failures():
+    chosen = [c for c in checks if config.checks is None or c.full_name in config.checks]
+    with clear_failures(workbench.installation):
         records = [
             record
-            for record in rag_assets_workbench.postgres.catalog().tenants.all()
+            for record in workbench.postgres.catalog().tenants.all()
             if config.tenants is None or record.id in config.tenants
         ]
 
     def evaluate(record: TenantRecord) -> str | None:
-        return _evaluate(context, rag_assets_workbench, record, chosen)
+        return _evaluate(context, names, workbench, record, chosen)
 
     try:
-        for_each(context, records, "checks", evaluate)
+        for_each(context, workbench.installation, records, "checks", evaluate)
     finally:
-        catalog = rag_assets_workbench.postgres.catalog()
+        catalog = workbench.postgres.catalog()
         deleted = delete_old_runs(
-            catalog, context.instance, rag_assets_runs, _WITH_EVALUATIONS, days=_KEPT_DAYS
+            catalog,
+            context.instance,
+            runs,
+            [names.own(name) for name in _WITH_EVALUATIONS],
+            days=_KEPT_DAYS,
         )
         if deleted:
             context.log.info(f"deleted {counted(deleted, 'run')} older than {_KEPT_DAYS} days")
 
 
-@dg.job(
-    name=ALL_TENANTS_JOB,
-    tags=RUN_TAGS,
-    executor_def=dg.in_process_executor,
-    description=(
-        "Evaluates asset checks of all tenants, or of those that its configuration names, in one "
-        "run. Its runs are deleted after 30 days."
-    ),
-)
-def check_all_job() -> None:
-    """Evaluate the checks of all tenants."""
-    evaluate_checks()
-
-
 def _evaluate(
     context: dg.OpExecutionContext,
+    names: Naming,
     workbench: Workbench,
     record: TenantRecord,
     checks: Sequence[TenantCheck],
 ) -> str | None:
     """Evaluate a tenant's checks; one that cannot be evaluated stops no other."""
     outcomes: list[CheckOutcome] = []
-    for check, outcome, evaluation in _evaluations(context, workbench, record.id, checks):
+    for check, outcome, evaluation in _evaluations(context, names, workbench, record.id, checks):
         outcomes.append(outcome)
         if evaluation is not None:
             # Dagster accepts evaluations as well; only its annotation omits them.
@@ -145,6 +128,7 @@ def _evaluate(
 
 def _evaluations(
     context: dg.OpExecutionContext,
+    names: Naming,
     workbench: Workbench,
     tenant_id: str,
     checks: Sequence[TenantCheck],
@@ -155,7 +139,7 @@ def _evaluations(
         raise
     except Exception as error:
         for check in checks:
-            yield check, check.error(error), None
+            yield check, check.error(error, workbench.installation), None
         return
     for check in checks:
         try:
@@ -163,7 +147,7 @@ def _evaluations(
         except TenantGone:
             raise
         except Exception as error:
-            yield check, check.error(error), None
+            yield check, check.error(error, workbench.installation), None
         else:
-            evaluation = evaluation_of(check.key, verdict, tenant_id)
+            evaluation = evaluation_of(check.key(names), verdict, tenant_id)
             yield check, check.outcome(verdict), evaluation

@@ -4,34 +4,25 @@ import dagster as dg
 
 from rag_assets.assets.embedding_cost import daily_costs
 from rag_assets.common.formatting import counted
+from rag_assets.declarations import Naming, job
+from rag_assets.resources.workbench import Workbench, clear_failures
 from rag_assets.storage.catalog.usage import today
-from resources.own_runs import RUN_TAGS
-from resources.workbench import Workbench, clear_failures
 
 
-@dg.op(tags={"kind": "postgres"})
-def report_tenant_costs(context: dg.OpExecutionContext, rag_assets_workbench: Workbench) -> None:
+@job(
+    "report_costs",
+    "Reports what every tenant spent on embeddings, in one run over all tenants.",
+    kind="postgres",
+)
+def report_tenant_costs(
+    context: dg.OpExecutionContext, names: Naming, workbench: Workbench
+) -> None:
     """Report every tenant's spending on embeddings as materializations of embedding_cost."""
-    with clear_failures():
-        present = {
-            r.id
-            for r in rag_assets_workbench.postgres.catalog().tenants.all()
-            if r.state == "ACTIVE"
-        }
+    with clear_failures(workbench.installation):
+        present = {r.id for r in workbench.postgres.catalog().tenants.all() if r.state == "ACTIVE"}
         count = 0
-        for report in daily_costs(rag_assets_workbench.postgres.catalog().usage, today()):
+        for report in daily_costs(names, workbench.postgres.catalog().usage, today()):
             if report.partition in present:
                 context.log_event(report)
                 count += 1
         context.log.info(f"reported the costs of {counted(count, 'tenant')}")
-
-
-@dg.job(
-    name="report_costs",
-    tags=RUN_TAGS,
-    executor_def=dg.in_process_executor,
-    description="Reports what every tenant spent on embeddings, in one run over all tenants.",
-)
-def costs_job() -> None:
-    """Report every tenant's spending."""
-    report_tenant_costs()

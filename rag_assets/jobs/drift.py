@@ -5,19 +5,18 @@ from dataclasses import replace
 
 import dagster as dg
 
-from checks.results import evaluation_of
-from checks.tenant_check import CheckContext, TenantCheck
+from rag_assets.checks.results import evaluation_of
+from rag_assets.checks.tenant_check import CheckContext, TenantCheck
 from rag_assets.common.errors import TenantGone
 from rag_assets.common.formatting import counted
+from rag_assets.declarations import Naming, job
 from rag_assets.jobs.every_tenant import for_each
-from rag_assets.partitions import tenants_partitions
 from rag_assets.pipeline.repair import repair
 from rag_assets.pipeline.shares import Share
+from rag_assets.resources.tenant_lock import TenantLockResource
+from rag_assets.resources.workbench import Workbench, clear_failures
 from rag_assets.storage.catalog.check_results import CheckOutcome
 from rag_assets.storage.catalog.tenants import TenantRecord
-from resources.own_runs import RUN_TAGS
-from resources.tenant_lock import TenantLockResource
-from resources.workbench import Workbench, clear_failures
 
 
 class RepairConfig(dg.Config):
@@ -31,17 +30,25 @@ class RepairConfig(dg.Config):
     everything: bool = True
 
 
-@dg.op(tags={"kind": "elasticsearch"})
+@job(
+    "repair_index",
+    (
+        "Repairs one tenant's lake and index: lost vectors are taken back from the other of both, "
+        "and what is missing is written again."
+    ),
+    per_tenant=True,
+    kind="elasticsearch",
+)
 def repair_live_index(
     context: dg.OpExecutionContext,
     config: RepairConfig,
-    rag_assets_workbench: Workbench,
-    rag_assets_tenant_lock: TenantLockResource,
+    workbench: Workbench,
+    tenant_lock: TenantLockResource,
 ) -> None:
     """Repair lake and index; the next sync writes what is missing and reads what was altered."""
-    with clear_failures():
-        ctx = rag_assets_workbench.context(
-            context.partition_key, guard=rag_assets_tenant_lock.guard, log=context.log.info
+    with clear_failures(workbench.installation):
+        ctx = workbench.context(
+            context.partition_key, guard=tenant_lock.guard, log=context.log.info
         )
         days = 1 if config.everything else ctx.tenant.drift.days
         found = repair(ctx, Share(days, ctx.clock.now().date()))
@@ -49,57 +56,36 @@ def repair_live_index(
         context.log.warning(f"repaired: {line}")
 
 
-@dg.job(
-    name="repair_index",
-    partitions_def=tenants_partitions,
-    tags=RUN_TAGS,
-    executor_def=dg.in_process_executor,
-    description=(
-        "Repairs one tenant's lake and index: lost vectors are taken back from the other of both, "
-        "and what is missing is written again."
-    ),
-)
-def repair_job() -> None:
-    """Repair one tenant's lake and index."""
-    repair_live_index()
-
-
-@dg.op
-def compare_with_catalog(
-    context: dg.OpExecutionContext,
-    rag_assets_workbench: Workbench,
-    rag_assets_checks: dg.ResourceParam[Sequence[TenantCheck]],
-) -> None:
-    """Compare every tenant's stores and sources with the catalog, and record the verdicts."""
-    with clear_failures():
-        records = rag_assets_workbench.postgres.catalog().tenants.all()
-    nightly = [check for check in rag_assets_checks if check.nightly]
-
-    def compare(record: TenantRecord) -> str | None:
-        renewed = rag_assets_workbench.postgres.catalog().records.renew_stale(record.ref)
-        if renewed:
-            context.log.info(f"{record.id}: {counted(renewed, 'record')} listed again")
-        return _compare(context, rag_assets_workbench, record, nightly)
-
-    for_each(context, records, "drift detection", compare)
-
-
-@dg.job(
-    name="detect_drift",
-    tags=RUN_TAGS,
-    executor_def=dg.in_process_executor,
-    description=(
+@job(
+    "detect_drift",
+    (
         "Compares every tenant's live index, its lake and its records, and a share of its vectors "
         "and documents, with the catalog, in one run over all tenants."
     ),
 )
-def drift_job() -> None:
-    """Compare every tenant's stores and sources with the catalog."""
-    compare_with_catalog()
+def compare_with_catalog(
+    context: dg.OpExecutionContext,
+    names: Naming,
+    workbench: Workbench,
+    checks: dg.ResourceParam[Sequence[TenantCheck]],
+) -> None:
+    """Compare every tenant's stores and sources with the catalog, and record the verdicts."""
+    with clear_failures(workbench.installation):
+        records = workbench.postgres.catalog().tenants.all()
+    nightly = [check for check in checks if check.nightly]
+
+    def compare(record: TenantRecord) -> str | None:
+        renewed = workbench.postgres.catalog().records.renew_stale(record.ref)
+        if renewed:
+            context.log.info(f"{record.id}: {counted(renewed, 'record')} listed again")
+        return _compare(context, names, workbench, record, nightly)
+
+    for_each(context, workbench.installation, records, "drift detection", compare)
 
 
 def _compare(
     context: dg.OpExecutionContext,
+    names: Naming,
     workbench: Workbench,
     record: TenantRecord,
     checks: Sequence[TenantCheck],
@@ -115,11 +101,12 @@ def _compare(
         except TenantGone:
             raise
         except Exception as error:
-            outcomes.append(check.error(error))
+            outcomes.append(check.error(error, workbench.installation))
             errors.append(error)
             continue
         # Dagster accepts evaluations as well; only its annotation omits them.
-        context.log_event(evaluation_of(check.key, verdict, record.id))  # type: ignore[arg-type]
+        evaluation = evaluation_of(check.key(names), verdict, record.id)
+        context.log_event(evaluation)  # type: ignore[arg-type]
         outcomes.append(check.outcome(verdict))
     catalog.check_results.record(record.ref, outcomes)
     differing = {

@@ -7,15 +7,17 @@ import dagster as dg
 
 from rag_assets.common.errors import TenantGone, TenantLocked
 from rag_assets.pipeline.context import TenantContext
+from rag_assets.resources.installation import InstallationResource
+from rag_assets.resources.workbench import Workbench, as_failure
 from rag_assets.storage.catalog.lock import Holder
 from rag_assets.storage.catalog.tenants import TenantRecord
-from resources.workbench import Workbench, as_failure
 
 _WAIT_SECONDS = 60.0
 
 
 def for_each(
     context: dg.OpExecutionContext,
+    installation: InstallationResource,
     records: Iterable[TenantRecord],
     what: str,
     work: Callable[[TenantRecord], str | None],
@@ -24,6 +26,7 @@ def for_each(
 
     Args:
         context: of the op.
+        installation: whose tenants they are.
         records: the tenants.
         what: the name of the work in the log.
         work: the function; returns a line for the log, or None.
@@ -39,7 +42,7 @@ def for_each(
         except TenantLocked as error:
             context.log.warning(f"{record.id}: skipped, {error.message}")
         except Exception as error:
-            context.log.error(f"{record.id}: {what}: {as_failure(error).description}")  # noqa: TRY400
+            context.log.error(f"{record.id}: {what}: {as_failure(error, installation).description}")  # noqa: TRY400
             failed.append(record.id)
         else:
             if result is not None:
@@ -60,7 +63,8 @@ def for_each_locked(
         with locked(context, workbench, record.id, what) as ctx:
             return work(ctx)
 
-    for_each(context, workbench.postgres.catalog().tenants.all(), what, work_locked)
+    records = workbench.postgres.catalog().tenants.all()
+    for_each(context, workbench.installation, records, what, work_locked)
 
 
 @contextmanager

@@ -4,12 +4,11 @@ import dagster as dg
 from pydantic import Field
 
 from rag_assets.assets.generations import generations_report
-from rag_assets.partitions import tenants_partitions
+from rag_assets.declarations import Naming, job
 from rag_assets.pipeline.generation_moves import Order, publish_build
-from resources.own_runs import RUN_TAGS
-from resources.publish_judge import PublishJudge
-from resources.tenant_lock import TenantLockResource
-from resources.workbench import Workbench, clear_failures
+from rag_assets.resources.publish_judge import PublishJudge
+from rag_assets.resources.tenant_lock import TenantLockResource
+from rag_assets.resources.workbench import Workbench, clear_failures
 
 
 class Publication(dg.Config):
@@ -23,24 +22,30 @@ class Publication(dg.Config):
     reason: str = Field(default="", description="Why.")
 
 
-@dg.op
+@job(
+    "publish_generation",
+    "Publishes the complete build of a tenant's configuration if it passes its checks.",
+    per_tenant=True,
+)
 def publish_configured_build(
     context: dg.OpExecutionContext,
     config: Publication,
-    rag_assets_workbench: Workbench,
-    rag_assets_tenant_lock: TenantLockResource,
-    rag_assets_publish_judge: dg.ResourceParam[PublishJudge],
+    *,
+    names: Naming,
+    workbench: Workbench,
+    tenant_lock: TenantLockResource,
+    publish_judge: dg.ResourceParam[PublishJudge],
 ) -> None:
     """Publish the build of the tenant's configuration if it passes its checks, or is forced."""
-    judge = rag_assets_publish_judge(rag_assets_workbench, context.run.run_id, context.log)
-    with clear_failures():
-        rag_assets_tenant_lock.guard()
-        ctx = rag_assets_workbench.context(
-            context.partition_key, guard=rag_assets_tenant_lock.guard, log=context.log.info
+    judge = publish_judge(workbench, context.run.run_id, context.log)
+    with clear_failures(workbench.installation):
+        tenant_lock.guard()
+        ctx = workbench.context(
+            context.partition_key, guard=tenant_lock.guard, log=context.log.info
         )
         order = Order.of(ctx, config.by, config.reason)
         build = publish_build(ctx, order, judge, number=config.generation, force=config.force)
-        told = generations_report(ctx)
+        told = generations_report(names, ctx)
     if told is not None:
         context.log_event(told)
     if build.state == "HELD":
@@ -51,15 +56,3 @@ def publish_configured_build(
             allow_retries=False,
         )
     context.log.info(f"generation {build.number} answers")
-
-
-@dg.job(
-    name="publish_generation",
-    partitions_def=tenants_partitions,
-    tags=RUN_TAGS,
-    executor_def=dg.in_process_executor,
-    description="Publishes the complete build of a tenant's configuration if it passes its checks.",
-)
-def publish_job() -> None:
-    """Publish the build of the tenant's configuration."""
-    publish_configured_build()

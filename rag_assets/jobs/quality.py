@@ -6,12 +6,12 @@ import dagster as dg
 
 from rag_assets.assets.retrieval_quality import quality_report
 from rag_assets.common.errors import BuildNotAskable, RequestsStopped
+from rag_assets.declarations import Naming, job
 from rag_assets.jobs.every_tenant import for_each
 from rag_assets.quality.asking import Manner
 from rag_assets.quality.evaluation import evaluate
+from rag_assets.resources.workbench import Workbench, clear_failures
 from rag_assets.storage.catalog.tenants import TenantRecord
-from resources.own_runs import RUN_TAGS
-from resources.workbench import Workbench, clear_failures
 
 
 class QualityConfig(dg.Config):
@@ -24,13 +24,23 @@ class QualityConfig(dg.Config):
     tenants: list[str] | None = None
 
 
-@dg.op(tags={"kind": "elasticsearch"})
+@job(
+    "measure_quality",
+    (
+        "Measures how well tenants' serving builds answer their judged questions, in one run over "
+        "all tenants that have any, or over those that its configuration names."
+    ),
+    kind="elasticsearch",
+)
 def measure_tenants(
-    context: dg.OpExecutionContext, config: QualityConfig, rag_assets_workbench: Workbench
+    context: dg.OpExecutionContext,
+    config: QualityConfig,
+    names: Naming,
+    workbench: Workbench,
 ) -> None:
     """Ask every tenant's judged questions, and report as materializations of retrieval_quality."""
-    with clear_failures():
-        catalog = rag_assets_workbench.postgres.catalog()
+    with clear_failures(workbench.installation):
+        catalog = workbench.postgres.catalog()
         asked = catalog.judgements.tenants()
         records = [
             record
@@ -39,7 +49,7 @@ def measure_tenants(
         ]
 
     def measure(record: TenantRecord) -> str | None:
-        ctx = rag_assets_workbench.context(record.id, guard=_refuse_write, log=context.log.info)
+        ctx = workbench.context(record.id, guard=_refuse_write, log=context.log.info)
         serving = ctx.catalog.generations.serving(record.id)
         if serving is None:
             return None
@@ -48,25 +58,11 @@ def measure_tenants(
         except (BuildNotAskable, RequestsStopped) as error:
             # The tenant's check warns of it; no other tenant's run is red for it.
             return f"not measured: {error.advice}"
-        report = quality_report(record.id, found)
+        report = quality_report(names, record.id, found)
         context.log_event(report)
         return report.description
 
-    for_each(context, records, "measuring quality", measure)
-
-
-@dg.job(
-    name="measure_quality",
-    tags=RUN_TAGS,
-    executor_def=dg.in_process_executor,
-    description=(
-        "Measures how well tenants' serving builds answer their judged questions, in one run over "
-        "all tenants that have any, or over those that its configuration names."
-    ),
-)
-def quality_job() -> None:
-    """Ask every tenant's judged questions."""
-    measure_tenants()
+    for_each(context, workbench.installation, records, "measuring quality", measure)
 
 
 def _refuse_write() -> NoReturn:

@@ -9,10 +9,9 @@ from datetime import timedelta
 import dagster as dg
 
 from rag_assets.common.clock import Clock
-from rag_assets.partitions import tenants_partitions
 from rag_assets.pipeline.clock_guard import ClockDoubt, time_for_deletion
+from rag_assets.resources.own_runs import PARTITION_TAG, OwnRuns
 from rag_assets.storage.catalog.catalog import Catalog
-from resources.own_runs import PARTITION_TAG, OwnRuns
 
 _AT_ONCE = 1_000
 
@@ -65,10 +64,12 @@ def delete_runs(instance: dg.DagsterInstance, run_ids: Sequence[str]) -> None:
 
 def delete_tenant(instance: dg.DagsterInstance, own_runs: OwnRuns, tenant_id: str) -> None:
     """Delete a tenant's partition, and what Dagster recorded of it: events name documents."""
+    # Runs tell the namings: these must be known before the last run goes.
+    namings = own_runs.namings(instance)
     delete_partition(instance, own_runs, tenant_id)
-    name = tenants_partitions.name or ""
-    if instance.has_dynamic_partition(name, tenant_id):
-        instance.delete_dynamic_partition(name, tenant_id)
+    for names in namings:
+        if instance.has_dynamic_partition(names.partitions_name, tenant_id):
+            instance.delete_dynamic_partition(names.partitions_name, tenant_id)
 
 
 def delete_partition(instance: dg.DagsterInstance, own_runs: OwnRuns, partition: str) -> None:
@@ -85,6 +86,7 @@ def delete_partition(instance: dg.DagsterInstance, own_runs: OwnRuns, partition:
     )
     from sqlalchemy import and_, or_, select
 
+    asset_keys = {key for one in own_runs.namings(instance) for key in own_runs.keys_under(one)}
     runs = instance.get_runs(filters=dg.RunsFilter(tags={PARTITION_TAG: partition}))
     run_ids = [run.run_id for run in own_runs.only_of_installation(instance, runs)]
     delete_runs(instance, run_ids)
@@ -92,12 +94,12 @@ def delete_partition(instance: dg.DagsterInstance, own_runs: OwnRuns, partition:
     if not isinstance(storage, SqlEventLogStorage):
         return
     events, checks, assets = SqlEventLogStorageTable, AssetCheckExecutionsTable, AssetKeyTable
-    keys = [key.to_string() for key in own_runs.asset_keys]
+    keys = [key.to_string() for key in asset_keys]
     is_event = and_(events.c.asset_key.in_(keys), events.c.partition == partition)
     is_evaluation = and_(
         events.c.dagster_event_type == "ASSET_CHECK_EVALUATION",
         events.c.event.contains(f'"partition": {json.dumps(partition)}', autoescape=True),
-        or_(*(events.c.event.contains(_as_field(key), autoescape=True) for key in own_runs.assets)),
+        or_(*(events.c.event.contains(_as_field(key), autoescape=True) for key in asset_keys)),
     )
     is_check = and_(checks.c.asset_key.in_(keys), checks.c.partition == partition)
     with storage.index_connection() as connection:
@@ -127,9 +129,8 @@ def delete_partition(instance: dg.DagsterInstance, own_runs: OwnRuns, partition:
         )
 
 
-def _as_field(key: str) -> str:
-    path = dg.AssetKey.from_user_string(key).path
-    return f'"asset_key": {{"__class__": "AssetKey", "path": {json.dumps(list(path))}}}'
+def _as_field(key: dg.AssetKey) -> str:
+    return f'"asset_key": {{"__class__": "AssetKey", "path": {json.dumps([*key.path])}}}'
 
 
 def _runs_of_installation(

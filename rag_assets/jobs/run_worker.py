@@ -17,11 +17,12 @@ def execute_run(arguments: str) -> None:
     from dagster._serdes import deserialize_value
     from dagster._utils.interrupts import capture_interrupts
 
+    from rag_assets.common.settings import Settings
     from rag_assets.jobs.pooled_instance import pooled
     from rag_assets.local_stack.liveness import mark_process
-    from resources.tenant_lock import marks
+    from rag_assets.resources.tenant_lock import marks
 
-    mark_process(marks())
+    mark_process(marks(Settings.from_environment()))
     run = deserialize_value(arguments, ExecuteRunArgs)
     if run.instance_ref is None:
         raise ValueError("the launched run names no instance")

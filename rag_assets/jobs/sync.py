@@ -1,22 +1,54 @@
-"""sync_tenant: runs the five assets over a slice of a tenant's work."""
+"""sync_tenant: the five assets over a slice of a tenant's work; refresh: their upstream as well."""
+
+import re
+from collections.abc import Sequence
 
 import dagster as dg
 
-from checks.registry import tenant_checks
-from resources.own_runs import RUN_TAGS
+from rag_assets.checks.tenant_check import LoadedCheck, TenantCheck
+from rag_assets.declarations import TENANT_TAG, AssetJob, Naming
 
-CHAIN = dg.AssetSelection.assets(
-    "raw_documents", "parsed_text", "chunks", "embeddings", "search_index"
-)
-_CHECKED = dg.AssetSelection.checks(*(c.key for c in tenant_checks() if c.with_syncs))
+CHAIN = ("raw_documents", "parsed_text", "chunks", "embeddings", "search_index")
 
-sync_job = dg.define_asset_job(
+
+def _chain_and_checks(names: Naming, checks: Sequence[LoadedCheck]) -> dg.AssetSelection:
+    """Select the five assets, and the checks that every sync evaluates."""
+    chain = dg.AssetSelection.assets(*map(names.asset_key, CHAIN))
+    ours = (check for check in checks if isinstance(check, TenantCheck) and check.with_syncs)
+    return chain.without_checks() | dg.AssetSelection.checks(*(check.key(names) for check in ours))
+
+
+sync_job = AssetJob(
     "sync_tenant",
-    selection=CHAIN.without_checks() | _CHECKED,
-    tags=RUN_TAGS,
-    executor_def=dg.in_process_executor,
-    description=(
+    (
         "Runs the five assets over one slice of a tenant's work, and reports the documents in "
         "quarantine. A document that fails does not fail the run."
     ),
+    _chain_and_checks,
 )
+
+
+def refresh_job(tenant: str | None, upstream: Sequence[dg.AssetDep]) -> AssetJob:
+    """Declare the job that materializes assets of a team, and then the five that depend on them.
+
+    Args:
+        tenant: the only one whose partition it materializes; None: any.
+        upstream: assets of the team. Those of other code locations are left out.
+    """
+
+    def select(names: Naming, checks: Sequence[LoadedCheck]) -> dg.AssetSelection:
+        first = dg.AssetSelection.assets(names.asset_key(CHAIN[0]))
+        parents = first.upstream(depth=1, include_self=False)
+        own = dg.AssetSelection.assets(*(dep.asset_key for dep in upstream))
+        return (parents & own) | _chain_and_checks(names, checks)
+
+    return AssetJob(
+        "refresh" if tenant is None else f"refresh_{re.sub(r'[^A-Za-z0-9_]', '_', tenant)}",
+        (
+            f"Materializes what the documents of {'a tenant' if tenant is None else tenant} come"
+            " from, and then runs the five assets over one slice of the tenant's work."
+        ),
+        select,
+        tags={} if tenant is None else {TENANT_TAG: tenant},
+        is_shared=True,
+    )

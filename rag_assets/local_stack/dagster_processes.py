@@ -8,6 +8,7 @@ import socket
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from urllib.parse import parse_qsl, quote, urlencode
 
 from rag_assets.common.errors import ConfigurationError, ServiceUnavailable
 from rag_assets.common.formatting import duration
@@ -15,12 +16,16 @@ from rag_assets.common.settings import Settings
 from rag_assets.local_stack.net import LOOPBACK, get_json, listening_socket
 from rag_assets.local_stack.processes import BackgroundProcess, Progress, silent
 from rag_assets.local_stack.program import fingerprint_program
+from rag_assets.storage.catalog.run_storage import DAGSTER_SCHEMA, IN_SCHEMA
 
 _START_SECONDS = 180
 _LONGEST_SILENCE = timedelta(minutes=5)
 """Sensors tick every few seconds; runs that are launched at once delay them by a minute or two."""
 _TICK_TOLERANCE = timedelta(minutes=1)
-_LAST_TICK = "SELECT timestamp FROM job_ticks WHERE type = 'SENSOR' ORDER BY id DESC LIMIT 1"
+_LAST_TICK = (
+    f"SELECT timestamp FROM {DAGSTER_SCHEMA}.job_ticks WHERE type = 'SENSOR'"  # noqa: S608 - ours
+    " ORDER BY id DESC LIMIT 1"
+)
 # The daemon's log line once it has read the instance and starts its loops.
 _DAEMON_IS_UP = "Instance is configured with the following daemons"
 # Warnings at every start about beta features that are used on purpose.
@@ -70,7 +75,7 @@ class DagsterProcesses:
         """Start both unless they run, wait until they are up, and return the UI's URL.
 
         Args:
-            database_url: Dagster's storage, as any ``postgresql://`` URL.
+            database_url: of the database with Dagster's storage, as any ``postgresql://`` URL.
             progress: takes a line about each step, from two threads.
 
         Raises:
@@ -154,7 +159,7 @@ class DagsterProcesses:
                 return
             progress("Dagster daemon: starting")
             self.daemon.start(
-                self._command("sensors.daemon"),
+                self._command("rag_assets.sensors.daemon"),
                 env=environment,
                 healthy=lambda: _DAEMON_IS_UP in self.daemon.output(),
                 timeout=_START_SECONDS,
@@ -180,8 +185,16 @@ def dagster_environment(settings: Settings, database_url: str) -> dict[str, str]
 
 
 def dagster_storage_url(database_url: str) -> str:
-    """The URL with psycopg2 as its driver: Dagster's event notifications fail with psycopg 3."""
-    return plain_url(database_url).replace("postgresql://", "postgresql+psycopg2://", 1)
+    """Return the URL by which Dagster's storage uses our schema.
+
+    Its driver is psycopg2: with psycopg 3, Dagster's event notifications fail.
+    """
+    address, _, query = plain_url(database_url).partition("?")
+    given = parse_qsl(query, keep_blank_values=True)
+    options = [value for name, value in given if name == "options"]
+    kept = [(name, value) for name, value in given if name != "options"]
+    query = urlencode([*kept, ("options", " ".join([*options, IN_SCHEMA]))], quote_via=quote)
+    return f"{address.replace('postgresql://', 'postgresql+psycopg2://', 1)}?{query}"
 
 
 def plain_url(database_url: str) -> str:

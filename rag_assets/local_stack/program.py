@@ -18,7 +18,7 @@ from rag_assets.common.hashing import key_of
 from rag_assets.common.settings import PROJECT_ROOT, Settings
 from rag_assets.forkserver.protocol import import_environment
 
-_PACKAGES: Final = ("rag_assets", "resources", "sensors", "checks")
+_PACKAGE: Final = "rag_assets"
 _LOCK: Final = Path("requirements", "lock.txt")
 _OF_A_TERMINAL: Final = ("LC_", "LANG")
 """Beginnings of variables that differ between a terminal and a service, and change no result."""
@@ -32,7 +32,7 @@ def fingerprint_program(settings: Settings, root: Path = PROJECT_ROOT) -> str:
 
     Args:
         settings: of the installation.
-        root: the folder of the packages.
+        root: the folder of the package.
     """
     endpoints = settings.private_endpoints
     given = {field.name: str(getattr(settings, field.name)) for field in fields(settings)}
@@ -60,7 +60,12 @@ def _environment(settings: Settings, environment: Mapping[str, str]) -> dict[str
 
 def _states_of_files(root: Path) -> Iterator[str]:
     """Yield path, time and size of each module, and of the locked versions."""
-    modules = (path for package in _PACKAGES for path in (root / package).rglob("*.py"))
+    modules = (
+        Path(folder, name)
+        for folder, _, names in os.walk(root / _PACKAGE, followlinks=True)
+        for name in names
+        if name.endswith(".py")
+    )
     for path in sorted([*modules, root / _LOCK]):
         try:
             found = path.stat()

@@ -23,6 +23,7 @@ from rag_assets.local_stack.processes import BackgroundProcess, Progress, silent
 from rag_assets.local_stack.program import fingerprint_program
 from rag_assets.local_stack.supervisor import RestartFile, Restarts, Server, SupervisorProcess
 from rag_assets.storage.catalog.roles import Role
+from rag_assets.storage.catalog.run_storage import DAGSTER_SCHEMA, prepare_run_storage
 from rag_assets.storage.index.connection import ElasticsearchConnection
 
 ServiceState: TypeAlias = Literal[
@@ -171,10 +172,32 @@ class LocalStack:
             ConfigurationError: there is no workspace.yaml for Dagster.
         """
         if self._settings.dagster_home is None:
+            self.prepare_run_storage(progress)
             self.dagster.start(self.endpoints().dagster_url, progress)
         else:
             progress("Dagster: not started, DAGSTER_HOME names an instance of your own")
         self.watcher.start(progress)
+
+    def prepare_run_storage(self, progress: Progress) -> None:
+        """Make the schema of our own Dagster instance ready; see storage.catalog.run_storage.
+
+        Raises:
+            ConfigurationError: the accounts of Postgres may not create it.
+            OlderProgramRuns: a process of this home still uses the tables of an earlier version.
+            ServiceUnavailable: Postgres does not answer.
+        """
+        own = self.endpoints()
+        if prepare_run_storage(
+            own.dagster_url,
+            own.owner_url,
+            is_embedded=self._settings.database_url is None,
+            before_move=self.require_no_older_process,
+        ):
+            progress(
+                "Dagster's tables in the schema public hold runs of other code and stay as they"
+                f" are: our runs are in the schema {DAGSTER_SCHEMA} from now on, and earlier ones"
+                " remain there"
+            )
 
     def _stop_outdated(self, progress: Progress, *, of_dagster: bool) -> list[BackgroundProcess]:
         """Stop our own processes that run another program than this; returns them."""

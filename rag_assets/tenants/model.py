@@ -72,7 +72,7 @@ class ParserConfig(_Model):
         keep_headers_footers: keep the lines that repeat on every page of a PDF.
         pdf: what reads PDFs; docling takes packages that are not installed with this one.
         ocr: read the scanned pages of PDFs, about one a second and for ten minutes at most, and
-            files of workspaces that are pictures.
+            files of workspaces that are pictures; needs the extra `ocr`.
         ocr_languages: of scanned pages and pictures, as Tesseract abbreviates them.
         ocr_data: folder of other languages' data, files called LANGUAGE.traineddata.
         docling_models: folder of docling's models.

@@ -20,12 +20,13 @@ from rag_assets.common.errors import (
     UnknownTenant,
 )
 from rag_assets.common.settings import Settings
+from rag_assets.resources.installation import InstallationResource
+from rag_assets.resources.stores import PostgresResource
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.check_results import CheckResult
 from rag_assets.storage.catalog.document_rows import Status
 from rag_assets.storage.catalog.overview import TenantSummary
 from rag_assets.web.renderer import render
-from resources.stores import PostgresResource
 
 PAGE_ROWS = 200
 _OVERDUE = timedelta(hours=30)
@@ -67,7 +68,7 @@ def routes(
         catalog: opens the catalog when a page is requested; the installation's own by default.
         pages: further pages, each a plain route; they get the headers of our own.
     """
-    opened = catalog or PostgresResource().catalog
+    opened = catalog or PostgresResource(installation=InstallationResource()).catalog
     documents = Pages(opened)
     folder = Settings.from_environment().data_docs
     folder.mkdir(parents=True, exist_ok=True)
@@ -204,7 +205,7 @@ class Pages:
 
     def _checks(self, tenant_id: str) -> list[CheckResult]:
         """The last result of every check, those included that were never evaluated."""
-        from checks.registry import tenant_checks
+        from rag_assets.checks.registry import tenant_checks
 
         found = {(c.asset, c.name): c for c in self._catalog().check_results.of(tenant_id)}
         for check in tenant_checks():

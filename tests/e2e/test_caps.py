@@ -13,10 +13,11 @@ import pytest
 
 from rag_assets import definitions
 from rag_assets.cli.commands.runs import Runner, RunResult
+from rag_assets.resources.embedders import EmbedderResource
+from rag_assets.resources.installation import InstallationResource
+from rag_assets.resources.stores import ElasticsearchResource, LakeResource, PostgresResource
+from rag_assets.resources.workbench import Workbench
 from rag_assets.storage.catalog.usage import Usage, today
-from resources.embedders import EmbedderResource
-from resources.stores import ElasticsearchResource, LakeResource, PostgresResource
-from resources.workbench import Workbench
 from tests.installation import Installation
 
 PRICED = {"provider": "deterministic", "price": {"per_million": 1_000}}
@@ -26,12 +27,13 @@ SLICE = 16
 
 @pytest.fixture
 def small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = InstallationResource()
     workbench = Workbench(
-        postgres=PostgresResource(),
+        postgres=PostgresResource(installation=own),
         own_runs=definitions.build_resources()["rag_assets_runs"],
-        elasticsearch=ElasticsearchResource(),
-        lake=LakeResource(),
-        embedders=EmbedderResource(),
+        elasticsearch=ElasticsearchResource(installation=own),
+        lake=LakeResource(installation=own),
+        embedders=EmbedderResource(installation=own),
         slice_documents=SLICE,
     )
     made = functools.partial(definitions.build_defs, {"workbench": workbench})

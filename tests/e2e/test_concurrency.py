@@ -10,9 +10,9 @@ import psycopg
 import pytest
 
 from rag_assets.pipeline.drift import inspect_index
+from rag_assets.resources.own_runs import PARTITION_TAG
+from rag_assets.resources.tenant_lock import fail_abandoned_runs
 from rag_assets.storage.catalog.lock import lock_key
-from resources.own_runs import PARTITION_TAG
-from resources.tenant_lock import fail_abandoned_runs
 from tests.e2e.killing import KILLED, ForkServer, fork_server
 from tests.installation import FAST, Installation
 
@@ -106,14 +106,15 @@ def test_the_run_of_a_killed_sync_is_failed_by_the_next_one(
 def test_runs_of_dead_processes_are_failed_and_those_of_living_ones_are_not(
     shared_installation: Installation, server: ForkServer, instance: dg.DagsterInstance
 ) -> None:
-    catalog = shared_installation.session().catalog
+    session = shared_installation.session()
+    catalog, settings = session.catalog, session.settings
     fill(shared_installation, "dying")
     fill(shared_installation, "living")
     assert server.run("sync", "dying", kill_before=9).code == KILLED
     dying = runs_of(instance, "dying")[0].run_id
     with server.stopped("sync", "living", before="elasticsearch PUT _bulk") as go_on:
-        assert fail_abandoned_runs(instance, catalog) == [dying]
-        assert fail_abandoned_runs(instance, catalog) == []
+        assert fail_abandoned_runs(instance, catalog, settings) == [dying]
+        assert fail_abandoned_runs(instance, catalog, settings) == []
         assert go_on().code == 0
     assert [run.status for run in runs_of(instance, "living")] == [dg.DagsterRunStatus.SUCCESS]
     assert runs_of(instance, "dying")[0].status == dg.DagsterRunStatus.FAILURE

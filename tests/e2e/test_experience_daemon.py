@@ -17,7 +17,7 @@ import pytest
 
 from rag_assets.api.experience_responses import CheckpointProgress, CheckpointType, Pattern
 from rag_assets.client import Client
-from resources.tenant_lock import REASON_TAG
+from rag_assets.resources.tenant_lock import REASON_TAG
 from tests.e2e.running import PATIENCE, Daemon, running_daemon, wait_for
 from tests.installation import Installation
 from tests.panel_site import ENVIRONMENT, SECRET

@@ -11,7 +11,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from resources.tenant_lock import WORKER_TAG
+from rag_assets.resources.tenant_lock import WORKER_TAG
 from tests.e2e.running import PATIENCE, Daemon, running_daemon, wait_for
 from tests.installation import FAST, Installation
 

@@ -21,8 +21,8 @@ import pytest
 
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.drift import inspect_index
-from resources.own_runs import PARTITION_TAG
-from resources.tenant_lock import fail_abandoned_runs
+from rag_assets.resources.own_runs import PARTITION_TAG
+from rag_assets.resources.tenant_lock import fail_abandoned_runs
 from tests.e2e.killing import KILLED, ForkServer, Outcome, fork_server
 from tests.installation import FAST, Installation
 
@@ -179,7 +179,7 @@ class Lane:
         self.inspect(state, boundaries)
         if again.json["nothing_to_do"]:
             # Killed after its last write; the source files sensor does this at every tick.
-            fail_abandoned_runs(self.instance, self.context.catalog)
+            fail_abandoned_runs(self.instance, self.context.catalog, self.context.settings)
         assert unfinished(self.instance, self.tenant) == [], boundaries
         return killed
 

@@ -22,9 +22,9 @@ from rag_assets.cli.commands import session as sessions
 from rag_assets.pipeline.drift import inspect_index
 from rag_assets.pipeline.publication import alias_is_right
 from rag_assets.pipeline.upkeep import drop_old_generations
+from rag_assets.resources.own_runs import PARTITION_TAG
+from rag_assets.resources.tenant_lock import fail_abandoned_runs
 from rag_assets.storage.catalog.generations import Generation
-from resources.own_runs import PARTITION_TAG
-from resources.tenant_lock import fail_abandoned_runs
 from tests.driving import Driver
 from tests.e2e.killing import KILLED, ForkServer, Outcome, fork_server, kills
 from tests.installation import FAST, Installation
@@ -113,7 +113,8 @@ class Moved:
             assert serving.number == self.serving, boundaries
             assert alias_is_right(ctx, serving), boundaries
             assert ctx.catalog.documents.counts(self.id) == {"READY": 2}
-        fail_abandoned_runs(self.instance, self.driver.session.catalog)
+        session = self.driver.session
+        fail_abandoned_runs(self.instance, session.catalog, session.settings)
         runs = self.instance.get_runs(filters=dg.RunsFilter(tags={PARTITION_TAG: self.id}))
         ended = {dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE}
         assert {run.status for run in runs} <= ended, boundaries

@@ -21,9 +21,10 @@ from rag_assets.models.config.embedder import EmbedderConfig
 from rag_assets.models.embedding.deterministic import DeterministicEmbedder
 from rag_assets.models.embedding.protocol import Answer, CallLimits, Embedder
 from rag_assets.pipeline.drift import inspect_index
+from rag_assets.resources.embedders import EmbedderResource
+from rag_assets.resources.installation import InstallationResource
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
-from resources.embedders import EmbedderResource
 from tests.e2e.killing import ForkServer, Outcome, fork_server
 from tests.installation import FAST, Installation, new_installation
 from tests.proxy import Proxy, proxied
@@ -61,7 +62,7 @@ class FailingEmbedders(EmbedderResource):
     fault: str
 
     def embedders(self, catalog: Catalog) -> Embedders:
-        return AllFailing(catalog, Settings.from_environment(), self.fault)
+        return AllFailing(catalog, self.installation.settings, self.fault)
 
 
 class AllFailing(Embedders):
@@ -99,7 +100,8 @@ def test_an_embedder_that_fails_midway(
     (folder / "changed.md").write_text(page("changed", 2))
     with monkeypatch.context() as patch:
         failing = functools.partial(
-            definitions.build_defs, {"embedders": FailingEmbedders(fault=fault)}
+            definitions.build_defs,
+            {"embedders": FailingEmbedders(installation=InstallationResource(), fault=fault)},
         )
         patch.setattr(definitions, "build_defs", failing)
         assert not sync([tenant], every=False, repair=False, allow_deletes=False, as_json=True)

@@ -15,8 +15,8 @@ import dagster as dg
 import pytest
 
 from rag_assets.cli.commands.sync_lanes import shares
-from resources.own_runs import PARTITION_TAG
-from resources.tenant_lock import PROCESS_TAG
+from rag_assets.resources.own_runs import PARTITION_TAG
+from rag_assets.resources.tenant_lock import PROCESS_TAG
 from tests.installation import FAST, Installation
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the fork server needs pidfd")

@@ -12,13 +12,14 @@ import dagster as dg
 import pytest
 from sqlalchemy import update
 
+from rag_assets.declarations import PLAIN
 from rag_assets.pipeline.batch_states import poll
+from rag_assets.sensors.batches import embedding_batches_sensor
+from rag_assets.sensors.source_files import source_files_sensor
 from rag_assets.storage.catalog.account_tables import embedding_batches
 from rag_assets.storage.catalog.document_rows import NEVER, Document
 from rag_assets.storage.catalog.tables import documents as documents_table
 from rag_assets.storage.catalog.usage import today
-from sensors.batches import embedding_batches_sensor
-from sensors.source_files import source_files_sensor
 from tests.batch_server import BatchServer
 from tests.driving import Driver, tenant_named_after
 from tests.installation import Installation
@@ -249,13 +250,13 @@ def test_a_sync_reports_what_waits_and_the_sensor_makes_it_due(
         dg.build_sensor_context(instance=session.instance, resources=sensor_resources()) as context,
     ):
         # A batch is looked at a minute after it was handed over, not at once.
-        embedding_batches_sensor(context)
+        embedding_batches_sensor.build(PLAIN)(context)
         assert session.catalog.quarantine.deferred_count(backfill.tenant) == 6
         age_batches(backfill)
-        skipped = embedding_batches_sensor(context)
+        skipped = embedding_batches_sensor.build(PLAIN)(context)
         assert isinstance(skipped, dg.SkipReason)
         assert session.catalog.quarantine.deferred_count(backfill.tenant) == 0
-        due = source_files_sensor(context)
+        due = source_files_sensor.build(PLAIN)(context)
     assert backfill.tenant in {request.partition_key for request in due.run_requests}
     fetched = shared_installation.command("sync", backfill.tenant, "--json")
     assert fetched.json["stages"]["embeddings"]["collected"] == 6

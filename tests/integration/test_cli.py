@@ -12,8 +12,8 @@ from typing import Any
 import psycopg
 import pytest
 
+from rag_assets.resources.stores import close_all
 from rag_assets.retrieval.model import SearchAnswer
-from resources.stores import close_all
 from tests.driving import Driver
 from tests.installation import FAST, CommandResult, Installation
 

@@ -12,6 +12,7 @@ import pytest
 
 from rag_assets.assets.relations import relations_report
 from rag_assets.common.tokens import count_text
+from rag_assets.declarations import PLAIN
 from rag_assets.pipeline.deriving import underived
 from rag_assets.pipeline.labelling import files_of
 from rag_assets.pipeline.listing import list_documents
@@ -546,7 +547,7 @@ def test_relations_are_counted_by_kind_with_the_share_that_is_resolved(
     write(root, {"routes/more.php": "<?php\nRoute::get($computed, fn () => 1);\n"})
     driver.sync(tenant)
     with driver.locked(tenant) as ctx:
-        report = relations_report(ctx)
+        report = relations_report(PLAIN, ctx)
     assert report is not None
     values = {name: value.value for name, value in report.metadata.items()}
     rows = report.metadata["by kind"]

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
+from rag_assets.sensors.due import why_due
+from rag_assets.sensors.state import tenant_state
 from rag_assets.tenants.model import Tenant
-from sensors.due import why_due
-from sensors.state import tenant_state
 from tests.installation import FAST, Installation
 
 LONG_AGO = 1_600_000_000

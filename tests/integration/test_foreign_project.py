@@ -13,20 +13,21 @@ import dagster as dg
 import pytest
 import yaml
 
+import rag_assets.dagster
 from rag_assets.cli.commands.session import Session
+from rag_assets.declarations import PLAIN
 from rag_assets.definitions import build_defs, build_resources
 from rag_assets.jobs.run_history import delete_old_runs, delete_partition
-from rag_assets.local_stack.dagster_processes import dagster_storage_url
-from rag_assets.partitions import tenants_partitions
-from resources.own_runs import INSTALLATION_TAG, NO_RUN_RETRIES, PARTITION_TAG, RUN_TAGS
-from sensors.source_files import source_files_sensor
-from sensors.tenants import tenants_sensor
+from rag_assets.local_stack.dagster_processes import plain_url
+from rag_assets.resources.own_runs import INSTALLATION_TAG, NO_RUN_RETRIES, PARTITION_TAG, RUN_TAGS
+from rag_assets.sensors.source_files import source_files_sensor
+from rag_assets.sensors.tenants import tenants_sensor
 from tests.databases import create_empty_database, drop_database
 from tests.foreign_project.definitions import embeddings, sales, team_definitions
 from tests.installation import FAST, Installation, new_installation
 from tests.sensor_resources import sensor_resources
 
-TENANTS = tenants_partitions.name or ""
+TENANTS = PLAIN.partitions_name
 
 
 class Guest:
@@ -66,7 +67,8 @@ def guest(
     team_home.mkdir()
     settings: dict[str, object] = {"telemetry": {"enabled": False}}
     if request.param == "postgres":
-        url = dagster_storage_url(create_empty_database(postgres_url, name))
+        database = plain_url(create_empty_database(postgres_url, name))
+        url = database.replace("postgresql://", "postgresql+psycopg2://")
         settings["storage"] = {"postgres": {"postgres_url": url}}
     (team_home / "dagster.yaml").write_text(yaml.safe_dump(settings))
     monkeypatch.setenv("DAGSTER_HOME", str(team_home))
@@ -123,7 +125,7 @@ def test_the_sensor_of_tenants_deletes_what_a_removal_elsewhere_left(
     assert instance.get_runs(filters=dg.RunsFilter(job_name="sync_tenant"))
 
     with dg.build_sensor_context(instance=instance, resources=sensor_resources()) as context:
-        result = tenants_sensor(context)
+        result = tenants_sensor.build(PLAIN)(context)
 
     assert isinstance(result, dg.SensorResult)
     [request] = result.dynamic_partitions_requests or []
@@ -196,7 +198,7 @@ def test_a_run_that_never_started_makes_its_tenant_busy_for_a_while_only(
         def now(cls, tz: object = None) -> datetime:  # type: ignore[override]
             return datetime.now(UTC) + timedelta(hours=1)
 
-    monkeypatch.setattr("resources.own_runs.datetime", Later)
+    monkeypatch.setattr("rag_assets.resources.own_runs.datetime", Later)
     assert own_runs.partitions_under_way(instance) == set()
 
 
@@ -204,7 +206,7 @@ def test_the_sensor_of_tenants_keeps_partitions_that_it_does_not_know(guest: Gue
     instance = guest.session.instance
     instance.add_dynamic_partitions(TENANTS, ["other-installations-tenant"])
     with dg.build_sensor_context(instance=instance, resources=sensor_resources()) as context:
-        result = tenants_sensor(context)
+        result = tenants_sensor.build(PLAIN)(context)
     assert isinstance(result, dg.SensorResult)
     [request] = result.dynamic_partitions_requests or []
     assert isinstance(request, dg.AddDynamicPartitionsRequest)
@@ -254,7 +256,7 @@ def test_a_folder_that_went_missing_fails_one_run(guest: Guest) -> None:
         with dg.build_sensor_context(
             instance=instance, cursor=cursor, resources=sensor_resources()
         ) as context:
-            result = source_files_sensor(context)
+            result = source_files_sensor.build(PLAIN)(context)
         assert isinstance(result, dg.SensorResult)
         requested.append(
             [request.tags["rag_assets/reason"] for request in result.run_requests or []]
@@ -287,7 +289,7 @@ def test_the_checks_of_a_tenant_are_ours_alone() -> None:
     selected = job.asset_layer.asset_graph.asset_check_keys
     assert {key.asset_key.to_user_string() for key in selected} <= set(own_assets())
     assert selected
-    assert job.partitions_def == tenants_partitions
+    assert job.partitions_def == PLAIN.partitions
 
 
 def test_two_code_locations_share_an_instance(guest: Guest) -> None:
@@ -318,3 +320,37 @@ def _run(instance: dg.DagsterInstance, run_id: str) -> dg.DagsterRun:
     run = instance.get_run_by_id(run_id)
     assert run is not None
     return run
+
+
+def test_commands_follow_the_names_of_the_teams_project(guest: Guest) -> None:
+    instance = guest.session.instance
+
+    @dg.asset
+    def wiki_export() -> None: ...
+
+    theirs = dg.Definitions.merge(
+        dg.Definitions(assets=[wiki_export]),
+        rag_assets.dagster.build_defs(name="kb", key_prefix="kb", upstream=[wiki_export]),
+    )
+    with dg.build_sensor_context(instance=instance, resources=sensor_resources()) as context:
+        tenants_sensor.build(PLAIN)(context)
+    instance.add_dynamic_partitions("kb_tenants", ["eu"])
+    job = theirs.get_repository_def().get_job("kb_refresh")
+    refreshed = job.execute_in_process(instance=instance, partition_key="eu")
+    assert refreshed.success
+
+    folder = guest.installation.home.parent / "sources" / "eu"
+    folder.joinpath("b.md").write_text("# Returns\n\nOf the eu.\n")
+    guest.installation.synced("eu")
+    [synced] = instance.get_runs(filters=dg.RunsFilter(job_name="kb_sync_tenant"))
+    assert synced.is_success
+    assert instance.get_materialized_partitions(dg.AssetKey(["kb", "raw_documents"])) == {"eu"}
+    assert instance.get_dynamic_partitions(TENANTS) == []
+
+    removed = guest.installation.command("tenants", "remove", "eu", "--yes")
+    assert removed.code == 0, removed.err
+    assert [run.run_id for run in instance.get_runs()] == [refreshed.run_id]
+    assert instance.get_latest_materialization_event(wiki_export.key) is not None
+    for name in ("raw_documents", "search_index"):
+        assert instance.get_materialized_partitions(dg.AssetKey(["kb", name])) == set()
+    assert instance.get_dynamic_partitions("kb_tenants") == []

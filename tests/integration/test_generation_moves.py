@@ -15,6 +15,7 @@ from sqlalchemy import update
 
 from rag_assets.assets.generations import generations_report
 from rag_assets.common.clock import Clock
+from rag_assets.declarations import PLAIN
 from rag_assets.pipeline.context import SliceLimits
 from rag_assets.pipeline.generation_moves import Order, build_to_return_to, roll_back
 from rag_assets.pipeline.generations import active_builds
@@ -253,7 +254,7 @@ def test_a_build_without_a_document_is_listed(
     shared_installation.configure(tenant, **CHUNKED)
     with driver.locked(tenant) as ctx:
         assert active_builds(ctx).wanted.generation.number == 2
-        assert generations_report(ctx) is not None
+        assert generations_report(PLAIN, ctx) is not None
     [_, opened] = run("list", "--json").json["generations"]
     assert (opened["state"], opened["documents"], opened["planned"]) == ("BUILDING", 0, None)
     assert "BUILDING" in run("list").out

@@ -298,9 +298,9 @@ def kind_of(installation: Installation, index_name: str) -> str:
 def assert_nothing_to_do(installation: Installation, tenant_id: str) -> None:
     """The planning that sync and the daemon share sees no reason for a run."""
     from rag_assets.common.settings import Settings
+    from rag_assets.sensors.due import why_due
+    from rag_assets.sensors.state import tenant_state
     from rag_assets.tenants.model import Tenant
-    from sensors.due import why_due
-    from sensors.state import tenant_state
 
     catalog = installation.session().catalog
     record = catalog.tenants.get(tenant_id)

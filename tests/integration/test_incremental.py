@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 from rag_assets.common.settings import Settings
 from rag_assets.pipeline import recipes
 from rag_assets.pipeline.preview import preview
+from rag_assets.sensors.due import why_due
+from rag_assets.sensors.state import tenant_state
 from rag_assets.storage.index import fields, model
 from rag_assets.tenants.model import Tenant
-from sensors.due import why_due
-from sensors.state import tenant_state
 from tests.driving import Driver
 from tests.installation import FAST, Installation
 from tests.rules import shared_scanner

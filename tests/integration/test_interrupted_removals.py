@@ -5,13 +5,13 @@ from __future__ import annotations
 import dagster as dg
 import pytest
 
+from rag_assets.declarations import PLAIN
 from rag_assets.definitions import build_resources
-from rag_assets.jobs.upkeep import end_removals_job
-from rag_assets.partitions import tenants_partitions
+from rag_assets.jobs.upkeep import end_interrupted_removals
 from rag_assets.pipeline.removal import purge_tenant
+from rag_assets.sensors.upkeep import removals_sensor
 from rag_assets.storage.catalog.lock import Holder
 from rag_assets.tenants.file import TenantsFile
-from sensors.upkeep import removals_sensor
 from tests.driving import Driver
 from tests.installation import FAST, Installation
 from tests.sensor_resources import sensor_resources
@@ -30,7 +30,7 @@ def tick(driver: Driver) -> bool:
     with dg.build_sensor_context(
         instance=driver.session.instance, resources=sensor_resources()
     ) as context:
-        return isinstance(removals_sensor(context), dg.RunRequest)
+        return isinstance(removals_sensor.build(PLAIN)(context), dg.RunRequest)
 
 
 def test_a_removal_that_was_killed_is_ended(
@@ -40,7 +40,7 @@ def test_a_removal_that_was_killed_is_ended(
     (folder / "a.md").write_text("# Walrus\n\nThe walrus sleeps on the ice.\n")
     driver.sync(tenant)
     session, catalog = driver.session, driver.session.catalog
-    session.instance.add_dynamic_partitions(tenants_partitions.name or "", [tenant])
+    session.instance.add_dynamic_partitions(PLAIN.partitions_name, [tenant])
     record = catalog.tenants.get(tenant)
     TenantsFile(session.settings.tenants_file).remove(tenant)
     assert not tick(driver)
@@ -58,7 +58,7 @@ def test_a_removal_that_was_killed_is_ended(
         assert not tick(driver), "somebody continues it"
     assert tick(driver)
 
-    done = end_removals_job.execute_in_process(
+    done = end_interrupted_removals.build(PLAIN).execute_in_process(
         instance=session.instance,
         resources={
             name: resource
@@ -70,6 +70,6 @@ def test_a_removal_that_was_killed_is_ended(
     assert catalog.tenants.find(tenant) is None
     [receipt] = catalog.receipts.all(tenant)
     assert (receipt.by, receipt.proof["complete"]) == ("operator ann", True)
-    name = tenants_partitions.name or ""
+    name = PLAIN.partitions_name
     assert tenant not in session.instance.get_dynamic_partitions(name)
     assert not tick(driver)

@@ -113,7 +113,7 @@ def test_postgres_holds_no_key_neither_ours_nor_dagsters(
                 assert found_in(row.encode()) == [], table
     assert filled >= {
         *("rag_catalog.provider_keys", "rag_catalog.documents", "rag_catalog.events"),
-        *("public.event_logs", "public.runs", "public.run_tags"),
+        *("rag_dagster.event_logs", "rag_dagster.runs", "rag_dagster.run_tags"),
     }
 
 

@@ -148,7 +148,7 @@ def test_no_short_heading_of_it_is_left_in_records_of_runs(make: Make) -> None:
     with psycopg.connect(tenant.installation.environment["RAG_ASSETS_DATABASE_URL"]) as connection:
         # As earlier versions recorded it.
         connection.execute(
-            "UPDATE event_logs SET event = replace(event, %s, %s) WHERE partition = %s",
+            "UPDATE rag_dagster.event_logs SET event = replace(event, %s, %s) WHERE partition = %s",
             [
                 '"data": {"document": "files/keeper.md"',
                 '"data": {"document": "files/keeper.md", "heading": "Of \\"seals\\""',
@@ -166,7 +166,8 @@ def _recorded_chunks(tenant: AgingTenant) -> str:
     """The event in which Dagster recorded the run of `chunks`."""
     with psycopg.connect(tenant.installation.environment["RAG_ASSETS_DATABASE_URL"]) as connection:
         row = connection.execute(
-            "SELECT event FROM event_logs WHERE partition = %s AND asset_key = '[\"chunks\"]'"
+            "SELECT event FROM rag_dagster.event_logs"
+            " WHERE partition = %s AND asset_key = '[\"chunks\"]'"
             " AND dagster_event_type = 'ASSET_MATERIALIZATION'",
             [tenant.id],
         ).fetchone()

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection, delete, insert, select, update
 
-from checks.relations import verdict_of
+from rag_assets.checks.relations import verdict_of
 from rag_assets.code.relations import Relations, Symbol
 from rag_assets.pipeline.catalog_mark import accept_catalog
 from rag_assets.pipeline.context import TenantContext

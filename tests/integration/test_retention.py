@@ -13,8 +13,9 @@ from elasticsearch import Elasticsearch
 from sqlalchemy import insert, update
 
 from rag_assets.common.clock import Clock
+from rag_assets.declarations import PLAIN
 from rag_assets.definitions import build_resources
-from rag_assets.jobs.upkeep import prune_job
+from rag_assets.jobs.upkeep import prune_documents
 from rag_assets.pipeline.retention import prune
 from rag_assets.storage.catalog.erasure_tables import receipts
 from rag_assets.storage.catalog.events import NewEvent
@@ -61,9 +62,9 @@ def test_at_365_days_it_stays_and_a_second_later_it_is_due(make: Make) -> None:
 def due_at(tenant: AgingTenant, now: datetime) -> str | None:
     """Why a sync would be due at a time, if it were only for retention."""
     from rag_assets.common.settings import Settings
+    from rag_assets.sensors.due import why_due
+    from rag_assets.sensors.state import tenant_state
     from rag_assets.tenants.model import Tenant
-    from sensors.due import why_due
-    from sensors.state import tenant_state
 
     catalog = tenant.driver.session.catalog
     record = catalog.tenants.get(tenant.id)
@@ -491,9 +492,11 @@ def test_pruned_entries_leave_the_files_of_the_index(
             assert deleted() > 0
             resources = {"rag_assets_workbench": build_resources()["rag_assets_workbench"]}
             for _ in range(2):
-                assert prune_job.execute_in_process(
-                    instance=session.instance, resources=resources
-                ).success
+                assert (
+                    prune_documents.build(PLAIN)
+                    .execute_in_process(instance=session.instance, resources=resources)
+                    .success
+                )
         assert deleted() == 0
     assert len(tenant.uris()) == 24
     assert len(session.catalog.events.latest(tenant.id, kind="pruned_expunged")) == 1

@@ -13,7 +13,7 @@ import pytest
 from dagster._core.launcher.base import WorkerStatus
 
 from rag_assets.local_stack.liveness import ProcessIdentity, wait_for
-from resources.tenant_lock import PROCESS_TAG, fail_abandoned_runs, marks
+from rag_assets.resources.tenant_lock import PROCESS_TAG, fail_abandoned_runs, marks
 from tests.installation import FAST, Installation
 from tests.namespaces import needs_namespaces, start_in_namespace
 
@@ -22,12 +22,12 @@ import sys
 import dagster as dg
 from rag_assets.cli.commands.runs import repository
 from rag_assets.cli.commands.session import Session
-from resources.own_runs import PARTITION_TAG
-from resources.tenant_lock import process_tags
+from rag_assets.resources.own_runs import PARTITION_TAG
+from rag_assets.resources.tenant_lock import process_tags
 with Session() as session:
     run = session.instance.create_run_for_job(
         job_def=repository().get_job("check_tenant"),
-        tags={PARTITION_TAG: "elsewhere", **process_tags()},
+        tags={PARTITION_TAG: "elsewhere", **process_tags(session.settings)},
         status=dg.DagsterRunStatus.STARTED,
     )
     print("run", run.run_id, flush=True)
@@ -50,10 +50,10 @@ def test_a_run_in_another_container_is_failed_when_that_ends_and_not_before(
         run_id = next(line for line in lines if line.startswith("run ")).split()[1]
         run = instance.get_run_by_id(run_id)
         assert run is not None
-        mark = ProcessIdentity.parse(run.tags[PROCESS_TAG]).mark_in(marks())
+        mark = ProcessIdentity.parse(run.tags[PROCESS_TAG]).mark_in(marks(session.settings))
         assert mark.exists()
         launcher = instance.run_launcher
-        assert fail_abandoned_runs(instance, catalog) == []
+        assert fail_abandoned_runs(instance, catalog, session.settings) == []
         assert launcher.check_run_worker_health(run).status is WorkerStatus.RUNNING
         assert launcher.terminate(run_id) is False, "its pid is another process's here"
     finally:
@@ -64,7 +64,7 @@ def test_a_run_in_another_container_is_failed_when_that_ends_and_not_before(
         return launcher.check_run_worker_health(run).status is WorkerStatus.FAILED
 
     assert wait_for(has_failed, 60)
-    assert fail_abandoned_runs(instance, catalog) == [run_id]
+    assert fail_abandoned_runs(instance, catalog, session.settings) == [run_id]
     ended = instance.get_run_by_id(run_id)
     assert ended is not None
     assert ended.status is dg.DagsterRunStatus.FAILURE

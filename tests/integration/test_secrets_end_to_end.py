@@ -177,7 +177,7 @@ def test_postgres_holds_none_neither_ours_nor_dagsters(
                 filled.add(table)
             for (row,) in rows:
                 assert found_in(row.encode()) == [], table
-    assert {"rag_catalog.events", "rag_catalog.documents", "public.event_logs"} <= filled
+    assert {"rag_catalog.events", "rag_catalog.documents", "rag_dagster.event_logs"} <= filled
 
 
 def test_document_rule_and_line_of_each_are_reported(

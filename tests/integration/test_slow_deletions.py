@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select, update
 
-from checks.deletions import verdict_of
+from rag_assets.checks.deletions import verdict_of
 from rag_assets.common.errors import DeletionsHeld
 from rag_assets.ingest.sources.model import SourceMetadata
 from rag_assets.storage.catalog.pushed_records import PushedRecord

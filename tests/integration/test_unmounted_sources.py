@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from checks.staleness import _behind_at_sources
+from rag_assets.checks.staleness import _behind_at_sources
 from tests.driving import Driver
 from tests.installation import FAST, Installation
 from tests.mounts import Mounts, with_mounts

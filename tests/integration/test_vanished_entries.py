@@ -19,14 +19,14 @@ from elasticsearch import Elasticsearch
 from sqlalchemy import update
 
 from rag_assets.common.errors import IndexInconsistent
+from rag_assets.declarations import PLAIN
 from rag_assets.definitions import build_resources
-from rag_assets.partitions import tenants_partitions
 from rag_assets.pipeline.drift import inspect_index
 from rag_assets.retrieval import Retriever, completeness
 from rag_assets.retrieval.model import SearchAnswer, SearchRequest
+from rag_assets.sensors.drift import drift_offenders_sensor, lost_entries_sensor
 from rag_assets.storage.catalog.generations import Generation
 from rag_assets.storage.catalog.tables import catalog_marks
-from sensors.drift import drift_offenders_sensor, lost_entries_sensor
 from tests.driving import Driver
 from tests.installation import FAST, Installation
 from tests.integration.builds import DOCUMENTS, prose, serving
@@ -285,16 +285,16 @@ def test_the_daemon_counts_all_tenants_and_repairs(
     closed.client.indices.close(index=closed.name)
     index.delete([*shared_installation.entries(tenant)][:1])
     instance = driver.session.instance
-    instance.add_dynamic_partitions(tenants_partitions.name or "", [tenant, other])
+    instance.add_dynamic_partitions(PLAIN.partitions_name, [tenant, other])
 
     def tick() -> tuple[int, list[str | None]]:
         with dg.build_sensor_context(
             instance=instance,
             resources={"rag_assets_workbench": build_resources()["rag_assets_workbench"]},
         ) as context:
-            lost_entries_sensor(context)
+            lost_entries_sensor.build(PLAIN)(context)
         with dg.build_sensor_context(instance=instance, resources=sensor_resources()) as context:
-            result = drift_offenders_sensor(context)
+            result = drift_offenders_sensor.build(PLAIN)(context)
         assert isinstance(result, dg.SensorResult)
         found = driver.session.catalog.events.latest(tenant, kind="drift_found")
         return len(found), [request.partition_key for request in result.run_requests or ()]
@@ -316,11 +316,11 @@ def test_a_run_that_finds_its_index_gone_has_it_repaired_by_the_next_tick(
     shared_installation: Installation, driver: Driver, tenant: str, folder: Path, index: Index
 ) -> None:
     instance = driver.session.instance
-    instance.add_dynamic_partitions(tenants_partitions.name or "", [tenant])
+    instance.add_dynamic_partitions(PLAIN.partitions_name, [tenant])
 
     def requested() -> list[str | None]:
         with dg.build_sensor_context(instance=instance, resources=sensor_resources()) as context:
-            result = drift_offenders_sensor(context)
+            result = drift_offenders_sensor.build(PLAIN)(context)
         assert isinstance(result, dg.SensorResult)
         return [request.partition_key for request in result.run_requests or ()]
 
@@ -337,7 +337,7 @@ def test_a_run_that_finds_its_index_gone_has_it_repaired_by_the_next_tick(
         instance=instance,
         resources={"rag_assets_workbench": build_resources()["rag_assets_workbench"]},
     ) as context:
-        lost_entries_sensor(context)
+        lost_entries_sensor.build(PLAIN)(context)
     assert tenant in requested(), "a lost index waits for no pause"
     shared_installation.synced(tenant)
 

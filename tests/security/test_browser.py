@@ -15,6 +15,7 @@ from rag_assets.common.settings import Settings
 from rag_assets.local_stack.elasticsearch import EmbeddedElasticsearch
 from rag_assets.local_stack.elasticsearch_guard import Access
 from rag_assets.local_stack.net import free_port
+from rag_assets.local_stack.processes import silent
 from rag_assets.local_stack.stack import LocalStack
 from tests.browser import REBOUND, OtherSite, chromium, other_site
 from tests.guarded import INDEX, access_to, guarded_server, require_untouched
@@ -84,6 +85,7 @@ def ui(
     )
     stack = LocalStack(settings)
     try:
+        stack.prepare_run_storage(silent)
         yield stack.dagster.start(settings.database_url or "")
     finally:
         stack.down()

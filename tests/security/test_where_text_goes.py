@@ -345,7 +345,7 @@ def test_postgres_holds_one_only_where_originals_are_kept(done: Done) -> None:
                     found = {place for place in found if not place.startswith("record")}
                 assert found == set(), name
         assert {ORIGINALS, "rag_catalog.events", "rag_catalog.documents"} <= filled
-        assert {"public.event_logs", "public.runs", "public.run_tags"} <= filled
+        assert {"rag_dagster.event_logs", "rag_dagster.runs", "rag_dagster.run_tags"} <= filled
 
 
 def test_the_index_holds_none_in_any_field(done: Done) -> None:

@@ -31,7 +31,7 @@ def run_checks(session: Session, tenant_id: str, *, deep: bool = False) -> list[
     Raises:
         RagAssetsError: a check could not be evaluated.
     """
-    from checks.tenant_check import DEEP_TAG
+    from rag_assets.checks.tenant_check import DEEP_TAG
 
     runner = session.runner
     tags = {DEEP_TAG: "true"} if deep else {}

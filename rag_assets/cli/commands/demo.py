@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import textwrap
 from contextlib import closing
 from time import monotonic
@@ -11,12 +12,10 @@ from rag_assets.cli.commands.check import print_checks, run_checks
 from rag_assets.cli.commands.document_summary import by_type, document_summaries, stage_lines
 from rag_assets.cli.commands.hits import headline, print_hit
 from rag_assets.cli.commands.output import print_json, print_table, progress, say, seconds
-from rag_assets.cli.commands.session import Session, with_session
+from rag_assets.cli.commands.session import TEMPLATES, Session, with_session
 from rag_assets.cli.commands.sync import sync_tenant
 from rag_assets.cli.commands.tenant_sync import TenantSync
-from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.formatting import counted
-from rag_assets.common.settings import PROJECT_ROOT
 from rag_assets.retrieval import Retriever
 from rag_assets.retrieval.excerpts import excerpt
 from rag_assets.retrieval.model import Hit, SearchRequest
@@ -36,7 +35,7 @@ SETTINGS = {
 INCLUDE = ["*.*", "!.*"]
 """Source code too, which the default patterns leave out."""
 
-_EXAMPLES = PROJECT_ROOT / "examples"
+_EXAMPLES = TEMPLATES / "examples"
 _TOP_K = 3
 _LINE = 80
 
@@ -74,11 +73,11 @@ def demo(session: Session, *, as_json: bool) -> bool:
 
 
 def _add_tenant(session: Session) -> None:
-    folder = _EXAMPLES / "handbook"
-    if not folder.is_dir():
-        raise ConfigurationError(
-            f"the examples are missing: {folder}", hint="run the demo in a checkout of the project"
-        )
+    folder = session.settings.home / "examples" / "handbook"
+    if not folder.exists():
+        # Installers compile the Python file among the documents.
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(_EXAMPLES / "handbook", folder, ignore=ignored)
     file = TenantsFile(session.settings.tenants_file)
     if TENANT not in file.load():
         root = written_path(folder, session.settings.home)
@@ -166,7 +165,7 @@ def _print_next_steps(elapsed: float, *, nothing_done: bool) -> None:
         '  rag-assets search demo "who may approve a rollback?"\n'
         "  rag-assets documents demo            the status of each document\n"
         "  rag-assets tenants add mine --source ~/notes && rag-assets sync mine\n"
-        "  make up                              Dagster's UI and daemon: edits are indexed\n"
-        "  make down                            stop everything\n"
+        "  rag-assets up                        Dagster's UI and daemon: edits are indexed\n"
+        "  rag-assets down                      stop everything\n"
         "(rag-assets is .venv/bin/rag-assets unless the environment is activated)"
     )

@@ -23,11 +23,12 @@ if TYPE_CHECKING:
     import dagster as dg
 
     from rag_assets.cli.commands.runs import RunResult
+    from rag_assets.resources.own_runs import OwnRuns
+    from rag_assets.resources.workbench import Workbench
+    from rag_assets.sensors.due import TenantState
+    from rag_assets.storage.catalog.catalog import Catalog
     from rag_assets.storage.catalog.tenants import TenantRecord
     from rag_assets.tenants.model import Tenant
-    from resources.own_runs import OwnRuns
-    from resources.workbench import Workbench
-    from sensors.due import TenantState
 
 SENSOR = "source_files"
 """Whoever stops this sensor wants no run by itself, of the watcher neither."""
@@ -50,7 +51,7 @@ def follow(session: Session, descriptor: int) -> None:
         descriptor: of the connection, which is told after how many seconds to name a tenant again;
             null: there is no need to.
     """
-    from resources.stores import close_all
+    from rag_assets.resources.stores import close_all
 
     follower = TenantFollower(session)
     try:
@@ -70,15 +71,17 @@ def find_stopped_sensor(instance: dg.DagsterInstance, own_runs: OwnRuns) -> str 
     from dagster._core.definitions.run_request import InstigatorType
     from dagster._core.scheduler.instigation import InstigatorStatus
 
-    from resources.own_runs import INSTALLATION_TAG
+    from rag_assets.resources.own_runs import INSTALLATION_TAG
 
     own = own_runs.installation_tags[INSTALLATION_TAG]
+    namings = own_runs.namings(instance)
     states = instance.all_instigator_state(instigator_type=InstigatorType.SENSOR)
     places = {(state.name, state.origin.repository_origin.get_label()) for state in states}
     stopped = (
         state.origin.repository_origin
         for state in states
-        if state.name == SENSOR and state.status is InstigatorStatus.STOPPED
+        if state.name in {names.own(SENSOR) for names in namings}
+        and state.status is InstigatorStatus.STOPPED
     )
     for origin in stopped:
         label = origin.get_label()
@@ -86,7 +89,9 @@ def find_stopped_sensor(instance: dg.DagsterInstance, own_runs: OwnRuns) -> str 
         target = getattr(origin.code_location_origin, "loadable_target_origin", None)
         is_own_module = getattr(target, "module_name", None) == "rag_assets.definitions"
         # Before its first run, a code location that loads ours shows it by our other sensors.
-        seems_own = is_own_module or (_OTHER_SENSOR, label) in places
+        seems_own = is_own_module or any(
+            (names.own(_OTHER_SENSOR), label) in places for names in namings
+        )
         if own in users if users else seems_own:
             return label
     return None
@@ -102,13 +107,12 @@ class TenantFollower:
     def __init__(self, session: Session) -> None:
         from rag_assets.billing.embedders import Embedders
         from rag_assets.definitions import build_resources
-        from resources.stores import PostgresResource
 
         self._session = session
         # The one that runs in this process use, too. tenants.yaml is read by a sensor.
-        self._catalog = PostgresResource().catalog()
-        self._embedders = Embedders(self._catalog, session.settings)
         resources = build_resources()
+        self._catalog: Catalog = resources["rag_assets_postgres"].catalog()
+        self._embedders = Embedders(self._catalog, session.settings)
         self._workbench: Workbench = resources["rag_assets_workbench"]
         self._own_runs: OwnRuns = resources["rag_assets_runs"]
         self._stopped: tuple[float, bool] = (-_STATE_SECONDS, False)
@@ -133,7 +137,7 @@ class TenantFollower:
             return None
 
     def _follow(self, tenant_id: str) -> float | None:
-        from sensors.due import why_due
+        from rag_assets.sensors.due import why_due
 
         record = self._catalog.tenants.find(tenant_id)
         if record is None or record.state != "ACTIVE" or self._is_stopped():
@@ -171,15 +175,15 @@ class TenantFollower:
         return is_stopped
 
     def _state(self, record: TenantRecord, tenant: Tenant) -> TenantState:
-        from sensors.state import tenant_state
+        from rag_assets.sensors.state import tenant_state
 
         return tenant_state(self._catalog, record, tenant, self._session.settings)
 
     def _confirm(self, record: TenantRecord) -> bool:
         """Read what was listed too soon once more; False if a run is needed."""
         from rag_assets.pipeline.listing import confirm_documents
+        from rag_assets.resources.tenant_lock import fail_abandoned_run
         from rag_assets.storage.catalog.lock import Holder
-        from resources.tenant_lock import fail_abandoned_run
 
         with self._catalog.lock.hold(
             record.id,
@@ -195,7 +199,7 @@ class TenantFollower:
         return after if self._catalog.documents.reread_count(tenant.id, names) else None
 
     def _run(self, record: TenantRecord, tenant: Tenant, reason: str) -> float | None:
-        from sensors.failures import record_failure
+        from rag_assets.sensors.failures import record_failure
 
         result = self._session.runner.run("sync_tenant", record.id, reason=reason)
         if result.failure is not None:

@@ -80,7 +80,7 @@ def publish(
     config = {"force": force, "by": _user(), "reason": reason}
     config |= {} if number is None else {"generation": number}
     run = session.runner.run(
-        "publish_generation", tenant_id, {"ops": {"publish_configured_build": {"config": config}}}
+        "publish_generation", tenant_id, {"publish_configured_build": {"config": config}}
     )
     if run.failure is not None:
         raise run.failure

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import dagster as dg
 
     from rag_assets.cli.commands.session import Session
+    from rag_assets.declarations import Naming
 
 _PARTITION_TAG = "dagster/partition"
 _FRAMEWORK_LINES = ("Dependencies for step",)
@@ -100,7 +101,7 @@ class Runner:
         self,
         job_name: str,
         tenant_id: str,
-        run_config: Mapping[str, Any] | None = None,
+        ops: Mapping[str, Any] | None = None,
         *,
         reason: str = "started by a command",
         tags: Mapping[str, str] = MappingProxyType({}),
@@ -110,7 +111,7 @@ class Runner:
         Args:
             job_name: the job.
             tenant_id: the tenant.
-            run_config: as Dagster takes it.
+            ops: configuration of the job's ops, by their plain names.
             reason: why it runs, for people.
             tags: further tags of the run.
 
@@ -118,34 +119,39 @@ class Runner:
             TenantGone: the tenant was removed meanwhile, and the run's record with it.
             ServiceUnavailable: Postgres went away, so that Dagster cannot record the run.
         """
-        from resources.tenant_lock import REASON_TAG
+        from rag_assets.resources.tenant_lock import REASON_TAG
 
         with _postgres_outages():
-            return self._run(job_name, tenant_id, run_config, {REASON_TAG: reason, **tags})
+            return self._run(job_name, tenant_id, ops, {REASON_TAG: reason, **tags})
 
     def _run(
         self,
         job_name: str,
         tenant_id: str,
-        run_config: Mapping[str, Any] | None,
+        ops: Mapping[str, Any] | None,
         tags: Mapping[str, str],
     ) -> RunResult:
-        from rag_assets.partitions import tenants_partitions
-        from resources.own_runs import INSTALLATION_TAG
-        from resources.tenant_lock import process_tags
+        from rag_assets.resources.own_runs import INSTALLATION_TAG
+        from rag_assets.resources.tenant_lock import process_tags
 
-        instance = self._session.instance
-        instance.add_dynamic_partitions(tenants_partitions.name or "", [tenant_id])
-        job = repository().get_job(job_name)
+        instance, names = self._session.instance, self._session.names
+        instance.add_dynamic_partitions(names.partitions_name, [tenant_id])
+        job = repository(names).get_job(names.own(job_name))
         run_id = str(uuid.uuid4())
         result = job.execute_in_process(
             instance=instance,
             run_id=run_id,
             partition_key=tenant_id,
-            run_config={**(run_config or {}), "loggers": {"console": {}}},
+            run_config={
+                "ops": {
+                    names.step_key(op) if op in STAGES else names.own(op): config
+                    for op, config in (ops or {}).items()
+                },
+                "loggers": {"console": {}},
+            },
             raise_on_error=False,
             tags={
-                **process_tags(),
+                **process_tags(self._session.settings),
                 INSTALLATION_TAG: str(self._session.identity.id),
                 **tags,
             },
@@ -157,24 +163,30 @@ class Runner:
             )
         return RunResult(
             run_id=run_id,
-            stages=_stages(result),
+            stages=_stages(result, {names.step_key(stage): stage for stage in STAGES}),
             checks=_checks(result),
             failure=None if result.success else _failure(result, job_name),
         )
 
 
-def repository() -> dg.RepositoryDefinition:
-    """Everything Dagster loads, for the runs of commands; built once, and shared with forks."""
-    from rag_assets import definitions
+def repository(names: Naming | None = None) -> dg.RepositoryDefinition:
+    """Everything Dagster loads, for the runs of commands; built once, and shared with forks.
 
-    return _built(definitions.build_defs)
+    Args:
+        names: of the definitions; those of our own code location by default.
+    """
+    from rag_assets import definitions
+    from rag_assets.declarations import PLAIN
+
+    return _built(definitions.build_defs, names or PLAIN)
 
 
 @cache
-def _built(build: Callable[..., dg.Definitions]) -> dg.RepositoryDefinition:
+def _built(build: Callable[..., dg.Definitions], names: Naming) -> dg.RepositoryDefinition:
     # Dagster warns of beta features, which the user of a command cannot change.
     warnings.filterwarnings("ignore", message=".* is currently in (beta|preview)")
-    return build(loggers={"console": _terminal_logger()}).get_repository_def()
+    loggers = {"console": _terminal_logger()}
+    return build(names=names, loggers=loggers).get_repository_def()
 
 
 @contextmanager
@@ -194,13 +206,16 @@ def _postgres_outages() -> Iterator[None]:
         raise unavailable(error) from None
 
 
-def _stages(result: dg.ExecuteInProcessResult) -> dict[str, StageResult]:
+def _stages(
+    result: dg.ExecuteInProcessResult, steps: Mapping[str | None, str]
+) -> dict[str, StageResult]:
+    """Return the results of assets by their plain names; `steps` has these by the keys of steps."""
     stages = {}
     for event in result.all_events:
-        if event.is_step_failure and event.step_key in STAGES:
+        if event.is_step_failure and event.step_key in steps:
             data = event.step_failure_data.user_failure_data
             if data is not None:
-                stages[event.step_key] = _stage(data.metadata)
+                stages[steps[event.step_key]] = _stage(data.metadata)
         elif event.event_type_value == "ASSET_MATERIALIZATION" and event.asset_key is not None:
             materialization = event.step_materialization_data.materialization
             stages[event.asset_key.path[-1]] = _stage(materialization.metadata)

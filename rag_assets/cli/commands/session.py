@@ -21,18 +21,21 @@ if TYPE_CHECKING:
 
     from rag_assets.billing.embedders import Embedders
     from rag_assets.cli.commands.runs import Runner
+    from rag_assets.declarations import Naming
     from rag_assets.pipeline.context import TenantContext
     from rag_assets.pipeline.mark_keeper import MarkKeeper
+    from rag_assets.resources.own_runs import OwnRuns
     from rag_assets.storage.catalog.catalog import Catalog
     from rag_assets.storage.catalog.database import TenantRef
     from rag_assets.storage.catalog.tenants import TenantRecord
     from rag_assets.storage.index.store import VectorStore
     from rag_assets.storage.installation.identity import Identity
     from rag_assets.storage.lake.store import Lake
-    from resources.own_runs import OwnRuns
 
 _LOCK_SECONDS = 60.0
-_TEMPLATES = Path(__file__).resolve().parent.parent / "home"
+TEMPLATES = Path(__file__).resolve().parent.parent / "home"
+"""What a new home folder is given."""
+_FORMER_LAUNCHER = re.compile(r"^(\s*module:\s*)resources\.run_launcher\s*$", re.MULTILINE)
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -65,11 +68,16 @@ class Session:
         self._opened.close()
 
     def prepare_home(self) -> None:
-        """Copy Dagster's two files into a new home folder."""
-        for template in sorted(_TEMPLATES.glob("*.yaml")):
+        """Copy Dagster's two files into a new home folder, and update what was copied before."""
+        for template in sorted(TEMPLATES.glob("*.yaml")):
             target = self.settings.home / template.name
             if not target.exists():
                 shutil.copyfile(template, target)
+        file = self.settings.home / "dagster.yaml"
+        text = file.read_text(encoding="utf-8")
+        current = _FORMER_LAUNCHER.sub(r"\1rag_assets.resources.run_launcher", text)
+        if current != text:
+            file.write_text(current, encoding="utf-8")
 
     @cached_property
     def endpoints(self) -> Endpoints:
@@ -298,11 +306,25 @@ class Session:
         return found
 
     @cached_property
+    def names(self) -> Naming:
+        """The naming of the team's project that loads this installation, as its runs name it.
+
+        Where there is none, or several, it is that of our own code location.
+        """
+        from rag_assets.declarations import PLAIN
+
+        theirs = self.own_runs.namings(self.instance) - {PLAIN}
+        return theirs.pop() if len(theirs) == 1 else PLAIN
+
+    @cached_property
     def instance(self) -> dg.DagsterInstance:
         """Dagster's instance: the team's own, or one on the same Postgres as the catalog."""
+        from rag_assets.cli.commands.output import warn
+
         team_home = self.settings.dagster_home
         if team_home is None:
             self.prepare_home()
+            self.stack.prepare_run_storage(warn)
         else:
             _require_dagster_home(team_home)
         os.environ.update(dagster_environment(self.settings, self.endpoints.dagster_url))

@@ -259,8 +259,8 @@ def _index_differences(session: Session, tenant_id: str) -> list[IndexDifference
 def _is_due(session: Session, tenant_id: str) -> bool:
     """Whether there is work to do, at the price of a listing."""
     from rag_assets.pipeline.batch_states import poll
-    from sensors.due import why_due
-    from sensors.state import tenant_state
+    from rag_assets.sensors.due import why_due
+    from rag_assets.sensors.state import tenant_state
 
     catalog = session.catalog
     record = session.active(tenant_id)
@@ -276,7 +276,7 @@ def _is_due(session: Session, tenant_id: str) -> bool:
 
 def _repair(session: Session, tenant_id: str, *, everything: bool) -> None:
     """Repair a tenant's stores; compare all of them, or the day's share as the nightly run does."""
-    config = {"ops": {"repair_live_index": {"config": {"everything": everything}}}}
+    config = {"repair_live_index": {"config": {"everything": everything}}}
     repaired = session.runner.run("repair_index", tenant_id, config)
     if repaired.failure is not None:
         raise repaired.failure
@@ -291,7 +291,7 @@ def _drain(session: Session, result: TenantSync, *, allow_deletes: bool) -> None
             "raw_documents": {"config": {"allow_deletes": allow_deletes}},
             "embeddings": {"config": {"spent": result.cost + result.promised}},
         }
-        run = runner.run("sync_tenant", result.tenant, {"ops": config})
+        run = runner.run("sync_tenant", result.tenant, config)
         result.add(run)
         if run.failure is not None and not run.halted:
             raise run.failure

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Self
 
 from rag_assets.common.errors import ConfigurationError, DocumentTimeout, DocumentTooLarge
+from rag_assets.common.extras import OCR, require_extra
 from rag_assets.ingest.parsing.limits import ParseLimits
 from rag_assets.ingest.parsing.pieces import clean
 
@@ -32,8 +33,9 @@ def require_languages(languages: Sequence[str], folder: str | None) -> None:
         folder: of the files called LANGUAGE.traineddata; None for the installed one.
 
     Raises:
-        ConfigurationError: some is missing.
+        ConfigurationError: some is missing, or Tesseract is not installed.
     """
+    require_extra("ocr", OCR, "parser.ocr", "set parser.ocr: false")
     where = Path(folder) if folder else _installed()
     missing = [name for name in languages if not (where / f"{name}.traineddata").is_file()]
     if missing:

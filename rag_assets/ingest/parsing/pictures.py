@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from rag_assets.common.errors import DocumentRejected, DocumentScanned, DocumentTooLarge
+from rag_assets.common.extras import OCR, missing_modules
 from rag_assets.ingest.parsing.limits import ParseLimits
 from rag_assets.ingest.parsing.media_types import PICTURES
 from rag_assets.ingest.parsing.model import ParsedText
@@ -40,11 +41,13 @@ _DAMAGED = "it is damaged: its pixels cannot be read"
 def warm_up() -> None:
     """Load the libraries, so that a document's limits bound the document alone."""
     import PIL.Image
-    import tesserocr
 
     PIL.Image.preinit()
     PIL.Image.init()
-    tesserocr.tesseract_version()
+    if not missing_modules(OCR):
+        import tesserocr
+
+        tesserocr.tesseract_version()
 
 
 def more_seconds(data: bytes, options: ParseOptions, limits: ParseLimits) -> float:

@@ -7,7 +7,7 @@ The name of a role begins with that of its database, as in `rag_assets_service`:
 | owner | upgrades of the schema | everything in `rag_catalog` |
 | writer | commands, runs, the change watcher | change rows; make schemas of vectors |
 | service | `rag-assets serve` with the panel | read; change the rows that requests change |
-| dagster | Dagster's storage | own its tables in `public`; nothing of the catalog |
+| dagster | Dagster's storage | own its tables in `rag_dagster`; nothing of the catalog |
 
 None of them is a superuser. The embedded server makes them; `rag-assets roles` prints the same SQL
 for another server. Where a server has no such roles, one account does everything.
@@ -70,7 +70,6 @@ BEGIN
   EXECUTE format('GRANT CREATE ON DATABASE %I TO %I, %I', current_database(), owner, writer);
   EXECUTE format('GRANT TEMPORARY ON DATABASE %I TO %I, %I', current_database(), writer, service);
   REVOKE CREATE ON SCHEMA public FROM PUBLIC;
-  EXECUTE format('GRANT USAGE, CREATE ON SCHEMA public TO %I', dagster);
   -- Erasures remove names of documents from run records.
   EXECUTE format('GRANT %I TO %I', dagster, writer);
   IF current_setting('server_version_num')::int < 170000 THEN
@@ -83,9 +82,11 @@ BEGIN
   END IF;
 
   EXECUTE format('CREATE SCHEMA IF NOT EXISTS rag_catalog AUTHORIZATION %I', owner);
+  EXECUTE format('CREATE SCHEMA IF NOT EXISTS rag_dagster AUTHORIZATION %I', dagster);
   FOR item IN
-    SELECT nspname, CASE nspname WHEN 'rag_catalog' THEN owner ELSE writer END AS new_owner
-    FROM pg_namespace WHERE nspname = 'rag_catalog' OR nspname ~ '_vectors_'
+    SELECT nspname, CASE nspname WHEN 'rag_catalog' THEN owner WHEN 'rag_dagster' THEN dagster
+      ELSE writer END AS new_owner
+    FROM pg_namespace WHERE nspname IN ('rag_catalog', 'rag_dagster') OR nspname ~ '_vectors_'
   LOOP
     EXECUTE format('ALTER SCHEMA %I OWNER TO %I', item.nspname, item.new_owner);
     IF item.new_owner = writer THEN
@@ -99,18 +100,13 @@ BEGIN
 
   FOR item IN
     SELECT nspname, relname, CASE relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END AS kind,
-      CASE nspname WHEN 'rag_catalog' THEN owner WHEN 'public' THEN dagster ELSE writer END
-        AS new_owner
+      CASE nspname WHEN 'rag_catalog' THEN owner WHEN 'rag_dagster' THEN dagster
+        ELSE writer END AS new_owner
     FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace
     WHERE relkind IN ('r', 'p', 'S')
       -- The sequence of a column belongs to whoever the table belongs to.
       AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.objid = c.oid AND d.deptype IN ('a', 'i'))
-      AND (nspname = 'rag_catalog' OR nspname ~ '_vectors_' OR nspname = 'public' AND relname IN (
-        'alembic_version', 'asset_check_executions', 'asset_daemon_asset_evaluations',
-        'asset_event_tags', 'asset_keys', 'backfill_tags', 'bulk_actions', 'concurrency_limits',
-        'concurrency_slots', 'daemon_heartbeats', 'dynamic_partitions', 'event_logs',
-        'instance_info', 'instigators', 'job_ticks', 'jobs', 'kvs', 'pending_steps', 'run_tags',
-        'runs', 'secondary_indexes', 'snapshots'))
+      AND (nspname IN ('rag_catalog', 'rag_dagster') OR nspname ~ '_vectors_')
   LOOP
     EXECUTE format(
       'ALTER %s %I.%I OWNER TO %I', item.kind, item.nspname, item.relname, item.new_owner);

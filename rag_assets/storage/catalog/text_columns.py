@@ -1,4 +1,4 @@
-"""Texts in columns of the catalog and of Dagster's tables, read as a stream and replaced."""
+"""Texts in columns of the catalog and of our Dagster's tables, read as a stream and replaced."""
 
 from __future__ import annotations
 
@@ -12,11 +12,15 @@ from sqlalchemy import Connection, text
 from rag_assets.privacy.masker import Masker
 from rag_assets.storage.catalog.columns import SCHEMA
 from rag_assets.storage.catalog.database import Database, TenantRef
+from rag_assets.storage.catalog.run_storage import DAGSTER_SCHEMA
 from rag_assets.systems.registry import installed_systems
 
 _OF_TENANT = "tenant = :tenant"
-_RUNS = "SELECT run_id FROM run_tags WHERE key = 'dagster/partition' AND value = :tenant"
-_ANY_RUNS = "SELECT run_id FROM run_tags WHERE key = 'dagster/partition'"
+_ANY_RUNS = (
+    f"SELECT run_id FROM {DAGSTER_SCHEMA}.run_tags"  # noqa: S608 - ours
+    " WHERE key = 'dagster/partition'"
+)
+_RUNS = f"{_ANY_RUNS} AND value = :tenant"
 _EVENTS = (
     f"(partition = :tenant OR run_id IN ({_RUNS})"
     f" OR (strpos(event, :tenant) > 0 AND run_id NOT IN ({_ANY_RUNS})))"
@@ -30,7 +34,7 @@ class TextColumn:
     """A column with texts of a tenant.
 
     Attributes:
-        table: with its schema, if that is not the one of Dagster.
+        table: with its schema.
         type: of the column: text, jsonb, or text that holds JSON ("json").
         condition: for the tenant's rows.
     """
@@ -73,9 +77,15 @@ SCANNED: Final = (
     *_own("syncs", "folders", type_="jsonb"),
     *_own("uploads", "file_name"),
     *_own("held_uploads", "file_name"),
-    TextColumn("event_logs", "event", "json", _EVENTS),
-    TextColumn("asset_check_executions", "evaluation_event", "json", "partition = :tenant"),
-    TextColumn("asset_keys", "last_materialization", "json", f"last_run_id IN ({_RUNS})"),
+    TextColumn(f"{DAGSTER_SCHEMA}.event_logs", "event", "json", _EVENTS),
+    TextColumn(
+        f"{DAGSTER_SCHEMA}.asset_check_executions",
+        *("evaluation_event", "json", "partition = :tenant"),
+    ),
+    TextColumn(
+        f"{DAGSTER_SCHEMA}.asset_keys",
+        *("last_materialization", "json", f"last_run_id IN ({_RUNS})"),
+    ),
 )
 """Columns with texts that people, sources or documents wrote. Names in `documents` enter keys, and
 are masked with their rows; a test names the columns that are left out, and why."""

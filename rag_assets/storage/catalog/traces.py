@@ -1,7 +1,7 @@
 """Traces of documents in Postgres: names in events and run records, and a search of every column.
 
-Dagster's tables are in the same database. What is recorded there of other tenants is left as it is:
-a name may be theirs, too.
+Our own Dagster instance has its tables in the same database. What is recorded there of other
+tenants is left as it is: a name may be theirs, too. So is a team's Dagster in this database.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from sqlalchemy.types import Text
 
 from rag_assets.storage.catalog.columns import SCHEMA
 from rag_assets.storage.catalog.database import Database, TenantRef, among
+from rag_assets.storage.catalog.run_storage import DAGSTER_SCHEMA, TABLES
 from rag_assets.storage.catalog.tables import documents, source_records
 from rag_assets.storage.catalog.upload_tables import uploads
 
@@ -25,14 +26,17 @@ PURGED: Final = "(purged)"
 _KEPT = frozenset({"erasures", "receipts", "record_clocks", "tombstones"})
 """Tables that hold hashes of erased documents on purpose."""
 _ATTEMPTS = 3
-_OF_TENANT = "SELECT run_id FROM run_tags WHERE key = 'dagster/partition' AND value = :tenant"
+_OF_TENANT = (
+    f"SELECT run_id FROM {DAGSTER_SCHEMA}.run_tags"  # noqa: S608 - ours
+    " WHERE key = 'dagster/partition' AND value = :tenant"
+)
 _NAMED: Mapping[tuple[str, str], str] = {
     (f"{SCHEMA}.events", "payload"): "tenant = :tenant",
-    ("event_logs", "event"): (
+    (f"{DAGSTER_SCHEMA}.event_logs", "event"): (
         f"(partition = :tenant OR run_id IN ({_OF_TENANT}) OR strpos(event, :tenant) > 0)"
     ),
-    ("asset_check_executions", "evaluation_event"): "partition = :tenant",
-    ("asset_keys", "last_materialization"): f"last_run_id IN ({_OF_TENANT})",
+    (f"{DAGSTER_SCHEMA}.asset_check_executions", "evaluation_event"): "partition = :tenant",
+    (f"{DAGSTER_SCHEMA}.asset_keys", "last_materialization"): f"last_run_id IN ({_OF_TENANT})",
 }
 """Columns that name documents, with the condition for rows that are about one tenant."""
 _FORMER_HEADINGS: Final = r'("document": "\(purged\)", "heading": )"(?:[^"\\]|\\.)*"'
@@ -151,7 +155,7 @@ class TraceQuery:
             tenant_id: whose rows are searched, and rows that name it: another tenant may have an
                 equal document.
             traces: ids, hashes and phrases that nothing else of the tenant has; every text column
-                of every table is searched for them.
+                of every table is searched for them, but those of a team's Dagster.
             names: of the documents.
         """
         found = []
@@ -160,8 +164,11 @@ class TraceQuery:
             for schema, table, column, of_tenants in connection.execute(_TEXT_COLUMNS).all():
                 if schema == SCHEMA and table in _KEPT:
                     continue
+                if schema not in {SCHEMA, DAGSTER_SCHEMA} and table in TABLES:
+                    continue
                 about = "tenant = :tenant" if of_tenants else "strpos(t::text, :tenant) > 0"
-                query = _holding(schema, table, column, _NAMED.get((table, column), about))
+                about = _NAMED.get((f"{schema}.{table}", column), about)
+                query = _holding(schema, table, column, about)
                 asked = {"tenant": tenant_id, "traces": sorted(spelled)}
                 if connection.execute(query, asked).first() is not None:
                     found.append(f"{schema}.{table}.{column}")

@@ -263,13 +263,22 @@ _LAST_LATIN: Final = "\u024f"
 _UNSPACED: Final = re.compile(
     r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]+"
 )
+SOUTHEAST_ASIAN: Final = (
+    "\u0e01-\u0e3a\u0e40-\u0e4e\u0e81-\u0ecf\u0edc-\u0edf\u1000-\u103f\u104c-\u108f"
+    "\u109a-\u109d\u1780-\u17d3\u17d7\u17dc\u17dd\ua9e0-\ua9ef\ua9fa-\ua9fe\uaa60-\uaa7f"
+)
+"""Letters, vowel signs and tone marks of Thai, Lao, Burmese and Khmer: nothing separates words."""
+_SOUTHEAST_ASIAN: Final = re.compile(rf"[{SOUTHEAST_ASIAN}][{SOUTHEAST_ASIAN}\u200b-\u200d]*")
 _KANA: Final = re.compile(r"[\u3041-\u30fa]")
 _HAN_LANGUAGES: Final = frozenset({"zh", "ja"})
 _SAMPLE: Final = 100
 """Words of a long text that are looked at."""
 _WORD: Final = re.compile(r"[^\W_]+(?:[_.\-/:'’][^\W_]+)*")
-_INDIC_WORD: Final = re.compile(r"[\u0900-\u0963\u0966-\u0dff\u200c\u200d]+|" + _WORD.pattern)
-_INDIC: Final = re.compile(r"[\u0900-\u0dff]")
+# Vowel signs of these scripts are no letters to Python.
+_MARKED_WORD: Final = re.compile(
+    rf"[\u0900-\u0963\u0966-\u0dff\u200c\u200d]+|{_SOUTHEAST_ASIAN.pattern}|{_WORD.pattern}"
+)
+_MARKED: Final = re.compile(rf"[\u0900-\u0dff{SOUTHEAST_ASIAN}]")
 _ELISION: Final = re.compile(r"^(?:[cdjlmnst]|qu|dell|all|nell|dall|sull)['’](?=\w)")
 
 
@@ -390,7 +399,9 @@ def _iterate_words(text: str) -> Iterator[str]:
     pattern = _WORD
     if not text.isascii():
         text = unicodedata.normalize("NFC", text)
-        pattern = _INDIC_WORD if _INDIC.search(text) else _WORD
+        if _MARKED.search(text):
+            pattern = _MARKED_WORD
+            text = _SOUTHEAST_ASIAN.sub(r" \g<0> ", text)  # a Latin word may adjoin
     return (match.group() for match in pattern.finditer(text))
 
 

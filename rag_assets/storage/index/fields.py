@@ -12,7 +12,7 @@ import numpy.typing as npt
 from rag_assets.common.hashing import key_of, keyed_digest
 from rag_assets.common.times import stamp
 from rag_assets.ingest.chunking.location import location_fields
-from rag_assets.storage.index.identifiers import MARK, analysis_of, lexical_terms
+from rag_assets.storage.index.identifiers import MARK, analysis_of, count_words, lexical_terms
 from rag_assets.storage.index.model import (
     Entry,
     EntryVector,
@@ -54,7 +54,7 @@ def entry_source(entry: Entry) -> dict[str, Any]:
         "text": chunk.text,
         "terms": terms,
         "terms_digest": key_of("terms", terms),
-        "length_weight": length_weight(terms.count(" ")),
+        "length_weight": length_weight(count_words(terms)),
         "text_sha256": chunk.text_sha256,
         # text_sha256 also covers title and headings, so it differs for equal texts under others.
         "text_key": key_of("text", chunk.text, *context),
@@ -96,7 +96,7 @@ def entry_terms(text: str, language: str | None) -> str:
     return f"{MARK}{analysis} {lexical_terms(text, analysis)}"
 
 
-def length_weight(terms: int) -> float:
+def length_weight(terms: float) -> float:
     """Return the weight of the words of an entry that has so many terms.
 
     A word says less about a long passage. Terms are counted and not a model's tokens, of which an

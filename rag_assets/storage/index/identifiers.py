@@ -16,9 +16,9 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, Final
 
-from rag_assets.storage.index.common_words import prose_language
+from rag_assets.storage.index.common_words import SOUTHEAST_ASIAN, prose_language
 
-TERMS_VERSION: Final = 2
+TERMS_VERSION: Final = 3
 """Increased whenever the same text gets other terms, so that all entries are written again."""
 FORMER: Final = "former"
 """The analysis of entries of version 1: English stems in all languages, and no folding."""
@@ -82,9 +82,19 @@ _INDIC: Final = re.compile(r"[\u0900-\u0dff]")
 _HANGUL: Final = re.compile(r"[\uac00-\ud7a3]+")
 _IDEOGRAPHS: Final = "\u2e80-\u309f\u31f0-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _KATAKANA: Final = "\u30a0-\u30ff"
-_SIGNS: Final = re.compile(rf"([{_IDEOGRAPHS}{_KATAKANA}]+)")
+_SIGNS: Final = re.compile(rf"[{_IDEOGRAPHS}{_KATAKANA}]+")
 _SIGN: Final = re.compile(rf"[{_KATAKANA}]{{1,100}}|[{_IDEOGRAPHS}]")
 """A sign of Chinese or Japanese; a word in katakana is one."""
+_SOUTHEAST_ASIAN: Final = re.compile(rf"[{SOUTHEAST_ASIAN}]+")
+_UNSEPARATED: Final = re.compile(rf"({_SIGNS.pattern}|{_SOUTHEAST_ASIAN.pattern})")
+_PAIR, _TRIPLE = 2, 3
+_UNMARKED: Final = re.compile(rf"[^\W\d_]{{{_TRIPLE + 1},}}")
+"""Letters between marks, more than entries of this version have as a term."""
+_TERMS_PER_WORD: Final = (
+    (re.compile(rf" (?=[{SOUTHEAST_ASIAN}])"), 10),
+    (re.compile(rf" (?=[{_IDEOGRAPHS}{_KATAKANA}])"), 1.5),
+)
+"""Terms in the Thai and Chinese translations of XQuAD for each term of its English text."""
 _SYMBOL: Final = re.compile("[\u2600-\u27bf\U0001f000-\U0001faff]")
 _UNTYPED: Final = re.compile(
     # Soft hyphens, joiners, Arabic's tatweel and vowels, Hebrew's points, nuktas.
@@ -93,7 +103,7 @@ _UNTYPED: Final = re.compile(
 )
 _DIGITS: Final = re.compile(
     "[\u0660-\u0669\u06f0-\u06f9\u0966-\u096f\u09e6-\u09ef\u0a66-\u0a6f\u0ae6-\u0aef\u0b66-\u0b6f"
-    "\u0be6-\u0bef\u0c66-\u0c6f\u0ce6-\u0cef\u0d66-\u0d6f\u0e50-\u0e59]"
+    "\u0be6-\u0bef\u0c66-\u0c6f\u0ce6-\u0cef\u0d66-\u0d6f\u0e50-\u0e59\u0ed0-\u0ed9\u1040-\u1049\u1090-\u1099\u17e0-\u17e9]"
 )
 _BEFORE_STEMS: Final[Mapping[str, Mapping[int, int]]] = MappingProxyType(
     {
@@ -139,7 +149,8 @@ def lexical_terms(text: str, analysis: str = "en") -> str:
 
     `handleHTTPError` gives `handlehttperror handl http error`; repeated words stay repeated, so
     that term frequencies keep their meaning. Where nothing separates words or their endings, the
-    terms are pairs: of adjacent signs in Chinese and Japanese, of syllables in Korean.
+    terms are pairs: of adjacent signs in Chinese and Japanese, of syllables in Korean. In Thai,
+    Lao, Burmese and Khmer they are all pairs and triples of letters; a query has the triples.
     """
     runs = _normalized(text).split()
     # Longer ones would fill the cache's memory.
@@ -150,9 +161,29 @@ def lexical_terms(text: str, analysis: str = "en") -> str:
 def words_in(text: str) -> list[str]:
     """Return the words of a query, whole and in parts, in lower case, neither folded nor stemmed.
 
-    Korean words are returned whole, too, as entries of version 1 have them.
+    Korean words are returned whole, too, as entries of version 1 have them; of words in Thai and
+    the scripts alike, the letters between marks, as entries of versions 1 and 2 have them.
     """
-    return [part for word in _split(_normalized(text)) for part in _with_parts(word)]
+    parts: list[str] = []
+    for word in _split(_normalized(text)):
+        parts += _with_parts(word)
+        if is_sequence(word):
+            parts += _UNMARKED.findall(word)
+    return parts
+
+
+def count_words(terms: str) -> float:
+    """Return how many words the terms of an entry stand for: each pair or triple for a part of one.
+
+    Args:
+        terms: of an entry, after its mark.
+    """
+    count: float = terms.count(" ")
+    if not terms.isascii():
+        for beginning, per_word in _TERMS_PER_WORD:
+            parts = len(beginning.findall(terms))
+            count -= parts - parts / per_word
+    return count
 
 
 def symbols_in(text: str) -> list[str]:
@@ -181,6 +212,11 @@ def forms_of(word: str, analyses: tuple[str, ...] = EVERY_ANALYSIS) -> Mapping[s
 def is_phrase(word: str) -> bool:
     """Return whether entries of version 1 hold a word in their text only, and not as a term."""
     return any(kind.search(word) for kind in (_INDIC, _SIGNS, _SYMBOL))
+
+
+def is_sequence(word: str) -> bool:
+    """Return whether a word is letters of Thai, Lao, Burmese or Khmer: a part of a longer run."""
+    return _SOUTHEAST_ASIAN.match(word) is not None
 
 
 def _is_term(word: str) -> bool:
@@ -215,6 +251,8 @@ def _terms_of_words(text: str, analysis: str) -> str:
         if _SIGNS.match(word):  # a word in katakana may be searched alone
             signs = _SIGN.findall(word)
             terms += [sign for sign in signs if len(sign) > 1 and len(signs) > 1]
+        elif len(word) > _PAIR and is_sequence(word):  # a word of two letters may be searched alone
+            terms += _sequences(word, _PAIR)
     return " ".join(terms)
 
 
@@ -223,8 +261,8 @@ def _split(text: str) -> list[str]:
         return [word for word in _WORD.findall(text) if len(word) <= _MAX_WORD]
     pattern = _INDIC_WORD if _INDIC.search(text) else _WORD
     words: list[str] = []
-    for piece in _SIGNS.split(text):
-        if _SIGNS.match(piece):
+    for piece in _UNSEPARATED.split(text):
+        if _UNSEPARATED.match(piece):
             words.append(piece)
         else:
             words += [word for word in pattern.findall(piece) if len(word) <= _MAX_WORD]
@@ -241,6 +279,8 @@ def _with_parts(word: str) -> list[str]:
     if _SIGNS.match(word):
         signs = _SIGN.findall(word)
         return [first + second for first, second in pairwise(signs)] or signs
+    if is_sequence(word):
+        return _sequences(word, _TRIPLE)
     parts = _PLAIN_PART.findall(word)
     terms = [part.lower() for part in parts]
     if len(parts) > 1:
@@ -249,6 +289,12 @@ def _with_parts(word: str) -> list[str]:
         if _is_long_hangul(part):
             terms += [first + second for first, second in pairwise(part)]
     return terms
+
+
+def _sequences(letters: str, length: int) -> list[str]:
+    """Return all sequences of so many adjacent letters, or the letters if they are fewer."""
+    beginnings = range(len(letters) - length + 1)
+    return [letters[at : at + length] for at in beginnings] or [letters]
 
 
 def _is_long_hangul(word: str) -> bool:

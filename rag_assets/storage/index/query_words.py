@@ -22,6 +22,7 @@ from rag_assets.storage.index.identifiers import (
     FORMER,
     forms_of,
     is_phrase,
+    is_sequence,
     symbols_in,
     words_in,
 )
@@ -112,7 +113,9 @@ def _words_of(query: str) -> tuple[Mapping[str, int], Mapping[str, tuple[str, ..
     parts = {word: tuple(words_in(word)) for word in islice(distinct, MOST_TITLE_WORDS)}
     terms = Counter([*symbols_in(query), *words_in(significant)][:MOST_TERMS])
     written = {
-        word: those for word, those in parts.items() if those and not any(map(is_phrase, those))
+        word: those
+        for word, those in parts.items()
+        if those and not any(is_phrase(one) or is_sequence(one) for one in those)
     }
     return MappingProxyType(terms), MappingProxyType(written)
 

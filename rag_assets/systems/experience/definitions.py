@@ -5,48 +5,47 @@ from datetime import UTC, datetime, timedelta
 import dagster as dg
 
 from rag_assets.common.hashing import key_of
-from rag_assets.common.settings import Settings
-from rag_assets.jobs.sync import sync_job
+from rag_assets.declarations import Naming, sensor
 from rag_assets.local_stack.watch_report import NO_WATCHER, WatchReportFile
-from rag_assets.partitions import tenants_partitions
+from rag_assets.resources.own_runs import OwnRuns
+from rag_assets.resources.stores import PostgresResource
+from rag_assets.resources.tenant_lock import REASON_TAG
+from rag_assets.resources.workbench import clear_failures
 from rag_assets.systems.experience.checkpoints import Checkpoints
-from resources.own_runs import OwnRuns
-from resources.stores import PostgresResource
-from resources.tenant_lock import REASON_TAG
-from resources.workbench import clear_failures
 
 _LEFT_TO_THE_WATCHER = timedelta(seconds=2)
 
 
-@dg.sensor(
-    name="checkpoints",
-    job=sync_job,
-    minimum_interval_seconds=30,
-    default_status=dg.DefaultSensorStatus.RUNNING,
-    description=(
+@sensor(
+    "checkpoints",
+    (
         "Requests a run for each tenant with a checkpoint that waits, in one query over all "
         "tenants. The change watcher may be faster; what a run left over is due as any work is."
     ),
+    seconds=30,
+    job="sync_tenant",
 )
 def checkpoints_sensor(
     context: dg.SensorEvaluationContext,
-    rag_assets_postgres: PostgresResource,
-    rag_assets_runs: OwnRuns,
+    names: Naming,
+    postgres: PostgresResource,
+    runs: OwnRuns,
 ) -> dg.SensorResult:
     """Request one run for the checkpoints that no run has seen."""
-    with clear_failures():
-        catalog = rag_assets_postgres.catalog()
-        watched = WatchReportFile(Settings.from_environment()).read() is not NO_WATCHER
+    with clear_failures(postgres.installation):
+        catalog = postgres.catalog()
+        settings = postgres.installation.settings
+        watched = WatchReportFile(settings).read() is not NO_WATCHER
         before = datetime.now(UTC) - (_LEFT_TO_THE_WATCHER if watched else timedelta())
         waiting = Checkpoints(catalog.database).waiting_tenants(before)
         active = {record.id: record for record in catalog.tenants.named(waiting)}
-        busy = rag_assets_runs.partitions_under_way(context.instance) if waiting else set()
-        present = set(context.instance.get_dynamic_partitions(tenants_partitions.name or ""))
+        busy = runs.partitions_under_way(context.instance) if waiting else set()
+        present = set(context.instance.get_dynamic_partitions(names.partitions_name))
     requests = [
         dg.RunRequest(
             partition_key=id_,
             run_key=key_of("checkpoints", active[id_].incarnation, [str(one) for one in ids]),
-            tags={REASON_TAG: "a checkpoint waits", **rag_assets_runs.installation_tags},
+            tags={REASON_TAG: "a checkpoint waits", **runs.installation_tags},
         )
         for id_, ids in waiting.items()
         if id_ in active and active[id_].state == "ACTIVE" and id_ in present - busy

@@ -27,7 +27,7 @@ SYSTEM = System(
         *("pulled_rows.shown", "pulled_rows.field", "pulled_rows.problem"),
         "pulled_sources.error",
     ),
-    jobs={"pull_sources": f"{_HERE}.definitions:pull_job"},
+    jobs={"pull_sources": f"{_HERE}.definitions:pull_tenants"},
     sensors={"sql_sources": f"{_HERE}.definitions:sql_sources_sensor"},
     schedules={"nightly_keys": f"{_HERE}.definitions:nightly_keys"},
     commands={"workspace": f"{_HERE}.commands:app"},

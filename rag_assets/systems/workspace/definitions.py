@@ -4,10 +4,14 @@ from datetime import UTC, datetime
 
 import dagster as dg
 
-from rag_assets.common.settings import Settings
+from rag_assets.declarations import Naming, Schedule, job, sensor
 from rag_assets.jobs.every_tenant import for_each
 from rag_assets.jobs.run_history import delete_old_runs
 from rag_assets.privacy.masker import masker_of
+from rag_assets.resources.own_runs import OwnRuns
+from rag_assets.resources.stores import PostgresResource
+from rag_assets.resources.tenant_lock import REASON_TAG
+from rag_assets.resources.workbench import clear_failures
 from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.storage.catalog.tenants import TenantRecord
 from rag_assets.systems.workspace.pulling.locks import SourceLocks
@@ -20,10 +24,6 @@ from rag_assets.systems.workspace.pulling.tenants import (
     worst,
 )
 from rag_assets.tenants.model import Tenant
-from resources.own_runs import RUN_TAGS, OwnRuns
-from resources.stores import PostgresResource
-from resources.tenant_lock import REASON_TAG
-from resources.workbench import clear_failures
 
 _JOB = "pull_sources"
 _TENANTS_TAG = "rag_assets/pulled_tenants"
@@ -49,27 +49,35 @@ class PullConfig(dg.Config):
     keys: bool = False
 
 
-@dg.op(tags={"kind": "postgres"})
+@job(
+    _JOB,
+    (
+        "Pulls records from databases that sources of the type sql name: what has changed, or all "
+        "keys to remove what is gone."
+    ),
+    kind="postgres",
+)
 def pull_tenants(
     context: dg.OpExecutionContext,
     config: PullConfig,
-    rag_assets_postgres: PostgresResource,
-    rag_assets_runs: OwnRuns,
+    names: Naming,
+    postgres: PostgresResource,
+    runs: OwnRuns,
 ) -> None:
     """Pull the sources of tenants; one that fails stops no other."""
-    rag_assets_runs.mark(context.instance, context.run)
+    runs.mark(context.instance, context.run)
     # Bodies of records bring FastAPI, which nothing else here needs.
     from rag_assets.systems.workspace.pulling.pull import Puller
 
-    with clear_failures():
-        settings = Settings.from_environment()
-        catalog = rag_assets_postgres.catalog()
+    with clear_failures(postgres.installation):
+        settings = postgres.installation.settings
+        catalog = postgres.catalog()
         masker, blobs = masker_of(settings.local), open_blobs(settings)
         records = catalog.tenants.with_source(SQL.name)
         states = PullStates(catalog.database)
         if config.keys:
             while delete_old_runs(
-                catalog, context.instance, rag_assets_runs, [_JOB], days=_KEPT_DAYS
+                catalog, context.instance, runs, [names.own(_JOB)], days=_KEPT_DAYS
             ):
                 pass
 
@@ -98,55 +106,39 @@ def pull_tenants(
 
     wanted = config.tenants
     chosen = [one for one in records if wanted is None or one.id in wanted]
-    for_each(context, chosen, "pulling sources", pull)
+    for_each(context, postgres.installation, chosen, "pulling sources", pull)
 
 
-@dg.job(
-    name=_JOB,
-    tags=RUN_TAGS,
-    executor_def=dg.in_process_executor,
-    description=(
-        "Pulls records from databases that sources of the type sql name: what has changed, or all "
-        "keys to remove what is gone."
-    ),
-)
-def pull_job() -> None:
-    """Pull the sources of tenants."""
-    pull_tenants()
-
-
-nightly_keys = dg.ScheduleDefinition(
-    name="nightly_keys",
-    job=pull_job,
-    cron_schedule="30 1 * * *",
-    execution_timezone="UTC",
-    run_config={"ops": {"pull_tenants": {"config": {"keys": True}}}},
-    default_status=dg.DefaultScheduleStatus.RUNNING,
-    description=(
+nightly_keys = Schedule(
+    "nightly_keys",
+    pull_tenants,
+    "30 1 * * *",
+    (
         "Compares all keys of databases that sources of the type sql name with what is stored of "
         "them, removes what is gone, and reads again what has changed unseen."
     ),
+    config={"keys": True},
 )
 
 
-@dg.sensor(
-    name="sql_sources",
-    job=pull_job,
-    minimum_interval_seconds=30,
-    default_status=dg.DefaultSensorStatus.RUNNING,
-    description=(
+@sensor(
+    "sql_sources",
+    (
         "Requests runs that pull sources of the type sql which are due, in one query over all "
         "tenants: one run for those that take seconds, and one for each other tenant."
     ),
+    seconds=30,
+    job=_JOB,
 )
 def sql_sources_sensor(
     context: dg.SensorEvaluationContext,
-    rag_assets_postgres: PostgresResource,
-    rag_assets_runs: OwnRuns,
+    names: Naming,
+    postgres: PostgresResource,
+    runs: OwnRuns,
 ) -> dg.SensorResult:
     """Request runs for sources that are due."""
-    with clear_failures():
-        catalog = rag_assets_postgres.catalog()
+    with clear_failures(postgres.installation):
+        catalog = postgres.catalog()
         records = catalog.tenants.with_source(SQL.name)
         if not records:
             return dg.SensorResult(skip_reason=dg.SkipReason("no tenant has a source of that type"))
@@ -154,8 +146,10 @@ def sql_sources_sensor(
         # By the run at night, or on the command line.
         pulled = SourceLocks(catalog.database).being_pulled(states)
         due = due_tenants(records, states, datetime.now(UTC), pulled)
-        runs = rag_assets_runs.unfinished(context.instance, job=_JOB)
-        under_way = [run.tags[_TENANTS_TAG].split(",") for run in runs if _TENANTS_TAG in run.tags]
+        unfinished = runs.unfinished(context.instance, job=names.own(_JOB))
+        under_way = [
+            run.tags[_TENANTS_TAG].split(",") for run in unfinished if _TENANTS_TAG in run.tags
+        ]
         busy = {id_ for ids in under_way for id_ in ids}
     # One such run at a time, whatever holds it up: others need places for runs, too.
     is_grouped = any(len(ids) > 1 for ids in under_way)
@@ -164,12 +158,12 @@ def sql_sources_sensor(
     free = max(_SLOW_RUNS - sum(len(ids) == 1 for ids in under_way), 0)
     groups = [*([quick] if quick else []), *([id_] for id_ in slow[:free])]
     skip = None if groups else dg.SkipReason(f"{len(records)} tenants, none due")
-    return dg.SensorResult(run_requests=[_request(ids) for ids in groups], skip_reason=skip)
+    return dg.SensorResult(run_requests=[_request(names, ids) for ids in groups], skip_reason=skip)
 
 
-def _request(tenant_ids: list[str]) -> dg.RunRequest:
+def _request(names: Naming, tenant_ids: list[str]) -> dg.RunRequest:
     return dg.RunRequest(
-        run_config={"ops": {"pull_tenants": {"config": {"tenants": tenant_ids}}}},
+        run_config=pull_tenants.run_config(names, tenants=tenant_ids),
         tags={
             _TENANTS_TAG: ",".join(tenant_ids),
             REASON_TAG: f"sources of {len(tenant_ids):,} tenants are due",

@@ -18,12 +18,13 @@ import polars as pl
 import pytest
 from sqlalchemy import Table, delete, insert, select, update
 
-from checks.tenant_check import DEEP_TAG
+from rag_assets.checks.tenant_check import DEEP_TAG
 from rag_assets.cli.commands.runs import Runner
+from rag_assets.declarations import PLAIN
 from rag_assets.ingest.sources.model import ListingFacts
-from rag_assets.partitions import tenants_partitions
 from rag_assets.pipeline.catalog_mark import accept_catalog
 from rag_assets.pipeline.repair import repair
+from rag_assets.sensors.drift import drift_offenders_sensor
 from rag_assets.storage.catalog.pushed_records import PushedRecord
 from rag_assets.storage.catalog.tables import (
     catalog_marks,
@@ -34,7 +35,6 @@ from rag_assets.storage.catalog.tables import (
 )
 from rag_assets.storage.index.elasticsearch.mapping import index_body
 from rag_assets.storage.index.model import IndexSpec, entry_id
-from sensors.drift import drift_offenders_sensor
 from tests.driving import Driver
 from tests.dumps import invert_bytes, is_blob
 from tests.embedding_server import EmbeddingServer, embedding_server
@@ -531,13 +531,13 @@ def test_repairs_are_requested_but_for_who_does_not_want_them(
         shared_installation.configure(name, auto_repair=None if auto else False)
         DAMAGES[name].do(tenants[name])
     shared_installation.session().catalog  # noqa: B018 - reads tenants.yaml again
-    clock.session.instance.add_dynamic_partitions(tenants_partitions.name or "", [*tenants])
+    clock.session.instance.add_dynamic_partitions(PLAIN.partitions_name, [*tenants])
     nightly(clock)
     # Without executing what is requested: that was tested above.
     with dg.build_sensor_context(
         instance=clock.session.instance, resources=sensor_resources()
     ) as context:
-        result = drift_offenders_sensor(context)
+        result = drift_offenders_sensor.build(PLAIN)(context)
     assert isinstance(result, dg.SensorResult)
     requests = result.run_requests or []
     assert [request.partition_key for request in requests] == ["entries-deleted"]

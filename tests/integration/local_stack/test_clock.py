@@ -17,13 +17,13 @@ from dagster._core.scheduler.instigation import (
     SensorInstigatorData,
 )
 
-from checks.ticks import verdict_of
+from rag_assets.checks.ticks import verdict_of
 from rag_assets.common.settings import Settings
 from rag_assets.local_stack.dagster_processes import dagster_environment, tick_fault
 from rag_assets.local_stack.liveness import wait_for
 from rag_assets.local_stack.net import free_port
 from rag_assets.local_stack.stack import LocalStack
-from sensors.ticks import discard_future_ticks
+from rag_assets.sensors.ticks import discard_future_ticks
 from tests.databases import create_database, drop_database
 from tests.integration.local_stack.test_dagster_processes import INSTANCE
 

@@ -113,7 +113,7 @@ def test_the_ui_and_the_daemon_live_and_end_together(settings: Settings) -> None
         assert "no tenant yet" in body(webserver.port, "/documents"), "our pages beside Dagster's"
         assert "/_next/" in body(webserver.port, "/runs"), "and its own catch-all"
         with psycopg.connect(settings.database_url or "") as connection:
-            tables = connection.execute("SELECT count(*) FROM runs").fetchone()
+            tables = connection.execute("SELECT count(*) FROM rag_dagster.runs").fetchone()
         assert tables == (0,), "the storage is the Postgres we named"
 
         for record, process in (

@@ -67,14 +67,14 @@ def refused_in_container(kind: str, directory: Path) -> str:
 
 def write_rows(url: str, count: int) -> None:
     with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute("CREATE TABLE IF NOT EXISTS kept (n int)")
+        connection.execute("CREATE TABLE IF NOT EXISTS rag_dagster.kept (n int)")
         for n in range(count):
-            connection.execute("INSERT INTO kept VALUES (%s)", [n])
+            connection.execute("INSERT INTO rag_dagster.kept VALUES (%s)", [n])
 
 
 def rows(url: str) -> object:
     with psycopg.connect(url) as connection:
-        row = connection.execute("SELECT count(*) FROM kept").fetchone()
+        row = connection.execute("SELECT count(*) FROM rag_dagster.kept").fetchone()
     return row[0] if row else None
 
 
@@ -133,15 +133,15 @@ from pathlib import Path
 import psycopg
 from rag_assets.local_stack.postgres import EmbeddedPostgres
 with psycopg.connect(EmbeddedPostgres(Path(sys.argv[1])).start(), autocommit=True) as connection:
-    connection.execute("CREATE TABLE numbers AS SELECT generate_series(1, 400000) AS n")
-    connection.execute("ANALYZE numbers")
+    connection.execute("CREATE TABLE rag_dagster.numbers AS SELECT generate_series(1, 400000) AS n")
+    connection.execute("ANALYZE rag_dagster.numbers")
     for name, value in (
         *(("parallel_setup_cost", "0"), ("parallel_tuple_cost", "0")),
         *(("min_parallel_table_scan_size", "0"), ("work_mem", "'64MB'")),
         *(("enable_mergejoin", "off"), ("enable_nestloop", "off")),
     ):
         connection.execute(f"SET {name} = {value}")
-    join = "SELECT count(*) FROM numbers a JOIN numbers b USING (n)"
+    join = "SELECT count(*) FROM rag_dagster.numbers a JOIN rag_dagster.numbers b USING (n)"
     plan = str(connection.execute(f"EXPLAIN {join}").fetchall())
     print("Parallel Hash" in plan, connection.execute(join).fetchone())
 """

@@ -101,22 +101,24 @@ def test_data_and_url_survive_a_stop_with_clients_connected(
     server: EmbeddedPostgres, url: str
 ) -> None:
     with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute("CREATE TABLE kept (n int)")
-        connection.execute("INSERT INTO kept VALUES (1)")
+        connection.execute("CREATE TABLE rag_dagster.kept (n int)")
+        connection.execute("INSERT INTO rag_dagster.kept VALUES (1)")
         assert server.stop() is True
     assert server.running() is False
     with pytest.raises(ServiceUnavailable, match="Postgres is not running"):
         _ = server.url
     assert server.start() == url
-    assert one(url, "SELECT n FROM kept") == 1
+    assert one(url, "SELECT n FROM rag_dagster.kept") == 1
 
 
 def test_a_killed_server_starts_again_without_loss(server: EmbeddedPostgres, url: str) -> None:
     with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute("CREATE TABLE committed AS SELECT generate_series(1, 1000) AS n")
+        connection.execute(
+            "CREATE TABLE rag_dagster.committed AS SELECT generate_series(1, 1000) AS n"
+        )
         kill(server)
         assert server.start() == url
-    assert one(url, "SELECT count(*) FROM committed") == 1000
+    assert one(url, "SELECT count(*) FROM rag_dagster.committed") == 1000
 
 
 def test_a_pid_file_of_another_process_does_not_stop_it(server: EmbeddedPostgres, url: str) -> None:
@@ -153,8 +155,13 @@ def test_a_document_in_a_failing_statement_is_not_logged(
     server: EmbeddedPostgres, url: str
 ) -> None:
     with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute("CREATE TABLE texts (t text PRIMARY KEY CHECK (t <> 'the text'))")
-        for query in ("INSERT INTO texts VALUES ('the text')", "SELECT 'the text'::int + nope"):
+        connection.execute(
+            "CREATE TABLE rag_dagster.texts (t text PRIMARY KEY CHECK (t <> 'the text'))"
+        )
+        for query in (
+            "INSERT INTO rag_dagster.texts VALUES ('the text')",
+            "SELECT 'the text'::int + nope",
+        ):
             with pytest.raises(psycopg.Error):
                 connection.execute(query)
     log = server.process.log_file.read_text()
@@ -209,7 +216,8 @@ def test_what_an_earlier_version_has_made_gets_roles(server: EmbeddedPostgres, u
         connection.execute("CREATE SCHEMA IF NOT EXISTS rag_catalog")
         connection.execute("CREATE TABLE rag_catalog.earlier (id serial, name text)")
         connection.execute("CREATE SEQUENCE rag_catalog.alone")
-        connection.execute("CREATE TABLE public.event_logs (id serial)")
+        for table in ("runs", "run_tags", "event_logs", "instigators", "secondary_indexes"):
+            connection.execute(f"CREATE TABLE public.{table} (id serial)".encode())
         connection.execute("CREATE SCHEMA rag_vectors_example")
         connection.execute("CREATE TABLE rag_vectors_example.rag_chunks (a int)")
     file = server.directory / "server.json"
@@ -235,4 +243,4 @@ def test_what_an_earlier_version_has_made_gets_roles(server: EmbeddedPostgres, u
         connection.execute("INSERT INTO rag_catalog.earlier (name) VALUES ('by a request')")
         connection.execute("SELECT * FROM rag_vectors_example.rag_chunks")
         with pytest.raises(psycopg.errors.InsufficientPrivilege):
-            connection.execute("SELECT * FROM public.event_logs")
+            connection.execute("SELECT * FROM rag_dagster.event_logs")

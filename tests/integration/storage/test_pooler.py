@@ -121,10 +121,16 @@ def test_a_pooler_under_load_that_keeps_no_session_is_refused(installation: Inst
 def test_a_tenant_is_synced_behind_a_pooler_that_keeps_sessions(
     installation: Installation,
 ) -> None:
+    """The address of Dagster's storage is that of Postgres itself."""
     with pooler(installation.environment["RAG_ASSETS_DATABASE_URL"], "session") as url:
         folder = installation.add_tenant("acme", **FAST)
         (folder / "a.md").write_text("# A\n\nThe valve is green.\n")
         behind = {"RAG_ASSETS_DATABASE_URL": url}
+        refused = installation.command("sync", "acme", **behind)
+        assert refused.code == 1
+        assert "RAG_ASSETS_DAGSTER_DATABASE_URL" in refused.err
+        direct = installation.environment["RAG_ASSETS_DATABASE_URL"]
+        behind["RAG_ASSETS_DAGSTER_DATABASE_URL"] = direct
         assert installation.command("sync", "acme", **behind).code == 0
         found = installation.command("search", "acme", "valve", "--json", **behind)
         assert [hit["uri"] for hit in found.json["hits"]] == ["files/a.md"]

@@ -52,12 +52,12 @@ NOT_OWNER = (
     "DELETE FROM rag_catalog.alembic_version_workspace",
 )
 FORBIDDEN: Mapping[Role, tuple[str, ...]] = {
-    "owner": ("SELECT * FROM public.runs", "DROP TABLE public.event_logs"),
+    "owner": ("SELECT * FROM rag_dagster.runs", "DROP TABLE rag_dagster.event_logs"),
     "writer": NOT_OWNER,
     "service": (
         *NOT_OWNER,
-        "SELECT * FROM public.runs",
-        "DELETE FROM public.event_logs",
+        "SELECT * FROM rag_dagster.runs",
+        "DELETE FROM rag_dagster.event_logs",
         "CREATE TABLE public.planted (a int)",
         "CREATE SCHEMA planted",
         "INSERT INTO rag_catalog.service_tokens (token_id) VALUES ('planted')",
@@ -74,6 +74,7 @@ FORBIDDEN: Mapping[Role, tuple[str, ...]] = {
         "SELECT * FROM rag_catalog.provider_keys",
         "UPDATE rag_catalog.tenants SET state = 'ACTIVE'",
         "CREATE SCHEMA planted",
+        "CREATE TABLE public.planted (a int)",
     ),
 }
 

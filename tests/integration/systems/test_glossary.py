@@ -196,11 +196,11 @@ def test_dagster_loads_its_asset_job_schedule_and_sensor(glossary: Installed) ->
         import json
         import dagster as dg
         from rag_assets.definitions import build_defs
-        from rag_assets.partitions import tenants_partitions
+        from rag_assets.declarations import PLAIN
 
         repository = build_defs().get_repository_def()
         instance = dg.DagsterInstance.ephemeral()
-        instance.add_dynamic_partitions(tenants_partitions.name, ["words"])
+        instance.add_dynamic_partitions(PLAIN.partitions_name, ["words"])
         counted = repository.get_job("count_terms").execute_in_process(instance=instance)
         made = repository.get_implicit_global_asset_job_def().execute_in_process(
             instance=instance,

@@ -17,7 +17,7 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from checks.vectors_beside import verdict_of
+from rag_assets.checks.vectors_beside import verdict_of
 from rag_assets.cli.commands.session import Session
 from rag_assets.pipeline.removal import delete_strays
 from rag_assets.pipeline.repair import repair

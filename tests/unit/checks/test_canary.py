@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from checks.canary import verdict_of
+from rag_assets.checks.canary import verdict_of
 from rag_assets.pipeline.canary import CanaryResult
 from rag_assets.storage.catalog.database import TenantRef
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from checks.quarantine import verdict_of
+from rag_assets.checks.quarantine import verdict_of
 from rag_assets.ingest.sources.model import ListingFacts
 from rag_assets.storage.catalog.document_rows import Document
 

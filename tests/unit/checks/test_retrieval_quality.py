@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from checks.retrieval_quality import verdict_of
+from rag_assets.checks.retrieval_quality import verdict_of
 from rag_assets.quality.verdict import Guarded, QualityVerdict, Worse
 
 

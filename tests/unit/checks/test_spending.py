@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from checks.spending import verdict_of
 from rag_assets.billing.ledger import caps_that_hold
 from rag_assets.billing.spending import Cap, caps_of
+from rag_assets.checks.spending import verdict_of
 from rag_assets.storage.catalog.events import Event
 from rag_assets.storage.catalog.usage import SpendingTotals, today
 from rag_assets.tenants.model import CapsConfig

@@ -7,7 +7,13 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from checks.staleness import Behind, Reason, behind_at_source, behind_in_catalog, verdict_of
+from rag_assets.checks.staleness import (
+    Behind,
+    Reason,
+    behind_at_source,
+    behind_in_catalog,
+    verdict_of,
+)
 from rag_assets.ingest.sources.model import ListedDocument, ListingFacts, document_id, uri_of
 from rag_assets.storage.catalog.document_rows import Document, Status
 

@@ -14,8 +14,8 @@ from typing import Any, NoReturn
 import polars as pl
 import pytest
 
-from checks.expectations import ChunkUser, chunk_rows, vector_rows, verdict_of
-from checks.suites import Columns, Validation, chunk_rules, validate, vector_rules
+from rag_assets.checks.expectations import ChunkUser, chunk_rows, vector_rows, verdict_of
+from rag_assets.checks.suites import Columns, Validation, chunk_rules, validate, vector_rules
 from rag_assets.common.hashing import sha256_hex
 from rag_assets.ingest.chunking.model import Chunk, text_hash
 from rag_assets.ingest.chunking.registry import chunk_parameters

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dagster as dg
 
-from checks.results import result_of
-from checks.verdict import Compared, Verdict
+from rag_assets.checks.results import result_of
+from rag_assets.checks.verdict import Compared, Verdict
 from rag_assets.common.formatting import counted
 
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import pytest
 
-from checks.dimensions import (
+from rag_assets.checks.dimensions import (
     FaultyDocument,
     IndexShape,
     ServingShape,
@@ -18,13 +18,13 @@ from checks.dimensions import (
     verdict_of_index,
     verdict_of_vectors,
 )
-from checks.drift import verdict_of_states
-from checks.isolation import fault_of
-from checks.isolation import verdict_of as verdict_of_isolation
-from checks.secrets import Gate, Leak, LeakingDocument, Scanned, leaks_in
-from checks.secrets import verdict_of as verdict_of_secrets
-from checks.thresholds import SEARCHES
-from checks.thresholds import verdict_of as verdict_of_thresholds
+from rag_assets.checks.drift import verdict_of_states
+from rag_assets.checks.isolation import fault_of
+from rag_assets.checks.isolation import verdict_of as verdict_of_isolation
+from rag_assets.checks.secrets import Gate, Leak, LeakingDocument, Scanned, leaks_in
+from rag_assets.checks.secrets import verdict_of as verdict_of_secrets
+from rag_assets.checks.thresholds import SEARCHES
+from rag_assets.checks.thresholds import verdict_of as verdict_of_thresholds
 from rag_assets.ingest.chunking.model import Chunk
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.pipeline.drift import IndexState
@@ -278,7 +278,7 @@ def test_an_alias_that_shows_strangers_fails() -> None:
 
 
 def test_times_are_compared_in_minutes_rounded_up() -> None:
-    from checks.staleness import minutes
+    from rag_assets.checks.staleness import minutes
 
     assert [minutes(timedelta(seconds=s)) for s in (-5, 0, 1, 60, 61)] == [0, 0, 1, 1, 2]
 

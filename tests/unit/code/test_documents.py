@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from time import monotonic
+from time import process_time
 
 import pytest
 from hypothesis import given, settings
@@ -93,7 +93,7 @@ def test_units_cover_any_text(text: str) -> None:
     "piece", ["#", "# a\n", "`", "](", "---\n", "x" * 9, "- a\n"], ids=range(7)
 )
 def test_hostile_texts_are_read_in_time(piece: str) -> None:
-    began = monotonic()
+    began = process_time()
     text = piece * 100_000
     assert_covers(text, read_markdown(text))
-    assert monotonic() - began < 8
+    assert process_time() - began < 8

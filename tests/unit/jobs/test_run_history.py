@@ -11,9 +11,16 @@ from dagster._core.storage.tags import REPOSITORY_LABEL_TAG
 
 from rag_assets.definitions import build_defs, build_resources
 from rag_assets.jobs.run_history import delete_partition
-from resources.own_runs import INSTALLATION_TAG, NO_RUN_RETRIES, PARTITION_TAG, RUN_TAGS, OwnRuns
-from resources.stores import PostgresResource
-from resources.workbench import Workbench
+from rag_assets.resources.installation import InstallationResource
+from rag_assets.resources.own_runs import (
+    INSTALLATION_TAG,
+    NO_RUN_RETRIES,
+    PARTITION_TAG,
+    RUN_TAGS,
+    OwnRuns,
+)
+from rag_assets.resources.stores import PostgresResource
+from rag_assets.resources.workbench import Workbench
 
 OURS, OTHERS = str(uuid.uuid4()), str(uuid.uuid4())
 REGIONS = dg.StaticPartitionsDefinition(["eu", "us"])
@@ -64,7 +71,9 @@ def own_runs(monkeypatch: pytest.MonkeyPatch) -> OwnRuns:
     own = property(lambda _self: {INSTALLATION_TAG: OURS})
     monkeypatch.setattr(OwnRuns, "installation_tags", own)
     return OwnRuns.model_construct(
-        postgres=PostgresResource(), jobs=["report_costs"], assets=["embeddings"]
+        postgres=PostgresResource(installation=InstallationResource()),
+        jobs=["report_costs"],
+        assets=["embeddings"],
     )
 
 

@@ -17,9 +17,10 @@ from rag_assets.local_stack.elasticsearch_access import (
     seal_secret,
 )
 from rag_assets.local_stack.stack import LocalStack
+from rag_assets.resources import stores
+from rag_assets.resources.installation import InstallationResource
 from rag_assets.storage.index.connection import ElasticsearchConnection
 from rag_assets.storage.index.elasticsearch.check import indexing_role, searching_role
-from resources import stores
 
 URL = "https://es1.example.com:9200"
 MASTER_KEY = base64.b64encode(bytes(range(32))).decode()
@@ -146,13 +147,14 @@ def test_the_address_of_a_resource_keeps_the_account(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened: list[object] = []
-    monkeypatch.setattr(stores, "_store", lambda *arguments: opened.append(arguments[0]))
+    monkeypatch.setattr(stores, "_store", lambda *arguments: opened.append(arguments[1]))
     environ = of(API_KEY="secret-key") | {"RAG_ASSETS_HOME": str(tmp_path)}
     environ["RAG_ASSETS_DATABASE_URL"] = "postgresql://db/x"
     for name, value in environ.items():
         monkeypatch.setenv(name, value)
     monkeypatch.delenv("RAG_ASSETS_ELASTICSEARCH_URL", raising=False)
-    stores.ElasticsearchResource(url="https://a").store()
+    named = InstallationResource(elasticsearch_url="https://a")
+    stores.ElasticsearchResource(installation=named).store()
     assert opened == [ElasticsearchConnection(("https://a",), api_key="secret-key")]
 
 

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from sqlalchemy import make_url
 
 from rag_assets.common.elasticsearch_settings import ElasticsearchSettings
 from rag_assets.common.errors import ConfigurationError, ServiceUnavailable
@@ -86,7 +87,19 @@ def test_dagster_needs_a_workspace(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("scheme", ["postgresql", "postgres", "postgresql+psycopg"])
 def test_dagster_gets_its_own_driver(scheme: str) -> None:
-    assert dagster_storage_url(f"{scheme}://u:p@h/d") == "postgresql+psycopg2://u:p@h/d"
+    named = "options=-csearch_path%3Drag_dagster"
+    assert dagster_storage_url(f"{scheme}://u:p@h/d") == f"postgresql+psycopg2://u:p@h/d?{named}"
+
+
+def test_the_address_of_dagsters_storage_keeps_other_parameters() -> None:
+    given = "postgresql:///d?host=/run/pg&options=-cjit%3Doff&sslmode=require"
+    url = make_url(dagster_storage_url(given))
+    assert url.host is None
+    assert url.query == {
+        "host": "/run/pg",
+        "sslmode": "require",
+        "options": "-cjit=off -csearch_path=rag_dagster",
+    }
 
 
 def test_finding_the_servers_imports_nothing_heavy() -> None:

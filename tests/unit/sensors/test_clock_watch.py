@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sensors.daemon import ClockWatch
+from rag_assets.sensors.daemon import ClockWatch
 
 
 def watched(*readings: tuple[float, float]) -> list[float]:

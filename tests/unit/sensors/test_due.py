@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rag_assets.sensors.due import TenantState, backoff_seconds, why_due
 from rag_assets.storage.catalog.syncs import Sync
-from sensors.due import TenantState, backoff_seconds, why_due
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 

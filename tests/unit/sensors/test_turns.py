@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_assets.local_stack.watch_report import NO_WATCHER, WatchReport
-from sensors.turns import (
+from rag_assets.sensors.turns import (
     HANDED_SECONDS,
     ROUND_SECONDS,
     Cursor,

@@ -11,7 +11,7 @@ from starlette.applications import Starlette
 from starlette.responses import HTMLResponse
 from starlette.routing import Route
 
-from rag_assets.assets.stage_context import GROUP as CHAIN
+from rag_assets.declarations import STAGES as CHAIN
 from rag_assets.web.lineage import GROUP, STORAGE_KEY, OpenLineage
 
 BUILD = Path(dagster_webserver.__file__).parent / "webapp" / "build"

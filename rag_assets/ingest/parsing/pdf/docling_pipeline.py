@@ -5,11 +5,11 @@ from __future__ import annotations
 import io
 from functools import lru_cache
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from rag_assets.common.errors import ConfigurationError
+from rag_assets.common.extras import require_extra
 from rag_assets.ingest.parsing.limits import ParseLimits
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.parsing.options import ParseOptions
@@ -34,11 +34,7 @@ def require_docling(models: str | None) -> None:
     Raises:
         ConfigurationError: packages or models are missing; the hint explains how to get them.
     """
-    if missing := [name for name in _PACKAGES if find_spec(name) is None]:
-        raise ConfigurationError(
-            f"parser.pdf: docling needs packages that are not installed: {', '.join(missing)}",
-            hint="install the extra rag-assets[docling], or set parser.pdf: liteparse",
-        )
+    require_extra("docling", _PACKAGES, "parser.pdf: docling", "set parser.pdf: liteparse")
     if models is None or not Path(models).is_dir():
         raise ConfigurationError(
             "parser.pdf: docling needs models, and parser.docling_models names no folder of them",

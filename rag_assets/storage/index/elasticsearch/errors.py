@@ -133,8 +133,8 @@ _CONDITIONS: Final[Mapping[str, _Condition]] = {
     "security_exception": _Condition(
         ServiceUnavailable,
         "Elasticsearch refuses the account (status {status})",
-        "`rag-assets elasticsearch check` names what the account lacks; start an embedded server"
-        " with `rag-assets up`",
+        "check the account in RAG_ASSETS_ELASTICSEARCH_URL, or the API key; `rag-assets"
+        " elasticsearch check` names the privileges that are missing",
     ),
     "strict_dynamic_mapping_exception": _OTHER_MAPPING,
     "document_parsing_exception": _OTHER_MAPPING,

@@ -183,6 +183,12 @@ ENGLISH = "The houses are inspected. Each has a Zähler TBK-4092."
         ("캘린더", {"decomposed"}),
         ("パスワード", {"japanese"}),
         ("阀门", {"chinese"}),
+        ("ยา", {"thai"}),
+        ("น้ำมัน", {"thai"}),
+        ("แมว", set()),
+        ("ວຽງຈັນ", {"lao"}),
+        ("ភ្នំពេញ", {"khmer"}),
+        ("ရန်ကုန်", {"burmese"}),
         ("Fahrrad", set()),
     ],
 )
@@ -198,6 +204,10 @@ def test_a_query_matches_texts_in_their_languages(
         entry(owner, "decomposed", unicodedata.normalize("NFD", "캘린더를 본다.")),
         entry(owner, "japanese", unicodedata.normalize("NFD", "パスワードの設定")),
         entry(owner, "chinese", "检查阀门。"),
+        entry(owner, "thai", "เก็บยาและน้ำมันไว้ที่เมืองใหม่"),
+        entry(owner, "lao", "ນະຄອນຫຼວງວຽງຈັນຕັ້ງຢູ່ແຄມຂອງ"),
+        entry(owner, "khmer", "រាជធានីភ្នំពេញមានផ្សារធំ"),
+        entry(owner, "burmese", "မြို့တော်ရန်ကုန်မှာရှိသည်။"),
     )
     assert {one.document_id for one in opened.ranking(owner, query)} == found
 
@@ -209,6 +219,7 @@ def test_entries_of_the_former_version_are_found_until_they_are_written_again(
         "Die größten Häuser running.": "die größten häuser run",
         "학점인정은 어렵다.": "학점인정은 어렵다",
         "किताबें": "क त ब",
+        "ทีมรับของแพนเธอร์": "ท มร บของแพนเธอร",
     }
     new = entry(owner, "new", "Die größten Häuser.", language="de")
     with monkeypatch.context() as patched:
@@ -222,6 +233,8 @@ def test_entries_of_the_former_version_are_found_until_they_are_written_again(
         assert [one.document_id for one in opened.ranking(owner, "किताबें")] == ["किताबें"]
         korean = "학점인정" if rewritten else "학점인정은"
         assert [one.document_id for one in opened.ranking(owner, korean)] == ["학점인정은 어렵다."]
+        [thai] = opened.ranking(owner, "ใครคือทีมรับของแพนเธอร์")
+        assert thai.document_id == "ทีมรับของแพนเธอร์"
         opened.write(new, *(entry(owner, text, text) for text in former))
 
 

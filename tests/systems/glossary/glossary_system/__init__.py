@@ -25,7 +25,7 @@ SYSTEM = System(
     migrations=Migrations(package="glossary_system.migrations", head="0001"),
     assets={"glossary_terms": "glossary_system.definitions:glossary_terms"},
     checks={"chunks.defined_once": "glossary_system.definitions:defined_once"},
-    jobs={"count_terms": "glossary_system.definitions:count_terms"},
+    jobs={"count_terms": "glossary_system.definitions:count_all_terms"},
     sensors={"glossary_lookups_sensor": "glossary_system.definitions:glossary_lookups_sensor"},
     schedules={"count_terms_daily": "glossary_system.definitions:count_terms_daily"},
     routers={"/rag/glossary": "glossary_system.routes:router"},

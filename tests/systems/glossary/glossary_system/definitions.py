@@ -2,20 +2,18 @@
 
 import dagster as dg
 
-from checks.tenant_check import CheckContext, tenant_check
-from checks.verdict import Compared, Verdict
 from glossary_system.tables import lookups
-from rag_assets.partitions import tenants_partitions
-from resources.stores import PostgresResource
-from resources.workbench import Workbench
+from rag_assets.checks.tenant_check import CheckContext, tenant_check
+from rag_assets.checks.verdict import Compared, Verdict
+from rag_assets.declarations import Schedule, asset, job, sensor
+from rag_assets.resources.stores import PostgresResource
+from rag_assets.resources.workbench import Workbench
 
 
-@dg.asset(partitions_def=tenants_partitions, deps=["chunks"], group_name="knowledge")
-def glossary_terms(
-    context: dg.AssetExecutionContext, rag_assets_workbench: Workbench
-) -> dg.Output[None]:
-    """The terms of a tenant."""
-    rows = rag_assets_workbench.postgres.catalog().documents.all(context.partition_key)
+@asset(deps=["chunks"], kinds={"postgres"}, description="The terms of a tenant.")
+def glossary_terms(context: dg.AssetExecutionContext, workbench: Workbench) -> dg.Output[None]:
+    """Count the terms of a tenant."""
+    rows = workbench.postgres.catalog().documents.all(context.partition_key)
     return dg.Output(None, metadata={"terms": len(rows)})
 
 
@@ -28,28 +26,27 @@ def defined_once(context: CheckContext) -> Verdict:
     return Verdict(len(rows) == terms, f"{terms} terms, each defined once", (compared,))
 
 
-@dg.op
-def count_all_terms(context: dg.OpExecutionContext, rag_assets_postgres: PostgresResource) -> int:
+@job("count_terms", "Counts the terms that were looked up.")
+def count_all_terms(context: dg.OpExecutionContext, postgres: PostgresResource) -> int:
     """Count the terms that were looked up."""
-    counts = lookups(rag_assets_postgres.catalog().database)
+    counts = lookups(postgres.catalog().database)
     context.log.info(f"{len(counts)} terms were looked up")
     return len(counts)
 
 
-@dg.job
-def count_terms() -> None:
-    """Count the terms that were looked up."""
-    count_all_terms()
-
-
-count_terms_daily = dg.ScheduleDefinition(
-    name="count_terms_daily", job=count_terms, cron_schedule="0 5 * * *"
+count_terms_daily = Schedule(
+    "count_terms_daily", count_all_terms, "0 5 * * *", "Counts the terms daily."
 )
 
 
-@dg.sensor(job=count_terms)
-def glossary_lookups_sensor(rag_assets_postgres: PostgresResource) -> dg.SensorResult:
+@sensor(
+    "glossary_lookups_sensor",
+    "Counts again when more terms were looked up.",
+    seconds=30,
+    job="count_terms",
+)
+def glossary_lookups_sensor(postgres: PostgresResource) -> dg.SensorResult:
     """Count again when more terms were looked up."""
-    total = sum(lookups(rag_assets_postgres.catalog().database).values())
+    total = sum(lookups(postgres.catalog().database).values())
     requests = [dg.RunRequest(run_key=str(total))] if total else []
     return dg.SensorResult(run_requests=requests)

@@ -21,8 +21,9 @@ from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
 
 from rag_assets.cli.commands import follow
 from rag_assets.cli.commands.follow import TenantFollower, find_stopped_sensor
-from resources.own_runs import INSTALLATION_TAG, OwnRuns
-from resources.stores import PostgresResource
+from rag_assets.resources.installation import InstallationResource
+from rag_assets.resources.own_runs import INSTALLATION_TAG, OwnRuns
+from rag_assets.resources.stores import PostgresResource
 
 OURS, OTHERS = str(uuid.UUID(int=1)), str(uuid.UUID(int=2))
 
@@ -36,7 +37,9 @@ def any_job() -> None:
 def own_runs(monkeypatch: pytest.MonkeyPatch) -> OwnRuns:
     own = property(lambda _self: {INSTALLATION_TAG: OURS})
     monkeypatch.setattr(OwnRuns, "installation_tags", own)
-    return OwnRuns.model_construct(postgres=PostgresResource(), jobs=[], assets=[])
+    return OwnRuns.model_construct(
+        postgres=PostgresResource(installation=InstallationResource()), jobs=[], assets=[]
+    )
 
 
 @pytest.fixture

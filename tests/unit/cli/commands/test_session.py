@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rag_assets.cli.commands.session import Session
+from rag_assets.cli.commands.session import TEMPLATES, Session
 from rag_assets.common.errors import ConfigurationError
 
 DAGSTER_YAML = """
@@ -49,6 +49,18 @@ def test_instance_of_a_relative_dagster_home_is_refused(
         pytest.raises(ConfigurationError, match="DAGSTER_HOME is a relative path"),
     ):
         _ = session.instance
+
+
+def test_prepare_home_with_the_former_launcher_names_the_present_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    current = (TEMPLATES / "dagster.yaml").read_text()
+    former = current.replace("rag_assets.resources.run_launcher", "resources.run_launcher")
+    with open_session(tmp_path, "", monkeypatch) as session:
+        (home := tmp_path / "home").joinpath("dagster.yaml").write_text(f"# ours\n{former}")
+        session.prepare_home()
+    assert former != current
+    assert (home / "dagster.yaml").read_text() == f"# ours\n{current}"
 
 
 def open_session(tmp_path: Path, dagster_home: str, monkeypatch: pytest.MonkeyPatch) -> Session:

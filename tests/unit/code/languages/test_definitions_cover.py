@@ -60,9 +60,9 @@ def test_hostile_text_is_read(language: str, hostile: str) -> None:
         "quotes": "'" + "\\'" * 100_000,
         "chain": "a" + ".b()" * 20_000,
     }[hostile]
-    start = time.monotonic()
+    start = time.process_time()
     assert_covers(text, READERS[language](text))
-    assert time.monotonic() - start < 30
+    assert time.process_time() - start < 30
 
 
 def test_text_that_is_of_no_language_is_cut_at_blank_lines_and_says_so() -> None:

@@ -6,7 +6,7 @@ import json
 import tomllib
 import tracemalloc
 from collections.abc import Callable
-from time import monotonic
+from time import process_time
 
 import pytest
 from hypothesis import given, settings
@@ -312,6 +312,6 @@ HOSTILE = {
 @pytest.mark.parametrize("language", sorted(TEXTS))
 @pytest.mark.parametrize("name", sorted(HOSTILE))
 def test_hostile_texts_are_read_in_time(language: str, name: str) -> None:
-    began = monotonic()
+    began = process_time()
     assert_covers(HOSTILE[name], READERS[language](HOSTILE[name]))
-    assert monotonic() - began < 8
+    assert process_time() - began < 8

@@ -68,15 +68,15 @@ def test_lone_surrogates_are_scored_as_well(tmp_path: Path) -> None:
 def test_a_late_search_ends_in_time_with_the_scores_of_the_first_passages(tmp_path: Path) -> None:
     reranker = CrossEncoder(cross_encoder(tmp_path, window=512), threads=2)
     reranker.check()
-    passages = ["river garden", *["garden " * 500] * 5_000]
+    passages = ["river garden", *["garden " * 500] * 100_000]
     started = time.monotonic()
-    late = asyncio.run(reranker.scores(QUESTION, passages, seconds=0.05))
+    late = asyncio.run(reranker.scores(QUESTION, passages, seconds=2))
     count = late.index(None)
-    assert 2 <= count < 5_000
-    assert late == [1, *[0] * (count - 1), *[None] * (5_001 - count)]
-    # What is under way may end, and is shorter than this; 5,000 passages are not.
-    assert asyncio.run(reranker.scores(QUESTION, PASSAGES, seconds=1)) == [0, 5, 2]
-    assert time.monotonic() - started < 1
+    assert 2 <= count < 100_000
+    assert late == [1, *[0] * (count - 1), *[None] * (100_001 - count)]
+    # What is under way may end, and is shorter than this; 100,000 passages are not.
+    assert asyncio.run(reranker.scores(QUESTION, PASSAGES, seconds=10)) == [0, 5, 2]
+    assert time.monotonic() - started < 10
 
 
 def test_a_search_without_time_for_two_passages_is_not_reranked(tmp_path: Path) -> None:

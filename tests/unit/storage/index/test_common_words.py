@@ -23,6 +23,8 @@ from rag_assets.storage.index.query_words import words_of
         ("Какой порядок возврата товара?", "порядок возврата товара"),
         ("Ποια είναι η εγγύηση;", "εγγύηση"),
         ("वारंटी की अवधि क्या है?", "वारंटी अवधि"),
+        ("ที่นี่ใช้API กี่ปี", "ที่นี่ใช้ API กี่ปี"),
+        ("សៀវភៅ\u200bថ្មី ၂၀၂၄ မြို့တော်", "សៀវភៅ\u200bថ្មី ၂၀၂၄ မြို့တော်"),
         ("what is this and how", "what is this and how"),
         ("die casting machine", "die casting machine"),
         ("io error", "io error"),

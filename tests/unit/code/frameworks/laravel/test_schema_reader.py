@@ -311,9 +311,9 @@ def test_a_dump_of_mysql_is_read_and_what_it_ran_is_not_replayed() -> None:
     ids=["conditions", "arrays", "chain", "text", "sql"],
 )
 def test_hostile_nesting_ends(body: str) -> None:
-    begun = time.monotonic()
+    begun = time.process_time()
     facts(migration(body))
-    assert time.monotonic() - begun < 5
+    assert time.process_time() - begun < 5
 
 
 def test_a_definition_kept_in_a_variable_is_followed() -> None:

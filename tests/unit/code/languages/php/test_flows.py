@@ -121,6 +121,6 @@ def test_what_returns_something_that_is_computed_gives_nothing() -> None:
     ids=["calls", "properties", "arguments", "choices", "variables", "again", "many"],
 )
 def test_hostile_bodies_are_read_in_time(body: str) -> None:
-    began = time.monotonic()
+    began = time.process_time()
     stated(body)
-    assert time.monotonic() - began < 20
+    assert time.process_time() - began < 20

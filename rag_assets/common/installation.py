@@ -1,0 +1,79 @@
+"""The value that names an installation, for a process that holds more than its environment's."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Final
+
+from rag_assets.common.settings import Settings
+
+_VARIABLES: Final[Mapping[str, str]] = {
+    "home": "RAG_ASSETS_HOME",
+    "database_url": "RAG_ASSETS_DATABASE_URL",
+    "elasticsearch_url": "RAG_ASSETS_ELASTICSEARCH_URL",
+    "lake_url": "RAG_ASSETS_LAKE_URL",
+    "blobs_url": "RAG_ASSETS_BLOBS_URL",
+    "index_prefix": "RAG_ASSETS_INDEX_PREFIX",
+}
+_OF_ANOTHER_HOME: Final = ("RAG_ASSETS_LAKE_URL", "RAG_ASSETS_BLOBS_URL")
+"""Not inherited by an installation with a home folder of its own, whose stores are in it."""
+_OF_ANOTHER_DATABASE: Final = (
+    "RAG_ASSETS_OWNER_DATABASE_URL",
+    "RAG_ASSETS_SERVICE_DATABASE_URL",
+    "RAG_ASSETS_DAGSTER_DATABASE_URL",
+)
+"""Not inherited by an installation with a database of its own: the same database in other roles."""
+
+
+@dataclass(frozen=True, slots=True)
+class Installation:
+    """The home folder and the addresses of an installation; None: those of the environment.
+
+    All other settings are the environment's.
+
+    Attributes:
+        home: a folder, for `tenants.yaml` and `.local`.
+        database_url: of the catalog.
+        elasticsearch_url: its nodes, by commas.
+        lake_url, blobs_url: folders or addresses in object stores; by default in `home`, if it is
+            given.
+        index_prefix: distinguishes installations that share an Elasticsearch.
+    """
+
+    home: str | Path | None = None
+    database_url: str | None = None
+    elasticsearch_url: str | None = None
+    lake_url: str | None = None
+    blobs_url: str | None = None
+    index_prefix: str | None = None
+
+    def given(self) -> dict[str, str]:
+        """Return what is given, by the names of the attributes."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        # A value that Dagster reads from a variable later is text already, and stays what it is.
+        return {
+            name: str(value) if isinstance(value, Path) else value
+            for name, value in values.items()
+            if value is not None
+        }
+
+    def settings(self, environ: Mapping[str, str] | None = None) -> Settings:
+        """Return its settings.
+
+        Args:
+            environ: by default that of this process.
+
+        Raises:
+            ConfigurationError: see Settings.from_environment.
+        """
+        own = {_VARIABLES[name]: value for name, value in self.given().items()}
+        replaced = {
+            *(_OF_ANOTHER_HOME if self.home is not None else ()),
+            *(_OF_ANOTHER_DATABASE if self.database_url is not None else ()),
+        }
+        inherited = os.environ if environ is None else environ
+        kept = {name: value for name, value in inherited.items() if name not in replaced}
+        return Settings.from_environment({**kept, **own})

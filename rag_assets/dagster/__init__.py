@@ -1,0 +1,15 @@
+"""The public surface for teams that have a Dagster project of their own: nothing else is promised.
+
+```python
+import dagster as dg
+from rag_assets.dagster import build_defs
+
+defs = dg.Definitions.merge(our_definitions, build_defs(name="kb", upstream=["wiki_export"]))
+```
+"""
+
+from rag_assets.common.installation import Installation
+from rag_assets.dagster.component import KnowledgeBaseComponent
+from rag_assets.dagster.project import build_defs
+
+__all__ = ["Installation", "KnowledgeBaseComponent", "build_defs"]

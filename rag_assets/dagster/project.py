@@ -1,0 +1,112 @@
+"""`build_defs`: everything of an installation, for a team's own Dagster project."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeAlias, get_args
+
+import dagster as dg
+
+import rag_assets.definitions
+from rag_assets.common.errors import ConfigurationError
+from rag_assets.common.installation import Installation
+from rag_assets.declarations import STAGES, Naming
+from rag_assets.definitions import Automation, Upstream
+from rag_assets.systems.registry import Systems, installed_systems
+
+UpstreamAsset: TypeAlias = (
+    str | Sequence[str] | dg.AssetKey | dg.AssetSpec | dg.AssetDep | dg.AssetsDefinition
+)
+
+
+def build_defs(
+    *,
+    name: str = "rag_assets",
+    key_prefix: str | Sequence[str] | None = None,
+    group: str = STAGES,
+    upstream: Sequence[UpstreamAsset] | Mapping[str, Sequence[UpstreamAsset]] = (),
+    automation: Automation = "all",
+    installation: Installation | None = None,
+    resources: Mapping[str, Any] | None = None,
+    systems: Sequence[str] | None = None,
+) -> dg.Definitions:
+    """Build the definitions of an installation, to be merged with a team's own.
+
+    They have no executor: jobs name theirs, and assets that are materialized from the UI use the
+    project's. Nothing is opened before a run or a tick needs it.
+
+    Args:
+        name: jobs, sensors, schedules, resources and the tenants' partitions begin with it; runs
+            of jobs have it in the tag `rag_assets/naming`.
+        key_prefix: of the keys of assets.
+        group: of the assets of the chain; reports are in groups that begin with it.
+        upstream: assets that write what the sources read. They become dependencies of
+            `raw_documents`, and the job `NAME_refresh` materializes them and then the chain.
+            A mapping names those of each tenant: each tenant has a job `NAME_refresh_TENANT`.
+            An asset has no partitions, or the tenants', `NAME_tenants`: of a run with any others
+            the chain cannot be part.
+        automation: "all" sensors and schedules; "sync" for those that keep indexes equal to their
+            sources (`tenants`, `source_files`, `run_failures`); "none".
+        installation: its home folder and addresses; those of the environment by default.
+        resources: in place of our own, by plain name: postgres, elasticsearch, lake, embedders,
+            workbench, tenant_lock.
+        systems: names of the installed systems whose definitions are loaded; all by default.
+
+    Raises:
+        ConfigurationError: an argument is not usable, or a system cannot be loaded.
+
+    Example:
+        >>> build_defs(name="kb", key_prefix="kb", upstream={"eu": ["wiki_eu"], "us": ["wiki_us"]})
+    """
+    if automation not in get_args(Automation):
+        raise ConfigurationError(
+            f"automation {automation!r} is not known", hint='use "all", "sync" or "none"'
+        )
+    return rag_assets.definitions.build_defs(
+        resources,
+        names=Naming.in_project(name, key_prefix, group),
+        systems=None if systems is None else _chosen(systems),
+        installation=installation,
+        upstream=_upstream(upstream),
+        automation=automation,
+    )
+
+
+def _chosen(names: Sequence[str]) -> Systems:
+    installed = installed_systems()
+    if unknown := sorted(set(names) - set(installed.names)):
+        raise ConfigurationError(
+            f"systems are not installed: {', '.join(unknown)}",
+            hint=f"these are: {', '.join(installed.names)}",
+        )
+    return Systems(found for found in installed if found.name in names)
+
+
+def _upstream(
+    upstream: Sequence[UpstreamAsset] | Mapping[str, Sequence[UpstreamAsset]],
+) -> Upstream:
+    """Return the dependencies by tenant; under None those of all tenants."""
+    if isinstance(upstream, Mapping):
+        return {tenant: tuple(_deps(assets)) for tenant, assets in upstream.items()}
+    return {None: tuple(_deps(upstream))} if upstream else {}
+
+
+def _deps(assets: Sequence[UpstreamAsset]) -> Iterator[dg.AssetDep]:
+    if isinstance(assets, str):
+        raise ConfigurationError(
+            f"upstream {assets!r} is one text", hint=f"write a list: [{assets!r}]"
+        )
+    for asset in assets:
+        match asset:
+            case dg.AssetDep():
+                yield asset
+            case str():
+                yield dg.AssetDep(dg.AssetKey.from_user_string(asset))
+            case dg.AssetsDefinition():
+                yield from (dg.AssetDep(key) for key in asset.keys)
+            case dg.AssetSpec():
+                yield dg.AssetDep(asset.key)
+            case dg.AssetKey():
+                yield dg.AssetDep(asset)
+            case _:
+                yield dg.AssetDep(dg.AssetKey(asset))

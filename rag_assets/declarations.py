@@ -1,0 +1,445 @@
+"""What Dagster loads, declared without its final names: assets, jobs, sensors and schedules.
+
+A module declares a thing under its plain name, such as `sync_tenant`. A code location builds it
+under a naming of its own, so that a team's project, or two installations in one project, can load
+it.
+
+The parameters of a declared function are what it needs: the context, resources by their plain names
+(`workbench`, `postgres`, `runs`, `tenant_lock`, `checks`, `publish_judge`), and `names`, the naming
+that it is built under.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias, get_type_hints
+
+import dagster as dg
+from dagster._core.definitions.resource_annotation import get_resource_args
+from dagster._core.definitions.unresolved_asset_job_definition import (
+    UnresolvedAssetJobDefinition,
+)
+
+from rag_assets.common.errors import ConfigurationError
+
+NO_RUN_RETRIES: Final = {"dagster/retry_on_asset_or_op_failure": "false"}
+RUN_TAGS: Final = {"rag_assets/job": "true", **NO_RUN_RETRIES}
+"""On each of our jobs, so that a run can be told from one of a team's job of the same name."""
+NAMING_TAG: Final = "rag_assets/naming"
+"""The naming of a run's definitions, where it is not that of our own code location."""
+TENANT_TAG: Final = "rag_assets/tenant"
+"""The tenant that a job is for, if it is for one alone."""
+OWNERS: Final = ["team:knowledge"]
+STAGES: Final = "knowledge"
+"""The group of the assets of the chain in our own code location."""
+
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+
+Function: TypeAlias = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Naming:
+    """How the definitions of an installation are named in a code location.
+
+    Attributes:
+        name: of the installation: resources and the tenants' partitions begin with it.
+        key_prefix: of the keys of assets.
+        group: of the assets of the chain; those of other groups have theirs added to it.
+        prefix: of jobs, ops, sensors and schedules; empty in our own code location, where all names
+            and groups are plain.
+    """
+
+    name: str = "rag_assets"
+    key_prefix: tuple[str, ...] = ()
+    group: str = STAGES
+    prefix: str = ""
+
+    @classmethod
+    def in_project(
+        cls, name: str, key_prefix: Sequence[str] | str | None = None, group: str = STAGES
+    ) -> Naming:
+        """Return the naming in a team's project, where everything begins with a name.
+
+        Raises:
+            ConfigurationError: Dagster cannot name things so.
+        """
+        path = (key_prefix,) if isinstance(key_prefix, str) else tuple(key_prefix or ())
+        for what, value in (("name", name), ("group", group)):
+            if not _NAME.fullmatch(value):
+                raise ConfigurationError(
+                    f"{what} {value!r} cannot begin names in Dagster",
+                    hint="write letters, digits and underscores, beginning with a letter",
+                )
+        return cls(name, path, group, prefix=f"{name}_")
+
+    @classmethod
+    def from_tag(cls, tag: str) -> Naming:
+        """Return the naming that a run's tag names; its group is not in it."""
+        name, _, prefix = tag.partition(":")
+        return cls.in_project(name, [part for part in prefix.split("/") if part])
+
+    @property
+    def run_tags(self) -> dict[str, str]:
+        """Tags of runs of our jobs."""
+        return {**RUN_TAGS, **self.naming_tag}
+
+    @property
+    def naming_tag(self) -> dict[str, str]:
+        """The tag from which `from_tag` reads this naming; none for plain names."""
+        return {NAMING_TAG: f"{self.name}:{'/'.join(self.key_prefix)}"} if self.prefix else {}
+
+    @property
+    def partitions(self) -> dg.DynamicPartitionsDefinition:
+        """The one partitioning: a partition is a tenant; a document never is."""
+        return dg.DynamicPartitionsDefinition(name=self.partitions_name)
+
+    @property
+    def partitions_name(self) -> str:
+        """The name of the partitioning by tenants."""
+        return f"{self.name}_tenants"
+
+    def own(self, name: str) -> str:
+        """Return the name of a job, an op, a sensor or a schedule."""
+        return f"{self.prefix}{name}"
+
+    def resource(self, name: str) -> str:
+        """Return the key of a resource."""
+        return f"{self.name}_{name}"
+
+    def asset_key(self, asset: str) -> dg.AssetKey:
+        """Return the key of an asset."""
+        return dg.AssetKey([*self.key_prefix, asset])
+
+    def step_key(self, asset: str) -> str:
+        """Return the key of the step that materializes an asset, which is its op's name."""
+        return self.asset_key(asset).to_python_identifier()
+
+    def asset_group(self, group: str) -> str:
+        """Return the group of assets that are declared in one."""
+        if not self.prefix:
+            return group
+        return self.group if group == STAGES else f"{self.group}_{group}"
+
+    def bind(self, function: Function) -> Function:
+        """Return a function as Dagster calls it: with keys of resources, and without `names`."""
+        hints = get_type_hints(function, include_extras=True)
+        keys = {one.name: self.resource(one.name) for one in get_resource_args(function)}
+        given = {"names": self} if "names" in hints else {}
+
+        @functools.wraps(function)
+        def bound(*args: Any, **arguments: Any) -> Any:
+            resources = {name: arguments.pop(key) for name, key in keys.items()}
+            return function(*args, **arguments, **resources, **given)
+
+        parameters = [
+            one.replace(name=keys.get(name, name), annotation=hints[name])
+            for name, one in inspect.signature(function).parameters.items()
+            if name not in given
+        ]
+        # Dagster compares a context's annotation itself, not its name as a string.
+        signature = inspect.Signature(parameters, return_annotation=hints["return"])
+        bound.__signature__ = signature  # type: ignore[attr-defined]
+        bound.__annotations__ = {
+            **{one.name: one.annotation for one in parameters},
+            "return": hints["return"],
+        }
+        return bound
+
+
+PLAIN: Final = Naming()
+"""The naming in our own code location."""
+
+
+class Declared(ABC):
+    """Something that Dagster loads, by its plain name."""
+
+    name: str
+
+    @abstractmethod
+    def build(self, names: Naming) -> Any:
+        """Return Dagster's definition under a naming."""
+
+
+@dataclass(frozen=True)
+class Asset(Declared):
+    """An asset that a run materializes.
+
+    Attributes:
+        name: plain.
+        function: materializes a tenant's partition.
+        deps: plain names of the assets that it reads.
+        kinds, description, metadata: as Dagster takes them.
+        group: plain.
+    """
+
+    name: str
+    function: Function
+    deps: Sequence[str]
+    kinds: frozenset[str]
+    description: str
+    metadata: Mapping[str, Any]
+    group: str = STAGES
+
+    def build(self, names: Naming, upstream: Sequence[dg.AssetDep] = ()) -> dg.AssetsDefinition:
+        """Return Dagster's definition.
+
+        Args:
+            names: of its key, its op and its resources.
+            upstream: assets of others that it depends on.
+        """
+        return dg.asset(
+            key=names.asset_key(self.name),
+            deps=[*map(names.asset_key, self.deps), *upstream],
+            partitions_def=names.partitions,
+            group_name=names.asset_group(self.group),
+            owners=OWNERS,
+            kinds=set(self.kinds),
+            description=self.description,
+            metadata=self.metadata,
+        )(names.bind(self.function))
+
+
+def asset(
+    *,
+    deps: Sequence[str] = (),
+    kinds: set[str],
+    description: str,
+    metadata: Mapping[str, Any] | None = None,
+    group: str = STAGES,
+) -> Callable[[Function], Asset]:
+    """Declare the decorated function an asset of its name; see Asset."""
+
+    def declare(function: Function) -> Asset:
+        return Asset(
+            function.__name__,
+            function,
+            deps,
+            frozenset(kinds),
+            description,
+            metadata or {},
+            group,
+        )
+
+    return declare
+
+
+@dataclass(frozen=True)
+class Report(Declared):
+    """An asset that runs only report: no run materializes it alone.
+
+    Attributes:
+        name, group: plain.
+        dep: plain name of the asset that it is about.
+        kind, description: as Dagster takes them.
+    """
+
+    name: str
+    dep: str
+    group: str
+    kind: str
+    description: str
+
+    def build(self, names: Naming) -> dg.AssetSpec:
+        """Return Dagster's definition."""
+        return dg.AssetSpec(
+            names.asset_key(self.name),
+            deps=[names.asset_key(self.dep)],
+            partitions_def=names.partitions,
+            group_name=names.asset_group(self.group),
+            owners=OWNERS,
+            kinds={self.kind},
+            description=self.description,
+        )
+
+    def materialization(
+        self,
+        names: Naming,
+        tenant_id: str,
+        metadata: Mapping[str, dg.RawMetadataValue],
+        description: str | None = None,
+    ) -> dg.AssetMaterialization:
+        """Return a report on a tenant, whose numbers Dagster plots over time."""
+        return dg.AssetMaterialization(
+            names.asset_key(self.name),
+            partition=tenant_id,
+            description=description,
+            metadata=metadata,
+        )
+
+
+@dataclass(frozen=True)
+class Job(Declared):
+    """A job of one op.
+
+    Attributes:
+        name: plain.
+        function: of the op.
+        description: for its page.
+        per_tenant: whether a run is of one tenant's partition.
+        kind: the store that it mostly works on, shown with the op.
+    """
+
+    name: str
+    function: Function
+    description: str
+    per_tenant: bool = False
+    kind: str | None = None
+
+    def build(self, names: Naming) -> dg.JobDefinition:
+        """Return Dagster's definition."""
+        op = dg.op(
+            name=names.own(self.function.__name__),
+            tags={"kind": self.kind} if self.kind else None,
+        )(names.bind(self.function))
+        graph = dg.GraphDefinition(names.own(self.name), node_defs=[op])
+        return graph.to_job(
+            tags=names.run_tags,
+            executor_def=dg.in_process_executor,
+            partitions_def=names.partitions if self.per_tenant else None,
+            description=self.description,
+        )
+
+    def run_config(self, names: Naming, **config: Any) -> dict[str, Any]:
+        """Return the configuration of a run with some configuration of the op."""
+        return {"ops": {names.own(self.function.__name__): {"config": config}}}
+
+
+def job(
+    name: str, description: str, *, per_tenant: bool = False, kind: str | None = None
+) -> Callable[[Function], Job]:
+    """Declare the decorated function the op of a job; see Job."""
+
+    def declare(function: Function) -> Job:
+        return Job(name, function, description, per_tenant, kind)
+
+    return declare
+
+
+@dataclass(frozen=True)
+class AssetJob(Declared):
+    """A job that materializes or checks assets of a tenant.
+
+    Attributes:
+        name: plain.
+        description: for its page.
+        select: returns what it selects, of the checks that are loaded.
+        checks_alone: whether it has no asset, so that Dagster cannot infer its partitions.
+        tags: of its runs, beside those of all our jobs.
+        is_shared: whether it has assets of a team as well, so that its runs are not ours alone.
+    """
+
+    name: str
+    description: str
+    select: Callable[[Naming, Sequence[Any]], dg.AssetSelection]
+    checks_alone: bool = False
+    tags: Mapping[str, str] = field(default_factory=dict)
+    is_shared: bool = False
+
+    def build(self, names: Naming, checks: Sequence[Any] = ()) -> UnresolvedAssetJobDefinition:
+        """Return Dagster's definition.
+
+        Args:
+            names: of the job and of what it selects.
+            checks: that are loaded; see `rag_assets.definitions.Parts`.
+        """
+        per_tenant: dg.PartitionedConfig[Any] = dg.PartitionedConfig(
+            names.partitions, run_config_for_partition_key_fn=lambda _tenant_id: {}
+        )
+        return dg.define_asset_job(
+            names.own(self.name),
+            selection=self.select(names, checks),
+            config=per_tenant if self.checks_alone else None,
+            tags={**(names.naming_tag if self.is_shared else names.run_tags), **self.tags},
+            executor_def=dg.in_process_executor,
+            description=self.description,
+        )
+
+
+@dataclass(frozen=True)
+class Sensor(Declared):
+    """A sensor, which runs unless it is stopped.
+
+    Attributes:
+        name: plain.
+        function: one evaluation.
+        description: for its page.
+        seconds: between evaluations at least.
+        job: plain name of the job whose runs it requests.
+        failures_of: plain name of the job whose failed runs it is evaluated for; None: it is
+            evaluated as time passes.
+    """
+
+    name: str
+    function: Function
+    description: str
+    seconds: int
+    job: str | None = None
+    failures_of: str | None = None
+
+    def build(self, names: Naming) -> dg.SensorDefinition:
+        """Return Dagster's definition."""
+        function = names.bind(self.function)
+        options: dict[str, Any] = {
+            "name": names.own(self.name),
+            "minimum_interval_seconds": self.seconds,
+            "default_status": dg.DefaultSensorStatus.RUNNING,
+            "description": self.description,
+        }
+        if self.failures_of is not None:
+            # Dagster compares names alone.
+            watched = dg.define_asset_job(names.own(self.failures_of))
+            return dg.run_failure_sensor(**options, monitored_jobs=[watched])(function)
+        return dg.sensor(**options, job_name=names.own(self.job) if self.job else None)(function)
+
+
+def sensor(
+    name: str,
+    description: str,
+    *,
+    seconds: int,
+    job: str | None = None,
+    failures_of: str | None = None,
+) -> Callable[[Function], Sensor]:
+    """Declare the decorated function a sensor; see Sensor."""
+
+    def declare(function: Function) -> Sensor:
+        return Sensor(name, function, description, seconds, job, failures_of)
+
+    return declare
+
+
+@dataclass(frozen=True)
+class Schedule(Declared):
+    """A schedule, which runs unless it is stopped.
+
+    Attributes:
+        name: plain.
+        job: that it starts.
+        cron: when, in UTC.
+        description: for its page.
+        config: of the job's op.
+    """
+
+    name: str
+    job: Job
+    cron: str
+    description: str
+    config: Mapping[str, Any] = field(default_factory=dict)
+
+    def build(self, names: Naming) -> dg.ScheduleDefinition:
+        """Return Dagster's definition."""
+        return dg.ScheduleDefinition(
+            name=names.own(self.name),
+            job_name=names.own(self.job.name),
+            cron_schedule=self.cron,
+            execution_timezone="UTC",
+            run_config=self.job.run_config(names, **self.config) if self.config else None,
+            default_status=dg.DefaultScheduleStatus.RUNNING,
+            description=self.description,
+        )

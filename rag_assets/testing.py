@@ -1,0 +1,164 @@
+"""A pytest plugin for a team's own tests: the fixture `knowledge_base`.
+
+```python
+def test_the_wiki_is_indexed(knowledge_base, tmp_path):
+    knowledge_base.add_tenant("eu", tmp_path / "wiki")
+    defs = knowledge_base.build_defs(upstream=["wiki_export"])
+    done = dg.materialize(
+        [wiki_export, *knowledge_base.get_assets(defs)],
+        partition_key="eu",
+        resources=defs.resources,
+        instance=knowledge_base.instance,
+    )
+    assert done.success
+```
+
+Its Postgres is a real one, embedded, with a database for each test. Its index is in memory. Its
+embedder is `deterministic`: vectors are hashes of texts, so that equal texts are found and nothing
+else is; it says nothing of how well documents are found by their meaning.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    import dagster as dg
+
+    from rag_assets.common.installation import Installation
+    from rag_assets.storage.index.store import VectorStore
+
+EMBEDDER = {"provider": "deterministic"}
+"""Vectors from a hash of the text, which mean nothing."""
+
+
+@dataclass
+class KnowledgeBase:
+    """An installation for one test.
+
+    Attributes:
+        installation: its home folder and its database.
+        instance: Dagster's, in memory, with each tenant's partition.
+    """
+
+    installation: Installation
+    instance: dg.DagsterInstance
+    _tenants: list[str] = field(default_factory=list)
+    _partitions: set[str] = field(default_factory=set)
+
+    def add_tenant(self, tenant_id: str, folder: Path, **config: Any) -> None:
+        """Add a tenant whose documents are the files of a folder, which is created.
+
+        Args:
+            tenant_id: as in `tenants.yaml`; so are further arguments.
+            folder: of its only source, named `files`.
+        """
+        from rag_assets.pipeline.tenancy import reconcile_tenants
+        from rag_assets.resources.installation import InstallationResource
+        from rag_assets.resources.stores import PostgresResource
+        from rag_assets.tenants.file import TenantsFile
+
+        folder.mkdir(parents=True, exist_ok=True)
+        source = {"name": "files", "type": "files", "root": str(folder)}
+        settings = self.installation.settings()
+        TenantsFile(settings.tenants_file).add(
+            {"id": tenant_id, "sources": [source], "embedder": EMBEDDER, **config}
+        )
+        carried = InstallationResource.from_installation(self.installation)
+        postgres = PostgresResource(installation=carried)
+        reconcile_tenants(postgres.catalog(), settings, postgres.identity())
+        self._tenants.append(tenant_id)
+        self._add_partitions()
+
+    def build_defs(self, **arguments: Any) -> dg.Definitions:
+        """Build this installation's definitions; see `rag_assets.dagster.build_defs`."""
+        import rag_assets.dagster
+
+        self._partitions.add(f"{arguments.get('name', 'rag_assets')}_tenants")
+        self._add_partitions()
+        given = arguments.pop("resources", {})
+        resources = {"elasticsearch": _memory_index(self.installation), **given}
+        return rag_assets.dagster.build_defs(
+            installation=self.installation, resources=resources, **arguments
+        )
+
+    @staticmethod
+    def get_assets(definitions: dg.Definitions) -> list[dg.AssetsDefinition]:
+        """Return the assets that a run materializes, for `dg.materialize`."""
+        import dagster as dg
+
+        found = definitions.assets or ()
+        return [
+            asset
+            for asset in found
+            if isinstance(asset, dg.AssetsDefinition) and asset.is_materializable
+        ]
+
+    def _add_partitions(self) -> None:
+        for name in self._partitions:
+            self.instance.add_dynamic_partitions(name, self._tenants)
+
+
+@pytest.fixture(scope="session")
+def knowledge_base_postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of an embedded Postgres, which ends with the tests."""
+    from rag_assets.local_stack.postgres import EmbeddedPostgres
+
+    server = EmbeddedPostgres(tmp_path_factory.mktemp("postgres"))
+    server.start()
+    try:
+        yield server.superuser_url
+    finally:
+        server.stop()
+
+
+@pytest.fixture
+def knowledge_base(knowledge_base_postgres: str, tmp_path: Path) -> Iterator[KnowledgeBase]:
+    """An installation without tenants, in a database and a home folder of its own."""
+    import dagster as dg
+    import psycopg
+    from psycopg import sql
+
+    from rag_assets.common.installation import Installation
+    from rag_assets.resources.stores import close_all
+
+    name = f"kb{uuid.uuid4().hex[:12]}"
+    home = tmp_path / "knowledge_base"
+    home.mkdir()
+    with psycopg.connect(knowledge_base_postgres, autocommit=True) as connection:
+        connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+    url = knowledge_base_postgres.rpartition("/")[0] + f"/{name}"
+    with dg.DagsterInstance.ephemeral() as instance:
+        yield KnowledgeBase(Installation(home=home, database_url=url), instance)
+    close_all()
+    _open_memory.cache_clear()
+
+
+def _memory_index(installation: Installation) -> Any:
+    from rag_assets.resources.installation import InstallationResource
+    from rag_assets.resources.stores import ElasticsearchResource
+
+    home = str(installation.home)
+
+    class MemoryIndex(ElasticsearchResource):
+        """An index in the memory of the tests' process."""
+
+        def store(self) -> VectorStore:
+            return _open_memory(home)
+
+    return MemoryIndex(installation=InstallationResource.from_installation(installation))
+
+
+@cache
+def _open_memory(_home: str) -> VectorStore:
+    """Open the index of an installation once, as each run has resources of its own."""
+    from rag_assets.storage.index.store import MEMORY, StoreConfig, open_store
+
+    return open_store(StoreConfig(MEMORY))

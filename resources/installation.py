@@ -1,0 +1,48 @@
+"""The Dagster resource that carries an installation: all others take their settings from it."""
+
+from __future__ import annotations
+
+import dagster as dg
+
+from rag_assets.common.installation import Installation
+from rag_assets.common.settings import Settings
+
+
+class InstallationResource(dg.ConfigurableResource):  # type: ignore[type-arg]
+    """An installation: see Installation, which has the same attributes.
+
+    It is nested in our other resources and none by itself, so that Dagster's UI shows no address.
+    """
+
+    home: str | None = None
+    database_url: str | None = None
+    elasticsearch_url: str | None = None
+    lake_url: str | None = None
+    blobs_url: str | None = None
+    index_prefix: str | None = None
+
+    @classmethod
+    def from_installation(cls, installation: Installation | None) -> InstallationResource:
+        """Return the resource of an installation; of the environment's by default."""
+        return cls(**(installation or Installation()).given())
+
+    @property
+    def settings(self) -> Settings:
+        """The installation's settings, with the process's environment for what it does not name.
+
+        Raises:
+            ConfigurationError: a value is malformed, or the home folder does not exist.
+        """
+        return Installation(
+            home=_resolve(self.home),
+            database_url=_resolve(self.database_url),
+            elasticsearch_url=_resolve(self.elasticsearch_url),
+            lake_url=_resolve(self.lake_url),
+            blobs_url=_resolve(self.blobs_url),
+            index_prefix=_resolve(self.index_prefix),
+        ).settings()
+
+
+def _resolve(value: str | None) -> str | None:
+    """Return the text of a value, which is still a variable's name outside of Dagster's runs."""
+    return value.get_value() if isinstance(value, dg.EnvVar) else value

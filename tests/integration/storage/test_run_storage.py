@@ -1,0 +1,219 @@
+"""Where our own Dagster instance has its tables, and what happens to those of earlier versions."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import dagster as dg
+import psycopg
+import pytest
+from dagster._core.instance.ref import InstanceRef
+from psycopg import sql
+
+from rag_assets.common.errors import ConfigurationError, OlderProgramRuns
+from rag_assets.local_stack.dagster_processes import plain_url
+from rag_assets.resources.own_runs import PARTITION_TAG, RUN_TAGS
+from rag_assets.storage.catalog.database import TenantRef
+from rag_assets.storage.catalog.run_storage import (
+    TABLES,
+    move_run_tables,
+    prepare_run_storage,
+)
+from rag_assets.storage.catalog.text_columns import TextColumnQuery, scanned_columns
+from tests.databases import create_empty_database, drop_database, roles_of
+from tests.installation import Installation
+
+MADE = (
+    "CREATE TABLE public.runs (run_id text, run_body text)",
+    "CREATE TABLE public.run_tags (id serial, run_id text, key text, value text)",
+    "CREATE TABLE public.event_logs (id serial, run_id text, event text, partition text)",
+    "CREATE TABLE public.instigators (id serial, instigator_body text)",
+    "CREATE TABLE public.secondary_indexes (id serial, name text)",
+)
+"""The columns of Dagster's tables that tell whose they are."""
+OURS = json.dumps({"module_name": "rag_assets.definitions"})
+OF_A_COMMAND = json.dumps({"job_name": "sync_tenant", "remote_job_origin": None})
+OF_A_TEAM = json.dumps(
+    {"remote_job_origin": {"repository_location_origin": {"module_name": "warehouse"}}}
+)
+
+
+@pytest.fixture
+def url(postgres_url: str) -> Iterator[str]:
+    name = f"r{uuid.uuid4().hex[:12]}"
+    yield create_empty_database(postgres_url, name)
+    drop_database(postgres_url, name)
+
+
+def rows(
+    url: str, query: str, given: Sequence[Any] = (), *, search_path: str = "public"
+) -> list[tuple[Any, ...]]:
+    with psycopg.connect(url, options=f"-csearch_path={search_path}") as connection:
+        return connection.execute(query.encode(), given).fetchall()
+
+
+def tables(url: str, schema: str) -> set[str]:
+    query = "SELECT tablename FROM pg_tables WHERE schemaname = %s"
+    return {name for (name,) in rows(url, query, [schema])}
+
+
+def fill(url: str, runs: Mapping[str, str], *, tags: str = "", sensor: str = "") -> None:
+    """Make the tables of an earlier version in `public`."""
+    with psycopg.connect(url) as connection:
+        for statement in MADE:
+            connection.execute(statement.encode())
+        for run_id, body in runs.items():
+            connection.execute("INSERT INTO runs VALUES (%s, %s)", [run_id, body])
+            if tags:
+                insert = "INSERT INTO run_tags (run_id, key, value) VALUES (%s, %s, %s)"
+                connection.execute(insert.encode(), [run_id, tags, "true"])
+        if sensor:
+            connection.execute("INSERT INTO instigators (instigator_body) VALUES (%s)", [sensor])
+
+
+def prepare(url: str, owner_url: str | None = None, *, is_embedded: bool = False) -> bool:
+    return prepare_run_storage(
+        url, owner_url or url, is_embedded=is_embedded, before_move=lambda: None
+    )
+
+
+def test_the_tables_of_our_instance_are_in_a_schema_of_their_own(
+    installation: Installation,
+) -> None:
+    address = installation.environment["RAG_ASSETS_DATABASE_URL"]
+    assert installation.session().instance.get_runs() == []
+    assert {"runs", "event_logs", "alembic_version"} <= tables(address, "rag_dagster")
+    assert tables(address, "rag_dagster") <= {*TABLES}, "a table that TABLES does not name"
+    assert tables(address, "public") == set()
+
+
+def test_runs_that_an_earlier_version_recorded_in_public_are_kept(
+    installation: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address = installation.environment["RAG_ASSETS_DATABASE_URL"]
+    with psycopg.connect(address) as connection:
+        connection.execute("DROP SCHEMA rag_dagster CASCADE")
+    session = installation.session()
+    session.prepare_home()
+    former = plain_url(address).replace("postgresql://", "postgresql+psycopg2://")
+    monkeypatch.setenv("DAGSTER_POSTGRES_URL", former)
+    monkeypatch.setenv("DAGSTER_STORAGE_DIR", str(installation.home / ".local/dagster/storage"))
+    with dg.DagsterInstance.from_ref(InstanceRef.from_dir(str(installation.home))) as earlier:
+
+        @dg.job
+        def sync_tenant() -> None: ...
+
+        run = earlier.create_run_for_job(sync_tenant, tags={**RUN_TAGS, PARTITION_TAG: "acme"})
+        earlier.add_dynamic_partitions("tenants", ["acme"])
+    assert "runs" in tables(address, "public")
+
+    instance = session.instance
+    assert [one.run_id for one in instance.get_runs()] == [run.run_id]
+    assert instance.get_dynamic_partitions("tenants") == ["acme"]
+    assert tables(address, "public") == set()
+
+
+@pytest.mark.parametrize(
+    ("runs", "tags", "sensor", "is_ours"),
+    [
+        ({"a": OURS}, "", "", True),
+        ({"a": OF_A_COMMAND}, "rag_assets/job", "", True),
+        ({}, "", OURS, True),
+        ({"a": OF_A_COMMAND}, "", "", False),
+        ({"a": OF_A_TEAM}, "rag_assets/job", "", False),
+        ({"a": OURS, "b": OF_A_TEAM}, "", "", False),
+        ({"a": OURS}, "", OF_A_TEAM, False),
+    ],
+)
+def test_tables_in_public_are_moved_unless_they_hold_something_of_others(
+    url: str, runs: Mapping[str, str], tags: str, sensor: str, is_ours: bool
+) -> None:
+    fill(url, runs, tags=tags, sensor=sensor)
+    assert prepare(url) is not is_ours
+    place, other = ("rag_dagster", "public") if is_ours else ("public", "rag_dagster")
+    assert tables(url, place) >= {"runs", "run_tags", "event_logs", "instigators"}
+    assert tables(url, other) == set()
+    found = rows(url, "SELECT run_id FROM runs", search_path=place)
+    assert {run_id for (run_id,) in found} == {*runs}
+    assert prepare(url) is not is_ours, "until our instance has its tables"
+
+
+def test_empty_tables_in_public_and_those_of_other_programs_are_left(url: str) -> None:
+    with psycopg.connect(url) as connection:
+        connection.execute("CREATE TABLE public.jobs (id serial)")
+        connection.execute("CREATE TABLE public.runs (id serial)")
+    assert not prepare(url)
+    assert tables(url, "public") == {"jobs", "runs"}
+    with psycopg.connect(url) as connection:
+        connection.execute("DROP TABLE public.runs")
+    fill(url, {})
+    assert not prepare(url)
+    assert tables(url, "rag_dagster") == set()
+
+
+def test_of_the_embedded_server_all_tables_are_moved(url: str) -> None:
+    fill(url, {"a": OF_A_TEAM})
+    move_run_tables(url)
+    assert rows(url, "SELECT run_id FROM rag_dagster.runs") == [("a",)]
+    move_run_tables(url)
+    assert not prepare(url, is_embedded=True)
+
+
+def test_nothing_is_moved_while_an_older_process_uses_it(url: str) -> None:
+    def refuse() -> None:
+        raise OlderProgramRuns("the daemon runs an older program")
+
+    fill(url, {"a": OURS})
+    with pytest.raises(OlderProgramRuns):
+        prepare_run_storage(url, url, is_embedded=False, before_move=refuse)
+    assert "runs" in tables(url, "public")
+    assert not prepare(url)
+    assert "runs" in tables(url, "rag_dagster")
+
+
+def test_the_owner_creates_the_schema_where_roles_are_of_an_earlier_version(url: str) -> None:
+    roles = roles_of(url)
+    with psycopg.connect(url) as connection:
+        connection.execute("DROP SCHEMA rag_dagster")
+    fill(url, {"a": OURS})
+    with psycopg.connect(url) as connection:
+        for table in tables(url, "public"):
+            owned = sql.SQL("ALTER TABLE public.{} OWNER TO {}")
+            role = sql.Identifier(psycopg.conninfo.conninfo_to_dict(roles["dagster"])["user"])
+            connection.execute(owned.format(sql.Identifier(table), role))
+    with pytest.raises(ConfigurationError, match="may not prepare the schema rag_dagster"):
+        prepare(roles["dagster"], roles["service"])
+    assert not prepare(roles["dagster"], roles["owner"])
+    assert rows(roles["dagster"], "SELECT run_id FROM rag_dagster.runs") == [("a",)]
+    assert rows(roles["writer"], "SELECT run_id FROM rag_dagster.runs") == [("a",)]
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        rows(roles["service"], "SELECT run_id FROM rag_dagster.runs")
+
+
+def test_the_tables_of_a_teams_dagster_in_the_same_database_are_left_alone(
+    installation: Installation,
+) -> None:
+    """Names are not replaced in them, credentials not masked, and no proof looks into them."""
+    address = installation.environment["RAG_ASSETS_DATABASE_URL"]
+    catalog, ref = installation.session().catalog, TenantRef("acme", 1)
+    event = json.dumps({"message": "indexed files/keeper.md", "partition": "acme"})
+    fill(address, {"a": OF_A_TEAM}, tags=PARTITION_TAG)
+    with psycopg.connect(address) as connection:
+        for schema in ("public", "rag_dagster"):
+            known = "run_id, event, partition" + (", timestamp" * (schema == "rag_dagster"))
+            connection.execute(
+                f"INSERT INTO {schema}.event_logs ({known}) SELECT 'a', %s, 'acme'".encode()
+                + (b", now()" if schema == "rag_dagster" else b""),
+                [event],
+            )
+    assert catalog.traces.redact("acme", ["files/keeper.md"]) == 1
+    assert rows(address, "SELECT event FROM public.event_logs") == [(event,)]
+    assert "keeper" not in rows(address, "SELECT event FROM rag_dagster.event_logs")[0][0]
+    assert catalog.traces.holding("acme", ["files/keeper.md"], ["files/keeper.md"]) == []
+
+    [column] = [one for one in scanned_columns() if one.name.endswith("event_logs.event")]
+    [[stored]] = TextColumnQuery(catalog.database).batches(ref, column)
+    assert "(purged)" in stored.text

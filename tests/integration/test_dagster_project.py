@@ -1,0 +1,121 @@
+"""An installation in a team's Dagster project, with Dagster's defaults and SQLite storage."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from rag_assets.testing import KnowledgeBase
+
+ROOT = Path(__file__).resolve().parents[2]
+PROJECT = """
+import pathlib
+import dagster as dg
+from rag_assets.dagster import build_defs
+
+@dg.asset
+def wiki_export(): ...
+
+@dg.job
+def canary(): ...
+
+defs = dg.Definitions.merge(
+    dg.Definitions(
+        assets=[wiki_export],
+        jobs=[canary],
+        executor=dg.multiprocess_executor,
+        resources={"postgres": dg.ResourceDefinition.hardcoded_resource("theirs")},
+    ),
+    build_defs(name="kb", key_prefix="kb", upstream=["wiki_export"]),
+    build_defs(name="other", key_prefix=["other"], automation="none"),
+)
+"""
+
+
+def made_events(instance: dg.DagsterInstance, run_id: str) -> list[tuple[str, str | None]]:
+    """The assets that a run materialized, in their order."""
+    events = (record.dagster_event for record in instance.all_logs(run_id))
+    return [
+        (event.asset_key.to_user_string(), event.partition)
+        for event in events
+        if event is not None
+        and event.event_type_value == "ASSET_MATERIALIZATION"
+        and event.asset_key is not None
+    ]
+
+
+def test_what_is_upstream_is_materialized_first(
+    knowledge_base: KnowledgeBase, tmp_path: Path
+) -> None:
+    folder = tmp_path / "wiki"
+    knowledge_base.add_tenant("eu", folder)
+
+    @dg.asset
+    def wiki_export() -> None:
+        (folder / "page.md").write_text("# Opening hours\n\nThe depot opens at six.\n")
+
+    defs = knowledge_base.build_defs(name="kb", key_prefix="kb", upstream=[wiki_export])
+    done = dg.materialize(
+        [*knowledge_base.get_assets(defs), wiki_export],
+        partition_key="eu",
+        instance=knowledge_base.instance,
+        resources=defs.resources,
+    )
+    assert done.success
+    made = [key for key, _ in made_events(knowledge_base.instance, done.run_id)]
+    assert made[0] == "wiki_export"
+    assert made.index("kb/raw_documents") > 0
+    [index] = done.asset_materializations_for_node("kb__search_index")
+    assert index.metadata["published documents"].value == 1, "the page that was just written"
+    run = knowledge_base.instance.get_run_by_id(done.run_id)
+    assert run is not None
+    assert run.tags["rag_assets/naming"] == "kb:kb"
+    assert run.tags["rag_assets/installation"]
+
+
+def test_a_job_of_one_tenant_refuses_another(knowledge_base: KnowledgeBase, tmp_path: Path) -> None:
+    for tenant in ("eu", "us"):
+        knowledge_base.add_tenant(tenant, tmp_path / tenant)
+
+    @dg.asset
+    def wiki_of_eu() -> None:
+        (tmp_path / "eu" / "page.md").write_text("# Eu\n\nA page.\n")
+
+    merged = dg.Definitions.merge(
+        dg.Definitions(assets=[wiki_of_eu]),
+        knowledge_base.build_defs(name="kb", upstream={"eu": [wiki_of_eu]}),
+    )
+    job = merged.get_repository_def().get_job("kb_refresh_eu")
+    refused = job.execute_in_process(
+        partition_key="us", instance=knowledge_base.instance, raise_on_error=False
+    )
+    assert not refused.success
+    [failure] = [event for event in refused.all_events if event.is_step_failure]
+    data = failure.step_failure_data.user_failure_data
+    assert data is not None
+    assert data.description == "this job is for tenant 'eu': choose its partition, not 'us'"
+    done = job.execute_in_process(partition_key="eu", instance=knowledge_base.instance)
+    assert done.success
+    kept = knowledge_base.instance.get_run_by_id(done.run_id)
+    assert kept is not None
+    assert "rag_assets/job" not in kept.tags, "a run of the team's asset as well"
+
+
+@pytest.mark.slow
+def test_dagster_validates_a_scaffolded_project(tmp_path: Path) -> None:
+    (tmp_path / "project.py").write_text(PROJECT)
+    done = subprocess.run(
+        [sys.executable, "-m", "dagster", "definitions", "validate", "-f", "project.py"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "DAGSTER_HOME": ""},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "currently in beta" not in done.stdout + done.stderr
