@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias, get_args
 
 import dagster as dg
@@ -12,6 +12,7 @@ from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.installation import Installation
 from rag_assets.declarations import STAGES, Naming
 from rag_assets.definitions import Automation, Upstream
+from rag_assets.jobs.sync import refresh_job
 from rag_assets.systems.registry import Systems, installed_systems
 
 UpstreamAsset: TypeAlias = (
@@ -87,8 +88,21 @@ def _upstream(
 ) -> Upstream:
     """Return the dependencies by tenant; under None those of all tenants."""
     if isinstance(upstream, Mapping):
+        _require_names_of_their_own(upstream)
         return {tenant: tuple(_deps(assets)) for tenant, assets in upstream.items()}
     return {None: tuple(_deps(upstream))} if upstream else {}
+
+
+def _require_names_of_their_own(tenants: Iterable[str]) -> None:
+    """Require that no two tenants have a job of the same name."""
+    known: dict[str, str] = {}
+    for tenant in tenants:
+        first = known.setdefault(refresh_job(tenant, ()).name, tenant)
+        if first != tenant:
+            raise ConfigurationError(
+                f"upstream of tenants {first!r} and {tenant!r}: their jobs would have one name",
+                hint="rename one of the two, or load it by a second build_defs with another name",
+            )
 
 
 def _deps(assets: Sequence[UpstreamAsset]) -> Iterator[dg.AssetDep]:

@@ -157,6 +157,10 @@ def test_systems_are_chosen_by_their_names() -> None:
         ({"systems": ["workplace"]}, "systems are not installed: workplace"),
         ({"upstream": "wiki_export"}, "upstream 'wiki_export' is one text"),
         ({"upstream": {"eu": "wiki_export"}}, "upstream 'wiki_export' is one text"),
+        (
+            {"upstream": {"a-b": ["wiki"], "a.b": ["wiki"]}},
+            "upstream of tenants 'a-b' and 'a.b': their jobs would have one name",
+        ),
     ],
 )
 def test_arguments_that_are_not_usable_are_refused(arguments: dict[str, Any], message: str) -> None:
