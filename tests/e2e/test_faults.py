@@ -35,7 +35,7 @@ from tests.mounts import can_mount, small_disk
 from tests.parsers import share_parsers
 from tests.sites import Site
 
-STEPS = int(os.environ.get("RAG_ASSETS_TEST_FAULT_STEPS", "30"))
+STEPS = int(os.environ.get("RAG_ASSETS_TEST_FAULT_STEPS", "20"))
 SEED = int(os.environ.get("RAG_ASSETS_TEST_FAULT_SEED", "1"))
 BATCH = 4
 _DISK_BYTES = 48 << 20

@@ -24,7 +24,7 @@ from tests.e2e.operators.walk import Walk
 from tests.e2e.operators.world import World
 from tests.parsers import share_parsers
 
-STEPS = int(os.environ.get("RAG_ASSETS_TEST_OPERATOR_STEPS", "40"))
+STEPS = int(os.environ.get("RAG_ASSETS_TEST_OPERATOR_STEPS", "24"))
 SEED = int(os.environ.get("RAG_ASSETS_TEST_OPERATOR_SEED", "1"))
 VERIFY_EVERY = 50
 STEPS_OF = (everyday, losses, moves)

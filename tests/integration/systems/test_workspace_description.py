@@ -108,7 +108,7 @@ def _codes(site: Site, operation: APIOperation[Any, Any], mode: GenerationMode) 
         known=st.sampled_from([None, *VALID]),
     )
     @settings(
-        max_examples=15,
+        max_examples=8,
         derandomize=True,
         database=None,
         deadline=None,

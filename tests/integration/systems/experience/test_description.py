@@ -36,7 +36,7 @@ def test_answers_are_as_described(
 
         @given(case=operation.as_strategy(generation_mode=mode))
         @settings(
-            max_examples=12,
+            max_examples=6,
             derandomize=True,
             database=None,
             deadline=None,
