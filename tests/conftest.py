@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from collections.abc import Iterator
@@ -40,6 +41,13 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ[SHARED_RULES] = servers.enter_context(TemporaryDirectory(prefix="rag-assets-"))
         for variable in (SHARED_POSTGRES, SHARED_ELASTICSEARCH):
             os.environ[variable] = str(servers.enter_context(server_directory()))
+
+
+def pytest_collection_finish() -> None:
+    """Have the garbage collector pass over what outlives all tests: a seventh of their time."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
 
 
 def heed_signals() -> None:

@@ -13,6 +13,8 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
+from kingfisher_sdk import Rules
+
 from rag_assets.local_stack.processes import exclusive
 from rag_assets.privacy.secrets.scanner import SecretScanner
 
@@ -43,6 +45,6 @@ def _compiled() -> Path:
         if not folder.exists():
             draft = Path(root) / "draft"
             draft.mkdir(mode=0o700)
-            SecretScanner(draft).load()
+            Rules(cache=True, cache_dir=draft)
             draft.rename(folder)
     return folder

@@ -29,7 +29,7 @@ def main() -> None:
     gc.freeze()
 
     def execute(_arguments: Sequence[str]) -> None:
-        serve(lambda _cache, seconds: scanner.limited_to(seconds))
+        serve(lambda cache, seconds: SecretScanner(cache, timeout=seconds))
 
     ForkServer(socket, Fingerprint(), {COMMAND: execute}, parent=sys.stdin.fileno()).serve()
 

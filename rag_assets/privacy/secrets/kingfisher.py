@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from rag_assets.privacy.secrets.placeholders import is_placeholder
 from rag_assets.privacy.secrets.spans import SecretSpan
@@ -24,32 +25,30 @@ _ADDRESS = re.compile(r"://[^/\s]*@")
 class Kingfisher:
     """Kingfisher's scanner, loaded when it is first needed.
 
-    Credentials are not verified with their services: nothing leaves the process.
+    Credentials are not verified with their services: nothing leaves the process. All instances of
+    a process share the rules that the first of them loads, since they are the same everywhere.
 
     Args:
         cache_dir: a private folder for its compiled rules; without one they are compiled anew.
         timeout: seconds one scan may take.
     """
 
+    _lock: ClassVar[threading.Lock] = threading.Lock()
+    _scanner: ClassVar[Scanner | None] = None
+
     def __init__(self, cache_dir: Path | None, timeout: float) -> None:
         self._cache_dir = cache_dir
         self._timeout = timeout
-        self._scanner: Scanner | None = None
 
-    def limited_to(self, timeout: float) -> Kingfisher:
-        """A scanner with the same rules and another timeout."""
-        self.load()
-        other = Kingfisher(self._cache_dir, timeout)
-        other._scanner = self._scanner
-        return other
+    def load(self) -> Scanner:
+        """Return the loaded rules, which the first scan of a process loads otherwise."""
+        with Kingfisher._lock:
+            if Kingfisher._scanner is None:
+                from kingfisher_sdk import Rules, Scanner
 
-    def load(self) -> None:
-        """Load the rules now rather than on the first scan."""
-        if self._scanner is None:
-            from kingfisher_sdk import Rules, Scanner
-
-            folder = self._cache_dir
-            self._scanner = Scanner(Rules(cache=folder is not None, cache_dir=folder))
+                folder = self._cache_dir
+                Kingfisher._scanner = Scanner(Rules(cache=folder is not None, cache_dir=folder))
+            return Kingfisher._scanner
 
     def scan(self, text: str) -> Iterator[SecretSpan]:
         """Find credentials in a text.
@@ -57,17 +56,16 @@ class Kingfisher:
         Raises:
             TimeoutError: the scan took too long; there is no partial answer.
         """
-        self.load()
+        scanner = self.load()
         for start, end in _windows(len(text)):
-            for span in self._in_window(text[start:end]):
+            for span in self._in_window(scanner, text[start:end]):
                 yield SecretSpan(start + span.start, start + span.end, span.rule)
 
-    def _in_window(self, text: str) -> Iterator[SecretSpan]:
-        assert self._scanner is not None  # noqa: S101 - load() just set it
+    def _in_window(self, scanner: Scanner, text: str) -> Iterator[SecretSpan]:
         raw = text.encode("utf-8", "surrogatepass")
         found = [
             (at["start_offset"], at["end_offset"], finding.rule_id)
-            for finding in self._scanner.scan(raw, timeout=self._timeout)
+            for finding in scanner.scan(raw, timeout=self._timeout)
             if finding.visible
             and not finding.rule_id.endswith(_REPLACED_RULES)
             and (at := finding.location)

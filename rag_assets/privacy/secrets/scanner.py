@@ -38,7 +38,7 @@ def rules_version() -> str:
 
 
 class SecretScanner:
-    """Finds credentials; one per process, since loading takes 0.3 s to 3 s.
+    """Finds credentials; the scanners of a process share their rules, loaded in 0.3 s to 3 s.
 
     Credentials are not verified with their services: nothing leaves the process.
 
@@ -50,12 +50,6 @@ class SecretScanner:
 
     def __init__(self, cache_dir: Path | None = None, *, timeout: float = 60.0) -> None:
         self._kingfisher = Kingfisher(cache_dir, timeout)
-
-    def limited_to(self, timeout: float) -> SecretScanner:
-        """A scanner with the same rules, loaded once, and another limit of one scan in seconds."""
-        other = SecretScanner(timeout=timeout)
-        other._kingfisher = self._kingfisher.limited_to(timeout)
-        return other
 
     def load(self) -> None:
         """Load the rules now rather than on the first scan."""
