@@ -202,7 +202,7 @@ class LocalStack:
         )
         if left is not None:
             choice = (
-                "some are of other code, so that ours cannot be moved"
+                "they are of other code, all or in part, and cannot be moved"
                 if left.is_shared
                 else "`rag-assets installation move-runs --yes` moves them"
             )

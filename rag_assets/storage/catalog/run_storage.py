@@ -108,7 +108,7 @@ def find_former_tables(url: str) -> FormerTables | None:
         url: of the database, as the role of Dagster's storage.
 
     Raises:
-        ConfigurationError: the role may not read them.
+        ConfigurationError: a pooler does not pass on the name of the schema.
         ServiceUnavailable: Postgres does not answer.
     """
     with _opened(url) as connection:
