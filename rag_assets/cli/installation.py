@@ -39,6 +39,14 @@ def move(
     installation.move(confirmed=yes, without_data=without_data or [], as_json=json)
 
 
+@app.command("move-runs")
+def move_runs(yes: Yes = False, json: Json = False) -> None:
+    """Move Dagster's tables of an earlier version from the schema `public` to our own."""
+    from rag_assets.cli.commands import installation
+
+    installation.move_runs(confirmed=yes, as_json=json)
+
+
 @app.command("clone")
 def clone(
     yes: Yes = False,

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from rag_assets.common.errors import ConfigurationError, OlderProgramRuns, ServiceUnavailable
+from rag_assets.common.formatting import counted
 from rag_assets.common.settings import Settings
 from rag_assets.local_stack.dagster_processes import DagsterProcesses, tick_fault
 from rag_assets.local_stack.elasticsearch import EmbeddedElasticsearch
@@ -23,7 +24,13 @@ from rag_assets.local_stack.processes import BackgroundProcess, Progress, silent
 from rag_assets.local_stack.program import fingerprint_program
 from rag_assets.local_stack.supervisor import RestartFile, Restarts, Server, SupervisorProcess
 from rag_assets.storage.catalog.roles import Role
-from rag_assets.storage.catalog.run_storage import DAGSTER_SCHEMA, prepare_run_storage
+from rag_assets.storage.catalog.run_storage import (
+    DAGSTER_SCHEMA,
+    FormerTables,
+    find_former_tables,
+    prepare_run_storage,
+    replace_run_tables,
+)
 from rag_assets.storage.index.connection import ElasticsearchConnection
 
 ServiceState: TypeAlias = Literal[
@@ -187,17 +194,47 @@ class LocalStack:
             ServiceUnavailable: Postgres does not answer.
         """
         own = self.endpoints()
-        if prepare_run_storage(
+        left = prepare_run_storage(
             own.dagster_url,
             own.owner_url,
             is_embedded=self._settings.database_url is None,
             before_move=self.require_no_older_process,
-        ):
-            progress(
-                "Dagster's tables in the schema public hold runs of other code and stay as they"
-                f" are: our runs are in the schema {DAGSTER_SCHEMA} from now on, and earlier ones"
-                " remain there"
+        )
+        if left is not None:
+            choice = (
+                "they are of other code, all or in part, and cannot be moved"
+                if left.is_shared
+                else "`rag-assets installation move-runs --yes` moves them"
             )
+            progress(
+                f"Dagster's tables in the schema public of the database {left.database} hold"
+                f" {counted(left.runs, 'run')} and stay as they are: our runs are in the schema"
+                f" {DAGSTER_SCHEMA} from now on; {choice}"
+            )
+
+    def former_runs(self) -> FormerTables | None:
+        """Return what Dagster's tables in `public` hold; see storage.catalog.run_storage."""
+        return find_former_tables(self.endpoints().dagster_url)
+
+    def move_runs(self) -> FormerTables | None:
+        """Move Dagster's tables from `public` to our schema, in place of those there.
+
+        Returns:
+            what was moved, if anything.
+
+        Raises:
+            ConfigurationError: the accounts of Postgres may not move them, or a process of this
+                home uses them.
+            ServiceUnavailable: Postgres does not answer.
+        """
+        own = self.endpoints()
+        processes = (self.dagster.daemon, self.dagster.webserver)
+        if running := [process.name for process in processes if process.find() is not None]:
+            raise ConfigurationError(
+                f"{' and '.join(running)} of this installation use Dagster's tables",
+                hint="`rag-assets down` stops them",
+            )
+        return replace_run_tables(own.dagster_url, own.owner_url)
 
     def _stop_outdated(self, progress: Progress, *, of_dagster: bool) -> list[BackgroundProcess]:
         """Stop our own processes that run another program than this; returns them."""

@@ -1,4 +1,4 @@
-"""installation show, move, clone, forget, accept-clock."""
+"""installation show, move, move-runs, clone, forget, accept-clock."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from rag_assets.cli.commands.operator import operator
 from rag_assets.cli.commands.output import print_json, print_table, say, warn
 from rag_assets.cli.commands.session import Session, with_reading_session
 from rag_assets.common.errors import ConfigurationError, ServiceUnavailable
+from rag_assets.common.formatting import counted
 from rag_assets.storage.catalog.installation import Place, PlaceKind
+from rag_assets.storage.catalog.run_storage import DAGSTER_SCHEMA
 from rag_assets.storage.index.model import Owner
 from rag_assets.storage.installation.home import Home
 from rag_assets.storage.installation.identity import (
@@ -96,6 +98,33 @@ def move(
     if not published:
         warn("Elasticsearch does not answer: the next sync publishes each tenant's alias")
     say("Next: rag-assets sync --all --repair")
+
+
+@with_reading_session
+def move_runs(session: Session, *, confirmed: bool, as_json: bool) -> None:
+    """Move the runs that an earlier version recorded in the schema `public`."""
+    found = session.stack.former_runs()
+    if found is None:
+        say("Dagster has no runs in the schema public: there is nothing to move.")
+        return
+    place = f"the schema public of the database {found.database}"
+    if found.is_shared:
+        raise ConfigurationError(
+            f"Dagster's tables in {place} hold runs or sensors of other code: ours cannot be moved",
+            hint="our earlier runs remain there; delete them in the Dagster that uses these tables",
+        )
+    if not confirmed:
+        raise ConfigurationError(
+            f"this would move {counted(found.runs, 'run')} from {place} to {DAGSTER_SCHEMA}, and"
+            f" delete the {counted(found.present_runs, 'run')} recorded there",
+            hint="`rag-assets down` stops Dagster's processes first; to confirm: rag-assets"
+            " installation move-runs --yes",
+        )
+    moved = session.stack.move_runs()
+    if as_json:
+        print_json(moved)
+        return
+    say(f"{counted(moved.runs if moved else 0, 'run')} moved from {place} to {DAGSTER_SCHEMA}.")
 
 
 @with_reading_session

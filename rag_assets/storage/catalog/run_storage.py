@@ -1,13 +1,16 @@
 """The schema of our own Dagster instance in the catalog's database.
 
 A team may keep the tables of its own Dagster in the schema `public` of the same database. Earlier
-versions made ours there: these are moved, unless they hold runs or sensors of other code.
+versions made ours there. On the embedded server these are moved; on an operator's server they stay
+until a command moves them, and cannot be moved if they hold runs or sensors of other code.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, LiteralString
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
 from rag_assets.common.disk_space import hint_to_start
 from rag_assets.common.errors import ConfigurationError, ServiceUnavailable
@@ -31,9 +34,11 @@ _LOCK: Final = "SELECT pg_advisory_xact_lock(hashtext('rag-assets: storage of Da
 _PRESENT: Final = (
     "SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace"
     " WHERE nspname = %s AND relkind IN ('r', 'p') AND relname = ANY(%s)"
+    " AND has_table_privilege(c.oid, 'SELECT')"
 )
-_IS_FOREIGN: Final = """
-SELECT EXISTS (
+"""Tables that the role may not read are of others."""
+_FORMER: Final = """
+SELECT current_database(), (SELECT count(*) FROM public.runs), EXISTS (
   SELECT FROM public.runs r WHERE strpos(run_body, '"rag_assets.definitions"') = 0 AND (
     strpos(run_body, '_location_origin"') > 0
     OR NOT EXISTS (
@@ -41,46 +46,132 @@ SELECT EXISTS (
       WHERE t.run_id = r.run_id AND starts_with(t.key, 'rag_assets/')))
 ) OR EXISTS (
   SELECT FROM public.instigators WHERE strpos(instigator_body, '"rag_assets.definitions"') = 0
-)"""
-"""Whether a run is neither of our code location nor of our commands, or a sensor is not ours."""
-_IS_USED: Final = """
-SELECT EXISTS (SELECT FROM public.runs) OR EXISTS (SELECT FROM public.instigators)"""
+), EXISTS (SELECT FROM public.runs) OR EXISTS (SELECT FROM public.instigators)"""
+"""What `public` holds; a run is foreign that is neither of our code location nor of our commands,
+and a sensor that is not of our code location."""
+
+
+@dataclass(frozen=True, slots=True)
+class FormerTables:
+    """Dagster's tables in the schema `public` that hold runs or sensors.
+
+    Attributes:
+        database: its name.
+        runs: in `public`.
+        present_runs: in the schema of our instance.
+        is_shared: whether some of the runs or sensors in `public` are of other code.
+    """
+
+    database: str
+    runs: int
+    present_runs: int
+    is_shared: bool
 
 
 def prepare_run_storage(
     url: str, owner_url: str, *, is_embedded: bool, before_move: Callable[[], None]
-) -> bool:
-    """Create the schema of our Dagster instance, and move the tables of an earlier version to it.
+) -> FormerTables | None:
+    """Create the schema of our Dagster instance before its first use.
 
     Args:
         url: of the database, as the role of Dagster's storage.
         owner_url: the same, as the role that may create schemas.
-        is_embedded: whether the server is the embedded one, in which all tables are ours.
+        is_embedded: whether the server is the embedded one, in which all tables are ours: those of
+            an earlier version are moved.
         before_move: raises an error if a process of an earlier version still uses the tables.
 
     Returns:
-        whether the first use found tables in `public` that hold runs or sensors of others, so that
-        they stay there.
+        the tables in `public` that stay there, until our instance has tables of its own.
 
     Raises:
         ConfigurationError: the schema is missing, and neither role may create it; or a pooler
             does not pass on its name.
         ServiceUnavailable: Postgres does not answer.
     """
+    with _opened(url) as connection:
+        _create_schema(connection, owner_url)
+        _require_schema(connection)
+        if _tables(connection, DAGSTER_SCHEMA):
+            return None
+        if not is_embedded:
+            return _former(connection)
+        if _has_former(connection):
+            before_move()
+            _move(connection)
+    return None
+
+
+def find_former_tables(url: str) -> FormerTables | None:
+    """Return Dagster's tables in `public` that hold anything.
+
+    Args:
+        url: of the database, as the role of Dagster's storage.
+
+    Raises:
+        ConfigurationError: a pooler does not pass on the name of the schema.
+        ServiceUnavailable: Postgres does not answer.
+    """
+    with _opened(url) as connection:
+        return _former(connection)
+
+
+def replace_run_tables(url: str, owner_url: str) -> FormerTables | None:
+    """Move Dagster's tables from `public` to the schema of our instance, in place of those there.
+
+    Args:
+        url: of the database, as the role of Dagster's storage, which owns the tables.
+        owner_url: the same, as the role that may create schemas.
+
+    Returns:
+        what was moved; None if there is nothing, or something of other code.
+
+    Raises:
+        ConfigurationError: the role may not move them.
+        ServiceUnavailable: Postgres does not answer.
+    """
+    from psycopg import sql
+
+    with _opened(url) as connection:
+        _create_schema(connection, owner_url)
+        _require_schema(connection)
+        found = _former(connection)
+        if found is None or found.is_shared:
+            return None
+        if present := sorted(_tables(connection, DAGSTER_SCHEMA)):
+            names = [sql.Identifier(DAGSTER_SCHEMA, table) for table in present]
+            connection.execute(sql.SQL("DROP TABLE {}").format(sql.SQL(", ").join(names)))
+        _move(connection)
+    return found
+
+
+def move_run_tables(url: str) -> None:
+    """Move all of Dagster's tables from `public` to the schema of our instance, if it has none.
+
+    Args:
+        url: of the embedded server's database, as its superuser.
+    """
+    with _opened(url) as connection:
+        _create_schema(connection, url)
+        if not _tables(connection, DAGSTER_SCHEMA) and _has_former(connection):
+            _move(connection)
+
+
+@contextmanager
+def _opened(url: str) -> Iterator[Connection]:
+    """Connect for one transaction in which nobody else prepares or moves the tables."""
     import psycopg
 
     try:
         with psycopg.connect(url, options=IN_SCHEMA) as connection:
             connection.execute(_LOCK)
-            _create_schema(connection, owner_url)
-            _require_schema(connection)
-            return _move(connection, is_embedded=is_embedded, before_move=before_move)
+            yield connection
     except psycopg.errors.InsufficientPrivilege as error:
         raise ConfigurationError(
             f"the accounts of Postgres may not prepare the schema {DAGSTER_SCHEMA} of Dagster's"
             f" tables: {error.diag.message_primary}",
             hint="run the SQL of `rag-assets roles` again; or, as an administrator, CREATE SCHEMA"
-            f" {DAGSTER_SCHEMA} AUTHORIZATION the account of Dagster's storage",
+            f" {DAGSTER_SCHEMA} AUTHORIZATION the account of Dagster's storage, which has to own"
+            " the tables that are moved",
         ) from None
     except psycopg.OperationalError as error:
         if "startup parameter" in str(error):
@@ -89,20 +180,6 @@ def prepare_run_storage(
             "Postgres does not answer at the address of Dagster's storage",
             hint=hint_to_start("RAG_ASSETS_DAGSTER_DATABASE_URL, or RAG_ASSETS_DATABASE_URL"),
         ) from None
-
-
-def move_run_tables(url: str) -> None:
-    """Move all of Dagster's tables from `public` to the schema of our instance.
-
-    Args:
-        url: of the embedded server's database, as its superuser.
-    """
-    import psycopg
-
-    with psycopg.connect(url) as connection:
-        connection.execute(_LOCK)
-        _create_schema(connection, url)
-        _move(connection, is_embedded=True, before_move=lambda: None)
 
 
 def _create_schema(connection: Connection, owner_url: str) -> None:
@@ -140,32 +217,33 @@ def _unnamed_schema() -> ConfigurationError:
     )
 
 
-def _move(connection: Connection, *, is_embedded: bool, before_move: Callable[[], None]) -> bool:
-    """Move our tables out of `public`, once; return whether they stay because others use them."""
+def _has_former(connection: Connection) -> bool:
+    return _tables(connection, "public").issuperset(_SIGNATURE)
+
+
+def _former(connection: Connection) -> FormerTables | None:
+    if not _has_former(connection):
+        return None
+    row = connection.execute(_FORMER).fetchone()
+    if row is None or not row[3]:
+        return None
+    present = None
+    if "runs" in _tables(connection, DAGSTER_SCHEMA):
+        # The connection's search path is the schema alone.
+        present = connection.execute("SELECT count(*) FROM runs").fetchone()
+    return FormerTables(row[0], row[1], present[0] if present else 0, is_shared=row[2])
+
+
+def _move(connection: Connection) -> None:
     from psycopg import sql
 
-    former = _tables(connection, "public")
-    if _tables(connection, DAGSTER_SCHEMA) or not former.issuperset(_SIGNATURE):
-        return False
-    if not is_embedded:
-        if _holds(connection, _IS_FOREIGN):
-            return True
-        if not _holds(connection, _IS_USED):
-            return False
-    before_move()
-    for table in sorted(former):
+    for table in sorted(_tables(connection, "public")):
         connection.execute(
             sql.SQL("ALTER TABLE public.{} SET SCHEMA {}").format(
                 sql.Identifier(table), sql.Identifier(DAGSTER_SCHEMA)
             )
         )
-    return False
 
 
 def _tables(connection: Connection, schema: str) -> set[str]:
     return {name for (name,) in connection.execute(_PRESENT, [schema, [*TABLES]])}
-
-
-def _holds(connection: Connection, query: LiteralString) -> bool:
-    row = connection.execute(query).fetchone()
-    return row is not None and bool(row[0])

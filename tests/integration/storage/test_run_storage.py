@@ -19,8 +19,11 @@ from rag_assets.resources.own_runs import PARTITION_TAG, RUN_TAGS
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.run_storage import (
     TABLES,
+    FormerTables,
+    find_former_tables,
     move_run_tables,
     prepare_run_storage,
+    replace_run_tables,
 )
 from rag_assets.storage.catalog.text_columns import TextColumnQuery, scanned_columns
 from tests.databases import create_empty_database, drop_database, roles_of
@@ -74,7 +77,9 @@ def fill(url: str, runs: Mapping[str, str], *, tags: str = "", sensor: str = "")
             connection.execute("INSERT INTO instigators (instigator_body) VALUES (%s)", [sensor])
 
 
-def prepare(url: str, owner_url: str | None = None, *, is_embedded: bool = False) -> bool:
+def prepare(
+    url: str, owner_url: str | None = None, *, is_embedded: bool = False
+) -> FormerTables | None:
     return prepare_run_storage(
         url, owner_url or url, is_embedded=is_embedded, before_move=lambda: None
     )
@@ -90,10 +95,11 @@ def test_the_tables_of_our_instance_are_in_a_schema_of_their_own(
     assert tables(address, "public") == set()
 
 
-def test_runs_that_an_earlier_version_recorded_in_public_are_kept(
-    installation: Installation, monkeypatch: pytest.MonkeyPatch
+def test_runs_of_an_earlier_version_on_a_server_of_the_operators_are_moved_by_a_command(
+    installation: Installation, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     address = installation.environment["RAG_ASSETS_DATABASE_URL"]
+    database = psycopg.conninfo.conninfo_to_dict(address)["dbname"]
     with psycopg.connect(address) as connection:
         connection.execute("DROP SCHEMA rag_dagster CASCADE")
     session = installation.session()
@@ -101,19 +107,44 @@ def test_runs_that_an_earlier_version_recorded_in_public_are_kept(
     former = plain_url(address).replace("postgresql://", "postgresql+psycopg2://")
     monkeypatch.setenv("DAGSTER_POSTGRES_URL", former)
     monkeypatch.setenv("DAGSTER_STORAGE_DIR", str(installation.home / ".local/dagster/storage"))
+
+    @dg.job
+    def sync_tenant() -> None: ...
+
+    tags = {**RUN_TAGS, PARTITION_TAG: "acme"}
     with dg.DagsterInstance.from_ref(InstanceRef.from_dir(str(installation.home))) as earlier:
-
-        @dg.job
-        def sync_tenant() -> None: ...
-
-        run = earlier.create_run_for_job(sync_tenant, tags={**RUN_TAGS, PARTITION_TAG: "acme"})
+        run = earlier.create_run_for_job(sync_tenant, tags=tags)
         earlier.add_dynamic_partitions("tenants", ["acme"])
-    assert "runs" in tables(address, "public")
+    made = tables(address, "public")
 
-    instance = session.instance
+    assert session.instance.get_runs() == []
+    session.instance.create_run_for_job(sync_tenant, tags=tags)
+    assert tables(address, "public") == made, "nothing of the operator's is moved by itself"
+    assert (
+        f"warning: Dagster's tables in the schema public of the database {database} hold 1 run and"
+        " stay as they are: our runs are in the schema rag_dagster from now on; `rag-assets"
+        " installation move-runs --yes` moves them\n"
+    ) in capsys.readouterr().err
+    assert installation.session().instance.get_runs() != []
+    assert "move-runs" not in capsys.readouterr().err, "a message of the first use"
+
+    refused = installation.command("installation", "move-runs")
+    assert refused.code == 1
+    assert (
+        f"this would move 1 run from the schema public of the database {database} to rag_dagster,"
+        " and delete the 1 run recorded there"
+    ) in refused.err
+    assert tables(address, "public") == made
+
+    moved = installation.command("installation", "move-runs", "--yes")
+    assert moved.code == 0, moved.err
+    assert tables(address, "public") == set()
+    instance = installation.session().instance
     assert [one.run_id for one in instance.get_runs()] == [run.run_id]
     assert instance.get_dynamic_partitions("tenants") == ["acme"]
-    assert tables(address, "public") == set()
+    again = installation.command("installation", "move-runs", "--yes")
+    assert "nothing to move" in again.out
+    assert [one.run_id for one in installation.session().instance.get_runs()] == [run.run_id]
 
 
 @pytest.mark.parametrize(
@@ -128,17 +159,29 @@ def test_runs_that_an_earlier_version_recorded_in_public_are_kept(
         ({"a": OURS}, "", OF_A_TEAM, False),
     ],
 )
-def test_tables_in_public_are_moved_unless_they_hold_something_of_others(
+def test_tables_in_public_are_told_apart_and_moved_on_request_unless_they_are_shared(
     url: str, runs: Mapping[str, str], tags: str, sensor: str, is_ours: bool
 ) -> None:
     fill(url, runs, tags=tags, sensor=sensor)
-    assert prepare(url) is not is_ours
-    place, other = ("rag_dagster", "public") if is_ours else ("public", "rag_dagster")
-    assert tables(url, place) >= {"runs", "run_tags", "event_logs", "instigators"}
-    assert tables(url, other) == set()
-    found = rows(url, "SELECT run_id FROM runs", search_path=place)
-    assert {run_id for (run_id,) in found} == {*runs}
-    assert prepare(url) is not is_ours, "until our instance has its tables"
+    made = tables(url, "public")
+    left = prepare(url)
+    assert left is not None
+    assert (left.runs, left.present_runs, left.is_shared) == (len(runs), 0, not is_ours)
+    assert prepare(url) == left, "until our instance has its tables"
+    assert tables(url, "public") == made
+    with psycopg.connect(url) as connection:
+        connection.execute("CREATE TABLE rag_dagster.runs (run_id text)")
+        connection.execute("INSERT INTO rag_dagster.runs VALUES ('since'), ('then')")
+    assert prepare(url) is None
+    found = find_former_tables(url)
+    assert found is not None
+    assert found.present_runs == 2
+    assert (replace_run_tables(url, url) == found) is is_ours
+    assert tables(url, "public") == (set() if is_ours else made)
+    kept = {run_id for (run_id,) in rows(url, "SELECT run_id FROM rag_dagster.runs")}
+    assert kept == ({*runs} if is_ours else {"since", "then"})
+    assert replace_run_tables(url, url) is None, "nothing is dropped where nothing is moved"
+    assert {run_id for (run_id,) in rows(url, "SELECT run_id FROM rag_dagster.runs")} == kept
 
 
 def test_empty_tables_in_public_and_those_of_other_programs_are_left(url: str) -> None:
@@ -151,6 +194,7 @@ def test_empty_tables_in_public_and_those_of_other_programs_are_left(url: str) -
         connection.execute("DROP TABLE public.runs")
     fill(url, {})
     assert not prepare(url)
+    assert replace_run_tables(url, url) is None
     assert tables(url, "rag_dagster") == set()
 
 
@@ -168,9 +212,9 @@ def test_nothing_is_moved_while_an_older_process_uses_it(url: str) -> None:
 
     fill(url, {"a": OURS})
     with pytest.raises(OlderProgramRuns):
-        prepare_run_storage(url, url, is_embedded=False, before_move=refuse)
+        prepare_run_storage(url, url, is_embedded=True, before_move=refuse)
     assert "runs" in tables(url, "public")
-    assert not prepare(url)
+    assert not prepare(url, is_embedded=True)
     assert "runs" in tables(url, "rag_dagster")
 
 
@@ -179,14 +223,21 @@ def test_the_owner_creates_the_schema_where_roles_are_of_an_earlier_version(url:
     with psycopg.connect(url) as connection:
         connection.execute("DROP SCHEMA rag_dagster")
     fill(url, {"a": OURS})
+    with pytest.raises(ConfigurationError, match="may not prepare the schema rag_dagster"):
+        prepare(roles["dagster"], roles["service"])
+    assert prepare(roles["dagster"], roles["owner"]) is None, "tables that it may not read"
+    with psycopg.connect(url) as connection:
+        connection.execute("GRANT SELECT ON ALL TABLES IN SCHEMA public TO PUBLIC")
+    with pytest.raises(ConfigurationError, match="must be owner of table event_logs"):
+        replace_run_tables(roles["dagster"], roles["owner"])
     with psycopg.connect(url) as connection:
         for table in tables(url, "public"):
             owned = sql.SQL("ALTER TABLE public.{} OWNER TO {}")
             role = sql.Identifier(psycopg.conninfo.conninfo_to_dict(roles["dagster"])["user"])
             connection.execute(owned.format(sql.Identifier(table), role))
-    with pytest.raises(ConfigurationError, match="may not prepare the schema rag_dagster"):
-        prepare(roles["dagster"], roles["service"])
-    assert not prepare(roles["dagster"], roles["owner"])
+    moved = replace_run_tables(roles["dagster"], roles["owner"])
+    assert moved is not None
+    assert moved.runs == 1
     assert rows(roles["dagster"], "SELECT run_id FROM rag_dagster.runs") == [("a",)]
     assert rows(roles["writer"], "SELECT run_id FROM rag_dagster.runs") == [("a",)]
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
