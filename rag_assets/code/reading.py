@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Final, TypeAlias
 
 from rag_assets.code.languages.keywords import LANGUAGES, with_definitions
+from rag_assets.code.languages.queries import with_queries
 from rag_assets.code.languages.units import covering
 from rag_assets.code.model import CodeText
 
@@ -53,7 +54,10 @@ NO_PROGRAMS: Final = frozenset(
 )
 """Languages, as media types name them, whose files use no definition by name."""
 
-READING_VERSION = 15
+_WITH_QUERIES: Final = (READ_FOR_USE | LANGUAGES) - {"php", "sql"}
+"""Languages of whose strings queries are read; of PHP the calls that send them are known."""
+
+READING_VERSION = 16
 """Increased whenever the same text would give other units, facts or relations."""
 
 
@@ -74,8 +78,10 @@ def read_code(text: str, media_type: str) -> CodeText:
         module, _, function = name.partition(":")
         reader: Reader = getattr(import_module(f"rag_assets.code.{module}"), function)
         reading = reader(text)
-    is_by_keywords = language_of_type(media_type) in LANGUAGES
-    return with_definitions(text, reading) if is_by_keywords else reading
+    language = language_of_type(media_type)
+    if language in LANGUAGES:
+        reading = with_definitions(text, reading)
+    return with_queries(text, reading) if language in _WITH_QUERIES else reading
 
 
 def unread(text: str, media_type: str, *notes: str) -> CodeText:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 from typing import Final, Literal, TypeAlias
 
@@ -19,7 +20,7 @@ from rag_assets.code.naming import NameStyle
 from rag_assets.code.nodes import ABILITY, ASKS, ENV, HANDS_ON, MEMBER, short_name
 from rag_assets.code.reexports import handed_on
 from rag_assets.code.setting_names import OWN_SETTING
-from rag_assets.code.spelled_rules import SPELLED
+from rag_assets.code.spelled_rules import SPELLED, queried
 
 How: TypeAlias = Literal["stated", "convention", "inferred"]
 
@@ -115,7 +116,7 @@ NAMED: Final[Mapping[tuple[str, str], str]] = {
 """What people call an edge, by its kind and the source type of what it leads to."""
 
 _EVERYWHERE: Final = frozenset(
-    {"applies_to", "changed_by", "depends_on", "mentions", "operation", "states"}
+    {"applies_to", "changed_by", "depends_on", "mentions", "operation", "queries_table", "states"}
 )
 """Kinds of facts that name what has the same name in every repository."""
 
@@ -166,7 +167,9 @@ def _edges(fact: Fact, names: NameStyle) -> Iterator[Edge]:
     if fact.kind == "states" and fact.values["kind"] not in _SHOWN_ALONE:
         yield _stated_elsewhere(fact)
     made = OF_FACTS.get(fact.kind)
-    if names in SPELLED and fact.kind not in _EVERYWHERE:
+    if fact.kind == "queries_table" and names != "qualified":
+        made = partial(queried, names=names)
+    elif names in SPELLED and fact.kind not in _EVERYWHERE:
         made = SPELLED[names]
     for kind, source, target in made(fact) if made is not None else ():
         if target and target not in _BUILT_IN:

@@ -195,6 +195,19 @@ def from_module(module: str, name: str) -> str:
     return f"{place}#{own}"
 
 
+def queried(fact: Fact, names: NameStyle) -> list[Triple]:
+    """Return the edge to a table that a query in a string names.
+
+    Args:
+        fact: that says so.
+        names: how those of its file are made; without any, the file itself names it.
+    """
+    symbol = fact.symbol.replace("::", ".") if names == "rust" else fact.symbol
+    source = symbol if names in {"java", "swift"} else _own(symbol)
+    table = TABLE + _unqualified(str(fact.values["table"]))
+    return [("queries_table", "" if names == "none" else source, table)]
+
+
 SPELLED: Final[Mapping[NameStyle, Callable[[Fact], list[Triple]]]] = {
     "python": _of_python,
     "javascript": _of_javascript,

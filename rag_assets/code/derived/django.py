@@ -91,7 +91,8 @@ def _routes(route: Route, lines: _Lines) -> Iterator[DerivedDocument]:
 def _route(route: Route, methods: Sequence[str], action: str, lines: _Lines) -> DerivedDocument:
     path = "/" + route.uri.lstrip("/")
     name = f"{'|'.join(methods) or 'ANY'} {path}"
-    view = f"{route.view}.{action}" if action and route.view else route.view
+    handler = route.handlers.get(action, "")
+    view = handler or (f"{route.view}.{action}" if action and route.view else route.view)
     parameters = [f"{held} ({kind})" if kind else held for held, kind in route.parameters]
     shown = (
         f"route {name}",
@@ -105,8 +106,9 @@ def _route(route: Route, methods: Sequence[str], action: str, lines: _Lines) -> 
     if route.evidence:
         *groups, last = route.evidence
         stated += in_groups(lines.statement("in_group", "", one) for one in groups)
-        if view:
-            stated.append(lines.statement("routes_to", view, last))
+        # What a view inherits is of the view as well, and alone where a package brings it.
+        own = "" if handler.startswith(f"{route.view}.") else route.view
+        stated += [lines.statement("routes_to", one, last) for one in (handler, own) if one]
         served = methods or ("ANY",)
         targets = [ENDPOINT + endpoint_of(method, path) for method in served]
         stated += [lines.statement("serves", target, last) for target in targets]

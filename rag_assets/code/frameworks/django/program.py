@@ -152,6 +152,18 @@ class Program:
         # Where there are too many, those that were entered last are left out.
         return [*(at for at, left in todo if left), *reversed(found)]
 
+    def method(self, owner: str, name: str) -> str:
+        """Return the absolute name of a method, of the nearest ancestor of a class that has it.
+
+        Returns:
+            "" where none of the repository has it, as of what a framework's own class brings.
+        """
+        for one in self.ancestry(owner):
+            place = self.place(one)
+            if place is not None and f"{place.symbol}.{name}" in place.module.declared:
+                return f"{place.name}.{name}"
+        return ""
+
     def _defined(self, name: str) -> str:
         outside = self.external(name)
         place = self.place(outside)

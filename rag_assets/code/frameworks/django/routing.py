@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from rag_assets.code.frameworks.django.modules import Evidence, Unresolved
 
@@ -22,6 +23,8 @@ class Route:
         evidence: the include statements from the outermost on, then its own.
         suffixed: whether it only adds the suffix of a format (`users.json`) to another route.
         conditional: whether it stands under a condition that only running the program would tell.
+        handlers: absolute names of the methods that run, by action; without those that classes of
+            a package bring.
     """
 
     uri: str
@@ -34,6 +37,7 @@ class Route:
     evidence: tuple[Evidence, ...]
     suffixed: bool = False
     conditional: bool = False
+    handlers: Mapping[str, str] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True)

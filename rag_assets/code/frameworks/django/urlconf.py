@@ -223,8 +223,13 @@ class UrlWalk:
                 own.evidence,
                 suffixed,
                 prefix.conditional,
+                self._handlers(own.view),
             )
         )
+
+    def _handlers(self, view: View) -> dict[str, str]:
+        found = {name: self._program.method(view.name, name) for _, name in view.actions}
+        return {action: name for action, name in found.items() if name}
 
     def _other(self, value: Any, module: Module, prefix: Prefix) -> None:
         """An entry that is no call of `path`: a variable, or a call of something else."""

@@ -8,16 +8,10 @@ from typing import Any, Final
 
 from rag_assets.code.languages.php.calls import CLOSURES, Call
 from rag_assets.code.languages.php.source import PhpSource
+from rag_assets.code.languages.queries import tables_in_sql
 
 _PAIR: Final = 2
 _SQL: Final = frozenset({"select", "insert", "update", "delete", "statement", "unprepared", "raw"})
-_TABLES: Final = re.compile(
-    r"\b(?:extract|trim|substring|overlay)\s*\([^()]{0,200}?\bfrom\b"
-    r"|\b(?:from|join|into|update)\s+[`\"\[]?([A-Za-z_][\w.]{0,63})",
-    re.IGNORECASE,
-)
-"""A name of a table is its group, which `extract(year from due)` and the like leave empty."""
-
 _RAW: Final = frozenset(
     {"selectraw", "whereraw", "orwhereraw", "havingraw", "orderbyraw", "groupbyraw", "fromraw"}
 )
@@ -58,5 +52,5 @@ def of_query(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
 
 
 def _in_sql(stated: str) -> Iterator[tuple[str, _Values]]:
-    for table in dict.fromkeys(filter(None, _TABLES.findall(stated))):
+    for table in tables_in_sql(stated):
         yield "queries_table", {"table": table}

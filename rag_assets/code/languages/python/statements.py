@@ -4,6 +4,7 @@
 |---|---|---|
 | assigns | the class; "" at top level | name, value: expression, adds: whether it is `+=`, under |
 | invokes | "" | call: expression, under |
+| written | as of its statement | none: a call within one that begins on a line of its own |
 
 `under` is the compound statement that it depends on (`if`, `for`, `try` …), "" for none. Only
 files that speak of a framework have them: values of others would be much and of no use.
@@ -57,6 +58,7 @@ def _of_statement(
     if node.type == "call" and one is None:
         value = expression_of(source.tree, node, reference)
         yield fact(source, "invokes", node, symbol, {"call": value, "under": under})
+        yield from _written(source, node, symbol)
     value_node = node.child_by_field_name("right")
     if node.type not in {"assignment", "augmented_assignment"} or value_node is None:
         return
@@ -74,3 +76,16 @@ def _of_statement(
         if name:
             values = {"name": name, "value": value, "adds": adds, "under": under}
             yield fact(source, "assigns", node, symbol, values)
+    yield from _written(source, node, symbol)
+
+
+def _written(source: PythonSource, statement: Node, symbol: str) -> Iterator[Fact]:
+    """Where the calls within a statement are written: a route each, or a change of a table."""
+    rows = {statement.start_point[0]}
+    todo = [statement]
+    while todo:
+        node = todo.pop()
+        if node.type == "call" and node.start_point[0] not in rows:
+            rows.add(node.start_point[0])
+            yield fact(source, "written", node, symbol, {})
+        todo.extend(reversed(node.named_children))

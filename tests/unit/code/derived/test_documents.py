@@ -194,6 +194,59 @@ def test_routes_and_tables_of_django_are_derived_too() -> None:
     assert set(route.called) >= set(route_keys((), "/bills/<int:pk>/", "bill"))
 
 
+VIEWSETS = {
+    "manage.py": "",
+    "shop/__init__.py": "",
+    "shop/views.py": """
+from rest_framework.decorators import action
+from rest_framework.viewsets import ModelViewSet
+class Documents(ModelViewSet):
+    queryset = Document.objects.all()
+    @action(detail=True)
+    def download(self, request, pk): ...
+class Searched(Documents):
+    def list(self, request): ...
+""",
+    "shop/urls.py": """
+from django.urls import path, include
+from rest_framework.routers import DefaultRouter
+from shop import views
+router = DefaultRouter()
+router.register("documents", views.Searched)
+urlpatterns = [
+    path(
+        "api/",
+        include(router.urls),
+    ),
+    path("one/", views.one),
+    path("two/", views.two),
+]
+""",
+}
+
+
+def test_a_route_runs_the_method_that_its_viewset_has_or_inherits() -> None:
+    found = {one.name: one for one in derived(VIEWSETS).documents}
+
+    def run(name: str) -> set[str]:
+        return {one.target for one in edges(found[name]) if one.kind == "routes_to"}
+
+    assert run("route:GET /api/documents/") == {"shop.views.Searched.list"}
+    assert run("route:POST /api/documents/") == {"shop.views.Searched"}, "a package brings it"
+    inherited = "route:GET /api/documents/{pk}/download/"
+    assert run(inherited) == {"shop.views.Documents.download", "shop.views.Searched"}
+    assert "view: shop.views.Documents.download" in found[inherited].lines
+
+
+def test_a_route_of_django_is_stated_by_the_line_that_it_begins_on() -> None:
+    found = {one.name: one for one in derived(VIEWSETS).documents}
+    lines = VIEWSETS["shop/urls.py"].split("\n")
+    for name in ("one", "two"):
+        [place] = [one for one in edges(found[f"route:ANY /{name}/"]) if one.kind == "routes_to"]
+        assert lines[place.line_start - 1].strip() == f'path("{name}/", views.{name}),'
+        assert place.evidence == f'path("{name}/", views.{name})'
+
+
 def test_what_moves_in_a_file_changes_no_embedded_text() -> None:
     moved = {**LARAVEL, "routes/web.php": LARAVEL["routes/web.php"].replace("<?php", "<?php\n\n")}
     before, after = (

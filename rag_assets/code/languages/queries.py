@@ -1,0 +1,107 @@
+"""Queries in SQL within the strings of a program, in whatever language it is written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
+
+from rag_assets.code.model import CodeText, Fact
+
+_TABLES: Final = re.compile(
+    r"\b(?:extract|trim|substring|overlay)\s*\([^()]{0,200}?\bfrom\b"
+    r"|\b(?:from|join|into|update)\s+[`\"\[]?([A-Za-z_][\w.]{0,63})",
+    re.IGNORECASE,
+)
+"""A name of a table is its group, which `extract(year from due)` and the like leave empty."""
+
+_NAMED_HERE: Final = re.compile(r"\b(\w{1,64})\s+as\s+(?:(?:not\s+)?materialized\s*)?\(", re.I)
+"""What `with … as (` names is no table."""
+
+_NO_TABLES: Final = frozenset(
+    {"select", "set", "lateral", "unnest", "only", "values", "where"}
+    | {"the", "a", "an", "this", "these", "your", "my", "our", "their", "its"}
+)
+"""Words that stand where tables do, in queries and in sentences."""
+
+_VERBS: Final = (
+    r"select\b(?=[^;]{0,4000}?\bfrom\b)|insert\s+(?:ignore\s+|or\s+\w+\s+)?into\b|replace\s+into\b"
+    r"|delete\s+from\b|update\s+[\w.`\"\[\]\\]{1,80}\s+(?:(?:as\s+)?\w{1,64}\s+)?set\b"
+    r"|with\s+(?:recursive\s+)?\w{1,64}\s*(?:\([^()]{0,500}\)\s*)?as\s*\(|merge\s+into\b"
+    r"|(?:(?:inner|cross|(?:left|right|full)(?:\s+outer)?)\s+)?join\b(?=[^;]{0,2000}?\bon\b)"
+)
+_QUERY: Final = re.compile(
+    r"(?P<quote>\"\"\"|'''|[\"'`])(?:\s|\\n|--[^\n]{0,200}\n|\(){0,200}+"
+    rf"(?:(?={_VERBS})|(?i:(?={_VERBS}))(?=[A-Z]{{4}}))"
+)
+"""Where a string begins with a query: in small letters or capitals, as no sentence begins."""
+
+_STRINGS: Final = {
+    '"': re.compile(r'(?:[^"\\]|\\.){0,20000}+', re.DOTALL),
+    "'": re.compile(r"(?:[^'\\]|\\.){0,20000}+", re.DOTALL),
+    "`": re.compile(
+        r"(?:[^`\\$]|\\.|\$(?!\{)|\$\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\}){0,20000}+", re.DOTALL
+    ),
+}
+_HOLE: Final = re.compile(r"\$?\{[^{}]*\}\.?|#\{[^{}]*\}\.?")
+"""What a template computes; before a point it is the schema of a table."""
+
+_LONGEST: Final = 20_000
+_MOST: Final = 50
+_SHOWN: Final = 200
+
+
+def with_queries(text: str, reading: CodeText) -> CodeText:
+    """Return a reading with the tables that queries in its strings name.
+
+    Each gives the fact `queries_table` {table}, of the definition that it stands in.
+
+    Args:
+        text: of the file.
+        reading: of it.
+    """
+    found = [*_queries(text, reading)]
+    if not found:
+        return reading
+    ordered = sorted((*reading.facts, *found), key=lambda fact: (fact.start, fact.end))
+    return replace(reading, facts=tuple(ordered))
+
+
+def tables_in_sql(query: str) -> list[str]:
+    """Return the tables that a query names, each once."""
+    here = {name.lower() for name in _NAMED_HERE.findall(query)} | _NO_TABLES
+    found = dict.fromkeys(name for name in _TABLES.findall(query) if name)
+    return [name for name in found if name.lower() not in here]
+
+
+def _queries(text: str, reading: CodeText) -> Iterator[Fact]:
+    at = 0
+    while (begins := _QUERY.search(text, at)) is not None:
+        start = begins.start() + len(begins["quote"])
+        at = end = _end(text, begins["quote"], start)
+        symbol = _symbol(reading, begins.start())
+        for table in tables_in_sql(_HOLE.sub(_without_schema, text[start:end]))[:_MOST]:
+            last = min(end, start + _SHOWN)
+            yield Fact("queries_table", begins.start(), last, symbol, {"table": table})
+
+
+def _without_schema(hole: re.Match[str]) -> str:
+    return "" if hole[0].endswith(".") else "{}"
+
+
+def _end(text: str, quote: str, start: int) -> int:
+    """The offset after the text of a string; at most so much after its beginning."""
+    if len(quote) > 1:
+        end = text.find(quote, start, start + _LONGEST)
+        return end if end >= 0 else min(len(text), start + _LONGEST)
+    found = _STRINGS[quote].match(text, start)
+    return start if found is None else found.end()
+
+
+def _symbol(reading: CodeText, at: int) -> str:
+    """The name of the innermost definition at an offset."""
+    held = [one for one in reading.facts if one.kind == "declares" and one.start <= at < one.end]
+    if held:
+        return min(held, key=lambda one: one.end - one.start).symbol
+    return next((one.symbol for one in reading.units if one.start <= at < one.end), "")
