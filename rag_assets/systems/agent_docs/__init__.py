@@ -1,4 +1,4 @@
-"""Agents' documentation: what `rag-assets agent` searches on one machine, as tenants."""
+"""Documentation of command-line agents: on one machine without a server, and as tenants."""
 
 from rag_assets.systems.base import Profile, System
 
@@ -23,6 +23,7 @@ SYSTEM = System(
     source_kinds={"globs": f"{_HERE}.source:GLOBS"},
     chunkers={"passage": f"{_HERE}.chunker:PASSAGE"},
     retrieval_steps={"exact": f"{_HERE}.exact:Exact"},
+    commands={"agent": f"{_HERE}.commands:app"},
     tools={"rag_search": f"{_HERE}.tools:SEARCH"},
     tenant_lists={"agents": f"{_HERE}.tenants:AGENTS"},
 )

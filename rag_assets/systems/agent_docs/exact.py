@@ -14,12 +14,12 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from rag_assets.indexing.nearest import MARGIN, nearest, unit_rows
 from rag_assets.retrieval.search_progress import Ranking, SearchProgress
 from rag_assets.retrieval.steps.protocol import SearchServices
 from rag_assets.retrieval.steps.recall import candidate_count, entry_filter_of
 from rag_assets.storage.index.model import Candidate, Owner, RankingRequest
 from rag_assets.storage.index.protocols import EntrySearcher
+from rag_assets.systems.agent_docs.nearest import MARGIN, nearest, unit_rows
 
 _SPARE: Final = 10
 """Candidates beyond those wanted that are ordered too: former versions may be among them."""
