@@ -34,9 +34,8 @@ from rag_assets.models.embedding.deterministic import DeterministicEmbedder
 from rag_assets.models.embedding.local import OnnxEmbedder
 from rag_assets.systems.agent_docs.file_store import FileStore
 from rag_assets.systems.agent_docs.manager import RagIndexManager
-from rag_assets.systems.agent_docs.memory_store import MemoryStore
 from rag_assets.systems.agent_docs.sqlite_store import SqliteStore
-from rag_assets.systems.agent_docs.stores import DocChunk, IndexState, PassageStore
+from rag_assets.systems.agent_docs.stores import DocChunk, IndexState, MemoryStore, PassageStore
 
 Cost: TypeAlias = dict[str, float]
 """Seconds of the clock ("wall") and of CPU ("cpu")."""

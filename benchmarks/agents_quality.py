@@ -29,13 +29,12 @@ from benchmarks.measure import WORK, machine, save
 from rag_assets.common.tokens import count_text
 from rag_assets.models.embedding.local import OnnxEmbedder
 from rag_assets.models.embedding.protocol import Embedder
-from rag_assets.systems.agent_docs.credentials import ProjectRules
 from rag_assets.systems.agent_docs.globs import expand
 from rag_assets.systems.agent_docs.help_pages import pages_of_help
 from rag_assets.systems.agent_docs.manager import RagIndexManager
 from rag_assets.systems.agent_docs.pages import head_of, write_pages
-from rag_assets.systems.agent_docs.preload import preload
-from rag_assets.systems.agent_docs.sections import read_sections
+from rag_assets.systems.agent_docs.passages import ProjectRules
+from rag_assets.systems.agent_docs.prompts import preload, read_sections
 from rag_assets.systems.agent_docs.settings import Mode
 from rag_assets.systems.agent_docs.sqlite_store import SqliteStore
 

@@ -19,10 +19,9 @@ from rag_assets.models.embedding.deterministic import DeterministicEmbedder
 from rag_assets.models.embedding.model_folder import DEFAULT_MODEL, MODELS
 from rag_assets.retrieval.confusables import folded
 from rag_assets.systems.agent_docs.configuration import Surroundings, agent_of, load_configuration
-from rag_assets.systems.agent_docs.cutting import Chunking
 from rag_assets.systems.agent_docs.file_store import FileStore
-from rag_assets.systems.agent_docs.manager import IndexReport, RagIndexManager
-from rag_assets.systems.agent_docs.opening import open_embedder
+from rag_assets.systems.agent_docs.manager import IndexReport, RagIndexManager, open_embedder
+from rag_assets.systems.agent_docs.passages import Chunking
 from rag_assets.systems.agent_docs.prompts import hint_of, prompt_of
 from rag_assets.systems.agent_docs.settings import Configuration, Mode
 from rag_assets.systems.agent_docs.sqlite_store import SqliteStore

@@ -1,11 +1,13 @@
-"""Runs a command for its help: no shell, no input, no secrets, no network, within limits."""
+"""Runs a command for its help or version: no shell, input, secrets or network, within limits."""
 
 from __future__ import annotations
 
 import ctypes
 import errno
 import os
+import re
 import selectors
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,31 +18,27 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final
 
+from rag_assets.common.errors import ConfigurationError
+
 MAX_SECONDS: Final = 5.0
 MAX_BYTES: Final = 1024 * 1024
 MAX_CALLS: Final = 2_000
-
 _SUBREAPER: Final = 36
 """PR_SET_CHILD_SUBREAPER of prctl(2): what a command leaves behind becomes our child."""
-
 _KEPT: Final = ("LD_LIBRARY_PATH", "SYSTEMROOT", "JAVA_HOME")
 _WIDTH: Final = "100"
-
 _NO_NEW_PRIVILEGES: Final = 38
 _SET_SECCOMP, _FILTER_MODE = 22, 2
 _LOAD, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
 """Instructions of a filter: load a word, jump if it is equal or not less, return."""
-
 _ALLOW, _REFUSE = 0x7FFF0000, 0x00050000
 _X32: Final = 0x40000000
 """Bit of a second numbering of system calls on x86-64, in which `socket` has another number."""
-
 _SOCKET_CALLS: Final[Mapping[str, tuple[int, int]]] = {
     "x86_64": (0xC000003E, 41),
     "aarch64": (0xC00000B7, 198),
 }
 """Of machines: the kernel's number of the architecture, and of the system call `socket`."""
-
 _WAYS_AROUND: Final = (425, 438)
 """io_uring_setup and pidfd_getfd: sockets without that call."""
 
@@ -249,3 +247,46 @@ def _children() -> Set[int]:
         with suppress(OSError):
             listed += task.read_text().split()
     return frozenset(map(int, listed))
+
+
+_OVERSTRUCK = re.compile(r".\x08")
+_ESCAPES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)")
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+
+
+def plain(text: str) -> str:
+    """A help text without overstriking, colours and control characters."""
+    text = _OVERSTRUCK.sub("", text.replace("\r\n", "\n"))
+    return _CONTROL.sub("", _ESCAPES.sub("", text)).strip("\n")
+
+
+_VERSIONS: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
+    "go": (("version",),),
+    "kubectl": (("version", "--client"),),
+}
+"""How some programs tell their version; a plain word might do something in others."""
+_VERSION_WIDTH: Final = 120
+
+
+def executable(name: str, variables: Mapping[str, str]) -> str:
+    """The file of a command.
+
+    Raises:
+        ConfigurationError: it is not installed, or its name begins like an option.
+    """
+    found = shutil.which(name, path=search_path(variables)) if name[:1] not in {"", "-"} else None
+    if found is None:
+        raise ConfigurationError(
+            f"the command {name!r} is not installed", hint="name a command in PATH"
+        )
+    return str(Path(found).absolute())
+
+
+def version_of(caller: Caller, program: str) -> str:
+    """The first line that a program says of its version; `unknown` without one."""
+    for ask in _VERSIONS.get(Path(program).name, (("--version",), ("-V",))):
+        said = caller.run([program, *ask])
+        lines = plain(said.text).strip().splitlines()
+        if said.whole and said.code == 0 and lines and re.search(r"\d", lines[0]):
+            return " ".join(lines[0].split())[:_VERSION_WIDTH]
+    return "unknown"

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import threading
+import time
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 import typer
 
@@ -13,7 +15,6 @@ from rag_assets.cli.arguments import Json
 app = typer.Typer(
     help="Documentation of command-line agents, on this machine alone.", no_args_is_help=True
 )
-
 AgentArgument = Annotated[str, typer.Argument(help="Id of an agent, with or without @.")]
 AgentArguments = Annotated[
     list[str] | None, typer.Argument(help="Ids of agents; by default all with sources.")
@@ -39,7 +40,7 @@ def config(json: Json = False) -> None:
 @app.command()
 def index(agents: AgentArguments = None, json: Json = False) -> None:
     """Index the documentation of agents, as far as it has changed."""
-    from rag_assets.systems.agent_docs.index_commands import index_agents
+    from rag_assets.systems.agent_docs.command_line import index_agents
 
     index_agents(agents or [], as_json=json)
 
@@ -52,7 +53,7 @@ def search(
     json: Json = False,
 ) -> None:
     """Search the documentation of an agent; what has changed is indexed first."""
-    from rag_assets.systems.agent_docs.index_commands import search_agent
+    from rag_assets.systems.agent_docs.command_line import search_agent
 
     search_agent(agent, query, top_k, as_json=json)
 
@@ -60,7 +61,7 @@ def search(
 @app.command()
 def status(agents: AgentArguments = None, json: Json = False) -> None:
     """Show whether the indexes of agents have what their files hold."""
-    from rag_assets.systems.agent_docs.index_commands import show_status
+    from rag_assets.systems.agent_docs.command_line import show_status
 
     show_status(agents or [], as_json=json)
 
@@ -110,7 +111,7 @@ def docs(
     json: Json = False,
 ) -> None:
     """Write the help or the man pages of commands as Markdown, one file a subcommand."""
-    from rag_assets.systems.agent_docs.docs_command import write_docs
+    from rag_assets.systems.agent_docs.command_line import write_docs
 
     write_docs(commands, out, from_, depth, as_json=json)
 
@@ -123,10 +124,8 @@ def mcp(
     ] = None,
 ) -> None:
     """Serve the documentation of an agent over MCP on standard input and output."""
-    from rag_assets.systems.agent_docs.parent import end_with
-
     end_with(os.getppid())
-    from rag_assets.systems.agent_docs.index_commands import serve_agent
+    from rag_assets.systems.agent_docs.command_line import serve_agent
 
     serve_agent(agent, folder)
 
@@ -145,3 +144,22 @@ def host(
     from rag_assets.systems.agent_docs.command_line import show_host
 
     show_host(name, agents or [], write=write, as_json=json)
+
+
+_SECONDS: Final = 1.0
+
+
+def end_with(parent: int) -> None:
+    """End this process once it has another parent.
+
+    Args:
+        parent: asked for before anything that takes time, in which it may be killed.
+    """
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(_SECONDS)
+        # A thread cannot raise in the main one, which waits for input.
+        os._exit(0)
+
+    threading.Thread(target=watch, daemon=True).start()

@@ -21,10 +21,19 @@ import numpy.typing as npt
 
 from rag_assets.common.errors import DamagedIndex
 from rag_assets.common.hashing import sha256_hex
-from rag_assets.systems.agent_docs.locks import foreign, locked, set_aside
-from rag_assets.systems.agent_docs.memory_store import EMPTY, Index, by_agent
-from rag_assets.systems.agent_docs.names import file_name
-from rag_assets.systems.agent_docs.stores import DocChunk, IndexState, SearchResult, Vectors
+from rag_assets.systems.agent_docs.stores import (
+    EMPTY,
+    DocChunk,
+    Index,
+    IndexState,
+    SearchResult,
+    Vectors,
+    by_agent,
+    file_name,
+    foreign,
+    locked,
+    set_aside,
+)
 
 _TRIES: Final = 5
 """Of a reader whose files are replaced between its two reads."""

@@ -1,58 +1,109 @@
-"""Makes pages of commands by the tree of their help."""
+"""Pages made from the help of commands and their subcommands.
+
+Recognizes the formats of argparse, click, cobra, clap, git and the aws command line.
+"""
 
 from __future__ import annotations
 
 import re
-import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from rag_assets.common.errors import ConfigurationError
-from rag_assets.systems.agent_docs.calls import Caller, Said, TooManyCalls, search_path
-from rag_assets.systems.agent_docs.help_text import plain, subcommands
-from rag_assets.systems.agent_docs.pages import Page, page_of_help, without_name, without_repeated
-from rag_assets.systems.agent_docs.roff import commands_of, is_docutils, markdown_of
+from rag_assets.systems.agent_docs.calls import (
+    Caller,
+    Said,
+    TooManyCalls,
+    executable,
+    plain,
+    version_of,
+)
+from rag_assets.systems.agent_docs.man_pages import commands_of, is_docutils, markdown_of
+from rag_assets.systems.agent_docs.pages import (
+    Corpus,
+    Page,
+    page_of_help,
+    without_name,
+    without_repeated,
+)
+
+_NAME = r"[a-z0-9][A-Za-z0-9_.:+-]{0,60}"
+_HEADING = re.compile(
+    r"(?:\S+ ){0,5}(?:sub)?(?:commands|services)\b(?:\W| are:?$|$).*", re.IGNORECASE
+)
+_LONGEST_HEADING = 60
+_ARGUMENT = r"(?: (?:\[[^\]]{1,60}\]|<[^>]{1,60}>|\.\.\.))"
+_ENTRY = re.compile(
+    rf"^\s{{1,8}}(?P<name>{_NAME})(?:, {_NAME})*\*?{_ARGUMENT}{{0,9}}"
+    r"(?::?\s{2,}(?P<about>\S.*)|:? *)$"
+)
+_OWNER = re.compile(r"\[[\w.-]+\]")
+"""Above commands of an application, in a list of Django's."""
+_BULLET = re.compile(rf"^\s+[o*•]\s+(?P<name>{_NAME})\s*$")
+_BRACES = re.compile(r"(?<!=)\{(?P<names>[\w.-]+(?:,[\w.-]+)*)\}")
+_GIT_GROUP = re.compile(r"^[a-z][a-z ,]+(?: \(see also: [^)]+\))?$")
+_NO_COMMANDS: Final = frozenset({"help", "completion", "completions"})
+
+
+def subcommands(text: str) -> dict[str, str]:
+    """What looks like subcommands, in order, with what is said of each; who runs them learns more.
+
+    Args:
+        text: plain help.
+    """
+    found: dict[str, str] = {}
+    for name, about in (*_listed(text), *((name, "") for name in _braced(text))):
+        if name not in _NO_COMMANDS:
+            found[name] = found.get(name) or about
+    return found
+
+
+def _listed(text: str) -> Iterator[tuple[str, str]]:
+    """Names in lists below a heading that speaks of commands, and what stands beside them."""
+    within = git = False
+    for line in text.split("\n"):
+        if line.strip() and not line[0].isspace():
+            # git's groups have headings of their own below one line on commands.
+            if within and _OWNER.fullmatch(line.strip()):
+                continue
+            git = git or line.startswith("These are common")
+            within = _speaks_of_commands(line.strip()) or (git and bool(_GIT_GROUP.match(line)))
+            continue
+        if within and (entry := _ENTRY.match(line) or _BULLET.match(line)) is not None:
+            yield entry["name"], (entry.groupdict().get("about") or "").strip()
+
+
+def _speaks_of_commands(line: str) -> bool:
+    return len(line) <= _LONGEST_HEADING and _HEADING.fullmatch(line) is not None
+
+
+def _braced(text: str) -> Iterator[str]:
+    """The choices of argparse's positional argument, in its usage."""
+    usage = text.partition("\n\n")[0]
+    if not usage.lower().startswith("usage:"):
+        return
+    joined = " ".join(usage.split())
+    # Choices of options stand after their option.
+    joined = re.sub(r"-{1,2}[\w-]+[ =]\{[^}]*\}", "", joined)
+    for found in _BRACES.finditer(joined):
+        yield from found["names"].split(",")
+
 
 _ASK: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
     "git": (("-h",),),
     "aws": (("help",), ("--help",)),
 }
 """How some programs want to be asked; others by --help, -h or help."""
-
 _RENDERED: Final = frozenset({"aws"})
 """Programs that have their man pages rendered; we want the pages themselves."""
-
 _LISTS: Final[Mapping[str, tuple[str, ...]]] = {"git": ("help", "-a")}
 """How some programs list all of their subcommands; their help names a few."""
-
 _ASKED: Final = (("--help",), ("-h",), ("help",))
-_VERSIONS: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
-    "go": (("version",),),
-    "kubectl": (("version", "--client"),),
-}
-"""How some programs tell their version; a plain word might do something in others."""
-
 _USAGE_CODES: Final = frozenset({0, 1, 2, 129})
 """Exit codes of programs that print their help; git says 129."""
-
 _WORD = re.compile(r"[A-Za-z0-9_][\w.+-]*")
-_VERSION_WIDTH: Final = 120
-
-
-@dataclass(frozen=True, slots=True)
-class Corpus:
-    """The pages of commands.
-
-    Attributes:
-        pages: in the order of the commands.
-        warnings: of what was left out.
-    """
-
-    pages: tuple[Page, ...]
-    warnings: tuple[str, ...]
 
 
 def pages_of_help(
@@ -190,27 +241,3 @@ def _write_renderer(folder: Path) -> None:
 
 def _is_help(text: str) -> bool:
     return len(text) > 20 and re.search(r"(?i)usage|synopsis|options|commands", text) is not None  # noqa: PLR2004
-
-
-def executable(name: str, variables: Mapping[str, str]) -> str:
-    """The file of a command.
-
-    Raises:
-        ConfigurationError: it is not installed, or its name begins like an option.
-    """
-    found = shutil.which(name, path=search_path(variables)) if name[:1] not in {"", "-"} else None
-    if found is None:
-        raise ConfigurationError(
-            f"the command {name!r} is not installed", hint="name a command in PATH"
-        )
-    return str(Path(found).absolute())
-
-
-def version_of(caller: Caller, program: str) -> str:
-    """The first line that a program says of its version; `unknown` without one."""
-    for ask in _VERSIONS.get(Path(program).name, (("--version",), ("-V",))):
-        said = caller.run([program, *ask])
-        lines = plain(said.text).strip().splitlines()
-        if said.whole and said.code == 0 and lines and re.search(r"\d", lines[0]):
-            return " ".join(lines[0].split())[:_VERSION_WIDTH]
-    return "unknown"

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.systems.agent_docs.configuration import Surroundings
-from rag_assets.systems.agent_docs.values import USER_FILE, VARIABLES
+from rag_assets.systems.agent_docs.settings import USER_FILE, VARIABLES
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,33 +1,37 @@
-"""Builds, refreshes and searches the indexes of agents."""
+"""Indexes of agents: open, build, refresh and search them."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, Literal
 
 import numpy as np
 
 from rag_assets.common.batches import batched
-from rag_assets.common.errors import DamagedIndex, InputRejected
+from rag_assets.common.errors import ConfigurationError, DamagedIndex, InputRejected
 from rag_assets.models.embedding.coverage import reading_of
 from rag_assets.models.embedding.protocol import Embedder, Purpose
+from rag_assets.retrieval.contexts import results_text
 from rag_assets.storage.index.common_words import sentence_language
-from rag_assets.systems.agent_docs.builds import (
+from rag_assets.systems.agent_docs.globs import Matches, expand, lies_below
+from rag_assets.systems.agent_docs.hybrid import WordIndex, fused
+from rag_assets.systems.agent_docs.passages import (
+    Chunking,
+    Mask,
     Passages,
+    ProjectRules,
     fingerprint_of,
     is_doubtful,
     passages_of,
     unchanged,
 )
-from rag_assets.systems.agent_docs.credentials import ProjectRules
-from rag_assets.systems.agent_docs.cutting import Chunking, Mask
-from rag_assets.systems.agent_docs.globs import Matches, expand
-from rag_assets.systems.agent_docs.hybrid import WordIndex, fused
-from rag_assets.systems.agent_docs.settings import Mode
+from rag_assets.systems.agent_docs.settings import Configuration, Mode, RagSettings
 from rag_assets.systems.agent_docs.stores import IndexState, PassageStore, SearchResult, Vectors
 from rag_assets.systems.agent_docs.trust import Trust, Verdict, places_of
 
@@ -356,3 +360,110 @@ def _report(
         empty=matches.empty,
         seconds=time.monotonic() - started,
     )
+
+
+def as_text(results: Sequence[SearchResult]) -> str:
+    """Passages between markers; a sentence if there are none."""
+    return results_text(
+        (number, one.score, one.chunk.source_path, one.chunk.content)
+        for number, one in enumerate(results, start=1)
+    )
+
+
+def as_record(result: SearchResult) -> dict[str, Any]:
+    """A passage with its score, for JSON."""
+    return asdict(result.chunk) | {"score": result.score}
+
+
+_CACHE: Final = ".fastembed_cache"
+_BGE: Final = "bge-small-en-v1.5"
+_NEEDED: Final = ("onnxruntime", "tokenizers")
+
+
+def open_manager(configuration: Configuration) -> RagIndexManager:
+    """The manager of indexes that a configuration describes.
+
+    Raises:
+        ConfigurationError: there is no embedder to be loaded.
+    """
+    rag = configuration.rag
+    chunking = Chunking(rag.chunk_size.value, rag.chunk_overlap.value)
+    return RagIndexManager(open_embedder(configuration), open_store(rag), chunking)
+
+
+def open_store(rag: RagSettings) -> PassageStore:
+    """The store that settings name; nothing is written before there is an index."""
+    path = rag.path.value
+    if rag.store.value == "memory":
+        from rag_assets.systems.agent_docs.stores import MemoryStore
+
+        return MemoryStore()
+    if rag.store.value == "file":
+        from rag_assets.systems.agent_docs.file_store import FileStore
+
+        return FileStore(path)
+    from rag_assets.systems.agent_docs.sqlite_store import SqliteStore
+
+    return SqliteStore(rag.database)
+
+
+def open_embedder(configuration: Configuration) -> Embedder:
+    """The embedder that a configuration names, or the shipped one; its weights are not loaded yet.
+
+    Raises:
+        ConfigurationError: a package or the model is missing.
+    """
+    missing = [name for name in _NEEDED if find_spec(name) is None]
+    if missing:
+        raise ConfigurationError(
+            f"no embedder can be loaded: {', '.join(missing)} is not installed",
+            hint="install it, or set `strategy: preload`",
+        )
+    from rag_assets.models.embedding.local import OnnxEmbedder
+
+    given = configuration.rag.model.value
+    if given is not None:
+        if configuration.has_projects_model:
+            require_known(given, configuration.rag.model.origin)
+        return OnnxEmbedder(given, pooling=pooling_of(given))
+    for folder in cached_models(configuration.base.value, configuration.rag.allow.value):
+        return OnnxEmbedder(folder, pooling="cls")
+    return OnnxEmbedder()
+
+
+def require_known(folder: Path, origin: str) -> None:
+    """Refuse a model that a project's file names, unless it is a published one.
+
+    Raises:
+        ConfigurationError: its files are not those of a model that is known by its checksums.
+    """
+    from rag_assets.models.embedding.model_folder import describe_folder
+
+    if not describe_folder(folder, pooling=pooling_of(folder)).is_known:
+        raise ConfigurationError(
+            f"{origin}: the model in {folder} is of nobody who is known, by its checksums",
+            hint="a project's file may name published models only; name yours as `rag: {model: …}`"
+            " in ~/.config/swebash/agents.yaml, or allow its folder there as `rag: {allow: […]}`",
+        )
+
+
+def pooling_of(folder: Path) -> Literal["cls"] | None:
+    """How a model's vectors are made, where its folder may not say it."""
+    return "cls" if _BGE in str(folder) else None
+
+
+def cached_models(base: Path, allowed: Sequence[Path]) -> Iterator[Path]:
+    """Yield the usable folders of bge-small-en-v1.5 in a cache that another program filled.
+
+    The cache may have come with a repository: files that are not the published ones are used only
+    from where the user allows it.
+    """
+    from rag_assets.models.embedding.model_folder import describe_folder
+
+    for holder in sorted((base / _CACHE).glob(f"*{_BGE}*")):
+        for weights in sorted(holder.rglob("*.onnx")):
+            folder = weights.parent
+            # A download may be unfinished; the shipped model is always there.
+            with suppress(ConfigurationError):
+                if describe_folder(folder, pooling="cls").is_known or lies_below(folder, allowed):
+                    yield folder

@@ -1,26 +1,27 @@
-"""Pages of documentation: Markdown with the version of the command at their head."""
+"""Pages of documentation: Markdown files with the command and its version at their head."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
-from collections.abc import Iterable, Sequence
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from textwrap import dedent
 from typing import Final
 
-from rag_assets.systems.agent_docs.help_text import sections
+from rag_assets.common.private_files import write_atomically
+from rag_assets.systems.agent_docs.calls import Caller, version_of
 
 MARK: Final = "rag-assets agent docs"
 _HEAD = re.compile(r"\A---\ngenerator: rag-assets agent docs\ncommand: (.*)\nversion: (.*)\n---\n")
 _HEAD_BYTES: Final = 1_000
 _PAGE_EDGE = re.compile(r"^[\w-]+\(\d?\) .*\)\s*$|^ {10,}[\w-]+\(\d?\)$", re.MULTILINE)
 """The first and last line of a man page."""
-
 _REPEATED: Final = 400
 """Characters of a section that is not worth repeating."""
-
 _BACKTICKS = re.compile(r"`{3,}")
 
 
@@ -47,6 +48,19 @@ class Page:
         """The content of its file; equal for equal versions."""
         head = f"---\ngenerator: {MARK}\ncommand: {self.command}\nversion: {self.version}\n---\n"
         return f"{head}\n# {self.command}\n\n{self.text.strip()}\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """The pages of commands.
+
+    Attributes:
+        pages: in the order of the commands.
+        warnings: of what was left out.
+    """
+
+    pages: tuple[Page, ...]
+    warnings: tuple[str, ...]
 
 
 def page_of_help(command: str, version: str, text: str, about: str = "") -> Page:
@@ -135,3 +149,75 @@ def head_of(path: Path) -> tuple[str, str] | None:
     except OSError:
         return None
     return None if found is None else (found[1], found[2])
+
+
+def sections(text: str) -> Iterator[tuple[str, str]]:
+    """Headings and bodies of a plain help text; the first has no heading."""
+    heading = ""
+    lines: list[str] = []
+    for line in text.split("\n"):
+        if (name := _heading_of(line)) is not None:
+            yield heading, "\n".join(lines).strip("\n")
+            heading, lines = name, []
+        else:
+            lines.append(line)
+    yield heading, "\n".join(lines).strip("\n")
+
+
+def _heading_of(line: str) -> str | None:
+    """The heading that a line is: it begins at the margin, and ends in a colon or shouts."""
+    if not line or line[0].isspace() or len(line) > 80:  # noqa: PLR2004
+        return None
+    bare = line.rstrip()
+    if bare.endswith(":") and not bare.lower().startswith("usage"):
+        return bare[:-1]
+    return bare.capitalize() if re.fullmatch(r"[A-Z][A-Z -]+", bare) else None
+
+
+def remember(programs: Mapping[str, str]) -> None:
+    """Remember programs by their names.
+
+    Args:
+        programs: the file of each.
+    """
+    write_atomically(_file(), json.dumps({**known(), **programs}, indent=1, sort_keys=True))
+
+
+def known() -> dict[str, str]:
+    """The remembered programs: the file of each, by name."""
+    try:
+        found = json.loads(_file().read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return {str(k): str(v) for k, v in found.items()} if isinstance(found, dict) else {}
+
+
+def outdated(files: Iterable[Path]) -> list[str]:
+    """Which remembered programs have another version than pages of theirs.
+
+    Args:
+        files: of an agent; those that are no pages of ours are left out.
+    """
+    versions: dict[str, str] = {}
+    for head in filter(None, map(head_of, files)):
+        versions.setdefault(head[0].split()[0], head[1])
+    programs = {name: file for name, file in known().items() if name in versions}
+    if not programs:
+        return []
+    lines = []
+    with tempfile.TemporaryDirectory(prefix="rag-assets-help-") as home:
+        caller = Caller(Path(home), os.environ)
+        for name, file in sorted(programs.items()):
+            try:
+                installed = version_of(caller, file)
+            except OSError:
+                continue  # It is not installed any more: its pages are the last there are.
+            if installed != versions[name]:
+                lines.append(f"{name} is {installed}, its pages are of {versions[name]}")
+    return lines
+
+
+def _file() -> Path:
+    given = os.environ.get("XDG_STATE_HOME")
+    folder = Path(given) if given else Path.home() / ".local" / "state"
+    return folder / "rag-assets" / "agent-docs.json"

@@ -1,24 +1,180 @@
-"""The prompt of an agent: its own text, and its documentation or a hint at the tool for it."""
+"""Prompts of agents: documentation within a token budget or a hint at the tool, and their costs."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
+from itertools import pairwise, takewhile
 from pathlib import PurePosixPath
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeAlias
 
+from rag_assets.common.errors import DocumentRejected
 from rag_assets.common.formatting import counted
-from rag_assets.common.tokens import count_text
+from rag_assets.common.hashing import canonical
+from rag_assets.common.tokens import count_text, count_tokens
+from rag_assets.ingest.chunking.sentence import unicode_sentence_cuts
+from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.retrieval.contexts import as_source, neutralised
 from rag_assets.storage.index.common_words import COMMON_WORDS
-from rag_assets.systems.agent_docs.cutting import Mask
 from rag_assets.systems.agent_docs.globs import FoundFile, expand
-from rag_assets.systems.agent_docs.preload import preload
-from rag_assets.systems.agent_docs.sections import read_sections
+from rag_assets.systems.agent_docs.passages import Mask, parsed_text, read_bytes
 from rag_assets.systems.agent_docs.settings import Agent, Configuration
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A part of a file from one heading to the next.
+
+    Attributes:
+        path: of the file.
+        title: its heading; "" for what is above the first.
+        text: with its heading.
+        tokens: cl100k_base tokens of the text.
+    """
+
+    path: str
+    title: str
+    text: str
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Documentation:
+    """All sections of an agent's files, in order.
+
+    Attributes:
+        sections: by file.
+        left_out: files that cannot be read, and why.
+    """
+
+    sections: tuple[tuple[Section, ...], ...]
+    left_out: dict[str, str]
+
+    @property
+    def tokens(self) -> int:
+        """Of all sections."""
+        return sum(one.tokens for file in self.sections for one in file)
+
+
+def read_sections(files: Sequence[FoundFile], mask: Mask) -> Documentation:
+    """The sections of files in their order: credentials masked, forged marks escaped."""
+    found: list[tuple[Section, ...]] = []
+    left_out: dict[str, str] = {}
+    for file in files:
+        try:
+            parsed, _ = parsed_text(file.path, read_bytes(file.file))
+        except DocumentRejected as error:
+            left_out[file.path] = error.advice
+            continue
+        cut = [(title, neutralised(text)) for title, text in _cut(mask(parsed))]
+        counts = count_tokens([text for _, text in cut])
+        sections = [
+            Section(file.path, title, text, n) for (title, text), n in zip(cut, counts, strict=True)
+        ]
+        found.append(tuple(sections))
+    return Documentation(tuple(found), left_out)
+
+
+def _cut(parsed: ParsedText) -> Iterator[tuple[str, str]]:
+    """Titles and texts of sections, without front matter."""
+    blocks = [block for block in parsed.blocks if block.kind != "front_matter"]
+    if not blocks:
+        return
+    starts = [(blocks[0].start, "")]
+    for block in blocks:
+        if block.kind == "heading":
+            title = block.heading_path[-1] if block.heading_path else ""
+            if block.start == starts[-1][0]:
+                starts.pop()
+            starts.append((block.start, title))
+    ends = [start for start, _ in starts[1:]] + [blocks[-1].end]
+    for (start, title), end in zip(starts, ends, strict=True):
+        if text := parsed.text[start:end].strip():
+            yield title, text
+
+
+@dataclass(frozen=True, slots=True)
+class Preloaded:
+    """What of the documentation fits a prompt.
+
+    Attributes:
+        text: files in order, each under `--- path ---`.
+        tokens: cl100k_base tokens of the text.
+        left_out: sections that did not fit, as `path` or `path: title`; a cut one is among them.
+    """
+
+    text: str
+    tokens: int
+    left_out: tuple[str, ...]
+
+
+def preload(documentation: Documentation, budget: int) -> Preloaded:
+    """As many whole sections as fit a budget, in order; of the next one its first sentences.
+
+    Args:
+        documentation: the sections of an agent's files.
+        budget: cl100k_base tokens of the whole text.
+    """
+    queue = [section for file in documentation.sections for section in file]
+    fitting = _most(len(queue), lambda count: count_text(_joined(queue[:count])) <= budget)
+    text = _joined(queue[:fitting])
+    if fitting == len(queue):
+        return Preloaded(text, count_text(text), ())
+    whole = _joined(queue[: fitting + 1])
+    section = queue[fitting].text
+    before = whole[len(text) : len(whole) - len(section)]
+    text += _first_sentences(text, before, section, budget)
+    return Preloaded(text, count_text(text), tuple(_names(queue[fitting:], documentation)))
+
+
+def _joined(sections: Sequence[Section]) -> str:
+    """Sections one below another, each file under its path."""
+    parts: list[str] = []
+    for at, section in enumerate(sections):
+        is_first = at == 0 or sections[at - 1].path != section.path
+        heading = f"--- {as_source(section.path)} ---\n" if is_first else ""
+        parts.append(heading + section.text)
+    return "\n\n".join(parts)
+
+
+def _most(count: int, fits: Callable[[int], bool]) -> int:
+    """The largest number up to a count that fits; what is smaller than it fits as well."""
+    low, high = 0, count
+    while low < high:
+        middle = (low + high + 1) // 2
+        if fits(middle):
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _first_sentences(text: str, before: str, section: str, budget: int) -> str:
+    """The most sentences of a section that fit, with what is before it; nothing if none does."""
+    ends = [cut for cut, _ in unicode_sentence_cuts(section, 0, len(section))]
+
+    def text_of(count: int) -> str:
+        return before + section[: ends[count - 1]].rstrip() if count else ""
+
+    return text_of(_most(len(ends), lambda count: count_text(text + text_of(count)) <= budget))
+
+
+def _names(sections: list[Section], documentation: Documentation) -> list[str]:
+    """What is left out: whole files by their path, parts of others by their sections."""
+    whole = {file[0].path: len(file) for file in documentation.sections if file}
+    counts: dict[str, int] = {}
+    for one in sections:
+        counts[one.path] = counts.get(one.path, 0) + 1
+    named = [
+        one.path
+        if counts[one.path] == whole[one.path]
+        else f"{one.path}: {one.title or 'beginning'}"
+        for one in sections
+    ]
+    return [named[0], *(b for a, b in pairwise(named) if a != b)]
+
 
 TOOL: Final = "rag_search"
 DESCRIPTION: Final = "Search this agent's documentation. Returns the passages nearest to the query."
@@ -171,3 +327,77 @@ def _title(file: FoundFile) -> list[str]:
 def _words(text: str) -> list[str]:
     found = (word.casefold() for word in _WORD.findall(text))
     return [word for word in found if word not in COMMON_WORDS and len(word) > 1]
+
+
+Way: TypeAlias = Literal["preload", "rag", "dagster"]
+MAX_FILES: Final = 30
+MAX_TOKENS: Final = 12_000
+MAX_CHUNKS: Final = 20_000
+_CHARACTERS_A_TOKEN: Final = 4
+_RESULT_TOKENS: Final = 20
+"""Tokens of the line above a passage."""
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """How the documentation of an agent is best given to it.
+
+    Attributes:
+        agent_id: of the agent.
+        way: preload, rag, or rag with Dagster.
+        files, tokens, chunks: of its documentation; chunks are an estimate.
+        preload_tokens: that preloading adds to every question.
+        rag_tokens: that a question which needs the documentation costs with the tool.
+        reason: of the advice.
+        empty: patterns that match no file.
+    """
+
+    agent_id: str
+    way: Way
+    files: int
+    tokens: int
+    chunks: int
+    preload_tokens: int
+    rag_tokens: int
+    reason: str
+    empty: tuple[str, ...]
+
+
+def advise(configuration: Configuration, agent: Agent, mask: Mask) -> Advice:
+    """Count an agent's documentation, and advise.
+
+    Args:
+        configuration: that the agent is of.
+        agent: the agent.
+        mask: finds credentials.
+    """
+    matches = expand(agent.docs.sources.value, agent.base)
+    documentation = read_sections(matches.files, mask)
+    rag = configuration.rag
+    step = max(1, rag.chunk_size.value - rag.chunk_overlap.value)
+    files, tokens = len(documentation.sections), documentation.tokens
+    chunks = sum(-(-sum(len(one.text) for one in file) // step) for file in documentation.sections)
+    way, reason = _way(files, tokens, chunks)
+    a_passage = min(rag.chunk_size.value // _CHARACTERS_A_TOKEN, tokens // max(1, chunks))
+    fixed = count_text(canonical(tool_schema())) + count_text(hint_of(agent))
+    found = min(agent.docs.top_k.value, chunks)
+    return Advice(
+        agent.id,
+        way,
+        files,
+        tokens,
+        chunks,
+        preload_tokens=min(tokens, agent.docs.budget.value),
+        rag_tokens=fixed + found * (a_passage + _RESULT_TOKENS),
+        reason=reason,
+        empty=matches.empty,
+    )
+
+
+def _way(files: int, tokens: int, chunks: int) -> tuple[Way, str]:
+    if chunks > MAX_CHUNKS:
+        return "dagster", f"over {MAX_CHUNKS:,} chunks are for the Dagster way"
+    if files < MAX_FILES and tokens < MAX_TOKENS:
+        return "preload", f"under {MAX_FILES} files and {MAX_TOKENS:,} tokens fit every prompt"
+    many = f"{files} files" if files >= MAX_FILES else f"{tokens:,} tokens"
+    return "rag", f"{many} are more than a prompt should have"

@@ -18,9 +18,8 @@ from pydantic import Field, ValidationError
 
 from rag_assets.common.errors import DamagedIndex, InvalidRequest, RagAssetsError
 from rag_assets.mcp.messages import root_logger_unchanged, serve_stdio
-from rag_assets.systems.agent_docs.manager import RagIndexManager
+from rag_assets.systems.agent_docs.manager import RagIndexManager, as_text
 from rag_assets.systems.agent_docs.prompts import DESCRIPTION, SECONDS, TOOL
-from rag_assets.systems.agent_docs.results import as_text
 from rag_assets.systems.agent_docs.settings import Agent
 
 if TYPE_CHECKING:

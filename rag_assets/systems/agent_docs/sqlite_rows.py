@@ -26,8 +26,7 @@ from typing import Final
 import numpy as np
 
 from rag_assets.common.batches import batched
-from rag_assets.systems.agent_docs.nearest import unit_rows
-from rag_assets.systems.agent_docs.stores import DocChunk, IndexState, Vectors
+from rag_assets.systems.agent_docs.stores import DocChunk, IndexState, Vectors, unit_rows
 
 MOST_ROWS: Final = 1_000
 """Rows of one transaction: some 10 MB with 384 dimensions and passages of 2,000 characters."""

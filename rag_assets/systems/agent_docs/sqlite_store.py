@@ -20,11 +20,19 @@ import numpy.typing as npt
 
 from rag_assets.common.errors import DamagedIndex
 from rag_assets.systems.agent_docs import sqlite_rows
-from rag_assets.systems.agent_docs.locks import foreign, locked, set_aside
-from rag_assets.systems.agent_docs.memory_store import by_agent
-from rag_assets.systems.agent_docs.names import file_name
-from rag_assets.systems.agent_docs.nearest import nearest, unit_rows
-from rag_assets.systems.agent_docs.stores import DocChunk, IndexState, SearchResult, Vectors
+from rag_assets.systems.agent_docs.stores import (
+    DocChunk,
+    IndexState,
+    SearchResult,
+    Vectors,
+    by_agent,
+    file_name,
+    foreign,
+    locked,
+    nearest,
+    set_aside,
+    unit_rows,
+)
 
 T = TypeVar("T")
 

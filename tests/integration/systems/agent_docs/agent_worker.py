@@ -13,9 +13,9 @@ from pathlib import Path
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.models.embedding.deterministic import DeterministicEmbedder
 from rag_assets.systems.agent_docs import sqlite_rows
-from rag_assets.systems.agent_docs.cutting import Chunking
 from rag_assets.systems.agent_docs.file_store import FileStore
 from rag_assets.systems.agent_docs.manager import RagIndexManager
+from rag_assets.systems.agent_docs.passages import Chunking
 from rag_assets.systems.agent_docs.sqlite_store import SqliteStore
 
 

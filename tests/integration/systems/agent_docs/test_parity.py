@@ -34,17 +34,20 @@ from rag_assets.retrieval import AsyncRetriever
 from rag_assets.retrieval.documents import DocumentReader
 from rag_assets.retrieval.model import Caller, Hit
 from rag_assets.systems.agent_docs.configuration import Surroundings, load_configuration
-from rag_assets.systems.agent_docs.cutting import Chunking
 from rag_assets.systems.agent_docs.file_store import FileStore
-from rag_assets.systems.agent_docs.manager import RagIndexManager
-from rag_assets.systems.agent_docs.memory_store import MemoryStore
+from rag_assets.systems.agent_docs.manager import RagIndexManager, as_text
+from rag_assets.systems.agent_docs.passages import Chunking
 from rag_assets.systems.agent_docs.prompts import tool_schema
-from rag_assets.systems.agent_docs.results import as_text
 from rag_assets.systems.agent_docs.server import Refreshed
 from rag_assets.systems.agent_docs.server import build_server as build_light_server
 from rag_assets.systems.agent_docs.settings import Agent
 from rag_assets.systems.agent_docs.sqlite_store import SqliteStore
-from rag_assets.systems.agent_docs.stores import PassageStore, SearchResult, passage_source
+from rag_assets.systems.agent_docs.stores import (
+    MemoryStore,
+    PassageStore,
+    SearchResult,
+    passage_source,
+)
 from rag_assets.systems.agent_docs.tenant_search import AgentIndex, SearchedPassages
 from rag_assets.systems.agent_docs.trust import Trust
 from rag_assets.systems.registry import installed_systems

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rag_assets.systems.agent_docs.nearest import unit_rows
-from rag_assets.systems.agent_docs.stores import DocChunk, FileState, IndexState
+from rag_assets.systems.agent_docs.stores import DocChunk, FileState, IndexState, unit_rows
 
 
 def chunks_of(agent_id: str, count: int) -> list[DocChunk]:

@@ -8,8 +8,7 @@ import pytest
 
 from rag_assets.common.errors import ConfigurationError, UnknownAgent
 from rag_assets.systems.agent_docs.configuration import Surroundings, agent_of, load_configuration
-from rag_assets.systems.agent_docs.settings import Configuration
-from rag_assets.systems.agent_docs.values import VARIABLES
+from rag_assets.systems.agent_docs.settings import VARIABLES, Configuration
 
 FULL = """\
 version: 1

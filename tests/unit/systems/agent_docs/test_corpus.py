@@ -16,11 +16,9 @@ import pytest
 
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.systems.agent_docs import calls
-from rag_assets.systems.agent_docs.calls import Caller, TooManyCalls
-from rag_assets.systems.agent_docs.help_pages import pages_of_help
-from rag_assets.systems.agent_docs.help_text import plain, subcommands
-from rag_assets.systems.agent_docs.known import outdated, remember
-from rag_assets.systems.agent_docs.pages import Page, head_of, write_pages
+from rag_assets.systems.agent_docs.calls import Caller, TooManyCalls, plain
+from rag_assets.systems.agent_docs.help_pages import pages_of_help, subcommands
+from rag_assets.systems.agent_docs.pages import Page, head_of, outdated, remember, write_pages
 
 ARGPARSE = f"""#!{sys.executable}
 import argparse

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from rag_assets.common.errors import DocumentRejected
 from rag_assets.ingest.parsing.model import MaskedSpan, ParsedText
-from rag_assets.systems.agent_docs.contents import MAX_BYTES
-from rag_assets.systems.agent_docs.cutting import Chunking, CutFile, cut_file
+from rag_assets.systems.agent_docs.passages import MAX_BYTES, Chunking, CutFile, cut_file
 
 WORDS = st.sampled_from(
     [

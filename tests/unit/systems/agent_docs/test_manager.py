@@ -13,12 +13,11 @@ from rag_assets.common.errors import InputRejected, ProviderUnavailable
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.models.embedding.deterministic import DeterministicEmbedder
 from rag_assets.models.embedding.protocol import Answer, Purpose
-from rag_assets.systems.agent_docs.cutting import Chunking
 from rag_assets.systems.agent_docs.file_store import FileStore
 from rag_assets.systems.agent_docs.manager import IndexReport, RagIndexManager
-from rag_assets.systems.agent_docs.memory_store import MemoryStore
+from rag_assets.systems.agent_docs.passages import Chunking
 from rag_assets.systems.agent_docs.sqlite_store import SqliteStore
-from rag_assets.systems.agent_docs.stores import PassageStore
+from rag_assets.systems.agent_docs.stores import MemoryStore, PassageStore
 
 
 class Counting(DeterministicEmbedder):

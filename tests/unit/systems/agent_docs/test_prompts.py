@@ -10,13 +10,18 @@ from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.hashing import canonical
 from rag_assets.common.tokens import count_text
 from rag_assets.ingest.parsing.model import ParsedText
-from rag_assets.systems.agent_docs.advice import advise
 from rag_assets.systems.agent_docs.configuration import Surroundings, load_configuration
 from rag_assets.systems.agent_docs.globs import expand
 from rag_assets.systems.agent_docs.hosts import HOSTS, configuration_text, merged_text, servers_of
-from rag_assets.systems.agent_docs.preload import preload
-from rag_assets.systems.agent_docs.prompts import has_tool, hint_of, prompt_of, tool_schema
-from rag_assets.systems.agent_docs.sections import read_sections
+from rag_assets.systems.agent_docs.prompts import (
+    advise,
+    has_tool,
+    hint_of,
+    preload,
+    prompt_of,
+    read_sections,
+    tool_schema,
+)
 from rag_assets.systems.agent_docs.settings import Configuration
 
 SECTION = "## Section {n}\n\nFirst sentence of {n}. Second sentence of {n}. Third one of {n}.\n\n"

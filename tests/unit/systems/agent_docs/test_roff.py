@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from rag_assets.systems.agent_docs.help_pages import pages_of_help
+from rag_assets.systems.agent_docs.man_pages import commands_of, is_docutils, markdown_of
 from rag_assets.systems.agent_docs.pages import Page, without_name, without_repeated
-from rag_assets.systems.agent_docs.roff import commands_of, is_docutils, markdown_of
 from tests.unit.systems.agent_docs.test_corpus import install
 
 MAN = r""".\" Man page generated from reStructuredText.

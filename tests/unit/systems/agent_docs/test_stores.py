@@ -16,11 +16,14 @@ from hypothesis import strategies as st
 
 from rag_assets.common.errors import DamagedIndex
 from rag_assets.systems.agent_docs.file_store import FileStore
-from rag_assets.systems.agent_docs.memory_store import MemoryStore
-from rag_assets.systems.agent_docs.names import file_name
-from rag_assets.systems.agent_docs.nearest import nearest
 from rag_assets.systems.agent_docs.sqlite_store import SqliteStore
-from rag_assets.systems.agent_docs.stores import DocChunk, PassageStore
+from rag_assets.systems.agent_docs.stores import (
+    DocChunk,
+    MemoryStore,
+    PassageStore,
+    file_name,
+    nearest,
+)
 from tests.unit.systems.agent_docs.indexes import chunks_of, state_of, vectors_of
 
 Make = Callable[[], PassageStore]
