@@ -15,10 +15,8 @@ from typing import Any, Literal
 from rag_assets.cli.commands.output import print_json, print_table, progress, say, seconds, warn
 from rag_assets.common.errors import ConfigurationError, DamagedIndex
 from rag_assets.common.formatting import counted
-from rag_assets.systems.agent_docs.calls import MAX_CALLS, can_forbid_network, executable
 from rag_assets.systems.agent_docs.configuration import Surroundings, agent_of, load_configuration
 from rag_assets.systems.agent_docs.globs import expand
-from rag_assets.systems.agent_docs.help_pages import pages_of_help
 from rag_assets.systems.agent_docs.hosts import (
     Host,
     configuration_text,
@@ -26,7 +24,6 @@ from rag_assets.systems.agent_docs.hosts import (
     merged_text,
     servers_of,
 )
-from rag_assets.systems.agent_docs.man_pages import pages_of_man
 from rag_assets.systems.agent_docs.manager import (
     IndexReport,
     RagIndexManager,
@@ -36,7 +33,6 @@ from rag_assets.systems.agent_docs.manager import (
     open_manager,
     open_store,
 )
-from rag_assets.systems.agent_docs.pages import outdated, remember, write_pages
 from rag_assets.systems.agent_docs.passages import ProjectRules
 from rag_assets.systems.agent_docs.prompts import (
     SECONDS,
@@ -347,6 +343,8 @@ def _found(
 
 def show_status(ids: Sequence[str], *, as_json: bool) -> None:
     """Print the state of agents' indexes."""
+    from rag_assets.systems.agent_docs.pages import outdated
+
     configuration = configured()
     store = open_store(configuration.rag)
     rows: list[dict[str, Any]] = []
@@ -445,6 +443,11 @@ def write_docs(
     Raises:
         ConfigurationError: a command is not installed, or the folder cannot be written.
     """
+    from rag_assets.systems.agent_docs.calls import MAX_CALLS, can_forbid_network, executable
+    from rag_assets.systems.agent_docs.help_pages import pages_of_help
+    from rag_assets.systems.agent_docs.man_pages import pages_of_man
+    from rag_assets.systems.agent_docs.pages import remember, write_pages
+
     read = 0
 
     def show(name: str) -> None:
