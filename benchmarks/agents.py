@@ -30,13 +30,12 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from benchmarks.measure import PROJECT, machine, save
-from rag_assets.agents.manager import RagIndexManager
-from rag_assets.indexing.files import FileStore
-from rag_assets.indexing.memory import MemoryStore
-from rag_assets.indexing.passages import DocChunk, IndexState, PassageStore
-from rag_assets.indexing.sqlite import SqliteStore
 from rag_assets.models.embedding.deterministic import DeterministicEmbedder
 from rag_assets.models.embedding.local import OnnxEmbedder
+from rag_assets.systems.agent_docs.file_store import FileStore
+from rag_assets.systems.agent_docs.manager import RagIndexManager
+from rag_assets.systems.agent_docs.sqlite_store import SqliteStore
+from rag_assets.systems.agent_docs.stores import DocChunk, IndexState, MemoryStore, PassageStore
 
 Cost: TypeAlias = dict[str, float]
 """Seconds of the clock ("wall") and of CPU ("cpu")."""

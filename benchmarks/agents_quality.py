@@ -26,18 +26,17 @@ from typing import Any, Final
 from ruamel.yaml import YAML
 
 from benchmarks.measure import WORK, machine, save
-from rag_assets.agents.corpus.generate import pages_of_help
-from rag_assets.agents.corpus.pages import head_of, write_pages
-from rag_assets.agents.credentials import ProjectRules
-from rag_assets.agents.globs import expand
-from rag_assets.agents.manager import RagIndexManager
-from rag_assets.agents.preload import preload
-from rag_assets.agents.sections import read_sections
-from rag_assets.agents.settings import Mode
 from rag_assets.common.tokens import count_text
-from rag_assets.indexing.sqlite import SqliteStore
 from rag_assets.models.embedding.local import OnnxEmbedder
 from rag_assets.models.embedding.protocol import Embedder
+from rag_assets.systems.agent_docs.globs import expand
+from rag_assets.systems.agent_docs.help_pages import pages_of_help
+from rag_assets.systems.agent_docs.manager import RagIndexManager
+from rag_assets.systems.agent_docs.pages import head_of, write_pages
+from rag_assets.systems.agent_docs.passages import ProjectRules
+from rag_assets.systems.agent_docs.prompts import preload, read_sections
+from rag_assets.systems.agent_docs.settings import Mode
+from rag_assets.systems.agent_docs.sqlite_store import SqliteStore
 
 TOP_K: Final = 5
 BUDGET: Final = 12_000

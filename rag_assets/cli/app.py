@@ -15,7 +15,6 @@ from click.exceptions import NoArgsIsHelpError
 
 from rag_assets.cli import (
     access,
-    agents,
     audit,
     chain,
     elasticsearch,
@@ -52,7 +51,6 @@ app = typer.Typer(
 )
 for group in (servers, chain, search, retention, panel):
     app.add_typer(group.app)
-app.add_typer(agents.app, name="agent")
 app.add_typer(tenants.app, name="tenants")
 app.add_typer(projects.app, name="projects")
 app.add_typer(organizations.app, name="organizations")

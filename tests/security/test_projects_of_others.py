@@ -12,21 +12,20 @@ from typing import Any
 
 import pytest
 
-from rag_assets.agents.configuration import Surroundings, agent_of, load_configuration
-from rag_assets.agents.cutting import Chunking
-from rag_assets.agents.manager import IndexReport, RagIndexManager
-from rag_assets.agents.opening import open_embedder
-from rag_assets.agents.prompts import hint_of, prompt_of
-from rag_assets.agents.settings import Configuration, Mode
-from rag_assets.agents.trust import Trust, user_key
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.hashing import sha256_hex
-from rag_assets.indexing.files import FileStore
-from rag_assets.indexing.sqlite import SqliteStore
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.models.embedding.deterministic import DeterministicEmbedder
 from rag_assets.models.embedding.model_folder import DEFAULT_MODEL, MODELS
 from rag_assets.retrieval.confusables import folded
+from rag_assets.systems.agent_docs.configuration import Surroundings, agent_of, load_configuration
+from rag_assets.systems.agent_docs.file_store import FileStore
+from rag_assets.systems.agent_docs.manager import IndexReport, RagIndexManager, open_embedder
+from rag_assets.systems.agent_docs.passages import Chunking
+from rag_assets.systems.agent_docs.prompts import hint_of, prompt_of
+from rag_assets.systems.agent_docs.settings import Configuration, Mode
+from rag_assets.systems.agent_docs.sqlite_store import SqliteStore
+from rag_assets.systems.agent_docs.trust import Trust, user_key
 
 
 class Machine:

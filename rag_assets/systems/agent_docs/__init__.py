@@ -1,4 +1,4 @@
-"""Agents' documentation: what `rag-assets agent` searches on one machine, as tenants."""
+"""Documentation of command-line agents: on one machine without a server, and as tenants."""
 
 from rag_assets.systems.base import Profile, System
 
@@ -21,8 +21,9 @@ SYSTEM = System(
         ),
     ),
     source_kinds={"globs": f"{_HERE}.source:GLOBS"},
-    chunkers={"passage": f"{_HERE}.chunker:PASSAGE"},
-    retrieval_steps={"exact": f"{_HERE}.exact:Exact"},
+    chunkers={"passage": f"{_HERE}.passages:PASSAGE"},
+    retrieval_steps={"exact": f"{_HERE}.tenant_search:Exact"},
+    commands={"agent": f"{_HERE}.commands:app"},
     tools={"rag_search": f"{_HERE}.tools:SEARCH"},
     tenant_lists={"agents": f"{_HERE}.tenants:AGENTS"},
 )

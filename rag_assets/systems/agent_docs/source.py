@@ -9,9 +9,7 @@ from typing import Literal
 
 from pydantic import Field, field_validator
 
-from rag_assets.agents.globs import FoundFile, GlobRoot, expand, lies_below, roots_of
 from rag_assets.common.errors import ConfigurationError, DocumentVanished, ListingFailed
-from rag_assets.indexing.passages import passage_source
 from rag_assets.ingest.parsing.media_types import PLAIN, media_type_of
 from rag_assets.ingest.sources.files import DEFAULT_MAX_BYTES, storable_time
 from rag_assets.ingest.sources.kinds import SourceConfig, SourceContext, SourceKind
@@ -25,6 +23,8 @@ from rag_assets.ingest.sources.roots import (
     without_system_link,
 )
 from rag_assets.ingest.sources.safe_files import stream_file
+from rag_assets.systems.agent_docs.globs import FoundFile, GlobRoot, expand, lies_below, roots_of
+from rag_assets.systems.agent_docs.stores import passage_source
 
 
 class GlobsConfig(SourceConfig):

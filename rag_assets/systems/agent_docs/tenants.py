@@ -11,12 +11,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from rag_assets.agents.configuration import Surroundings, load_file, users_file
-from rag_assets.agents.opening import cached_models, pooling_of, require_known
-from rag_assets.agents.settings import Agent, Configuration
-from rag_assets.agents.values import VARIABLES
 from rag_assets.common.errors import ConfigurationError, RagAssetsError
 from rag_assets.ingest.sources.roots import home_of_owner
+from rag_assets.systems.agent_docs.configuration import Surroundings, load_file, users_file
+from rag_assets.systems.agent_docs.manager import cached_models, pooling_of, require_known
+from rag_assets.systems.agent_docs.settings import VARIABLES, Agent, Configuration
 from rag_assets.tenants.file import absolute_path
 from rag_assets.tenants.lists import ListedTenants
 from rag_assets.tenants.model import Tenant

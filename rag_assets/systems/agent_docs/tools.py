@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from rag_assets.agents.prompts import DESCRIPTION, TOOL
-from rag_assets.agents.server import Query, require_query
 from rag_assets.ingest.sources.model import path_of
 from rag_assets.mcp.knowledge import DISABLED, Knowledge
 from rag_assets.mcp.tools import Tool, ToolFunction
 from rag_assets.retrieval.contexts import results_text
+from rag_assets.systems.agent_docs.prompts import DESCRIPTION, TOOL
+from rag_assets.systems.agent_docs.server import Query, require_query
 from rag_assets.systems.agent_docs.source import shown_path
 
 

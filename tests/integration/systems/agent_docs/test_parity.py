@@ -24,19 +24,6 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
-from rag_assets.agents.configuration import Surroundings, load_configuration
-from rag_assets.agents.cutting import Chunking
-from rag_assets.agents.manager import RagIndexManager
-from rag_assets.agents.prompts import tool_schema
-from rag_assets.agents.results import as_text
-from rag_assets.agents.server import Refreshed
-from rag_assets.agents.server import build_server as build_light_server
-from rag_assets.agents.settings import Agent
-from rag_assets.agents.trust import Trust
-from rag_assets.indexing.files import FileStore
-from rag_assets.indexing.memory import MemoryStore
-from rag_assets.indexing.passages import PassageStore, SearchResult, passage_source
-from rag_assets.indexing.sqlite import SqliteStore
 from rag_assets.ingest.sources.model import path_of
 from rag_assets.mcp.knowledge import Knowledge, MessageContext
 from rag_assets.mcp.server import build_server
@@ -46,7 +33,23 @@ from rag_assets.models.embedding.protocol import Answer, CallLimits, Embedder, P
 from rag_assets.retrieval import AsyncRetriever
 from rag_assets.retrieval.documents import DocumentReader
 from rag_assets.retrieval.model import Caller, Hit
-from rag_assets.systems.agent_docs.passages import AgentIndex, SearchedPassages
+from rag_assets.systems.agent_docs.configuration import Surroundings, load_configuration
+from rag_assets.systems.agent_docs.file_store import FileStore
+from rag_assets.systems.agent_docs.manager import RagIndexManager, as_text
+from rag_assets.systems.agent_docs.passages import Chunking
+from rag_assets.systems.agent_docs.prompts import tool_schema
+from rag_assets.systems.agent_docs.server import Refreshed
+from rag_assets.systems.agent_docs.server import build_server as build_light_server
+from rag_assets.systems.agent_docs.settings import Agent
+from rag_assets.systems.agent_docs.sqlite_store import SqliteStore
+from rag_assets.systems.agent_docs.stores import (
+    MemoryStore,
+    PassageStore,
+    SearchResult,
+    passage_source,
+)
+from rag_assets.systems.agent_docs.tenant_search import AgentIndex, SearchedPassages
+from rag_assets.systems.agent_docs.trust import Trust
 from rag_assets.systems.registry import installed_systems
 from tests.installation import Installation
 from tests.security.service_process import started
@@ -128,7 +131,7 @@ def corpus(root: Path) -> None:
     for name in PAGES:
         shutil.copy(ROOT / f"docs/{name}.md", root / "docs")
     (root / "code").mkdir()
-    for path in sorted((ROOT / "rag_assets/agents").glob("*.py"))[:6]:
+    for path in sorted((ROOT / "rag_assets/systems/agent_docs").glob("*.py"))[:6]:
         shutil.copy(path, root / "code")
     licences = root / "licences/deep"
     licences.mkdir(parents=True)

@@ -10,13 +10,15 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from rag_assets.indexing.memory import Index
-from rag_assets.indexing.passages import DocChunk
 from rag_assets.storage.index.model import Candidate, Entry, Owner, RankingRequest
 from rag_assets.storage.index.protocols import EntrySearcher
 from rag_assets.storage.index.store import StoreConfig, VectorStore, open_store
-from rag_assets.systems.agent_docs.exact import exact_candidates
-from rag_assets.systems.agent_docs.passages import AgentIndex, SearchedPassages
+from rag_assets.systems.agent_docs.stores import DocChunk, Index
+from rag_assets.systems.agent_docs.tenant_search import (
+    AgentIndex,
+    SearchedPassages,
+    exact_candidates,
+)
 from tests.vector_stores import SPEC, Opened, entry, owner_of
 
 DIMENSIONS = 4

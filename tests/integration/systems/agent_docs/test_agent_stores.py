@@ -1,0 +1,84 @@
+"""One store, many processes: builders are killed at any moment, and readers notice nothing."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+import time
+from contextlib import ExitStack, suppress
+from pathlib import Path
+
+import pytest
+
+from tests.integration.systems.agent_docs.agent_worker import manager_of
+
+pytestmark = pytest.mark.long
+
+READERS, BUILDERS, KILLS = 10, 5, 25
+MAX_LOG = 64 * 1024 * 1024
+WORKER = "tests.integration.systems.agent_docs.agent_worker"
+ROOT = Path(__file__).resolve().parents[4]
+
+
+def start(what: str, kind: str, folder: Path, output: Path) -> subprocess.Popen[bytes]:
+    with output.open("ab") as file:
+        return subprocess.Popen(
+            [sys.executable, "-m", WORKER, what, kind, str(folder)],
+            cwd=ROOT,
+            stdout=file,
+            stderr=subprocess.STDOUT,
+        )
+
+
+def stop(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    process.wait()
+
+
+def wait_for(output: Path, count: int) -> None:
+    until = time.monotonic() + 60
+    while output.read_bytes().count(b"ready") < count:
+        assert time.monotonic() < until, output.read_text()[-2_000:]
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize("kind", ["file", "sqlite"])
+def test_killed_builders_cost_readers_nothing(kind: str, tmp_path: Path) -> None:
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    for number in range(20):
+        (docs / f"{number}.md").write_text(f"Sentence about {number}. " * 50)
+    manager = manager_of(kind, tmp_path)
+    manager.ensure_index("a", ["docs/*.md"], tmp_path)
+    moments, largest = random.Random(20), 0
+    readers, builders = tmp_path / "readers", tmp_path / "builders"
+    with ExitStack() as stack:
+        for _ in range(READERS):
+            stack.callback(stop, start("search", kind, tmp_path, readers))
+        running: list[subprocess.Popen[bytes]] = []
+        stack.callback(lambda: [stop(process) for process in running])
+        running += [start("build", kind, tmp_path, builders) for _ in range(BUILDERS)]
+        wait_for(readers, READERS)
+        wait_for(builders, BUILDERS)
+        for kill in range(KILLS):
+            time.sleep(moments.uniform(0.01, 0.1))
+            stop(running.pop(0))
+            running.append(start("build", kind, tmp_path, builders))
+            if kill % BUILDERS == BUILDERS - 1:
+                wait_for(builders, BUILDERS + kill + 1)
+            with suppress(FileNotFoundError):  # the last connection deletes it
+                largest = max(largest, (tmp_path / "rag.db-wal").stat().st_size)
+    lines = [line for line in readers.read_text().splitlines() if line != "ready"]
+    # The last line of a reader that is killed may be cut, and joined with another's.
+    assert len(lines) > 100
+    assert not [line for line in lines if "wrong" in line or "Error" in line or "Trace" in line]
+    assert "Error" not in builders.read_text()
+    assert largest < MAX_LOG
+    assert not list(tmp_path.rglob("*.damaged*"))
+    time.sleep(2.1)  # so that the times of the last edits are believed
+    manager.ensure_index("a", ["docs/*.md"], tmp_path)
+    other = manager_of("file", tmp_path / "fresh")
+    other.ensure_index("a", ["docs/*.md"], tmp_path)
+    assert manager.store.chunks("a") == other.store.chunks("a")
+    assert manager.is_current("a", ["docs/*.md"], tmp_path)

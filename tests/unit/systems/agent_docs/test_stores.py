@@ -1,0 +1,244 @@
+"""Stores of passages: the same results from all, replaced in one step, damage set aside."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import stat
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rag_assets.common.errors import DamagedIndex
+from rag_assets.systems.agent_docs.file_store import FileStore
+from rag_assets.systems.agent_docs.sqlite_store import SqliteStore
+from rag_assets.systems.agent_docs.stores import (
+    DocChunk,
+    MemoryStore,
+    PassageStore,
+    file_name,
+    nearest,
+)
+from tests.unit.systems.agent_docs.indexes import chunks_of, state_of, vectors_of
+
+Make = Callable[[], PassageStore]
+
+
+@pytest.fixture(params=["memory", "file", "sqlite"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> PassageStore:
+    made: dict[str, Make] = {
+        "memory": MemoryStore,
+        "file": lambda: FileStore(tmp_path / "rag"),
+        "sqlite": lambda: SqliteStore(tmp_path / "rag.db"),
+    }
+    return made[request.param]()
+
+
+def test_an_agent_without_an_index_has_nothing(store: PassageStore) -> None:
+    assert not store.has_index("a")
+    assert store.state("a") is None
+    assert store.search(np.ones(8), "a", 5) == []
+    assert store.chunks("a") == []
+    assert store.vectors("a") == {}
+
+
+def test_an_index_is_what_was_put_there(store: PassageStore) -> None:
+    chunks, rows = chunks_of("a", 20), vectors_of(20)
+    state = state_of(chunks)
+    store.replace("a", chunks, rows, state)
+    assert store.has_index("a")
+    assert not store.has_index("b")
+    assert store.chunks("a") == sorted(chunks, key=lambda one: one.id)
+    assert store.state("a") == state
+    found = store.search(rows[4], "a", 3)
+    assert found[0].chunk == chunks[4]
+    assert found[0].score == pytest.approx(1.0, abs=1e-5)
+    assert len(found) == 3
+    known = store.vectors("a")
+    assert all(np.allclose(known[c.id], r, atol=1e-6) for c, r in zip(chunks, rows, strict=True))
+
+
+def test_agents_whose_names_and_paths_read_alike_keep_their_own(store: PassageStore) -> None:
+    of_a = [DocChunk.at("a", "b:x.md", 0, "the valve")]
+    of_ab = [DocChunk.at("a:b", "x.md", 0, "the pump")]
+    for agent, chunks in (("a", of_a), ("a:b", of_ab)):
+        store.replace(agent, chunks, vectors_of(1), state_of(chunks))
+    assert store.chunks("a") == of_a
+    assert store.chunks("a:b") == of_ab
+
+
+def test_another_index_takes_the_place_of_the_former(store: PassageStore) -> None:
+    before, after = chunks_of("a", 20), chunks_of("a", 5)
+    other = chunks_of("b", 3)
+    store.replace("a", before, vectors_of(20), state_of(before))
+    store.replace("b", other, vectors_of(3), state_of(other))
+    store.replace("a", after, vectors_of(5, seed=2), state_of(after, "g"))
+    assert store.chunks("a") == sorted(after, key=lambda one: one.id)
+    state = store.state("a")
+    assert state is not None
+    assert state.fingerprint == "g"
+    assert len(store.chunks("b")) == 3
+    store.replace("a", [], np.empty((0, 8), dtype=np.float32), state_of([]))
+    assert store.has_index("a")
+    assert store.search(np.ones(8), "a", 5) == []
+    store.delete_agent("a")
+    assert not store.has_index("a")
+    assert store.has_index("b")
+
+
+def test_a_state_is_replaced_without_its_passages(store: PassageStore) -> None:
+    chunks = chunks_of("a", 4)
+    store.replace("a", chunks, vectors_of(4), state_of(chunks))
+    store.touch("a", state_of(chunks, "later"))
+    state = store.state("a")
+    assert state is not None
+    assert state.fingerprint == "later"
+    assert len(store.chunks("a")) == 4
+
+
+def test_upserted_passages_are_found_and_make_the_state_unknown(store: PassageStore) -> None:
+    chunks, rows = chunks_of("a", 6), vectors_of(6)
+    store.replace("a", chunks[:4], rows[:4], state_of(chunks[:4]))
+    store.upsert(chunks[3:], rows[3:])
+    assert len(store.chunks("a")) == 6
+    assert store.state("a") is None
+    assert store.search(rows[5], "a", 1)[0].chunk == chunks[5]
+
+
+def test_all_stores_find_the_same(tmp_path: Path) -> None:
+    chunks, rows = chunks_of("a", 300), vectors_of(300)
+    rows[10:20] = rows[9]  # ties
+    stores = [MemoryStore(), FileStore(tmp_path / "f"), SqliteStore(tmp_path / "d.db")]
+    for store in stores:
+        store.replace("a", chunks, rows, state_of(chunks))
+    for query in [*vectors_of(50, seed=3), rows[12]]:
+        first, *others = ([(r.chunk.id, r.score) for r in s.search(query, "a", 15)] for s in stores)
+        assert others == [first, first]
+        assert first == sorted(first, key=lambda one: (-one[1], one[0]))
+
+
+@given(st.integers(1, 60), st.integers(1, 70), st.integers(0, 1000))
+@settings(max_examples=50, deadline=None)
+def test_the_nearest_are_those_that_plain_arithmetic_finds(n: int, k: int, seed: int) -> None:
+    rows, query = vectors_of(n, seed, 4), vectors_of(1, seed + 1, 4)[0]
+    ids = [f"{at:03}" for at in range(n)]
+    wanted = sorted(
+        range(n),
+        key=lambda at: (-round(float(rows[at].astype(float) @ query.astype(float)), 6), at),
+    )
+    assert [one.row for one in nearest(rows, query, ids, k)] == wanted[:k]
+
+
+@pytest.mark.parametrize("agent_id", ["../x", "/etc/x", "..", ".hidden", "a/b", "ü" * 300, "a\\b"])
+def test_an_agents_id_leads_to_no_other_folder(agent_id: str, tmp_path: Path) -> None:
+    folder = tmp_path / "one" / "rag"
+    store = FileStore(folder)
+    chunks = chunks_of(agent_id, 2)
+    store.replace(agent_id, chunks, vectors_of(2), state_of(chunks))
+    assert store.chunks(agent_id) == chunks
+    assert {p.parent for p in tmp_path.rglob("*") if p.is_file()} == {folder}
+    assert not file_name(agent_id).startswith(".")
+
+
+def test_files_are_as_other_programs_read_them(tmp_path: Path) -> None:
+    store, chunks, rows = FileStore(tmp_path), chunks_of("a", 3), vectors_of(3)
+    store.replace("a", chunks, rows, state_of(chunks))
+    read = json.loads((tmp_path / "a.index.json").read_text())
+    fields = {"id", "content", "source_path", "byte_offset", "agent_id"}
+    assert [set(one) for one in read] == [{"chunk", "embedding"}] * 3
+    assert [set(one["chunk"]) for one in read] == [fields] * 3
+    assert np.allclose([one["embedding"] for one in read], rows, atol=1e-6)
+    assert stat.S_IMODE((tmp_path / "a.index.json").stat().st_mode) == 0o600
+
+
+def test_a_database_is_as_other_programs_read_it(tmp_path: Path) -> None:
+    path = tmp_path / "rag.db"
+    chunks, rows = chunks_of("a", 3), vectors_of(3)
+    SqliteStore(path).replace("a", chunks, rows, state_of(chunks))
+    with sqlite3.connect(path) as connection:
+        read = connection.execute(
+            "SELECT id, content, source_path, byte_offset, agent_id, embedding FROM chunks"
+            " WHERE agent_id = 'a' ORDER BY id"
+        ).fetchall()
+        plan = connection.execute("EXPLAIN QUERY PLAN SELECT id FROM chunks WHERE agent_id = 'a'")
+        assert "chunks_by_agent" in str(plan.fetchall())
+    connection.close()
+    assert [DocChunk(*row[:5]) for row in read] == chunks
+    assert np.allclose([json.loads(row[5]) for row in read], rows, atol=1e-6)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_rows_of_other_programs_are_searched(tmp_path: Path) -> None:
+    path = tmp_path / "rag.db"
+    chunks = chunks_of("a", 1)
+    SqliteStore(path).replace("a", chunks, vectors_of(1), state_of(chunks))
+    with sqlite3.connect(path) as connection:
+        row = ("b:x.md:0", "theirs", "x.md", 0, "b", json.dumps([3.0, 4.0]), None)
+        connection.execute("INSERT INTO chunks VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+    connection.close()
+    found = SqliteStore(path).search([0.0, 2.0], "b", 1)
+    assert [(one.chunk.content, one.score) for one in found] == [("theirs", 0.8)]
+
+
+@pytest.mark.parametrize("name", ["a.index.json", "rag.db"])
+def test_what_is_damaged_is_kept_under_another_name(name: str, tmp_path: Path) -> None:
+    store = FileStore(tmp_path) if name.endswith("json") else SqliteStore(tmp_path / name)
+    chunks = chunks_of("a", 3)
+    store.replace("a", chunks, vectors_of(3), state_of(chunks))
+    (tmp_path / name).write_bytes(b"no index" * 200)
+    assert store.state("a") is None
+    assert not store.has_index("a")
+    with pytest.raises(DamagedIndex, match="is damaged"):
+        store.search(np.ones(8), "a", 3)
+    with store.building("a"):
+        store.replace("a", chunks, vectors_of(3), state_of(chunks))
+    assert len(store.chunks("a")) == 3
+    assert (tmp_path / f"{name}.damaged-1").read_bytes().startswith(b"no index")
+
+
+def test_a_busy_database_is_not_taken_for_a_damaged_one(tmp_path: Path) -> None:
+    path = tmp_path / "rag.db"
+    store, chunks = SqliteStore(path), chunks_of("a", 3)
+    store.replace("a", chunks, vectors_of(3), state_of(chunks))
+    other = sqlite3.connect(path, check_same_thread=False)
+    other.execute("BEGIN IMMEDIATE")
+    assert len(store.search(np.ones(8), "a", 3)) == 3  # readers do not wait
+    release = threading.Timer(0.5, other.rollback)
+    release.start()
+    store.replace("a", chunks[:2], vectors_of(2), state_of(chunks[:2]))
+    release.join()
+    other.close()
+    assert len(store.chunks("a")) == 2
+    assert not list(tmp_path.glob("*.damaged*"))
+
+
+def test_a_file_that_another_program_wrote_has_no_state(tmp_path: Path) -> None:
+    store, chunks = FileStore(tmp_path), chunks_of("a", 3)
+    store.replace("a", chunks, vectors_of(3), state_of(chunks))
+    path = tmp_path / "a.index.json"
+    path.write_text(json.dumps(json.loads(path.read_text())[:1]))
+    assert store.state("a") is None
+    assert store.vectors("a") == {}
+    assert len(store.search(np.ones(8), "a", 3)) == 1
+
+
+def test_a_second_builder_waits(store: PassageStore) -> None:
+    order: list[str] = []
+    inside = threading.Event()
+
+    def build() -> None:
+        with store.building("a"):
+            order.append("second")
+
+    second = threading.Thread(target=build)
+    with store.building("a"):
+        second.start()
+        inside.wait(0.2)
+        order.append("first")
+    second.join()
+    assert order == ["first", "second"]
