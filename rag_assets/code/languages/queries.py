@@ -11,10 +11,10 @@ from rag_assets.code.model import CodeText, Fact
 
 _TABLES: Final = re.compile(
     r"\b(?:extract|trim|substring|overlay)\s*\([^()]{0,200}?\bfrom\b"
-    r"|\b(?:from|join|into|update)\s+[`\"\[]?([A-Za-z_][\w.]{0,63})",
+    r"|\b(?:from|join|into|update)\s+([`\"\[]?)([A-Za-z_][\w.]{0,63})",
     re.IGNORECASE,
 )
-"""A name of a table is its group, which `extract(year from due)` and the like leave empty."""
+"""Its groups are a quotation mark and the name of a table; empty for `extract(year from due)`."""
 
 _NAMED_HERE: Final = re.compile(r"\b(\w{1,64})\s+as\s+(?:(?:not\s+)?materialized\s*)?\(", re.I)
 """What `with … as (` names is no table."""
@@ -23,7 +23,7 @@ _NO_TABLES: Final = frozenset(
     {"select", "set", "lateral", "unnest", "only", "values", "where"}
     | {"the", "a", "an", "this", "these", "your", "my", "our", "their", "its"}
 )
-"""Words that stand where tables do, in queries and in sentences."""
+"""Words that stand where tables do, in queries and in sentences; quoted, they are names."""
 
 _VERBS: Final = (
     r"select\b(?=[^;]{0,4000}?\bfrom\b)|insert\s+(?:ignore\s+|or\s+\w+\s+)?into\b|replace\s+into\b"
@@ -70,9 +70,13 @@ def with_queries(text: str, reading: CodeText) -> CodeText:
 
 def tables_in_sql(query: str) -> list[str]:
     """Return the tables that a query names, each once."""
-    here = {name.lower() for name in _NAMED_HERE.findall(query)} | _NO_TABLES
-    found = dict.fromkeys(name for name in _TABLES.findall(query) if name)
-    return [name for name in found if name.lower() not in here]
+    here = {name.lower() for name in _NAMED_HERE.findall(query)}
+    found = dict.fromkeys(
+        name
+        for quote, name in _TABLES.findall(query)
+        if name and name.lower() not in here and (quote or name.lower() not in _NO_TABLES)
+    )
+    return [*found]
 
 
 def _queries(text: str, reading: CodeText) -> Iterator[Fact]:

@@ -135,7 +135,7 @@ def test_a_parser_that_dies_fails_its_document_and_is_replaced(
 
         def shoot_then_read() -> bytes:
             worker.send_signal(signal.SIGSTOP)
-            threading.Timer(0.3, lambda: (worker.send_signal(number), worker.resume())).start()
+            threading.Timer(1.0, lambda: (worker.send_signal(number), worker.resume())).start()
             return b"# shot"
 
         shot = ParseTask("shot", "shot", None, shoot_then_read)
