@@ -8,5 +8,7 @@
   (#any-of? @_form "source" "."))
 ((command name: (command_name (word) @name)) @reference.call
   (#not-match? @name "^(source|[.])$"))
-(simple_expansion (variable_name) @name) @reference.type
-(expansion (variable_name) @name) @reference.type
+((simple_expansion (variable_name) @name) @reference.type
+  (#not-match? @name "^[0-9]"))
+((expansion (variable_name) @name) @reference.type
+  (#not-match? @name "^[0-9]"))

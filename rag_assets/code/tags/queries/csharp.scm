@@ -11,6 +11,10 @@
 (constructor_declaration name: (identifier) @name) @definition.method
 (local_function_statement name: (identifier) @name) @definition.function
 (property_declaration name: (identifier) @name) @definition.signature
+((field_declaration
+  (modifier) @_form
+  (variable_declaration (variable_declarator name: (identifier) @name))) @definition.constant
+  (#eq? @_form "const"))
 
 (using_directive) @reference.import
 (base_list [

@@ -135,7 +135,7 @@ def test_a_long_text_has_what_its_parts_have() -> None:
 
 
 HOSTILE = (
-    "(" * 12_000,
+    "(" * 100_000,
     "{" * 5_000 + "}" * 5_000,
     "int a[] = {" + "0," * 20_000 + "};\n",
     "class A {" * 1_500,

@@ -21,5 +21,5 @@ namespace Shop.Api {
     }
     public enum Status { Open }
     public record Line(int Amount);
-    public struct Money { }
+    public struct Money { public const int Scale = 2; }
 }
