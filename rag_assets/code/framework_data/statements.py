@@ -1,0 +1,419 @@
+"""Statements of a text in the terms of framework data: calls, annotations, classes, functions.
+
+The same forms for every language, so that framework data speak of `call = ["get"]`, whatever the
+grammar calls that. Values are JSON lists that begin with what they are: `["s", text]` a string,
+`["n", name]` a name, `["c", start, end, name]` a call, `["l", values]` a list, `["d", {…}]` a map,
+`["f"]` a function, `["?"]` what only running the program would tell.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from rag_assets.code.languages.tree import SyntaxTree
+from rag_assets.code.model import Fact
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+Value: TypeAlias = list[Any]
+
+CALL: Final = "framework_call"
+ANNOTATION: Final = "framework_annotation"
+CLASS: Final = "framework_class"
+FUNCTION: Final = "framework_function"
+ASSIGNED: Final = "framework_value"
+"""Kinds of the facts that statements are kept as."""
+
+GRAMMARS: Final[dict[str, tuple[str, str]]] = {
+    "csharp": ("tree_sitter_c_sharp", "language"),
+    "elixir": ("tree_sitter_language_pack.bindings.elixir", "language"),
+    "go": ("tree_sitter_go", "language"),
+    "java": ("tree_sitter_java", "language"),
+    "javascript": ("tree_sitter_javascript", "language"),
+    "python": ("tree_sitter_python", "language"),
+    "ruby": ("tree_sitter_language_pack.bindings.ruby", "language"),
+    "rust": ("tree_sitter_rust", "language"),
+    "swift": ("tree_sitter_swift", "language"),
+    "typescript": ("tree_sitter_typescript", "language_typescript"),
+}
+"""Package and function of the grammar of each language that framework data may name."""
+
+_LONGEST: Final = 1_000_000
+_MOST: Final = 50_000
+"""Statements of one text that are read; the text is noted if it has more."""
+_LONGEST_VALUE: Final = 300
+_MOST_VALUES: Final = 24
+_DEEPEST: Final = 4
+_UNKNOWN: Final[Value] = ["?"]
+_CALLS: Final = frozenset(
+    """call call_expression method_invocation invocation_expression new_expression
+    object_creation_expression macro_invocation""".split()
+)
+_MEMBERS: Final = frozenset(
+    """member_expression attribute selector_expression field_expression scoped_identifier
+    member_access_expression dot navigation_expression scope_resolution field_access
+    scoped_type_identifier qualified_type qualified_name""".split()
+)
+_NAMES: Final = frozenset(
+    """identifier constant alias type_identifier simple_identifier property_identifier
+    field_identifier name this self package_identifier namespace_identifier generic_name
+    type_expression user_type instance_variable typeof_expression class_literal
+    implicit_parameter generic_type""".split()
+)
+_STRINGS: Final = frozenset(
+    """string string_literal interpreted_string_literal raw_string_literal template_string
+    line_string_literal simple_symbol hash_key_symbol atom quoted_atom verbatim_string_literal
+    keyword charlist""".split()
+)
+_LISTS: Final = frozenset(
+    """array list tuple array_expression element_value_array_initializer string_array symbol_array
+    array_literal""".split()
+)
+_MAPS: Final = frozenset({"object", "dictionary", "hash", "map"})
+_FUNCTIONS: Final = frozenset(
+    """arrow_function function_expression function lambda func_literal closure_expression
+    lambda_literal lambda_expression anonymous_function block do_block anonymous_method_expression
+    anonymous_function""".split()
+)
+_PAIRS: Final = frozenset(
+    """pair keyword_argument element_value_pair keywords assignment_expression""".split()
+)
+_CLASSES: Final = frozenset(
+    """class_declaration class_definition class struct_item type_spec struct_declaration
+    abstract_class_declaration record_declaration interface_declaration""".split()
+)
+_DEFINED: Final = frozenset(
+    """function_definition method_definition method_declaration function_declaration function_item
+    method field_definition public_field_definition field_declaration property_declaration
+    local_function_statement""".split()
+)
+_ANNOTATIONS: Final = frozenset(
+    "decorator annotation marker_annotation attribute attribute_item".split()
+)
+_HOLDERS: Final = frozenset({"modifiers", "attribute_list", "decorated_definition"})
+_ASSIGNING: Final = frozenset(
+    """variable_declarator assignment short_var_declaration assignment_statement let_declaration
+    property_declaration assignment_expression var_spec binary_operator""".split()
+)
+_SPLICED: Final = ("interpolation", "template_substitution", "interpolated_expression")
+_MARKS: Final = re.compile(r"^(?:[@$rRbBuU]{0,2}(?:'''|\"\"\"|[`'\"])|[:/])|(?:'''|\"\"\"|[`'\"])$")
+
+
+def statements_of(tree: SyntaxTree, language: str) -> tuple[list[Fact], str]:
+    """Return the statements of a text in its order, and a note if some are left out.
+
+    Args:
+        tree: of the text.
+        language: of it, one of GRAMMARS.
+    """
+    if tree.gave_up or len(tree.text) > _LONGEST:
+        return [], "frameworks: the text is too long or could not be parsed"
+    found: list[Fact] = []
+    todo = [tree.root]
+    reader = _Reader(tree, language)
+    while todo:
+        node = todo.pop()
+        if node.is_named:
+            found += reader.read(node)
+        if len(found) > _MOST:
+            return found[:_MOST], f"frameworks: more than {_MOST} statements"
+        todo.extend(reversed(node.children))
+    return found, ""
+
+
+class _Reader:
+    """Reads single nodes of a tree."""
+
+    def __init__(self, tree: SyntaxTree, language: str) -> None:
+        self.tree = tree
+        self.language = language
+
+    def read(self, node: Node) -> Iterator[Fact]:
+        """Yield what a node states by itself."""
+        kind = node.type
+        if kind in _CALLS:
+            if values := self._call(node):
+                yield self._fact(CALL, node, values)
+        elif kind in _ANNOTATIONS and (kind != "attribute" or self._is_attribute(node)):
+            yield from self._annotation(node)
+        elif kind in _CLASSES and (name := node.child_by_field_name("name")) is not None:
+            values = {"name": self._text(name), "bases": self._bases(node)}
+            yield self._fact(CLASS, node, values)
+        elif kind in _DEFINED and (name := node.child_by_field_name("name")) is not None:
+            values = {"name": self._text(name), "parameters": self._parameters(node)}
+            if "function" in kind or "method" in kind:
+                yield self._fact(FUNCTION, node, values)
+        if kind in _ASSIGNING:
+            yield from self._assigned(node)
+
+    def _fact(self, kind: str, node: Node, values: dict[str, Any]) -> Fact:
+        return Fact(kind, self.tree.start(node), self.tree.end(node), "", values)
+
+    def _text(self, node: Node | None) -> str:
+        text = self.tree.of(node)
+        return "".join(text.split()) if len(text) <= _LONGEST_VALUE else ""
+
+    def _is_attribute(self, node: Node) -> bool:
+        return node.parent is not None and node.parent.type == "attribute_list"
+
+    def _callee(self, node: Node) -> Node | None:
+        for name in ("function", "target", "constructor", "type", "macro"):
+            if (found := node.child_by_field_name(name)) is not None:
+                return found
+        return None
+
+    def _call(self, node: Node) -> dict[str, Any] | None:
+        """Return the name, receiver and arguments of a call; None for what has no name."""
+        callee, on = self._callee(node), None
+        name_node = node.child_by_field_name("method") or node.child_by_field_name("name")
+        if callee is None and name_node is not None:
+            on = node.child_by_field_name("receiver") or node.child_by_field_name("object")
+            name = self._text(name_node)
+        else:
+            callee = callee or (node.named_children[0] if node.named_children else None)
+            if callee is None:
+                return None
+            name = self._text(callee)
+            if callee.type in _MEMBERS:
+                parts = callee.named_children
+                name, on = self._text(parts[-1]), (parts[0] if len(parts) > 1 else None)
+            elif callee.type in {"generic_type", "generic_name", "generic_function"}:
+                name = self._text(callee.named_children[0])
+        name = name.lstrip(".").partition("<")[0]
+        if not name or len(name) > 80:
+            return None
+        ordered, named = self._arguments(node)
+        values: dict[str, Any] = {"name": name, "arguments": ordered}
+        if named:
+            values["named"] = named
+        if on is not None:
+            values["on"] = self.value(on)
+        return values
+
+    def _arguments(self, node: Node) -> tuple[list[Value], dict[str, Value]]:
+        """Return the arguments of a call or an annotation, in order and by name."""
+        given = node.child_by_field_name("arguments")
+        kinds = ("argument", "arguments", "value_arguments", "call_suffix", "token_tree")
+        if given is None:
+            given = next((c for c in node.named_children if c.type.startswith(kinds)), None)
+        if given is None:
+            given = next((c for c in node.named_children if "argument_list" in c.type), None)
+        if given is not None and given.type == "call_suffix":
+            inner = next((c for c in given.named_children if c.type == "value_arguments"), None)
+            lambdas = [c for c in given.named_children if c.type == "lambda_literal"]
+            parts = [*(inner.named_children if inner is not None else ()), *lambdas]
+        else:
+            parts = given.named_children if given is not None else []
+        ordered: list[Value] = []
+        named: dict[str, Value] = {}
+        for one in parts[:_MOST_VALUES]:
+            label = one.child_by_field_name("name")
+            if one.type in _PAIRS:
+                self._pairs(one, named, 0)
+            elif one.type in {"argument", "value_argument", "attribute_argument"} and one.children:
+                equals = next((c for c in one.children if c.type == "name_equals"), None)
+                label = label or (equals.named_children[0] if equals is not None else None)
+                value = self.value(one.named_children[-1])
+                if label is not None:
+                    named[self._text(label)] = value
+                else:
+                    ordered.append(value)
+            elif "comment" not in one.type:
+                ordered.append(self.value(one))
+        last = node.child_by_field_name("block")
+        if last is None and node.named_children and node.named_children[-1].type == "do_block":
+            last = node.named_children[-1]
+        return ([*ordered, ["f"]] if last is not None else ordered), named
+
+    def _pairs(self, node: Node, named: dict[str, Value], depth: int) -> None:
+        if node.type == "keywords":
+            for one in node.named_children[:_MOST_VALUES]:
+                self._pairs(one, named, depth)
+            return
+        key = node.child_by_field_name("key") or node.child_by_field_name("left")
+        value = node.child_by_field_name("value") or node.child_by_field_name("right")
+        if key is None or value is None:
+            key = node.child_by_field_name("name") or (node.named_children or [None])[0]
+            value = value or (node.named_children or [None])[-1]
+        if key is None or value is None:
+            return
+        told = self.value(key, depth + 1)
+        name = told[1] if told[0] in {"s", "n"} else ""
+        named[str(name).strip(": ")] = self.value(value, depth + 1)
+
+    def value(self, node: Node, depth: int = 0) -> Value:
+        """Return the value that a node writes."""
+        kind = node.type
+        if depth > _DEEPEST:
+            return _UNKNOWN
+        if kind in _STRINGS:
+            return self._string(node)
+        if kind in _NAMES or kind in _MEMBERS:
+            if kind in _MEMBERS and any(c.type in _CALLS for c in node.named_children):
+                return _UNKNOWN
+            return ["n", self._text(node)]
+        if kind in _CALLS:
+            held = self._call(node) if depth < 2 else None
+            name = held["name"] if held is not None else ""
+            if kind == "call" and self.language == "ruby" and held and not held["arguments"]:
+                return ["n", self._text(node)]
+            return ["c", self.tree.start(node), self.tree.end(node), name]
+        if kind in _LISTS:
+            parts = [c for c in node.named_children if "comment" not in c.type][:_MOST_VALUES]
+            if kind in {"string_array", "symbol_array"}:
+                return ["l", [["s", self._text(one)] for one in parts]]
+            return ["l", [self.value(one, depth + 1) for one in parts]]
+        if kind in _MAPS:
+            held = {}
+            for one in node.named_children[:_MOST_VALUES]:
+                if one.type == "shorthand_property_identifier":
+                    held[self._text(one)] = ["n", self._text(one)]
+                elif one.type in _PAIRS:
+                    self._pairs(one, held, depth + 1)
+                elif one.type == "method_definition":
+                    held[self._text(one.child_by_field_name("name"))] = ["f"]
+            return ["d", held]
+        if kind in _FUNCTIONS:
+            return ["f"]
+        if kind in {"binary_expression", "binary_operator", "binary"}:
+            return self._sum(node, depth)
+        plain = {"parenthesized_expression", "reference_expression", "await_expression"}
+        plain |= {"argument", "await", "unary_expression", "as_expression", "array_creation_expression"}
+        if kind in plain and node.named_children:
+            return self.value(node.named_children[-1], depth + 1)
+        return _UNKNOWN
+
+    def _string(self, node: Node) -> Value:
+        if any(child.type in _SPLICED for child in node.named_children):
+            return _UNKNOWN
+        text = self.tree.of(node).strip()
+        if node.type in {"simple_symbol", "atom", "hash_key_symbol", "keyword"}:
+            return ["s", text.strip(": ")[:_LONGEST_VALUE]]
+        text = _MARKS.sub("", text) if text[:1] != "/" else text
+        return ["s", text] if len(text) <= _LONGEST_VALUE else _UNKNOWN
+
+    def _sum(self, node: Node, depth: int) -> Value:
+        sign = node.child_by_field_name("operator")
+        parts = [self.value(one, depth + 1) for one in node.named_children[:2]]
+        is_sum = sign is not None and self.tree.of(sign) in {"+", "<>"}
+        if is_sum and len(parts) == 2 and all(one[0] == "s" for one in parts):
+            return ["s", (parts[0][1] + parts[1][1])[:_LONGEST_VALUE]]
+        return ["+", parts] if is_sum else _UNKNOWN
+
+    def _annotation(self, node: Node) -> Iterator[Fact]:
+        """Yield an annotation with the start of what it stands at."""
+        inner = node
+        if node.type == "attribute_item":
+            inner = node.named_children[0] if node.named_children else node
+            if inner.type != "attribute":
+                return
+            ordered, named = self._tokens(inner)
+            name = self._text(inner.named_children[0]) if inner.named_children else ""
+        elif node.type == "decorator":
+            inner = node.named_children[0] if node.named_children else node
+            held = self._call(inner) if inner.type in _CALLS else None
+            name = held["name"] if held is not None else self._text(inner).rpartition(".")[2]
+            ordered = held["arguments"] if held is not None else []
+            named = held.get("named", {}) if held is not None else {}
+        else:
+            name = self._text(node.child_by_field_name("name"))
+            ordered, named = self._arguments(node)
+        target = self._target(node)
+        if not name or target is None:
+            return
+        at = [self.tree.start(target), self.tree.end(target)]
+        target_name = target.child_by_field_name("name")
+        values = {"name": name.rpartition(".")[2].rpartition("::")[2], "arguments": ordered}
+        values |= {"named": named, "target": at, "of": self._text(target_name)}
+        if node.type == "decorator" and inner.type in _CALLS and held and "on" in held:
+            values["on"] = held["on"]
+        yield self._fact(ANNOTATION, node, values)
+
+    def _tokens(self, node: Node) -> tuple[list[Value], dict[str, Value]]:
+        """Return the strings and `name = value` pairs in the tokens of an attribute of Rust."""
+        tokens = [c for one in node.named_children if one.type == "token_tree" for c in one.children]
+        ordered: list[Value] = []
+        named: dict[str, Value] = {}
+        name = ""
+        for at, one in enumerate(tokens[:_MOST_VALUES]):
+            if one.type not in _STRINGS and one.type not in {"identifier", "crate"}:
+                continue
+            if at > 1 and tokens[at - 1].type == "=":
+                name = self._text(tokens[at - 2])
+                named[name] = self.value(one)
+            elif at > 1 and tokens[at - 1].type == "::" and named:
+                named[name] = self.value(one)
+            else:
+                ordered.append(self.value(one))
+        return ordered, named
+
+    def _target(self, node: Node) -> Node | None:
+        """Return the definition that an annotation stands at."""
+        parent = node.parent
+        while parent is not None and parent.type in {"modifiers", "attribute_list"}:
+            node, parent = parent, parent.parent
+        if parent is None:
+            return None
+        if parent.type == "decorated_definition":
+            return parent.child_by_field_name("definition")
+        if parent.type in _CLASSES or parent.type in _DEFINED:
+            return parent
+        following: Node | None = node
+        while following is not None and following.type in {"decorator", "attribute_item", "comment"}:
+            following = following.next_named_sibling
+        return following
+
+    def _bases(self, node: Node) -> list[str]:
+        """Return the names of base classes, interfaces and embedded types."""
+        kinds = ("superclass", "class_heritage", "base_list", "interfaces", "super_interfaces")
+        kinds += ("inheritance_specifier", "argument_list", "extends_type_clause")
+        held = [c for c in node.named_children if c.type in kinds]
+        told = "".join(self.tree.of(one)[:_LONGEST_VALUE] + "," for one in held)
+        if node.type == "type_spec":
+            told = self._embedded(node)
+        words = re.split(r"[,\s()]+|:(?!:)", told)
+        skipped = {"", "extends", "implements"}
+        return [w.partition("<")[0].partition("[")[0] for w in words if w not in skipped][:12]
+
+    def _embedded(self, node: Node) -> str:
+        body = node.child_by_field_name("type")
+        if body is None or body.type != "struct_type" or not body.named_children:
+            return ""
+        parts = body.named_children[0].named_children[:60]
+        names = [self._text(one) for one in parts if one.child_by_field_name("name") is None]
+        tags = "gorm-tag" if any("gorm:" in self.tree.of(one)[:400] for one in parts) else ""
+        return ",".join([*names, tags])
+
+    def _parameters(self, node: Node) -> list[list[str]]:
+        held = node.child_by_field_name("parameters")
+        nodes = held.named_children if held is not None else node.named_children
+        found = []
+        for one in nodes[:_MOST_VALUES]:
+            if one.type in {"parameter_declaration", "parameter", "required_parameter"}:
+                name = one.child_by_field_name("name") or one.child_by_field_name("pattern")
+                found.append([self._text(name), self._text(one.child_by_field_name("type"))])
+                if not found[-1][1] and one.named_children:
+                    found[-1][1] = self._text(one.named_children[-1])
+            elif one.type in {"identifier", "typed_parameter"}:
+                found.append([self._text(one).partition(":")[0], self._text(one).partition(":")[2]])
+        return found
+
+    def _assigned(self, node: Node) -> Iterator[Fact]:
+        """Yield `name = value` where the value is a call, a string or a list."""
+        names = ("name", "left", "pattern")
+        left = next((n for f in names if (n := node.child_by_field_name(f)) is not None), None)
+        fields = ("value", "right")
+        right = next((n for f in fields if (n := node.child_by_field_name(f)) is not None), None)
+        if left is None or (right is None and node.type != "variable_declarator"):
+            return
+        if right is None:
+            right = node.named_children[-1]
+        if right.type in {"expression_list", "equals_value_clause"} and right.named_children:
+            right = right.named_children[-1 if "equals" in right.type else 0]
+        value = self.value(right)
+        name = self._text(left.named_children[0] if left.type == "expression_list" else left)
+        if value[0] in {"c", "s", "n", "l"} and 0 < len(name) <= 80:
+            yield self._fact(ASSIGNED, node, {"name": name, "value": value})

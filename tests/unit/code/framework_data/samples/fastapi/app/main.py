@@ -1,0 +1,13 @@
+from fastapi import FastAPI
+
+from app.routes import articles
+from app.routes.users import router as users_router
+
+app = FastAPI()
+app.include_router(articles.router, prefix="/articles", tags=["articles"])
+app.include_router(users_router, prefix="/api")
+
+
+@app.get("/health")
+async def health():
+    return {}
