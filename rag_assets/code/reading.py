@@ -9,6 +9,7 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
+from rag_assets.code.framework_data.definitions import framework_facts
 from rag_assets.code.languages.tree import syntax_tree
 from rag_assets.code.languages.units import covering
 from rag_assets.code.model import CodeText, Fact
@@ -69,7 +70,7 @@ _NOT_INDEXED: Final = frozenset({"css", "derived", "run-event"})
 _LONGEST_STRUCTURED: Final = 1 << 17
 """Characters from which on a structured file is data, whose words are no names."""
 
-READING_VERSION = 16
+READING_VERSION = 17
 """Increased whenever the same text would give other units, facts or relations."""
 
 
@@ -111,7 +112,9 @@ def _with_names(text: str, reading: CodeText, name: str) -> CodeText:
             reading = with_definitions(text, reading, tags)
     defined = () if tags.definitions else _defined(text, reading)
     names = index_names(text, tags, language, defined=defined)
-    notes = (*reading.notes, tags.note) if tags.note else reading.notes
+    stated, note = framework_facts(text, name)
+    reading = replace(reading, facts=(*reading.facts, *stated))
+    notes = (*reading.notes, *filter(None, (tags.note, note)))
     if not names:
         return replace(reading, notes=notes)
     index = Fact(USES, 0, 0, values={"names": names})

@@ -20,7 +20,7 @@ from rag_assets.code.framework_data.statements import (
     GRAMMARS,
     statements_of,
 )
-from rag_assets.code.languages.tree import SyntaxTree
+from rag_assets.code.languages.tree import syntax_tree
 from rag_assets.code.model import Fact
 
 _LONGEST_CHAIN: Final = 30
@@ -133,31 +133,16 @@ class Tables(_Part):
     naming: str = ""
 
 
-class Tests(_Part):
-    """Calls of a client by which tests request routes.
+class Framework(_Part):
+    """A framework.
 
     Attributes:
-        requests: method by name of call.
-        clients: names that begin what the call is made on; any if there are none.
-        paths: what tells a file of tests, part of its path.
+        name: as manifests call it.
+        languages: of its files, some of GRAMMARS.
+        markers: texts of which one of a repository's files has one.
+        handlers: how a handler is written: `name`; `rails` for `orders#show`, `alias` for a module
+            before an action, or `none`.
     """
-
-    requests: Mapping[str, str] = Field(default_factory=dict)
-    clients: tuple[str, ...] = ()
-    path: str = "0"
-    method: str = ""
-
-
-class Events(_Part):
-    """Calls that fire or hear an event by its name."""
-
-    fires: tuple[str, ...] = ()
-    hears: tuple[str, ...] = ()
-    on: tuple[str, ...] = ()
-
-
-class Framework(_Part):
-    """A framework; see docs/code-frameworks.md."""
 
     name: str = Field(pattern=r"^[a-z][a-z0-9-]{0,39}$")
     languages: tuple[str, ...]
@@ -167,8 +152,6 @@ class Framework(_Part):
     resources: Resources | None = None
     pages: tuple[Pages, ...] = ()
     tables: tuple[Tables, ...] = ()
-    tests: Tests | None = None
-    events: Events | None = None
     handlers: str = "name"
 
     def names(self) -> Iterator[str]:
@@ -231,9 +214,9 @@ def framework_facts(text: str, language: str) -> tuple[list[Fact], str]:
         if language in one.languages and any(marker in text for marker in one.markers)
     ]
     module, function = GRAMMARS[language]
-    tree = SyntaxTree(text, module, function)
+    tree = syntax_tree(text, module, function)
     if language == "typescript" and tree.has_errors:
-        tree = SyntaxTree(text, module, "language_tsx")
+        tree = syntax_tree(text, module, "language_tsx")
     found, note = statements_of(tree, language)
     kept = _with_receivers([*_kept(found, language)], found, language)
     if len(kept) > _MOST_KEPT:
@@ -261,7 +244,7 @@ def _with_receivers(kept: list[Fact], found: list[Fact], language: str) -> list[
     for one in found:
         if one.kind == ASSIGNED and one.values["value"][0] == "c" and id(one) not in held:
             place = tuple(one.values["value"][1:3])
-            chain = [call for call in _chain(by_place, place)]
+            chain = list(_chain(by_place, place))
             if any(call.values["name"] in names for call in chain):
                 held |= {id(one), *map(id, chain)}
         if one.kind == FUNCTION and bisect_left(made, one.start) < bisect_left(made, one.end):
@@ -293,7 +276,9 @@ def _kept(facts: Iterable[Fact], language: str) -> Iterator[Fact]:
             if name in names or any(_is_telling(one, names, routers) for one in given):
                 yield fact
         elif fact.kind == ANNOTATION:
-            if name in names or any(_is_telling(one, names, routers) for one in values["arguments"]):
+            if name in names or any(
+                _is_telling(one, names, routers) for one in values["arguments"]
+            ):
                 yield fact
         elif fact.kind == CLASS:
             yield fact

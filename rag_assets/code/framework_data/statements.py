@@ -9,7 +9,9 @@ grammar calls that. Values are JSON lists that begin with what they are: `["s", 
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterator
+from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from rag_assets.code.languages.tree import SyntaxTree
@@ -45,58 +47,38 @@ _LONGEST: Final = 1_000_000
 _MOST: Final = 50_000
 """Statements of one text that are read; the text is noted if it has more."""
 _LONGEST_VALUE: Final = 300
+_LONGEST_NAME: Final = 80
 _MOST_VALUES: Final = 24
 _DEEPEST: Final = 4
+_DEEPEST_NODE: Final = 400
+"""Levels of a tree that are read: a chain of calls has two for each."""
 _UNKNOWN: Final[Value] = ["?"]
-_CALLS: Final = frozenset(
-    """call call_expression method_invocation invocation_expression new_expression
-    object_creation_expression macro_invocation""".split()
+_TYPES: Final = {
+    name: frozenset(types)
+    for name, types in tomllib.loads(
+        files(__package__).joinpath("node_types.toml").read_text("utf-8")
+    ).items()
+}
+_CALLS: Final = _TYPES["calls"]
+_MEMBERS: Final = _TYPES["members"]
+_NAMES: Final = _TYPES["names"]
+_STRINGS: Final = _TYPES["strings"]
+_LISTS: Final = _TYPES["lists"]
+_MAPS: Final = _TYPES["maps"]
+_FUNCTIONS: Final = _TYPES["functions"]
+_PAIRS: Final = _TYPES["pairs"]
+_CLASSES: Final = _TYPES["classes"]
+_DEFINED: Final = _TYPES["defined"]
+_ANNOTATIONS: Final = _TYPES["annotations"]
+_ASSIGNING: Final = _TYPES["assigning"]
+_SUMS: Final = frozenset({"binary_expression", "binary_operator", "binary"})
+_PLAIN: Final = frozenset(
+    {"parenthesized_expression", "reference_expression", "await_expression", "argument", "await"}
+    | {"unary_expression", "as_expression", "array_creation_expression"}
 )
-_MEMBERS: Final = frozenset(
-    """member_expression attribute selector_expression field_expression scoped_identifier
-    member_access_expression dot navigation_expression scope_resolution field_access
-    scoped_type_identifier qualified_type qualified_name""".split()
-)
-_NAMES: Final = frozenset(
-    """identifier constant alias type_identifier simple_identifier property_identifier
-    field_identifier name this self package_identifier namespace_identifier generic_name
-    type_expression user_type instance_variable typeof_expression class_literal
-    implicit_parameter generic_type""".split()
-)
-_STRINGS: Final = frozenset(
-    """string string_literal interpreted_string_literal raw_string_literal template_string
-    line_string_literal simple_symbol hash_key_symbol atom quoted_atom verbatim_string_literal
-    keyword charlist""".split()
-)
-_LISTS: Final = frozenset(
-    """array list tuple array_expression element_value_array_initializer string_array symbol_array
-    array_literal""".split()
-)
-_MAPS: Final = frozenset({"object", "dictionary", "hash", "map"})
-_FUNCTIONS: Final = frozenset(
-    """arrow_function function_expression function lambda func_literal closure_expression
-    lambda_literal lambda_expression anonymous_function block do_block anonymous_method_expression
-    anonymous_function""".split()
-)
-_PAIRS: Final = frozenset(
-    """pair keyword_argument element_value_pair keywords assignment_expression""".split()
-)
-_CLASSES: Final = frozenset(
-    """class_declaration class_definition class struct_item type_spec struct_declaration
-    abstract_class_declaration record_declaration interface_declaration""".split()
-)
-_DEFINED: Final = frozenset(
-    """function_definition method_definition method_declaration function_declaration function_item
-    method field_definition public_field_definition field_declaration property_declaration
-    local_function_statement""".split()
-)
-_ANNOTATIONS: Final = frozenset(
-    "decorator annotation marker_annotation attribute attribute_item".split()
-)
-_HOLDERS: Final = frozenset({"modifiers", "attribute_list", "decorated_definition"})
-_ASSIGNING: Final = frozenset(
-    """variable_declarator assignment short_var_declaration assignment_statement let_declaration
-    property_declaration assignment_expression var_spec binary_operator""".split()
+_BASES: Final = frozenset(
+    {"superclass", "class_heritage", "base_list", "interfaces", "super_interfaces"}
+    | {"inheritance_specifier", "argument_list", "extends_type_clause"}
 )
 _SPLICED: Final = ("interpolation", "template_substitution", "interpolated_expression")
 _MARKS: Final = re.compile(r"^(?:[@$rRbBuU]{0,2}(?:'''|\"\"\"|[`'\"])|[:/])|(?:'''|\"\"\"|[`'\"])$")
@@ -112,15 +94,16 @@ def statements_of(tree: SyntaxTree, language: str) -> tuple[list[Fact], str]:
     if tree.gave_up or len(tree.text) > _LONGEST:
         return [], "frameworks: the text is too long or could not be parsed"
     found: list[Fact] = []
-    todo = [tree.root]
+    todo = [(tree.root, 0)]
     reader = _Reader(tree, language)
     while todo:
-        node = todo.pop()
+        node, depth = todo.pop()
         if node.is_named:
             found += reader.read(node)
         if len(found) > _MOST:
             return found[:_MOST], f"frameworks: more than {_MOST} statements"
-        todo.extend(reversed(node.children))
+        if depth < _DEEPEST_NODE:
+            todo.extend((child, depth + 1) for child in reversed(node.children))
     return found, ""
 
 
@@ -183,7 +166,7 @@ class _Reader:
             elif callee.type in {"generic_type", "generic_name", "generic_function"}:
                 name = self._text(callee.named_children[0])
         name = name.lstrip(".").partition("<")[0]
-        if not name or len(name) > 80:
+        if not name or len(name) > _LONGEST_NAME:
             return None
         ordered, named = self._arguments(node)
         values: dict[str, Any] = {"name": name, "arguments": ordered}
@@ -233,13 +216,14 @@ class _Reader:
             for one in node.named_children[:_MOST_VALUES]:
                 self._pairs(one, named, depth)
             return
+        parts = node.named_children
         key = node.child_by_field_name("key") or node.child_by_field_name("left")
         value = node.child_by_field_name("value") or node.child_by_field_name("right")
-        if key is None or value is None:
-            key = node.child_by_field_name("name") or (node.named_children or [None])[0]
-            value = value or (node.named_children or [None])[-1]
-        if key is None or value is None:
+        if not parts:
             return
+        if key is None or value is None:
+            key = node.child_by_field_name("name") or parts[0]
+            value = value or parts[-1]
         told = self.value(key, depth + 1)
         name = told[1] if told[0] in {"s", "n"} else ""
         named[str(name).strip(": ")] = self.value(value, depth + 1)
@@ -249,44 +233,56 @@ class _Reader:
         kind = node.type
         if depth > _DEEPEST:
             return _UNKNOWN
-        if kind in _STRINGS:
-            return self._string(node)
-        if kind in _NAMES or kind in _MEMBERS:
-            if kind in _MEMBERS and any(c.type in _CALLS for c in node.named_children):
-                return _UNKNOWN
-            return ["n", self._text(node)]
-        if kind in _CALLS:
-            held = self._call(node) if depth < 2 else None
-            name = held["name"] if held is not None else ""
-            if kind == "call" and self.language == "ruby" and held and not held["arguments"]:
-                return ["n", self._text(node)]
-            return ["c", self.tree.start(node), self.tree.end(node), name]
-        if kind in _LISTS:
-            parts = [c for c in node.named_children if "comment" not in c.type][:_MOST_VALUES]
-            if kind in {"string_array", "symbol_array"}:
-                return ["l", [["s", self._text(one)] for one in parts]]
-            return ["l", [self.value(one, depth + 1) for one in parts]]
-        if kind in _MAPS:
-            held = {}
-            for one in node.named_children[:_MOST_VALUES]:
-                if one.type == "shorthand_property_identifier":
-                    held[self._text(one)] = ["n", self._text(one)]
-                elif one.type in _PAIRS:
-                    self._pairs(one, held, depth + 1)
-                elif one.type == "method_definition":
-                    held[self._text(one.child_by_field_name("name"))] = ["f"]
-            return ["d", held]
-        if kind in _FUNCTIONS:
-            return ["f"]
-        if kind in {"binary_expression", "binary_operator", "binary"}:
-            return self._sum(node, depth)
-        plain = {"parenthesized_expression", "reference_expression", "await_expression"}
-        plain |= {"argument", "await", "unary_expression", "as_expression", "array_creation_expression"}
-        if kind in plain and node.named_children:
-            return self.value(node.named_children[-1], depth + 1)
-        return _UNKNOWN
+        for types, read in (
+            (_STRINGS, self._string),
+            (_NAMES, self._named),
+            (_MEMBERS, self._member),
+            (_CALLS, self._called),
+            (_LISTS, self._listed),
+            (_MAPS, self._mapped),
+            (_SUMS, self._sum),
+            (_PLAIN, self._last),
+        ):
+            if kind in types:
+                return read(node, depth)
+        return ["f"] if kind in _FUNCTIONS else _UNKNOWN
 
-    def _string(self, node: Node) -> Value:
+    def _named(self, node: Node, _: int) -> Value:
+        return ["n", self._text(node)]
+
+    def _member(self, node: Node, _: int) -> Value:
+        has_call = any(one.type in _CALLS for one in node.named_children)
+        return _UNKNOWN if has_call else ["n", self._text(node)]
+
+    def _called(self, node: Node, depth: int) -> Value:
+        held = self._call(node) if depth <= 1 else None
+        if self.language == "ruby" and held is not None and not held["arguments"]:
+            return ["n", self._text(node)]
+        name = held["name"] if held is not None else ""
+        return ["c", self.tree.start(node), self.tree.end(node), name]
+
+    def _listed(self, node: Node, depth: int) -> Value:
+        parts = [one for one in node.named_children if "comment" not in one.type][:_MOST_VALUES]
+        if node.type in {"string_array", "symbol_array"}:
+            return ["l", [["s", self._text(one)] for one in parts]]
+        return ["l", [self.value(one, depth + 1) for one in parts]]
+
+    def _mapped(self, node: Node, depth: int) -> Value:
+        held: dict[str, Value] = {}
+        for one in node.named_children[:_MOST_VALUES]:
+            if one.type == "shorthand_property_identifier":
+                held[self._text(one)] = ["n", self._text(one)]
+            elif one.type in _PAIRS:
+                self._pairs(one, held, depth + 1)
+            elif one.type == "method_definition":
+                held[self._text(one.child_by_field_name("name"))] = ["f"]
+        return ["d", held]
+
+    def _last(self, node: Node, depth: int) -> Value:
+        """Return the value of what only wraps another one."""
+        return self.value(node.named_children[-1], depth + 1) if node.named_children else _UNKNOWN
+
+    def _string(self, node: Node, _: int = 0) -> Value:
         if any(child.type in _SPLICED for child in node.named_children):
             return _UNKNOWN
         text = self.tree.of(node).strip()
@@ -299,7 +295,7 @@ class _Reader:
         sign = node.child_by_field_name("operator")
         parts = [self.value(one, depth + 1) for one in node.named_children[:2]]
         is_sum = sign is not None and self.tree.of(sign) in {"+", "<>"}
-        if is_sum and len(parts) == 2 and all(one[0] == "s" for one in parts):
+        if is_sum and all(one[0] == "s" for one in parts):
             return ["s", (parts[0][1] + parts[1][1])[:_LONGEST_VALUE]]
         return ["+", parts] if is_sum else _UNKNOWN
 
@@ -326,7 +322,10 @@ class _Reader:
             return
         at = [self.tree.start(target), self.tree.end(target)]
         target_name = target.child_by_field_name("name")
-        values = {"name": name.rpartition(".")[2].rpartition("::")[2], "arguments": ordered}
+        values: dict[str, Any] = {
+            "name": name.rpartition(".")[2].rpartition("::")[2],
+            "arguments": ordered,
+        }
         values |= {"named": named, "target": at, "of": self._text(target_name)}
         if node.type == "decorator" and inner.type in _CALLS and held and "on" in held:
             values["on"] = held["on"]
@@ -334,7 +333,9 @@ class _Reader:
 
     def _tokens(self, node: Node) -> tuple[list[Value], dict[str, Value]]:
         """Return the strings and `name = value` pairs in the tokens of an attribute of Rust."""
-        tokens = [c for one in node.named_children if one.type == "token_tree" for c in one.children]
+        tokens = [
+            c for one in node.named_children if one.type == "token_tree" for c in one.children
+        ]
         ordered: list[Value] = []
         named: dict[str, Value] = {}
         name = ""
@@ -362,15 +363,17 @@ class _Reader:
         if parent.type in _CLASSES or parent.type in _DEFINED:
             return parent
         following: Node | None = node
-        while following is not None and following.type in {"decorator", "attribute_item", "comment"}:
+        while following is not None and following.type in {
+            "decorator",
+            "attribute_item",
+            "comment",
+        }:
             following = following.next_named_sibling
         return following
 
     def _bases(self, node: Node) -> list[str]:
         """Return the names of base classes, interfaces and embedded types."""
-        kinds = ("superclass", "class_heritage", "base_list", "interfaces", "super_interfaces")
-        kinds += ("inheritance_specifier", "argument_list", "extends_type_clause")
-        held = [c for c in node.named_children if c.type in kinds]
+        held = [c for c in node.named_children if c.type in _BASES]
         told = "".join(self.tree.of(one)[:_LONGEST_VALUE] + "," for one in held)
         if node.type == "type_spec":
             told = self._embedded(node)
@@ -415,5 +418,5 @@ class _Reader:
             right = right.named_children[-1 if "equals" in right.type else 0]
         value = self.value(right)
         name = self._text(left.named_children[0] if left.type == "expression_list" else left)
-        if value[0] in {"c", "s", "n", "l"} and 0 < len(name) <= 80:
+        if value[0] in {"c", "s", "n", "l"} and 0 < len(name) <= _LONGEST_NAME:
             yield self._fact(ASSIGNED, node, {"name": name, "value": value})

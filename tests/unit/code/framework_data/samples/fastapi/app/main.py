@@ -1,7 +1,6 @@
-from fastapi import FastAPI
-
 from app.routes import articles
 from app.routes.users import router as users_router
+from fastapi import FastAPI
 
 app = FastAPI()
 app.include_router(articles.router, prefix="/articles", tags=["articles"])

@@ -1,3 +1,4 @@
+from app.paths import PATHS
 from fastapi import APIRouter
 
 router = APIRouter(prefix="/users")

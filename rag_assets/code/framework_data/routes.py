@@ -1,4 +1,8 @@
-"""Routes and tables that follow from the statements of a repository's files and framework data."""
+"""Routes that follow from the statements of a repository's files and the data of one framework.
+
+Routers are followed through variables, groups, parameters, blocks and mounts in other files. What
+only running the program would tell is kept as unresolved.
+"""
 
 from __future__ import annotations
 
@@ -10,16 +14,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
 
-from rag_assets.code.derived.model import ROUTE, Derivation, DerivedDocument, Statement
-from rag_assets.code.derived.unresolved import ROUTES, Unresolved
 from rag_assets.code.framework_data.definitions import (
     FOUND,
     Framework,
     Pages,
     Resources,
     Routes,
-    Tables,
-    built_in,
 )
 from rag_assets.code.framework_data.statements import (
     ANNOTATION,
@@ -29,39 +29,34 @@ from rag_assets.code.framework_data.statements import (
     FUNCTION,
 )
 from rag_assets.code.model import Fact, FileFacts
-from rag_assets.code.names import route_keys, table_keys
-from rag_assets.code.naming import defined_name
-from rag_assets.code.places import is_test
-from rag_assets.code.nodes import ENDPOINT, TABLE, endpoint_of
 
 _DEEPEST: Final = 8
 """Routers that are mounted in, or made by, each other."""
+_MOST_AROUND: Final = 40
+"""Blocks around a statement that count, inner ones first."""
 _MOST_PREFIXES: Final = 20
-_MOST_ROUTES: Final = 5_000
 _VERBS: Final = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "ANY"})
-_PARAMETERS: Final = (
-    (re.compile(r"\{([\w$]+)(?::[^{}]*|\?|=[^{}]*)\}"), r"{\1}"),
-    (re.compile(r"\[\[?(?:\.\.\.)?([\w-]+)\]\]?"), r"{\1}"),
-    (re.compile(r"<(?:[^<>:]*:)?([\w-]+)>"), r"{\1}"),
-    (re.compile(r"(?<=[/.-]):(\w+)(?:\([^()]*\))?\??"), r"{\1}"),
-    (re.compile(r"(?<=/)\*{1,2}(\w+)"), r"{\1}"),
-)
-_WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+")
-_LAST: Final = re.compile(r"[.:#/\\]+")
+LAST_PARTS: Final = re.compile(r"[.:#/\\]+")
 
 
 @dataclass(slots=True)
-class _Route:
+class Route:
+    """A route with what states it.
+
+    Attributes:
+        handler: as it is written; handler_at: where it stands, -1 if elsewhere.
+    """
+
     methods: tuple[str, ...]
     path: str
     handler: str
-    file: _File
+    file: File
     fact: Fact
     framework: str
     handler_at: int = -1
 
 
-class _File:
+class File:
     """The statements of one file, by kind and place."""
 
     def __init__(self, file: FileFacts) -> None:
@@ -84,7 +79,7 @@ class _File:
     def around(self, facts: Sequence[Fact], at: int) -> list[Fact]:
         """Return the facts that hold an offset, outer ones first."""
         held = [one for one in facts if one.start <= at < one.end]
-        return sorted(held, key=lambda one: (one.start, -one.end))
+        return sorted(held, key=lambda one: (one.start, -one.end))[-_MOST_AROUND:]
 
     def is_in_annotation(self, fact: Fact) -> bool:
         """Return whether a call is written within an annotation."""
@@ -95,6 +90,11 @@ class _File:
         known = self._assigned.get(name, [])
         at = bisect_right([one.start for one in known], before) - 1
         return known[max(at, 0)] if known else None
+
+    def name_of(self, call: Fact) -> str:
+        """Return the name that a chain of calls, which begins with one, is assigned to."""
+        told = ((one.values["name"], one.values["value"]) for one in self.values)
+        return next((name for name, v in told if v[0] == "c" and v[1] == call.start), "")
 
     @cached_property
     def _assigned(self) -> Mapping[str, list[Fact]]:
@@ -118,14 +118,14 @@ class _File:
 
 
 @dataclass
-class _Repository:
+class Repository:
     """The files of one repository that one framework's data are applied to."""
 
     framework: Framework
-    files: Sequence[_File]
-    unresolved: list[Unresolved] = field(default_factory=list)
+    files: Sequence[File]
+    unresolved: list[tuple[str, int, str]] = field(default_factory=list)
 
-    def routes(self) -> Iterator[_Route]:
+    def routes(self) -> Iterator[Route]:
         """Yield the routes of all files."""
         for file in self.files:
             for routes in self.framework.routes:
@@ -138,48 +138,51 @@ class _Repository:
             for pages in self.framework.pages:
                 yield from self._pages(file, pages)
 
-    def _called(self, file: _File, routes: Routes) -> Iterator[_Route]:
+    def _called(self, file: File, routes: Routes) -> Iterator[Route]:
         for fact in file.calls:
             name = fact.values["name"]
             if name not in routes.calls or file.is_in_annotation(fact):
                 continue
-            if routes.within and not self._is_within(file, fact, routes.within):
-                continue
-            prefixes = self._receivers(file, fact, routes)
-            if not prefixes:
-                continue
-            told = self._path(file, fact, routes)
-            if told is None and self._is_path_in_chain(file, fact):
-                told = ""
-            elif told == "" and routes.needs_path and not self._is_path_in_chain(file, fact):
-                continue
-            methods = self._methods(routes.calls[name], file, fact, routes)
-            path = told
-            if routes.has_method_in_path and path:
-                first, _, rest = path.partition(" ")
-                methods, path = ((first,), rest) if rest and first in _VERBS else (methods, path)
-                path = path[path.find("/") :] if "/" in path else path
-            handlers: list[tuple[tuple[str, ...], str]] = [(methods, self._handler(fact, routes))]
-            if routes.verbs:
-                handlers = [*self._verbs(file, fact, routes)] or handlers
-            for prefix in prefixes[:_MOST_PREFIXES]:
-                if prefix is None or path is None:
-                    self._report(file, fact)
-                    break
-                for each, handler in handlers:
-                    full = _joined(prefix, path)
-                    yield _Route(each, full, handler, file, fact, self.framework.name)
+            is_elsewhere = routes.within and not self._is_within(file, fact, routes.within)
+            prefixes = [] if is_elsewhere else self._receivers(file, fact, routes)
+            if prefixes:
+                yield from self._stated(file, fact, routes, prefixes)
 
-    def _is_within(self, file: _File, fact: Fact, names: Sequence[str]) -> bool:
+    def _stated(
+        self, file: File, fact: Fact, routes: Routes, prefixes: Sequence[str | None]
+    ) -> Iterator[Route]:
+        """Yield the routes of one call, once for each prefix of what it is made on."""
+        path = self._path(file, fact, routes)
+        if not path and self._is_path_in_chain(file, fact):
+            path = ""
+        elif path == "" and routes.needs_path:
+            return
+        methods = self._methods(routes.calls[fact.values["name"]], routes, fact)
+        if routes.has_method_in_path and path:
+            first, _, rest = path.partition(" ")
+            methods, path = ((first,), rest) if rest and first in _VERBS else (methods, path)
+            path = path[path.find("/") :] if "/" in path else path
+        handlers = [*self._verbs(file, fact, routes)] if routes.verbs else []
+        if path is None or None in prefixes:
+            self._report(file, fact)
+            return
+        for prefix in filter(lambda one: one is not None, prefixes[:_MOST_PREFIXES]):
+            for each, handler in handlers or [(methods, self._handler(file, fact, routes))]:
+                full = joined(str(prefix), path)
+                yield Route(each, full, handler, file, fact, self.framework.name)
+
+    def _is_within(self, file: File, fact: Fact, names: Sequence[str]) -> bool:
         return any(
-            one.values["name"] in names for one in file.around(file.calls, fact.start) if one != fact
+            one.values["name"] in names
+            for one in file.around(file.calls, fact.start)
+            if one != fact
         )
 
-    def _report(self, file: _File, fact: Fact) -> None:
+    def _report(self, file: File, fact: Fact) -> None:
         reason = f"the path of a route ({self.framework.name}) is computed"
-        self.unresolved.append(Unresolved(file.path, fact.line_start, reason, ROUTES))
+        self.unresolved.append((file.path, fact.line_start, reason))
 
-    def _is_path_in_chain(self, file: _File, fact: Fact) -> bool:
+    def _is_path_in_chain(self, file: File, fact: Fact) -> bool:
         value = fact.values.get("on", ["?"])
         for _ in range(_DEEPEST):
             if value[0] != "c":
@@ -190,29 +193,29 @@ class _Repository:
             value = call.values.get("on", ["?"]) if call is not None else ["?"]
         return False
 
-    def _methods(self, said: str, file: _File, fact: Fact, routes: Routes) -> tuple[str, ...]:
+    def _methods(self, said: str, routes: Routes, fact: Fact) -> tuple[str, ...]:
         if said:
             return tuple(said.split("|"))
-        value = _argument(fact, routes.method) if routes.method else None
+        value = argument(fact, routes.method) if routes.method else None
         texts = [value] if value is not None and value[0] in {"s", "n"} else []
         if value is not None and value[0] == "l":
             texts = value[1]
-        told = (_LAST.split(str(one[1]))[-1].upper() for one in texts if one[0] in {"s", "n"})
+        told = (LAST_PARTS.split(str(one[1]))[-1].upper() for one in texts if one[0] in {"s", "n"})
         found = tuple(one.removeprefix("METHOD") for one in told)
         return tuple(one for one in found if one in _VERBS) or (("ANY",) if texts else ("GET",))
 
-    def _path(self, file: _File, fact: Fact, routes: Routes) -> str | None:
+    def _path(self, file: File, fact: Fact, routes: Routes) -> str | None:
         """Return the path of a route; "" for none, None for one that is computed."""
         if routes.is_joined:
             parts = [one[1] for one in fact.values["arguments"] if one[0] == "s"]
             others = any(one[0] not in "sfnc" for one in fact.values["arguments"])
             return None if others else "/".join(parts)
-        value = _argument(fact, routes.path)
+        value = argument(fact, routes.path)
         if value is None or value[0] in {"f", "d"} or (value[0] == "c" and routes.verbs):
             return ""
         return self._text(file, value, fact.start)
 
-    def _text(self, file: _File, value: Sequence[Any], at: int, depth: int = 0) -> str | None:
+    def _text(self, file: File, value: Sequence[Any], at: int, depth: int = 0) -> str | None:
         if value[0] == "s":
             return str(value[1])
         if value[0] == "l" and len(value[1]) == 1:
@@ -225,10 +228,10 @@ class _Repository:
             return None if None in parts else "".join(one for one in parts if one)
         return None
 
-    def _handler(self, fact: Fact, routes: Routes) -> str:
-        value = _argument(fact, routes.handler)
+    def _handler(self, file: File, fact: Fact, routes: Routes) -> str:
+        value = argument(fact, routes.handler)
         if value is None and self.framework.handlers == "rails":
-            return self._usual_action(fact, routes)
+            return self._usual_action(file, fact, routes)
         if value is not None and value[0] == "l" and value[1]:
             value = value[1][-1]
         if value is None or value[0] not in {"n", "s", "c"}:
@@ -241,7 +244,9 @@ class _Repository:
             return _controller(name)
         return name if value[0] != "s" else ""
 
-    def _verbs(self, file: _File, fact: Fact, routes: Routes) -> Iterator[tuple[tuple[str, ...], str]]:
+    def _verbs(
+        self, file: File, fact: Fact, routes: Routes
+    ) -> Iterator[tuple[tuple[str, ...], str]]:
         """Yield methods and handlers of `get(show).post(store)`, which is an argument."""
         value = next((one for one in fact.values["arguments"] if one[0] == "c"), None)
         told: list[tuple[tuple[str, ...], str]] = []
@@ -259,7 +264,7 @@ class _Repository:
             value = call.values.get("on")
         yield from reversed(told)
 
-    def _receivers(self, file: _File, fact: Fact, routes: Routes) -> list[str | None]:
+    def _receivers(self, file: File, fact: Fact, routes: Routes) -> list[str | None]:
         """Return the prefixes of what a route is added to; none if that is no router."""
         on = fact.values.get("on")
         if on is None:
@@ -272,7 +277,7 @@ class _Repository:
         blocks = self._block_prefix(file, fact)
         return _all_joined(self._held(file, fact), _all_joined(found, [blocks]))
 
-    def _held(self, file: _File, fact: Fact, depth: int = 0) -> list[str | None]:
+    def _held(self, file: File, fact: Fact, depth: int = 0) -> list[str | None]:
         """Return the prefixes of the router whose call has a router as its argument."""
         holders = self.framework.routers.holders
         around = file.around(file.calls, fact.start) if holders and depth < _DEEPEST else []
@@ -283,7 +288,7 @@ class _Repository:
                 return _all_joined(self._held(file, one, depth + 1), found)
         return [""]
 
-    def _in_block(self, file: _File, fact: Fact) -> list[str | None]:
+    def _in_block(self, file: File, fact: Fact) -> list[str | None]:
         """Return the prefixes of the block around a route: of its parameter, which has any name."""
         for one in reversed(file.around(file.calls, fact.start)):
             is_block = one != fact and ["f"] in one.values["arguments"]
@@ -291,7 +296,7 @@ class _Repository:
                 return self._of_call(file, one, 0)
         return []
 
-    def _block_prefix(self, file: _File, fact: Fact) -> str | None:
+    def _block_prefix(self, file: File, fact: Fact) -> str | None:
         """Return the prefix of the blocks around a call."""
         path: str | None = ""
         resources = self.framework.resources
@@ -301,12 +306,13 @@ class _Repository:
                 continue
             if name in self.framework.routers.nested:
                 part = self._nested_path(file, one)
-                path = None if part is None else _joined(path, part)
+                path = None if part is None else joined(path, part)
             elif resources is not None and name in resources.calls:
-                held = _argument(one, "0")
+                held = argument(one, "0")
                 text = self._text(file, held, one.start) if held else None
                 plain = any(
-                    b.values["name"] in resources.blocks and resources.blocks[b.values["name"]] == ""
+                    b.values["name"] in resources.blocks
+                    and resources.blocks[b.values["name"]] == ""
                     for b in file.around(file.calls, fact.start)
                 )
                 plain = plain or _named(fact, "on") == "collection"
@@ -320,44 +326,46 @@ class _Repository:
                 key = _named(one, "param") or "id"
                 key = key if is_member else f"{single}_{key}"
                 own = f"{text}" if plain or is_one else f"{text}/{{{key}}}"
-                path = None if text is None else _joined(path, own)
+                path = None if text is None else joined(path, own)
         return path
 
-    def _nested_path(self, file: _File, one: Fact) -> str | None:
-        told = _argument(one, "path|0")
+    def _nested_path(self, file: File, one: Fact) -> str | None:
+        told = argument(one, "path|0")
         if told is None or told[0] in {"f", "n", "d"}:
-            named = _argument(one, "path")
+            named = argument(one, "path")
             return "" if named is None or named[0] == "n" else self._text(file, named, one.start)
         return self._text(file, told, one.start)
 
-    def _prefixes(
-        self, file: _File, value: Sequence[Any], at: int, depth: int
-    ) -> list[str | None]:
+    def _prefixes(self, file: File, value: Sequence[Any], at: int, depth: int) -> list[str | None]:
         """Return the prefixes of a router; none if the value is none, as far as it tells."""
-        if depth > _DEEPEST:
-            return []
-        if value[0] == "c":
+        if value[0] == "c" and depth <= _DEEPEST:
             call = file.by_place.get((value[1], value[2]))
             return self._of_call(file, call, depth) if call is not None else []
-        if value[0] != "n":
+        if value[0] != "n" or depth > _DEEPEST:
             return []
         name = str(value[1]).rpartition(".")[2]
-        routers = self.framework.routers
-        for function in reversed(file.around(file.functions, at)):
-            for index, (parameter, type_) in enumerate(function.values["parameters"]):
-                if parameter == name and (type_.lstrip("&*") in routers.types or type_ in routers.types):
-                    return self._passed(function.values["name"], index, depth) or [""]
+        passed = self._of_parameter(file, name, at, depth)
+        if passed is not None:
+            return passed
         held = file.value_of(name, at)
-        if held is not None and held.values["value"][0] == "c" and held.start <= at:
-            place = tuple(held.values["value"][1:3])
-            made = file.by_place.get(place)
+        if held is not None and held.start <= at:
+            given = held.values["value"]
+            made = file.by_place.get((given[1], given[2])) if given[0] == "c" else None
             if made is not None:
                 return self._of_call(file, made, depth, name)
-        if held is not None and held.values["value"][0] == "n" and held.start <= at:
-            return self._prefixes(file, held.values["value"], held.start, depth + 1)
-        if name in routers.called:
-            return self._mounted(file, name, depth) or [""]
-        return []
+            if given[0] == "n":
+                return self._prefixes(file, given, held.start, depth + 1)
+        is_router = name in self.framework.routers.called
+        return (self._mounted(file, name, depth) or [""]) if is_router else []
+
+    def _of_parameter(self, file: File, name: str, at: int, depth: int) -> list[str | None] | None:
+        """Return the prefixes of a router that is a parameter; None if the name is none."""
+        types = self.framework.routers.types
+        for function in reversed(file.around(file.functions, at)):
+            for index, (parameter, type_) in enumerate(function.values["parameters"]):
+                if parameter == name and (type_.lstrip("&*") in types or type_ in types):
+                    return self._passed(function.values["name"], index, depth) or [""]
+        return None
 
     def _passed(self, function: str, index: int, depth: int) -> list[str | None]:
         found: list[str | None] = []
@@ -366,23 +374,26 @@ class _Repository:
             if index < len(given) and len(found) < _MOST_PREFIXES:
                 prefixes = self._prefixes(file, given[index], call.start, depth + 1)
                 block = self._block_prefix(file, call)
-                found += [None if p is None or block is None else _joined(p, block) for p in prefixes]
+                found += [
+                    None if p is None or block is None else joined(p, block) for p in prefixes
+                ]
         return found
 
-    def _of_call(self, file: _File, call: Fact, depth: int, name: str = "") -> list[str | None]:
+    def _of_call(self, file: File, call: Fact, depth: int, name: str = "") -> list[str | None]:
         routers = self.framework.routers
         called = call.values["name"]
         on = call.values.get("on")
         qualified = f"{on[1]}.{called}" if on and on[0] == "n" else called
         if called in routers.made_by or qualified in routers.made_by:
-            told = _argument(call, routers.prefix) if routers.prefix else None
+            told = argument(call, routers.prefix) if routers.prefix else None
             own = self._text(file, told, call.start) if told is not None else ""
             if told is not None and told[0] in {"f", "d"}:
                 own = ""
             if own is None:
                 return [None]
+            name = name or file.name_of(call)
             mounted = self._mounted(file, name, depth, at=call.start) or [""]
-            return [None if one is None else _joined(one, own) for one in mounted]
+            return [None if one is None else joined(one, own) for one in mounted]
         if on is None:
             return []
         outer = self._prefixes(file, on, call.start, depth + 1)
@@ -391,18 +402,18 @@ class _Repository:
             if self.framework.routes and any(one.is_joined for one in self.framework.routes):
                 strings = [one[1] for one in call.values["arguments"] if one[0] == "s"]
                 part = "/".join(strings)
-            return [None if one is None or part is None else _joined(one, part) for one in outer]
+            return [None if one is None or part is None else joined(one, part) for one in outer]
         return outer
 
     def _mounted(
-        self, file: _File, name: str, depth: int, at: int | None = None
+        self, file: File, name: str, depth: int, at: int | None = None
     ) -> list[str | None]:
         """Return the prefixes under which a router of a file is mounted."""
         keys = [(file.path, name), (file.path, "*")]
         if at is not None:
             stem = posixpath.splitext(file.path)[0].removesuffix("/mod")
-            owners = ("", f"{posixpath.basename(stem)}::")
-            owners += (f"{posixpath.basename(posixpath.dirname(file.path))}::",)
+            places = (posixpath.basename(stem), posixpath.basename(posixpath.dirname(file.path)))
+            owners = ("", *(f"{place}::" for place in places))
             functions = [one.values["name"] for one in file.around(file.functions, at)]
             keys += [("()", owner + name) for name in functions for owner in owners]
         found: list[str | None] = []
@@ -413,46 +424,46 @@ class _Repository:
                 if len(found) >= _MOST_PREFIXES or is_own:
                     continue
                 outer = self._prefixes(other, on, call.start, depth + 1) or [""]
-                found += [None if p is None or path is None else _joined(p, path) for p in outer]
+                found += [None if p is None or path is None else joined(p, path) for p in outer]
             if found:
                 break
         return found
 
     @cached_property
-    def _by_name(self) -> Mapping[str, list[tuple[_File, Fact]]]:
-        found: dict[str, list[tuple[_File, Fact]]] = {}
+    def _by_name(self) -> Mapping[str, list[tuple[File, Fact]]]:
+        found: dict[str, list[tuple[File, Fact]]] = {}
         for file in self.files:
             for call in file.calls:
                 found.setdefault(call.values["name"], []).append((file, call))
         return found
 
     @cached_property
-    def _mounts(self) -> Mapping[tuple[str, str], list[tuple[_File, Fact, str | None]]]:
+    def _mounts(self) -> Mapping[tuple[str, str], list[tuple[File, Fact, str | None]]]:
         """Mounts by the file and the name of the router that is mounted."""
-        found: dict[tuple[str, str], list[tuple[_File, Fact, str | None]]] = {}
+        found: dict[tuple[str, str], list[tuple[File, Fact, str | None]]] = {}
         for called, (router, prefix) in self.framework.routers.mounts.items():
             for file, call in self._by_name.get(called, ()):
-                value = _argument(call, router)
+                value = argument(call, router)
                 if value is None or value[0] not in {"n", "c"}:
                     continue
-                told = _argument(call, prefix) if prefix else None
+                told = argument(call, prefix) if prefix else None
                 path = self._text(file, told, call.start) if told and told[0] in "sn+?" else ""
-                if told is not None and told is value:
+                if told is not None and told == value:
                     path = ""
                 for key in self._targets(file, value):
                     found.setdefault(key, []).append((file, call, path))
         return found
 
-    def _targets(self, file: _File, value: Sequence[Any]) -> list[tuple[str, str]]:
+    def _targets(self, file: File, value: Sequence[Any]) -> list[tuple[str, str]]:
         """Return what a mounted router may be: a variable of a file, or what a function returns."""
         if value[0] == "c":
             call = file.by_place.get((value[1], value[2]))
             if value[3] == "require" and call is not None and call.values["arguments"]:
-                module = str(call.values["arguments"][0][-1])
-                return [(one.path, "*") for one in self._modules(file, module)]
+                required = str(call.values["arguments"][0][-1])
+                return [(one.path, "*") for one in self._modules(file, required)]
             on = call.values.get("on", ["?"]) if call is not None else ["?"]
-            owner = f"{_LAST.split(str(on[1]))[-1]}::" if on[0] == "n" else ""
-            return [("()", f"{owner}{value[3]}")]
+            before = f"{LAST_PARTS.split(str(on[1]))[-1]}::" if on[0] == "n" else ""
+            return [("()", f"{before}{value[3]}")]
         first, _, rest = str(value[1]).partition(".")
         module = file.imported.get(first)
         if module is None:
@@ -464,7 +475,7 @@ class _Repository:
         whole = [(one.path, last) for one in self._modules(file, module)] if last else []
         return whole or [(one.path, name) for one in self._modules(file, owner)]
 
-    def _modules(self, file: _File, module: str) -> list[_File]:
+    def _modules(self, file: File, module: str) -> list[File]:
         module = re.sub(r"\.[jt]sx?$", "", module)
         if module.startswith("."):
             folder = posixpath.dirname(file.path)
@@ -481,14 +492,14 @@ class _Repository:
         return found or []
 
     @cached_property
-    def _by_stem(self) -> Mapping[str, list[_File]]:
-        found: dict[str, list[_File]] = {}
+    def _by_stem(self) -> Mapping[str, list[File]]:
+        found: dict[str, list[File]] = {}
         for one in self.files:
             stem = posixpath.splitext(one.path)[0].removesuffix("/__init__")
             found.setdefault(stem, []).append(one)
         return found
 
-    def _annotated(self, file: _File, routes: Routes) -> Iterator[_Route]:
+    def _annotated(self, file: File, routes: Routes) -> Iterator[Route]:
         for fact in file.annotations:
             values = fact.values
             if values["name"] not in routes.annotations:
@@ -500,42 +511,45 @@ class _Repository:
             told = self._path(file, fact, routes)
             if told == "" and routes.needs_path:
                 continue
-            prefixes: list[str | None] = [""]
-            if "on" in values:
-                prefixes = self._prefixes(file, values["on"], fact.start, 0)
-            elif routes.is_plain:
-                prefixes = self._added(file, values["of"]) or [""]
-            elif self.framework.routers.made_by and not routes.class_prefix:
-                continue
-            if owners and routes.class_prefix:
-                prefixes = self._class_prefixes(file, owners[-1], routes)
-            methods = self._methods(routes.annotations[values["name"]], file, fact, routes)
+            prefixes = self._annotated_prefixes(file, fact, routes, owners)
+            methods = self._methods(routes.annotations[values["name"]], routes, fact)
             handler = f"{owners[-1].values['name']}.{values['of']}" if owners else values["of"]
             for prefix in prefixes:
                 if prefix is None or told is None:
                     self._report(file, fact)
                     break
-                path = told if told[:2] == "~/" else _joined(prefix, told)
+                path = told if told[:2] == "~/" else joined(prefix, told)
                 path = self._tokens(path.lstrip("~"), owners, values["of"])
-                yield _Route(methods, path, handler, file, fact, self.framework.name, start)
+                yield Route(methods, path, handler, file, fact, self.framework.name, start)
 
-    def _added(self, file: _File, function: str) -> list[str | None]:
+    def _annotated_prefixes(
+        self, file: File, fact: Fact, routes: Routes, owners: Sequence[Fact]
+    ) -> list[str | None]:
+        """Return the prefixes of a route by annotation: of its router, or of its class."""
+        if owners and routes.class_prefix:
+            return self._class_prefixes(file, owners[-1], routes)
+        if "on" in fact.values:
+            return self._prefixes(file, fact.values["on"], fact.start, 0)
+        if routes.is_plain:
+            return self._added(file, fact.values["of"]) or [""]
+        return [] if self.framework.routers.made_by and not routes.class_prefix else [""]
+
+    def _added(self, file: File, function: str) -> list[str | None]:
         """Return the prefixes of the routers that a function with annotations is added to."""
         found: list[str | None] = []
         for holder in self.framework.routers.holders:
             for other, call in self._by_name.get(holder, ()):
                 given = [one[1] for one in call.values["arguments"] if one[0] == "n"]
-                if any(_LAST.split(str(one))[-1] == function for one in given):
+                if any(LAST_PARTS.split(str(one))[-1] == function for one in given):
                     on = call.values.get("on", ["?"])
                     own = self._prefixes(other, on, call.start, 1) or [""]
                     found += _all_joined(self._held(other, call), own)
         return found[:_MOST_PREFIXES]
 
-    def _usual_action(self, fact: Fact, routes: Routes) -> str:
+    def _usual_action(self, file: File, fact: Fact, routes: Routes) -> str:
         """Return the action that Rails takes by the path, in the block of a resource."""
-        file = next(one for one in self.files if fact in one.calls)
         resources = self.framework.resources
-        value = _argument(fact, routes.path)
+        value = argument(fact, routes.path)
         if value is None or resources is None:
             return ""
         for one in reversed(file.around(file.calls, fact.start)):
@@ -549,11 +563,11 @@ class _Repository:
         name = owners[-1].values["name"].removesuffix("Controller") if owners else ""
         return path.replace("[controller]", name).replace("[action]", action)
 
-    def _class_prefixes(self, file: _File, owner: Fact, routes: Routes) -> list[str | None]:
+    def _class_prefixes(self, file: File, owner: Fact, routes: Routes) -> list[str | None]:
         found: list[str | None] = []
         for one in file.annotations:
             if one.values["target"][0] == owner.start and one.values["name"] in routes.class_prefix:
-                value = _argument(one, "path|value|0")
+                value = argument(one, "path|value|0")
                 if value is not None and value[0] == "l":
                     found += [self._text(file, each, owner.start) for each in value[1]]
                 elif value is not None and value[0] == "d":
@@ -563,7 +577,7 @@ class _Repository:
                     found.append("" if value is None else self._text(file, value, owner.start))
         return found or [""]
 
-    def _resources(self, file: _File, resources: Resources) -> Iterator[_Route]:
+    def _resources(self, file: File, resources: Resources) -> Iterator[Route]:
         for fact in file.calls:
             kind = resources.calls.get(fact.values["name"])
             if kind is None or not self._is_in_routes(file, fact):
@@ -577,23 +591,25 @@ class _Repository:
             dropped = _words(fact, resources.but) or []
             path_named = _named(fact, "path")
             for name in names:
-                base = _joined(prefix, path_named if path_named is not None else name[1])
+                base = joined(prefix, path_named if path_named is not None else name[1])
                 owner = self._resource_owner(file, fact, str(name[1]), kind)
                 for action, told in resources.actions[kind].items():
                     if (chosen is not None and action not in chosen) or action in dropped:
                         continue
                     method, _, rest = told.partition(" ")
-                    path = _joined(base, rest.replace("{id}", f"{{{_named(fact, 'param') or 'id'}}}"))
+                    path = joined(
+                        base, rest.replace("{id}", f"{{{_named(fact, 'param') or 'id'}}}")
+                    )
                     handler = f"{owner}::{action}"
-                    yield _Route(
+                    yield Route(
                         tuple(method.split("|")), path, handler, file, fact, self.framework.name
                     )
 
-    def _is_in_routes(self, file: _File, fact: Fact) -> bool:
+    def _is_in_routes(self, file: File, fact: Fact) -> bool:
         within = [one.within for one in self.framework.routes if one.within]
         return not within or any(self._is_within(file, fact, names) for names in within)
 
-    def _resource_owner(self, file: _File, fact: Fact, name: str, kind: str) -> str:
+    def _resource_owner(self, file: File, fact: Fact, name: str, kind: str) -> str:
         alias = next((one[1] for one in fact.values["arguments"] if one[0] == "n"), None)
         if alias is not None:
             return str(alias)
@@ -601,180 +617,35 @@ class _Repository:
         plural = name if kind == "many" or name.endswith("s") else f"{name}s"
         return _camel(named or plural.rpartition("/")[2]) + "Controller"
 
-    def _pages(self, file: _File, pages: Pages) -> Iterator[_Route]:
+    def _pages(self, file: File, pages: Pages) -> Iterator[Route]:
         found = re.search(pages.path, file.path[-400:])
         if found is None:
             return
         route = re.sub(pages.drop, "", f"/{found['route']}") if pages.drop else f"/{found['route']}"
-        path = _joined(pages.prefix, route.removesuffix("/index"))
+        path = joined(pages.prefix, route.removesuffix("/index"))
         first = next((d for d in file.declared if d.values.get("exported")), None)
         if not pages.methods:
             place = first or next(iter(file.declared), None)
             if place is not None:
                 methods = ("ANY",) if pages.prefix else ("GET",)
                 name = place.symbol
-                yield _Route(methods, path, name, file, place, self.framework.name, place.start)
+                yield Route(methods, path, name, file, place, self.framework.name, place.start)
             return
         for one in file.declared:
             if one.symbol in pages.methods:
-                yield _Route((one.symbol,), path, one.symbol, file, one, self.framework.name, one.start)
+                yield Route(
+                    (one.symbol,), path, one.symbol, file, one, self.framework.name, one.start
+                )
 
 
-def derive(
-    files: Sequence[FileFacts], frameworks: Sequence[Framework] | None = None
-) -> Derivation:
-    """Return the routes and tables of a repository, as framework data define them.
-
-    Args:
-        files: of one repository.
-        frameworks: that may count; by default the built-in ones.
-    """
-    read = [_File(one) for one in files if not is_test(one.path)]
-    handlers = _Handlers(read)
-    documents: list[DerivedDocument] = []
-    unresolved: list[Unresolved] = []
-    for framework in built_in() if frameworks is None else frameworks:
-        own = [one for one in read if one.language in framework.languages]
-        if framework.markers and not any(framework.name in one.frameworks for one in own):
-            continue
-        repository = _Repository(framework, own)
-        routes = [one for one, _ in zip(repository.routes(), range(_MOST_ROUTES), strict=False)]
-        documents += _merged(routes, handlers)
-        unresolved += repository.unresolved
-        documents += _tables(framework, own)
-    return Derivation(tuple(documents), tuple(dict.fromkeys(unresolved)))
-
-
-class _Handlers:
-    """The definitions of a repository by their last names."""
-
-    def __init__(self, files: Sequence[_File]) -> None:
-        self._known: dict[str, list[tuple[_File, Fact]]] = {}
-        for file in files:
-            for one in file.declared:
-                if one.symbol in file.imported:
-                    continue
-                last = _LAST.split(one.symbol)[-1]
-                self._known.setdefault(last, []).append((file, one))
-
-    def of(self, route: _Route) -> str:
-        """Return the node of a route's handler; "" if none or several may be meant."""
-        parts = [part for part in _LAST.split(route.handler) if part]
-        if not parts:
-            return ""
-        known = [c for c in self._known.get(parts[-1], ()) if c[0].language == route.file.language]
-        if route.handler_at >= 0:
-            own = [c for c in known if c[0] is route.file and c[1].start <= route.handler_at]
-            own = [c for c in own if c[1].end > route.handler_at] or [
-                c for c in known if c[0] is route.file and c[1].end >= route.handler_at
-            ]
-            known = own[:1] or own
-        elif len(parts) > 1 and parts[-2] not in {"self", "this"}:
-            owner = parts[-2].lower().lstrip("_")
-            close = [c for c in known if owner in _LAST.split(c[1].symbol.lower())[:-1]]
-            close = close or [c for c in known if owner in c[0].path.lower().replace(".", "/").split("/")]
-            known = close or ([] if parts[-2][:1].isupper() else known)
-        elif len(known) > 1:
-            known = [c for c in known if c[0] is route.file] or known
-        if len(known) != 1:
-            return ""
-        file, fact = known[0]
-        return defined_name(fact.symbol, file.path)
-
-
-def _merged(routes: Sequence[_Route], handlers: _Handlers) -> Iterator[DerivedDocument]:
-    known: set[str] = set()
-    for route in routes:
-        path = _template(route.path)
-        name = f"{'|'.join(route.methods)} {path}"
-        if name in known:
-            continue
-        known.add(name)
-        target = handlers.of(route)
-        fact = route.fact
-        place = (route.file.path, fact.line_start, fact.line_end, fact.evidence)
-        lines = (
-            f"route {name}",
-            f"methods: {', '.join(route.methods)}",
-            f"framework: {route.framework}",
-            f"handler: {route.handler or 'a function without a name'}",
-        )
-        stated = [Statement("routes_to", "", target, "stated", *place)] if target else []
-        served = [ENDPOINT + endpoint_of(method, path) for method in route.methods]
-        stated += [Statement("serves", "", one, "stated", *place) for one in served]
-        called = route_keys(route.methods, path, "")
-        yield DerivedDocument("route", ROUTE + name, called, lines, tuple(stated))
-
-
-def _tables(framework: Framework, files: Sequence[_File]) -> Iterator[DerivedDocument]:
-    models: dict[str, list[tuple[_File, Fact, str, bool]]] = {}
-    for tables in framework.tables:
-        for file in files:
-            for table, fact, model, is_named in _mapped(tables, file):
-                models.setdefault(table, []).append((file, fact, model, is_named))
-    for table, held in sorted(models.items()):
-        names = [_model_node(file, fact, model) for file, fact, model, _ in held]
-        lines = (f"table {table}", f"models: {', '.join(n for n in names if n)}")
-        stated = [
-            Statement(
-                *("maps_to", name, TABLE + table, "stated" if is_named else "convention"),
-                *(file.path, fact.line_start, fact.line_end, fact.evidence),
-            )
-            for (file, fact, _, is_named), name in zip(held, names, strict=True)
-            if name
-        ]
-        yield DerivedDocument("table", TABLE + table, table_keys(table), lines, tuple(stated))
-
-
-def _mapped(tables: Tables, file: _File) -> Iterator[tuple[str, Fact, str, bool]]:
-    """Yield tables with what states them, the class, and whether it names the table."""
-    for call in file.calls:
-        if call.values["name"] in tables.calls:
-            value = _argument(call, tables.argument)
-            owner = file.around([c for c in file.calls if c.values["name"] == "defmodule"], call.start)
-            held = file.around(file.classes, call.start)
-            name = held[-1].values["name"] if held else ""
-            if owner and owner[-1].values["arguments"]:
-                name = str(owner[-1].values["arguments"][0][-1])
-            if value is not None and value[0] in {"s", "n"}:
-                yield str(value[1]), call, name, True
-    for one in file.classes:
-        marks = [a for a in file.annotations if a.values["target"][0] == one.start]
-        named = [a.values["name"] for a in marks]
-        bases = {b.rpartition("::")[2] for b in one.values["bases"]} | {*one.values["bases"]}
-        is_model = bases & {*tables.bases} or {*named} & {*tables.annotations}
-        assigned = [v for v in file.values if one.start <= v.start < one.end] if tables.field else ()
-        told = next((v for v in assigned if v.values["name"] == tables.field), None)
-        if told is not None and told.values["value"][0] == "s" and (is_model or not tables.bases):
-            yield told.values["value"][1], told, one.values["name"], True
-            continue
-        if not is_model:
-            continue
-        values = (_argument(a, tables.argument) for a in marks if a.values["name"] == tables.annotation)
-        value = next((v for v in values if v is not None and v[0] in {"s", "n", "d"}), None)
-        if value is not None and value[0] == "d":
-            value = value[1].get("name")
-        if value is not None:
-            yield str(value[1]), one, one.values["name"], True
-        elif tables.naming:
-            yield _table_name(one.values["name"], tables.naming), one, one.values["name"], False
-
-
-def _model_node(file: _File, fact: Fact, model: str) -> str:
-    last = _LAST.split(model)[-1]
-    own = [d for d in file.declared if _LAST.split(d.symbol)[-1] == last]
-    return defined_name(own[0].symbol, file.path) if own and model else model
-
-
-def _argument(fact: Fact, place: str) -> list[Any] | None:
+def argument(fact: Fact, place: str) -> list[Any] | None:
     """Return the first of the arguments that a rule names: `path|value|0`."""
     given, named = fact.values["arguments"], fact.values.get("named", {})
     for one in place.split("|"):
         if one.lstrip("-").isdigit():
             at = int(one)
             if -len(given) <= at < len(given):
-                value = given[at]
-                return value if value[0] != "d" or at < 0 else value
+                return list(given[at])
         elif one in {"key", "value_of_key"}:
             pair = next((p for p in named.items() if p[1][0] == "s" and "#" in p[1][1]), None)
             if pair is not None and pair[0] != "to":
@@ -798,24 +669,16 @@ def _words(fact: Fact, name: str) -> list[str] | None:
     return [str(one[1]) for one in value[1]] if value[0] == "l" else [str(value[-1])]
 
 
-def _joined(before: str, after: str) -> str:
+def joined(before: str, after: str) -> str:
+    """Return a path that continues another one."""
     parts = [one for one in (before.strip("/"), after.strip("/")) if one]
     return "/" + "/".join(parts)
 
 
-def _all_joined(
-    before: Sequence[str | None], after: Sequence[str | None]
-) -> list[str | None]:
+def _all_joined(before: Sequence[str | None], after: Sequence[str | None]) -> list[str | None]:
     pairs = ((a, b) for a in before for b in after)
-    found = [None if a is None or b is None else _joined(a, b) for a, b in pairs]
+    found = [None if a is None or b is None else joined(a, b) for a, b in pairs]
     return found[:_MOST_PREFIXES]
-
-
-def _template(path: str) -> str:
-    shown = "/" + path.strip("/")
-    for pattern, by in _PARAMETERS:
-        shown = pattern.sub(by, shown)
-    return " ".join(shown.split())
 
 
 def _camel(name: str) -> str:
@@ -831,14 +694,3 @@ def _singular(name: str) -> str:
     if name.endswith("ies"):
         return name[:-3] + "y"
     return name[:-1] if name.endswith("s") and not name.endswith("ss") else name
-
-
-def _table_name(model: str, naming: str) -> str:
-    if naming == "same":
-        return model
-    name = "_".join(_WORD.findall(model)).lower()
-    if naming == "snake":
-        return name
-    if name.endswith("y") and name[-2:-1] not in "aeiou":
-        return name[:-1] + "ies"
-    return name + ("es" if name.endswith(("s", "x", "ch", "sh")) else "s")
