@@ -34,6 +34,8 @@ _CHAIN: Final = 4
 _MIGRATIONS: Final = ("creates", "alters", "renames", "drops")
 _MOST_ROUTES: Final = 3
 _RUNS: Final = "routes_to"
+_MAPS: Final = "maps_to"
+_RELATES: Final = "relates_to"
 _MOST_NAMED: Final = 10
 _FEW: Final = 3
 _EXCERPT: Final = 240
@@ -102,10 +104,11 @@ class CodeAnswers:
                 [f"{one_line(path)} is a folder. Ask for one of its files:", *below]
             )
         walks = self._walks(names, direction="in", depth=1)
-        relations = {one: None for walk in walks for one in walk.relations}
+        through = self._through_models(walks) if table else []
+        relations = {one: None for walk in (*walks, *through) for one in walk.relations}
         if not relations:
             return self._unknown(said, *walks, known=any(walk.nodes for walk in walks))
-        notes = [*dict.fromkeys(note for walk in walks for note in _lacking(walk))]
+        notes = [*dict.fromkeys(note for walk in (*walks, *through) for note in _lacking(walk))]
         notes.append(_read(meant, len(relations)))
         lines = listed(relations, several=self._several)
         heading = () if path else self._heading(said, walks)
@@ -177,6 +180,13 @@ class CodeAnswers:
             lines.append(f"  {' '.join(hit.excerpt.split())[:_EXCERPT]}")
         return within_limit(lines, notes=notes)
 
+    def _through_models(self, walks: Sequence[Walk]) -> list[Walk]:
+        """Walks to who uses the models of tables, and the relations that lead to these models."""
+        models = _sources(walks, _MAPS)
+        users = self._walks(models, direction="in", depth=1)
+        related = [one for one in _sources(users, _RELATES) if one not in models]
+        return [*users, *self._walks(related, direction="in", depth=1)]
+
     def _listed(self, changes: Iterable[tuple[str, Walk]]) -> Iterator[str]:
         for name, walk in changes:
             if walk.relations:
@@ -247,6 +257,12 @@ class CodeAnswers:
         lacking = dict.fromkeys(note for walk in walks for note in _lacking(walk))
         read = [_read(Meant(view, self.tenant), 0)] if known else []
         return "\n".join([told, *lacking, *read])
+
+
+def _sources(walks: Iterable[Walk], kind: str) -> list[str]:
+    """What relations of a kind are stated of, each once."""
+    found = (one.source for walk in walks for one in walk.relations if one.kind == kind)
+    return [*dict.fromkeys(found)]
 
 
 def _differs(origin: Origin | None) -> bool:

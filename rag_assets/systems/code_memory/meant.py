@@ -99,12 +99,13 @@ class Meant:
     def documents(self, said: str) -> list[str]:
         """The uris of the files that a path means; none for what is no file of a repository."""
         for path in path_spellings(said):
-            uris = [path, *(uri_of(source.name, path) for source in self.tenant.sources)]
-            found = [one.uri for one in self.view.files([FILE + uri for uri in uris]) if one.uri]
-            if found:
+            if found := self._at(path):
                 return found
         end = f"/{path_spellings(said)[-1].lower()}" if path_spellings(said) else ""
-        return [uri for uri in self._uris if end and f"/{uri.lower()}".endswith(end)]
+        found = [uri for uri in self._uris if end and f"/{uri.lower()}".endswith(end)]
+        # Before a path may stand the folder of the checkout, as before an absolute one.
+        longer = [one for one in path_spellings(f"/{said.lstrip('./')}")[2:] if "/" in one]
+        return found or next(filter(None, map(self._at, longer)), [])
 
     def below(self, said: str) -> list[str]:
         """The uris of the files in a folder."""
@@ -132,6 +133,11 @@ class Meant:
             files = [f"{counted(counts[one], 'file')} in {one}" for one in languages]
             parts += [f"{one} were read for {depth}" for one in files]
         return "; ".join(parts)
+
+    def _at(self, path: str) -> list[str]:
+        """The uris of the files at exactly this path, in any repository."""
+        uris = [path, *(uri_of(source.name, path) for source in self.tenant.sources)]
+        return [one.uri for one in self.view.files([FILE + uri for uri in uris]) if one.uri]
 
     def _named(self, name: str) -> list[Node]:
         return [*map(node_of, self.view.named(name))]

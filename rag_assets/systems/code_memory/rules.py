@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -31,6 +32,9 @@ _NAMES: Final = "documents"
 _KINDS_OF_NAMES: Final = ("path", "symbol", "name")
 _FILE: Final = "file"
 """The type of documents of folders, whose place tells more."""
+_OF_TOOLS: Final = re.compile(r"(?:(?<=/)|^)\.(?:claude|cursor)/.*")
+"""A folder of an assistant, whose rules are for the folder that it lies in."""
+
 _QUALIFIED: Final = frozenset("\\#.")
 """What stands in names that mean one thing whatever the repository."""
 
@@ -49,10 +53,13 @@ class AskedFile:
     paths: Mapping[str, tuple[str, ...]]
     names: frozenset[str]
 
-    def matches(self, source: str, globs: Sequence[str]) -> bool:
-        """Whether globs of a repository hold it; those of no globs hold every file there."""
-        paths = self.paths.get(source, ())
-        return any(not globs or _matches(globs, path) for path in paths)
+    def matches(self, source: str, globs: Sequence[str], folder: str) -> bool:
+        """Whether globs of a repository hold it; those of no globs hold every file of a folder."""
+        paths = [one for one in self.paths.get(source, ()) if one.startswith(folder)]
+        return any(
+            not globs or _matches(globs, path) or _matches(globs, path.removeprefix(folder))
+            for path in paths
+        )
 
     def named(self, source: str, names: frozenset[str]) -> list[str]:
         """The names that a document of a repository calls it by.
@@ -109,7 +116,10 @@ class _Candidate:
             return
 
     def _holds(self, file: AskedFile) -> bool:
-        return self.kind in _RULES and file.matches(self.document.source, self.globs)
+        folder = _OF_TOOLS.sub("", path_of(self.document.uri)).rpartition("/")
+        return self.kind in _RULES and file.matches(
+            self.document.source, self.globs, folder[0] + folder[1]
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,6 +42,10 @@ def about(shared_installation: Installation, driver: Driver) -> CodeAnswers:
         f"    public function u{n}() {{ \\App\\Hub\\Hub::a(); }}" for n in range(USERS)
     )
     (hub / "Users.php").write_text(f"<?php\nnamespace App\\Hub;\nclass Users {{\n{uses}\n}}\n")
+    (root / "app" / "Jobs" / "AGENTS.md").write_text("# Jobs\n\nJobs are retried.\n")
+    commands = root / ".claude" / "commands"
+    commands.mkdir()
+    (commands / "release.md").write_text("# Release\n\nTag the last commit.\n")
     include = ["**/*.php", "**/*.md", "**/*.mdc", "**/*.sql", ".cursor/**/*.mdc", ".claude/**/*.md"]
     shared_installation.add_tenant(
         TENANT,
@@ -78,6 +82,8 @@ def test_who_touches_a_table_a_class_or_a_file_is_told_with_lines(about: CodeAns
     table = about.what_touches(table="invoices")
     assert "app/Models/Invoice.php:15  App\\Models\\Invoice" in table
     assert "app/Http/Controllers/ReportController.php:35" in table
+    assert "app/Http/Controllers/InvoiceController.php:41" in table, "through its model"
+    assert "App\\Models\\Customer::invoices" in table, "a relation that leads to the model"
     users = about.what_touches(symbol="InvoiceNumbering")
     assert "app/Http/Controllers/InvoiceController.php:41" in users
     of_file = about.what_touches(path="app/Services/InvoiceNumbering.php")
@@ -101,6 +107,9 @@ def test_rules_are_those_whose_globs_hold_the_file(about: CodeAnswers) -> None:
     assert ".claude/CLAUDE.md:1  claude_rule" in controller
     model = about.rules_for(["app/Models/Invoice.php"])
     assert ".cursor/rules/controllers.mdc" not in model
+    assert "app/Jobs/AGENTS.md" not in model, "it is for its folder"
+    assert "app/Jobs/AGENTS.md:1  claude_rule" in about.rules_for(["app/Jobs/RenderInvoicePdf.php"])
+    assert ".claude/commands" not in controller, "a command is no rule"
     assert "adr" in about.rules_for(["app/Services/InvoiceNumbering.php"])
 
 
@@ -108,6 +117,14 @@ def test_an_outline_has_the_lines_of_each_definition(about: CodeAnswers) -> None
     assert "app/Models/Invoice.php:28-31  model  App\\Models\\Invoice::lines" in about.outline(
         "app/Models/Invoice.php"
     ).replace("repo/", "")
+
+
+@pytest.mark.parametrize("before", ["repo/", "./", "shop/", "work/shop/", "/srv/work/shop/"])
+def test_an_outline_is_told_whatever_folder_stands_before_the_path(
+    about: CodeAnswers, before: str
+) -> None:
+    path = "app/Models/Invoice.php"
+    assert about.outline(before + path) == about.outline(path)
 
 
 @pytest.mark.parametrize(
