@@ -139,7 +139,11 @@ def _rank(kind: str) -> int:
     return _CHANGING.index(kind) if kind in _CHANGING else len(_CHANGING)
 
 
-_CHANGING: Final = ("maps_to", "queries_table", "creates", "alters", "renames", "drops")
+_CHANGING: Final = (
+    *("maps_to", "queries_table", "creates", "alters", "renames", "drops"),
+    *("references", "relates_to", "uses_model"),
+)
+"""Relations in the order in which a list tells them; the others follow."""
 
 
 def grouped(

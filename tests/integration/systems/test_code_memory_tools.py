@@ -82,7 +82,8 @@ def test_who_touches_a_table_a_class_or_a_file_is_told_with_lines(about: CodeAns
     table = about.what_touches(table="invoices")
     assert "app/Models/Invoice.php:15  App\\Models\\Invoice" in table
     assert "app/Http/Controllers/ReportController.php:35" in table
-    assert "app/Http/Controllers/InvoiceController.php:41" in table, "through its model"
+    used = table.partition("\nuses_model:\n")[2]
+    assert "App\\Http\\Controllers\\Api\\InvoiceController::index" in used, "through its model"
     assert "App\\Models\\Customer::invoices" in table, "a relation that leads to the model"
     users = about.what_touches(symbol="InvoiceNumbering")
     assert "app/Http/Controllers/InvoiceController.php:41" in users
