@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
+import sys
+import time
 import uuid
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import dagster as dg
 import pytest
 import yaml
+from dagster._core.events import EngineEventData
 
 import rag_assets.dagster
 from rag_assets.cli.commands.session import Session
@@ -28,6 +33,32 @@ from tests.installation import FAST, Installation, new_installation
 from tests.sensor_resources import sensor_resources
 
 TENANTS = PLAIN.partitions_name
+ROOT = Path(__file__).resolve().parents[2]
+PROJECT = """
+import os, pathlib
+import dagster as dg
+from rag_assets.dagster import build_defs
+
+@dg.asset
+def wiki_export():
+    pathlib.Path(os.environ["WIKI"], "b.md").write_text("# Returns\\n\\nOf the eu.\\n")
+
+@dg.job
+def canary(): ...
+
+fresh_process_a_step = {"start_method": {"forkserver": {"preload_modules": ["project"]}}}
+defs = dg.Definitions.merge(
+    dg.Definitions(
+        assets=[wiki_export],
+        jobs=[canary],
+        executor=dg.multiprocess_executor.configured(fresh_process_a_step),
+        resources={"postgres": dg.ResourceDefinition.hardcoded_resource("theirs")},
+    ),
+    build_defs(name="kb", key_prefix="kb", upstream=["wiki_export"]),
+    build_defs(name="other", key_prefix=["other"], automation="none"),
+)
+"""
+"""A project as a team has it, with two installations and an executor of its own."""
 
 
 class Guest:
@@ -354,3 +385,75 @@ def test_commands_follow_the_names_of_the_teams_project(guest: Guest) -> None:
     for name in ("raw_documents", "search_index"):
         assert instance.get_materialized_partitions(dg.AssetKey(["kb", name])) == set()
     assert instance.get_dynamic_partitions("kb_tenants") == []
+
+
+@pytest.mark.parametrize("guest", ["postgres"], indirect=True)
+def test_a_scaffolded_project_runs_in_processes_of_its_own(guest: Guest, tmp_path: Path) -> None:
+    """Its daemon has a sensor of ours start a run, and its executor runs steps in processes."""
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "project.py").write_text(PROJECT)
+    instance = guest.session.instance
+
+    def synced() -> list[dg.DagsterRun]:
+        return list(instance.get_runs(filters=dg.RunsFilter(job_name="kb_sync_tenant")))
+
+    with started(guest, project, "dagster._daemon", "run", "-m", "project") as daemon:
+        deadline = time.monotonic() + 120
+        while not any(run.is_success for run in synced()):
+            assert daemon.poll() is None, (project / "output").read_text()
+            assert time.monotonic() < deadline, (project / "output").read_text()
+            time.sleep(0.2)
+    assert {run.tags["dagster/sensor_name"] for run in synced()} == {"kb_source_files"}
+    assert instance.get_dynamic_partitions("kb_tenants") == ["eu"]
+
+    asked = ("asset", "materialize", "--select", '+key:"kb/search_index"', "--partition", "eu")
+    with started(guest, project, "dagster", *asked, "-m", "project") as command:
+        assert command.wait(120) == 0, (project / "output").read_text()
+    assert "currently in beta" not in (project / "output").read_text()
+    [run] = instance.get_runs(filters=dg.RunsFilter(job_name="__ASSET_JOB"))
+    assert run.is_success
+    events = [record.dagster_event for record in instance.all_logs(run.run_id)]
+    made = [
+        event.asset_key.to_user_string()
+        for event in events
+        if event is not None
+        and event.event_type_value == "ASSET_MATERIALIZATION"
+        and event.asset_key is not None
+    ]
+    assert made[:2] == ["wiki_export", "kb/raw_documents"]
+    workers = [
+        event.event_specific_data
+        for event in events
+        if event is not None and event.event_type_value == "STEP_WORKER_STARTED"
+    ]
+    pids = {data.metadata["pid"].value for data in workers if isinstance(data, EngineEventData)}
+    assert len(pids) == len(workers) >= 6, "a process for each step"
+    assert "Returns" in guest.installation.search("eu", "returns")[0].text
+
+
+@contextmanager
+def started(
+    guest: Guest, folder: Path, module: str, *arguments: str
+) -> Iterator[subprocess.Popen[str]]:
+    """Run a command of Dagster's in the team's project; its output goes to a file."""
+    environment = {
+        **os.environ,
+        **guest.installation.environment,
+        "PYTHONPATH": f"{ROOT}{os.pathsep}{folder}",
+        "WIKI": str(guest.installation.home.parent / "sources" / "eu"),
+    }
+    with (folder / "output").open("w") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-m", module, *arguments],
+            cwd=folder,
+            env=environment,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        try:
+            yield process
+        finally:
+            process.terminate()
+            process.wait(60)
