@@ -1,7 +1,7 @@
 # make demo   sets everything up, indexes examples/, checks it, asks three questions
 # make test   sets everything up, runs the tests against real Postgres and Elasticsearch, except long ones
 # make test-all runs every test, long ones as well
-# make test-ci  the same for CI: at most three tests that failed are run once more, alone
+# make test-ci  runs all but nightly ones; at most three that failed are run once more, alone
 # make coverage runs every test, and measures which lines they execute: twice as long
 # make test-unit runs the fast half of the unit tests, in less than a minute
 # make test-kills kills runs, moves of builds, erasures, experience and code memory twenty times each (KILLS=…)
@@ -58,7 +58,7 @@ test-all: setup
 
 # The status 1 is that of a run that reached its end.
 test-ci: setup
-	@$(TESTED) --durations=40 --durations-min=20 || { test $$? -eq 1 && $(BIN)/python -m tests.again; }
+	@$(TESTED) -m "not nightly" --durations=40 --durations-min=20 || { test $$? -eq 1 && $(BIN)/python -m tests.again; }
 
 coverage: setup
 	@$(TESTED) --cov --cov-report=term:skip-covered

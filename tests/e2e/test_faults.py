@@ -35,7 +35,7 @@ from tests.mounts import can_mount, small_disk
 from tests.parsers import share_parsers
 from tests.sites import Site
 
-STEPS = int(os.environ.get("RAG_ASSETS_TEST_FAULT_STEPS", "20"))
+STEPS = int(os.environ.get("RAG_ASSETS_TEST_FAULT_STEPS", "30"))
 SEED = int(os.environ.get("RAG_ASSETS_TEST_FAULT_SEED", "1"))
 BATCH = 4
 _DISK_BYTES = 48 << 20
@@ -313,6 +313,7 @@ def walk(
             world.close()
 
 
+@pytest.mark.nightly
 @pytest.mark.timeout(max(600, 30 * STEPS))
 def test_after_any_faults_the_index_equals_its_sources(walk: FaultWalk) -> None:
     for number in range(1, STEPS + 1):

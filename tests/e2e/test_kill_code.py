@@ -24,7 +24,7 @@ from tests.integration.test_code_relations import FILES as OTHERS
 from tests.repositories import MadeRepository
 from tests.unit.code.derived.test_documents import LARAVEL
 
-KILLS = kills(4)
+KILLS = kills(3)
 SEED = 23
 TENANT = "killed-code"
 FILES: State = {path: text.encode() for path, text in {**PHP, **OTHERS, **LARAVEL}.items()}

@@ -25,7 +25,7 @@ from tests.embedding_server import EmbeddingServer, embedding_server
 from tests.installation import Installation
 from tests.newer_rules import NO_WAIT, TESTED_BOUNDS
 
-KILLS = kills(3)
+KILLS = kills(2)
 """In each kind of work, at moments all over its way."""
 SUCCESSES = {"checkpoint": [3, 2], "sync": [3, 2], "merge": [3], "retract": [2, 2]}
 PROJECTS = [UUID(int=number) for number in range(1, 4)]

@@ -30,7 +30,7 @@ from tests.e2e.killing import KILLED, ForkServer, Outcome, fork_server, kills
 from tests.installation import FAST, Installation
 
 OTHER = {"chunker": {"chunker": "heading", "max_tokens": 40, "overlap": 0}}
-RANDOM = kills(3)
+RANDOM = kills(4)
 SEED = 11
 TEXT = "Every steward on duty writes down why. " * 8
 COMMANDS = {
@@ -135,6 +135,7 @@ def moved(shared_installation: Installation, server: ForkServer) -> Moved:
     return made
 
 
+@pytest.mark.nightly
 @pytest.mark.timeout(900)
 def test_killed_at_every_kind_of_write(moved: Moved) -> None:
     there: list[tuple[str, int]] = []

@@ -114,6 +114,7 @@ def test_any_history_leaves_what_a_fresh_index_has(
             assert_as_fresh(shared_installation, driver, tenant, made.root, ref, told)
 
 
+@pytest.mark.nightly
 @pytest.mark.no_cover
 @pytest.mark.timeout(7200 if GIVEN else 300)
 @pytest.mark.skipif(not GIVEN and OWN is None, reason="no clone of Git with the whole history")

@@ -21,7 +21,13 @@ def _lines(_: SerializationContext, value: object) -> bytes:
     return value if isinstance(value, bytes) else json.dumps(value).encode()
 
 
-@pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE])
+@pytest.mark.parametrize(
+    "mode",
+    [
+        GenerationMode.POSITIVE,
+        pytest.param(GenerationMode.NEGATIVE, marks=pytest.mark.nightly),
+    ],
+)
 def test_answers_are_as_described(api: Api, address: str, mode: GenerationMode) -> None:
     schema = schemathesis.openapi.from_url(f"{address}/openapi.json")
     member = {"Authorization": f"Bearer {api.token()}"}

@@ -80,7 +80,7 @@ def put_lines(site: Site, count: int) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("beside", ["page", "lines"])
+@pytest.mark.parametrize("beside", ["page", pytest.param("lines", marks=pytest.mark.nightly)])
 def test_edits_are_found_before_what_takes_long(
     shared_installation: Installation, beside: str
 ) -> None:
