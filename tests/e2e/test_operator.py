@@ -24,7 +24,7 @@ from tests.e2e.operators.walk import Walk
 from tests.e2e.operators.world import World
 from tests.parsers import share_parsers
 
-STEPS = int(os.environ.get("RAG_ASSETS_TEST_OPERATOR_STEPS", "24"))
+STEPS = int(os.environ.get("RAG_ASSETS_TEST_OPERATOR_STEPS", "40"))
 SEED = int(os.environ.get("RAG_ASSETS_TEST_OPERATOR_SEED", "1"))
 VERIFY_EVERY = 50
 STEPS_OF = (everyday, losses, moves)
@@ -51,6 +51,7 @@ def walk(
         world.close()
 
 
+@pytest.mark.nightly
 @pytest.mark.timeout(max(600, 30 * STEPS))
 def test_after_any_walk_each_installation_equals_its_sources(walk: Walk) -> None:
     for number in range(1, STEPS + 1):
