@@ -1,6 +1,6 @@
 """What one project learned helps the next ones: over HTTP, with the daemon and the shipped model.
 
-No change watcher runs, so that checkpoints are seen by their sensor. Nothing is asked in the words
+No change watcher runs, so that checkpoints are seen by sensors alone. Nothing is asked in the words
 in which it was captured.
 """
 
@@ -133,4 +133,5 @@ def test_projects_learn_from_each_other(orchestrator: Orchestrator) -> None:
 
     assert min(orchestrator.latencies) <= PROMISED_SECONDS
     reasons = {run.dagster_run.tags.get(REASON_TAG) for run in orchestrator.daemon.runs(TENANT)}
-    assert "a checkpoint waits" in reasons
+    # Two sensors see a checkpoint, and either may be first.
+    assert reasons & {"a checkpoint waits", "source 'experience' changed"}
