@@ -47,7 +47,7 @@ def pytest_collection_finish() -> None:
     """Have the garbage collector pass over what outlives all tests: a seventh of their time."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(50_000, 20, 50)
+    gc.set_threshold(10_000, 20, 20)
 
 
 def heed_signals() -> None:
