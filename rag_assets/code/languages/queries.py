@@ -26,16 +26,22 @@ _NO_TABLES: Final = frozenset(
 """Words that stand where tables do, in queries and in sentences; quoted, they are names."""
 
 _VERBS: Final = (
-    r"select\b(?=[^;]{0,4000}?\bfrom\b)|insert\s+(?:ignore\s+|or\s+\w+\s+)?into\b|replace\s+into\b"
+    r"select\b|insert\s+(?:ignore\s+|or\s+\w+\s+)?into\b|replace\s+into\b"
     r"|delete\s+from\b|update\s+[\w.`\"\[\]\\]{1,80}\s+(?:(?:as\s+)?\w{1,64}\s+)?set\b"
     r"|with\s+(?:recursive\s+)?\w{1,64}\s*(?:\([^()]{0,500}\)\s*)?as\s*\(|merge\s+into\b"
-    r"|(?:(?:inner|cross|(?:left|right|full)(?:\s+outer)?)\s+)?join\b(?=[^;]{0,2000}?\bon\b)"
+    r"|(?:(?:inner|cross|(?:left|right|full)(?:\s+outer)?)\s+)?join\b"
 )
 _QUERY: Final = re.compile(
-    r"(?P<quote>\"\"\"|'''|[\"'`])(?:\s|\\n|--[^\n]{0,200}\n|\(){0,200}+"
+    r"(?<!\\)(?P<quote>\"\"\"|'''|[\"'`])(?:\s|\\n|--[^\n]{0,200}\n|\(){0,200}+"
     rf"(?:(?={_VERBS})|(?i:(?={_VERBS}))(?=[A-Z]{{4}}))"
 )
 """Where a string begins with a query: in small letters or capitals, as no sentence begins."""
+
+_COMPLETED_BY: Final = (
+    (re.compile(r"select\b", re.I), re.compile(r"\bfrom\b", re.I)),
+    (re.compile(r"(?:\w+\s+){0,2}join\b", re.I), re.compile(r"\bon\b", re.I)),
+)
+"""Verbs that also begin sentences, and the word that a query has after them."""
 
 _STRINGS: Final = {
     '"': re.compile(r'(?:[^"\\]|\\.){0,20000}+', re.DOTALL),
@@ -83,11 +89,23 @@ def _queries(text: str, reading: CodeText) -> Iterator[Fact]:
     at = 0
     while (begins := _QUERY.search(text, at)) is not None:
         start = begins.start() + len(begins["quote"])
-        at = end = _end(text, begins["quote"], start)
+        end = _end(text, begins["quote"], start)
+        if not _is_complete(text[begins.end() : end]):
+            # What seems to be the beginning of a string may be the end of one.
+            at = start
+            continue
+        at = end
         symbol = _symbol(reading, begins.start())
         for table in tables_in_sql(_HOLE.sub(_without_schema, text[start:end]))[:_MOST]:
             last = min(end, start + _SHOWN)
             yield Fact("queries_table", begins.start(), last, symbol, {"table": table})
+
+
+def _is_complete(query: str) -> bool:
+    """Return whether a query has what its verb needs before its first semicolon."""
+    statement = query.partition(";")[0]
+    needed = [word for verb, word in _COMPLETED_BY if verb.match(statement)]
+    return all(word.search(statement) for word in needed)
 
 
 def _without_schema(hole: re.Match[str]) -> str:

@@ -2,8 +2,10 @@
 
 import pytest
 
+from rag_assets.code.languages.queries import with_queries
 from rag_assets.code.reading import read_code
 from rag_assets.code.relations import relations_of
+from tests.cost import assert_linear
 
 TYPESCRIPT = """
 export async function views(id: string) {
@@ -82,3 +84,12 @@ def test_strings_of_any_form_cost_little(text: str) -> None:
     assert [
         one for one in read_code(text, "text/x-ruby").facts if one.kind == "queries_table"
     ] == []
+
+
+@pytest.mark.parametrize(
+    "unit",
+    ["'select ", "\\'select ", "\\`join ", "'select \"select `join ", '"""select ', "'with a as ("],
+)
+def test_time_is_linear_in_what_a_text_repeats(unit: str) -> None:
+    empty = read_code("", "text/x-ruby")
+    assert_linear(lambda size: with_queries(unit * (size // len(unit)), empty), 30_000)
