@@ -81,7 +81,7 @@ def prepare_run_storage(
         before_move: raises an error if a process of an earlier version still uses the tables.
 
     Returns:
-        the tables in `public` that stay there, until our instance has tables of its own.
+        the tables that stay in `public`, until our instance has tables of its own.
 
     Raises:
         ConfigurationError: the schema is missing, and neither role may create it; or a pooler
@@ -123,7 +123,7 @@ def replace_run_tables(url: str, owner_url: str) -> FormerTables | None:
         owner_url: the same, as the role that may create schemas.
 
     Returns:
-        what was moved; None if there is nothing, or something of other code.
+        the moved tables; None if there are none, or if some hold runs or sensors of other code.
 
     Raises:
         ConfigurationError: the role may not move them.

@@ -144,7 +144,7 @@ def test_automation_chooses_sensors_and_schedules(
     assert "kb_prune" in found["jobs"], "a team may schedule jobs itself"
 
 
-def test_of_a_system_that_is_left_out_nothing_is_loaded() -> None:
+def test_a_system_that_is_left_out_adds_nothing() -> None:
     """A project without tenants of a system has none of its sensors and schedules."""
     kinds = ("jobs", "sensors", "schedules")
     core = names(build_defs(name="kb", systems=[]))
