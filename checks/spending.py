@@ -74,7 +74,7 @@ def _spending_verdict(ctx: TenantContext) -> Verdict:
     events: Sequence[Event] = ()
     if waiting:
         events = ctx.catalog.events.latest(ctx.ref.id, kind="cap_reached", limit=EVENTS_READ)
-    return verdict_of(spent, caps, caps_that_hold(caps, events), waiting)
+    return verdict_of(spent, caps, caps_that_hold(caps, events, day), waiting)
 
 
 def _remedy(cap: Cap) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from datetime import date
 from typing import Final
 
 from rag_assets.billing.spending import Cap, CapName, Spending, caps_of, require_price
@@ -34,9 +35,8 @@ def present_caps(catalog: Catalog, ref: TenantRef, tenant: Tenant, *, run: float
     )
 
 
-def caps_that_hold(caps: Iterable[Cap], events: Sequence[Event]) -> set[CapName]:
-    """Return the caps that stopped a run in the current day or month and were not raised since."""
-    day = today()
+def caps_that_hold(caps: Iterable[Cap], events: Sequence[Event], day: date) -> set[CapName]:
+    """Return the caps that stopped a run on this day or in its month and were not raised since."""
     since = {"per_day": day, "per_month": day.replace(day=1)}
     return {
         cap.name

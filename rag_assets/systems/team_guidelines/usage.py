@@ -166,7 +166,7 @@ class GuidelineUsage:
         if all(state.error_kind != "cap-reached" for state in states):
             return ()
         events = self._catalog.events.latest(project.ref.id, kind="cap_reached", limit=EVENTS_READ)
-        return caps_that_hold(caps, events)
+        return caps_that_hold(caps, events, today())
 
     def _waiting(self, project: OpenProject) -> Waiting:
         documents, tokens, unmeasured = self._library.waiting(project)

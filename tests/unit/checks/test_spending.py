@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
-from typing import Any
+from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
@@ -13,13 +12,13 @@ from rag_assets.storage.catalog.usage import SpendingTotals, today
 from rag_assets.tenants.model import CapsConfig
 
 
-def caps(**config: float) -> list[Cap]:
-    return caps_of(CapsConfig(**config), SpendingTotals(run=0.5, day=0.85, month=0.9), today())
+def caps(day: date | None = None, **config: float) -> list[Cap]:
+    spent = SpendingTotals(run=0.5, day=0.85, month=0.9)
+    return caps_of(CapsConfig(**config), spent, day or today())
 
 
-def event(cap: str, dollars: float = 1.0, **ago: Any) -> Event:
-    payload = {"cap": cap, "dollars": dollars, "spent": dollars}
-    return Event(1, "cap_reached", datetime.now(UTC) - timedelta(**ago), payload)
+def event(cap: str, dollars: float, at: datetime) -> Event:
+    return Event(1, "cap_reached", at, {"cap": cap, "dollars": dollars, "spent": dollars})
 
 
 def test_a_cap_that_keeps_documents_waiting_is_a_warning_with_the_remedy() -> None:
@@ -50,16 +49,21 @@ def test_the_amount_spent_of_every_cap_is_reported() -> None:
 
 
 @pytest.mark.parametrize(
-    ("found", "holds"),
+    ("cap", "dollars", "days_ago", "holds"),
     [
-        (event("per_day"), True),
-        (event("per_run", days=9), True),
-        (event("per_day", days=1), False),
-        (event("per_month", days=31), False),
-        (event("per_day", dollars=0.5), False),
-        (event("other"), False),
+        ("per_day", 1.0, 0, True),
+        ("per_run", 1.0, 9, True),
+        ("per_day", 1.0, 1, False),
+        ("per_month", 1.0, 31, False),
+        ("per_day", 0.5, 0, False),
+        ("other", 1.0, 0, False),
     ],
     ids=["today", "until a sync", "yesterday", "a month ago", "raised since", "another"],
 )
-def test_a_cap_holds_until_its_time_is_over_or_it_is_raised(found: Event, holds: bool) -> None:
-    assert bool(caps_that_hold(caps(per_run=1, per_day=1, per_month=1), [found])) == holds
+def test_a_cap_holds_until_its_time_is_over_or_it_is_raised(
+    cap: str, dollars: float, days_ago: int, holds: bool
+) -> None:
+    noon = datetime(2026, 11, 28, 12, tzinfo=UTC)
+    limits = caps(noon.date(), per_run=1, per_day=1, per_month=1)
+    reached = event(cap, dollars, at=noon - timedelta(days=days_ago))
+    assert bool(caps_that_hold(limits, [reached], noon.date())) == holds
