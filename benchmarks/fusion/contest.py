@@ -109,8 +109,9 @@ def main() -> None:
         return
     before = machine()
     folder = (arguments.work / "judged").absolute()
-    judged = {listed.name: SETS[listed.name](arguments.data) for listed in load_lists()}
-    ranked = [_ranked(listed, judged[listed.name]) for listed in load_lists()]
+    lists = list(load_lists())
+    judged = {listed.name: _read_set(listed, arguments.data) for listed in lists}
+    ranked = [_ranked(listed, judged[listed.name]) for listed in lists]
     for one in ranked:
         _write_task(folder / one.listed.name, judged[one.listed.name], one.programs["knn"])
     vectors = asyncio.run(vectors_of(judged[TIMED], OnnxEmbedder()))
@@ -160,6 +161,22 @@ def _rank_multilingual() -> dict[str, Any]:
         "questions": SAMPLED_QUESTIONS,
         "sets": [_row(_ranked(listed)) for listed in load_lists(MULTILINGUAL)],
     }
+
+
+def _read_set(listed: ListedSet, data: Path) -> JudgedSet:
+    """Return the texts of a set, whose numbers in the stored lists must mean the same passages.
+
+    Raises:
+        SystemExit: the lists were made from other files.
+    """
+    judged = SETS[listed.name](data)
+    if [dict(grades) for _, grades in judged.questions] != [dict(each) for each in listed.grades]:
+        raise SystemExit(
+            f"error: the stored lists of {listed.name} were made from other files than those in "
+            f"{data}\nhint: fetch the files that benchmarks/fusion/README.md names, or make the "
+            f"lists anew: python -m benchmarks.fusion.lists {data} {listed.name}"
+        )
+    return judged
 
 
 def _ranked(listed: ListedSet, judged: JudgedSet | None = None) -> Ranked:
