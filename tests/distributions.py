@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 
@@ -74,8 +74,15 @@ def build_wheel(folder: Path, project: str = ".") -> Path:
     return wheel
 
 
-def install_wheel(wheel: Path, environment: Path) -> Path:
-    """Install a wheel into a new environment, whose other packages are those of the tests.
+def install_wheel(wheel: Path, environment: Path, extras: Sequence[str] = ()) -> Path:
+    """Install a wheel into a new environment that has nothing but what the wheel requires.
+
+    The required packages are those of the tests, linked: tools of the tests are not among them.
+
+    Args:
+        wheel: of rag-assets.
+        environment: a folder that does not exist.
+        extras: whose packages are installed as well.
 
     Returns:
         The folder of the environment's programs.
@@ -84,8 +91,22 @@ def install_wheel(wheel: Path, environment: Path) -> Path:
     python = environment / "bin" / "python"
     options = ("--no-deps", "--no-index", "--no-compile")
     subprocess.run([*_PIP, "--python", str(python), "install", *options, str(wheel)], check=True)
-    # Python reads no .pth file of a folder that another one names: the checkout is not on the path.
     [packages] = environment.glob("lib/python*/site-packages")
-    (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    installed = Path(sysconfig.get_path("purelib"))
+    chosen = f"rag-assets[{','.join(extras)}]"
+    for name in _top_level_of(find_dependencies(chosen), installed):
+        if not (packages / name).exists():
+            (packages / name).symlink_to(installed / name)
     (environment / "share").symlink_to(Path(sysconfig.get_path("data")) / "share")
     return python.parent
+
+
+def _top_level_of(
+    distributions: Mapping[str, metadata.Distribution], installed: Path
+) -> Iterator[str]:
+    """Yield the files and folders of site-packages that distributions consist of."""
+    for name, distribution in distributions.items():
+        if name == "rag-assets":  # The checkout itself.
+            continue
+        tops = {file.parts[0] for file in distribution.files or ()}
+        yield from sorted(top for top in tops if top != ".." and (installed / top).exists())

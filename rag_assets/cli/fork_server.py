@@ -29,7 +29,8 @@ from rag_assets.privacy.masker import masker_of
 
 _PARSERS = "rag_assets.ingest.workers.fork_server"
 _NOT_OF_COMMANDS = re.compile(
-    r"__main__$|migrations\.|elasticsearch_node|\.docling|\.workers\.(worker|fork_server)$"
+    r"__main__$|migrations\.|elasticsearch_node|\.docling|\.workers\.(worker|fork_server)$|"
+    r"^rag_assets\.testing$"  # a plugin of pytest, which only those who test have
 )
 _LIBRARIES = (
     *("polars", "deltalake", "elasticsearch.helpers", "psycopg", "psycopg2.extras"),

