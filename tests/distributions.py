@@ -97,6 +97,8 @@ def install_wheel(wheel: Path, environment: Path, extras: Sequence[str] = ()) ->
     for name in _top_level_of(find_dependencies(chosen), installed):
         if not (packages / name).exists():
             (packages / name).symlink_to(installed / name)
+    # As the wheel of every project does that `create-dagster` makes.
+    (packages / "pyproject.toml").write_text('[project]\nname = "team"\n')
     (environment / "share").symlink_to(Path(sysconfig.get_path("data")) / "share")
     return python.parent
 

@@ -11,6 +11,8 @@ from __future__ import annotations
 import os
 import sys
 
+from rag_assets.common.checkout import is_checkout
+
 _OWN_PROCESS = {"up", "down", "demo", "serve", "agent"}
 """Commands that outlive the fork server, start it or stop it, or need nothing of it."""
 
@@ -43,6 +45,5 @@ def _in_fork(arguments: list[str]) -> int | None:
 def home_folder() -> str:
     """Return the installation's folder as the settings determine it, without reading them."""
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))  # noqa: PTH120
-    is_checkout = os.path.isfile(os.path.join(root, "pyproject.toml"))  # noqa: PTH113, PTH118
-    given = os.environ.get("RAG_ASSETS_HOME") or (root if is_checkout else os.curdir)
-    return os.path.realpath(os.path.expanduser(given))  # noqa: PTH111
+    home = os.environ.get("RAG_ASSETS_HOME") or (root if is_checkout(root) else os.curdir)
+    return os.path.realpath(os.path.expanduser(home))  # noqa: PTH111

@@ -39,6 +39,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from rag_assets.common.checkout import is_checkout
 from rag_assets.common.elasticsearch_settings import ElasticsearchSettings, split_nodes
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.private_endpoints import PrivateEndpoints
@@ -173,7 +174,7 @@ def _default_home() -> str:
         ConfigurationError: the current folder is a person's home folder, whose .local belongs to
             all programs, or the root folder.
     """
-    if (PROJECT_ROOT / "pyproject.toml").is_file():
+    if is_checkout(PROJECT_ROOT):
         return str(PROJECT_ROOT)
     current = Path.cwd()
     if current in {Path.home(), Path(current.anchor)}:

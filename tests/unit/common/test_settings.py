@@ -215,7 +215,9 @@ def test_the_home_of_an_installed_package_is_the_current_folder(
     monkeypatch.setattr("rag_assets.common.settings.PROJECT_ROOT", packages)
     monkeypatch.chdir(folder)
     assert Settings.from_environment({}).home == folder
-    (packages / "pyproject.toml").touch()
+    (packages / "pyproject.toml").write_text('[project]\nname = "team"\n')
+    assert Settings.from_environment({}).home == folder, "the wheel of a team's project put it there"
+    (packages / "pyproject.toml").write_text('[project]\nname = "rag-assets"\n')
     assert Settings.from_environment({}).home == packages, "of a checkout, its own folder"
 
 
