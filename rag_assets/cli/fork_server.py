@@ -20,6 +20,7 @@ from pathlib import Path
 import rag_assets
 from rag_assets.cli import home_folder
 from rag_assets.cli.commands.runs import repository
+from rag_assets.common.settings import Settings
 from rag_assets.forkserver.fingerprint import Fingerprint
 from rag_assets.forkserver.protocol import COMMAND, RUN, SOCKET, SYNC
 from rag_assets.forkserver.server import ForkServer, begin_anew
@@ -52,7 +53,8 @@ def main() -> None:
     """Import, and serve until stopped; an argument names the descriptor of the server's lock."""
     home = Path(home_folder())
     prepare(home / ".local")
-    configuration = [home / name for name in ("dagster.yaml", "workspace.yaml")]
+    instance = Settings(home).own_dagster_home
+    configuration = [instance / name for name in ("dagster.yaml", "workspace.yaml")]
     root = Path(__file__).resolve().parents[2]
     fingerprint = Fingerprint([*configuration, root / "requirements" / "lock.txt"])
     parsers = _start_parsers(home / ".local")

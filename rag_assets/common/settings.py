@@ -2,8 +2,8 @@
 
 | variable | default | meaning |
 |---|---|---|
-| RAG_ASSETS_HOME | checkout or current folder | holds tenants.yaml, dagster.yaml and .local |
-| DAGSTER_HOME | RAG_ASSETS_HOME | your own Dagster instance, used for runs of commands |
+| RAG_ASSETS_HOME | checkout or current folder | holds tenants.yaml and .local |
+| DAGSTER_HOME | our own instance | your Dagster instance, used for runs of commands |
 | RAG_ASSETS_DATABASE_URL | embedded Postgres | the catalog and Dagster's storage |
 | RAG_ASSETS_OWNER_DATABASE_URL | the catalog's | the same database, as the role that upgrades it |
 | RAG_ASSETS_SERVICE_DATABASE_URL | the catalog's | the same, as the role of `rag-assets serve` |
@@ -59,7 +59,7 @@ class Settings:
     """One installation: its folder and its external servers (None: embedded).
 
     Attributes:
-        dagster_home: the folder of a team's own Dagster instance; None: the home folder's is used.
+        dagster_home: the folder of a team's own Dagster instance; None: the installation's is used.
     """
 
     home: Path
@@ -84,6 +84,15 @@ class Settings:
     def local(self) -> Path:
         """The folder of data, logs and process ids."""
         return self.home / ".local"
+
+    @property
+    def own_dagster_home(self) -> Path:
+        """The folder of the installation's own Dagster instance, with its dagster.yaml.
+
+        Outside a checkout it is below `local`: the home folder may be a team's Dagster project,
+        whose programs would read a dagster.yaml and a workspace.yaml there as their own.
+        """
+        return _own_dagster_home(self.home)
 
     @property
     def has_own_elasticsearch(self) -> bool:
@@ -203,19 +212,23 @@ def _named(env: Mapping[str, str], name: str, former: str) -> tuple[str, str | N
     return former, env[former]
 
 
+def _own_dagster_home(home: Path) -> Path:
+    return home if is_checkout(home) else home / ".local" / "dagster"
+
+
 def _dagster_home(env: Mapping[str, str], home: Path) -> Path | None:
     """Return the folder of a team's own Dagster instance; None if there is none.
 
     It is checked where the instance is opened: most commands do not use it. Our processes set
-    DAGSTER_HOME as well, together with a storage folder inside it.
+    DAGSTER_HOME as well, together with the storage folder that belongs to it.
     """
     text = env.get("DAGSTER_HOME")
     if not text:
         return None
     folder = Path(os.path.expanduser(text))  # noqa: PTH111 - Path's may raise
-    storage = env.get("DAGSTER_STORAGE_DIR")
-    is_ours = storage == str(folder / ".local" / "dagster" / "storage")
-    return None if is_ours or folder.resolve() == home else folder
+    local = folder / ".local" / "dagster" if is_checkout(folder) else folder
+    is_ours = env.get("DAGSTER_STORAGE_DIR") == str(local / "storage")
+    return None if is_ours or folder.resolve() == _own_dagster_home(home) else folder
 
 
 def _require_names_in_utf8(encoding: str) -> None:

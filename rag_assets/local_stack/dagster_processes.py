@@ -41,8 +41,8 @@ _BETA = (
 class DagsterProcesses:
     """The UI and the daemon of one installation.
 
-    Both read ``dagster.yaml`` and ``workspace.yaml`` in the home folder, and get the database as
-    DAGSTER_POSTGRES_URL.
+    Both read ``dagster.yaml`` and ``workspace.yaml`` in the folder of our own Dagster instance, and
+    get the database as DAGSTER_POSTGRES_URL.
 
     Args:
         settings: the home folder, the first port to try for the UI, and external servers.
@@ -79,14 +79,14 @@ class DagsterProcesses:
             progress: takes a line about each step, from two threads.
 
         Raises:
-            ConfigurationError: the home folder has no workspace.yaml.
+            ConfigurationError: the instance's folder has no workspace.yaml.
             ServiceUnavailable: one of them does not start; the message quotes its log.
         """
-        workspace = self._settings.home / "workspace.yaml"
+        workspace = self._settings.own_dagster_home / "workspace.yaml"
         if not workspace.is_file():
             raise ConfigurationError(
                 f"Dagster has nothing to load: {workspace} is missing",
-                hint="copy it from the project, or set RAG_ASSETS_HOME to a folder that has it",
+                hint="`rag-assets up` copies it there; in a checkout, restore it",
             )
         # With this process's variables, so that the keys of embedding providers reach the assets.
         environment = {
@@ -169,7 +169,7 @@ class DagsterProcesses:
             progress("Dagster daemon: running")
 
     def _command(self, module: str, *arguments: str) -> list[str]:
-        workspace = str(self._settings.home / "workspace.yaml")
+        workspace = str(self._settings.own_dagster_home / "workspace.yaml")
         return [sys.executable, "-m", module, *arguments, "--workspace", workspace]
 
 
@@ -178,7 +178,7 @@ def dagster_environment(settings: Settings, database_url: str) -> dict[str, str]
     if settings.dagster_home is not None:
         return {}
     return {
-        "DAGSTER_HOME": str(settings.home),
+        "DAGSTER_HOME": str(settings.own_dagster_home),
         "DAGSTER_POSTGRES_URL": dagster_storage_url(database_url),
         "DAGSTER_STORAGE_DIR": str(settings.local / "dagster" / "storage"),
     }

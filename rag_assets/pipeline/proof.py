@@ -161,7 +161,7 @@ def name_dagster_instance(proof: Mapping[str, Any], settings: Settings) -> dict[
 
     The catalog does not record in which other instances runs of the installation were executed.
     """
-    folder = settings.dagster_home or settings.home
+    folder = settings.dagster_home or settings.own_dagster_home
     return {
         **proof,
         "Dagster instance": f"{folder} on {machine_name()}",

@@ -103,7 +103,7 @@ def test_demo_and_servers_run_in_an_empty_folder(folder: Folder) -> None:
     assert demo["sync"]["stages"]["raw_documents"]["added"] == 33
     assert [bool(answer["hits"]) for answer in demo["answers"]] == [True, True, True]
     made = {entry.name for entry in folder.path.iterdir()} - {".tenants.yaml.lock"}
-    assert made == {".local", "dagster.yaml", "examples", "tenants.yaml", "workspace.yaml"}
+    assert made == {".local", "examples", "tenants.yaml"}
 
     states = {one["name"]: one["state"] for one in folder.result("up")["services"]}
     assert set(states.values()) == {"running"}, states

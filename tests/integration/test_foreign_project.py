@@ -220,7 +220,7 @@ def test_commands_use_the_teams_instance_and_leave_its_settings(
     done = guest.installation.cli("sync", "eu")
     assert done.code == 0, done.err
     assert (tmp_path / "team" / "dagster.yaml").read_text() == before
-    assert not (tmp_path / "home" / "dagster.yaml").exists()
+    assert not list((tmp_path / "home").rglob("dagster.yaml"))
     runs = guest.session.instance.get_runs(filters=dg.RunsFilter(job_name="sync_tenant"))
     assert [run.status for run in runs] == [dg.DagsterRunStatus.SUCCESS]
 

@@ -74,9 +74,10 @@ def ui(
     database = f"ui_{uuid.uuid4().hex[:8]}"
     with psycopg.connect(postgres_url, autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {database}".encode())
-    (home / "workspace.yaml").write_text("load_from: [{python_file: definitions.py}]\n")
-    (home / "definitions.py").write_text(DEFINITIONS)
-    (home / "dagster.yaml").write_text(INSTANCE)
+    (folder := home / ".local" / "dagster").mkdir(parents=True)
+    (folder / "workspace.yaml").write_text("load_from: [{python_file: definitions.py}]\n")
+    (folder / "definitions.py").write_text(DEFINITIONS)
+    (folder / "dagster.yaml").write_text(INSTANCE)
     settings = Settings(
         home=home,
         database_url=urlsplit(postgres_url)._replace(path=f"/{database}").geturl(),

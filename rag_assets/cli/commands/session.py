@@ -34,8 +34,7 @@ if TYPE_CHECKING:
 
 _LOCK_SECONDS = 60.0
 TEMPLATES = Path(__file__).resolve().parent.parent / "home"
-"""What a new home folder is given."""
-_FORMER_LAUNCHER = re.compile(r"^(\s*module:\s*)resources\.run_launcher\s*$", re.MULTILINE)
+"""The files of a new Dagster instance."""
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -68,16 +67,12 @@ class Session:
         self._opened.close()
 
     def prepare_home(self) -> None:
-        """Copy Dagster's two files into a new home folder, and update what was copied before."""
+        """Copy dagster.yaml and workspace.yaml into the folder of our Dagster instance."""
+        folder = self.settings.own_dagster_home
+        folder.mkdir(parents=True, exist_ok=True)
         for template in sorted(TEMPLATES.glob("*.yaml")):
-            target = self.settings.home / template.name
-            if not target.exists():
-                shutil.copyfile(template, target)
-        file = self.settings.home / "dagster.yaml"
-        text = file.read_text(encoding="utf-8")
-        current = _FORMER_LAUNCHER.sub(r"\1rag_assets.resources.run_launcher", text)
-        if current != text:
-            file.write_text(current, encoding="utf-8")
+            if not (folder / template.name).exists():
+                shutil.copyfile(template, folder / template.name)
 
     @cached_property
     def endpoints(self) -> Endpoints:
@@ -342,8 +337,8 @@ class Session:
             }
         }
         with nullcontext() if team_home is None else _clear_instance_errors(team_home):
-            home = str(team_home or self.settings.home)
-            reference = InstanceRef.from_dir(home, overrides=captures_nothing)
+            home = team_home or self.settings.own_dagster_home
+            reference = InstanceRef.from_dir(str(home), overrides=captures_nothing)
             instance = dg.DagsterInstance.from_ref(reference)
         # Not entered: that would make it the process's present one, also after it is closed.
         self._opened.callback(instance.dispose)
@@ -362,8 +357,8 @@ def _require_dagster_home(folder: Path) -> None:
     if not folder.is_dir():
         raise ConfigurationError(
             f"DAGSTER_HOME is not a folder: {folder}",
-            hint="set it to the folder of your Dagster instance, or unset it to use the home"
-            " folder's",
+            hint="set it to the folder of your Dagster instance, or unset it to use the"
+            " installation's own",
         )
 
 

@@ -90,9 +90,10 @@ def stack(
     tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[LocalStack]:
     """An installation whose daemon has one sensor and one schedule; it is stopped at the end."""
-    (tmp_path / "workspace.yaml").write_text("load_from: [{python_file: definitions.py}]\n")
-    (tmp_path / "definitions.py").write_text(DEFINITIONS)
-    (tmp_path / "dagster.yaml").write_text(INSTANCE)
+    (folder := tmp_path / ".local" / "dagster").mkdir(parents=True)
+    (folder / "workspace.yaml").write_text("load_from: [{python_file: definitions.py}]\n")
+    (folder / "definitions.py").write_text(DEFINITIONS)
+    (folder / "dagster.yaml").write_text(INSTANCE)
     settings = Settings(
         home=tmp_path,
         database_url=create_database(postgres_url, "clock"),

@@ -52,9 +52,10 @@ def settings(tmp_path: Path, postgres_url: str) -> Iterator[Settings]:
     database = f"dagster_{uuid.uuid4().hex[:8]}"
     with psycopg.connect(postgres_url, autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {database}".encode())
-    (tmp_path / "workspace.yaml").write_text("load_from: [{python_file: definitions.py}]\n")
-    (tmp_path / "definitions.py").write_text(DEFINITIONS)
-    (tmp_path / "dagster.yaml").write_text(INSTANCE)
+    (folder := tmp_path / ".local" / "dagster").mkdir(parents=True)
+    (folder / "workspace.yaml").write_text("load_from: [{python_file: definitions.py}]\n")
+    (folder / "definitions.py").write_text(DEFINITIONS)
+    (folder / "dagster.yaml").write_text(INSTANCE)
     yield Settings(
         home=tmp_path,
         database_url=urlsplit(postgres_url)._replace(path=f"/{database}").geturl(),
@@ -196,7 +197,7 @@ def belongs_to(process: psutil.Process, leader: int) -> bool:
 
 @pytest.mark.long
 def test_a_broken_instance_is_reported_with_its_reason(settings: Settings) -> None:
-    (settings.home / "dagster.yaml").write_text("storage: {nonsense: true}\n")
+    (settings.own_dagster_home / "dagster.yaml").write_text("storage: {nonsense: true}\n")
     stack = LocalStack(settings)
     with pytest.raises(ServiceUnavailable, match="ended while starting") as caught:
         start(stack)

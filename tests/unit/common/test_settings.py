@@ -216,7 +216,7 @@ def test_the_home_of_an_installed_package_is_the_current_folder(
     monkeypatch.chdir(folder)
     assert Settings.from_environment({}).home == folder
     (packages / "pyproject.toml").write_text('[project]\nname = "team"\n')
-    assert Settings.from_environment({}).home == folder, "the wheel of a team's project put it there"
+    assert Settings.from_environment({}).home == folder, "a team's wheel put it there"
     (packages / "pyproject.toml").write_text('[project]\nname = "rag-assets"\n')
     assert Settings.from_environment({}).home == packages, "of a checkout, its own folder"
 
@@ -241,9 +241,20 @@ def test_a_dagster_home_is_a_teams_own_unless_our_processes_set_it(tmp_path: Pat
     team = str(tmp_path / "team")
     own = {"RAG_ASSETS_HOME": str(home)}
     assert Settings.from_environment(own).dagster_home is None
-    assert Settings.from_environment({**own, "DAGSTER_HOME": str(home)}).dagster_home is None
+    ours = Settings(home).own_dagster_home
+    assert ours == home / ".local" / "dagster"
+    assert Settings.from_environment({**own, "DAGSTER_HOME": str(ours)}).dagster_home is None
+    in_one_folder = Settings.from_environment({**own, "DAGSTER_HOME": str(home)})
+    assert in_one_folder.dagster_home == home, "the home may be a team's Dagster project"
     assert Settings.from_environment({**own, "DAGSTER_HOME": team}).dagster_home == Path(team)
     set_by_us = dagster_environment(Settings(home=Path(team)), "postgresql://localhost/catalog")
     assert Settings.from_environment({**set_by_us, **own}).dagster_home is None
+    (home / "pyproject.toml").write_text('name = "rag-assets"\n')
+    assert Settings(home).own_dagster_home == home
+    set_by_us = dagster_environment(Settings(home), "postgresql://localhost/catalog")
+    assert (
+        Settings.from_environment({**set_by_us, "RAG_ASSETS_HOME": str(tmp_path)}).dagster_home
+        is None
+    )
     relative = Settings.from_environment({**own, "DAGSTER_HOME": "team"})
     assert relative.dagster_home == Path("team"), "refused where the instance is opened"

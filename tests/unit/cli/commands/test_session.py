@@ -51,16 +51,19 @@ def test_instance_of_a_relative_dagster_home_is_refused(
         _ = session.instance
 
 
-def test_prepare_home_with_the_former_launcher_names_the_present_one(
+def test_a_home_that_is_a_dagster_project_keeps_its_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    current = (TEMPLATES / "dagster.yaml").read_text()
-    former = current.replace("rag_assets.resources.run_launcher", "resources.run_launcher")
     with open_session(tmp_path, "", monkeypatch) as session:
-        (home := tmp_path / "home").joinpath("dagster.yaml").write_text(f"# ours\n{former}")
+        (home := tmp_path / "home").joinpath("dagster.yaml").write_text("telemetry: {}\n")
         session.prepare_home()
-    assert former != current
-    assert (home / "dagster.yaml").read_text() == f"# ours\n{current}"
+        folder = session.settings.own_dagster_home
+        assert (folder / "dagster.yaml").read_text() == (TEMPLATES / "dagster.yaml").read_text()
+        (folder / "dagster.yaml").write_text("# ours\n")
+        session.prepare_home()
+    assert {path.name for path in home.iterdir()} == {".local", "dagster.yaml"}
+    assert (home / "dagster.yaml").read_text() == "telemetry: {}\n"
+    assert (folder / "dagster.yaml").read_text() == "# ours\n", "what was changed stays"
 
 
 def open_session(tmp_path: Path, dagster_home: str, monkeypatch: pytest.MonkeyPatch) -> Session:
