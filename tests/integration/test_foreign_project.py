@@ -19,6 +19,7 @@ import psutil
 import pytest
 import yaml
 from dagster._core.events import EngineEventData
+from sqlalchemy import insert
 
 import rag_assets.dagster
 from rag_assets.cli.commands.session import Session
@@ -26,9 +27,17 @@ from rag_assets.declarations import PLAIN
 from rag_assets.definitions import build_defs, build_resources
 from rag_assets.jobs.run_history import delete_old_runs, delete_partition
 from rag_assets.local_stack.dagster_processes import plain_url
-from rag_assets.resources.own_runs import INSTALLATION_TAG, NO_RUN_RETRIES, PARTITION_TAG, RUN_TAGS
+from rag_assets.resources.own_runs import (
+    INSTALLATION_TAG,
+    NO_RUN_RETRIES,
+    PARTITION_TAG,
+    RUN_TAGS,
+    instance_id,
+)
 from rag_assets.sensors.source_files import source_files_sensor
 from rag_assets.sensors.tenants import tenants_sensor
+from rag_assets.storage.catalog.erasure_tables import dagster_histories
+from rag_assets.storage.installation.home import machine_name
 from tests.databases import create_empty_database, drop_database
 from tests.foreign_project.definitions import embeddings, sales, team_definitions
 from tests.installation import FAST, Installation, new_installation
@@ -161,7 +170,13 @@ def test_the_sensor_of_tenants_deletes_what_a_removal_elsewhere_left(
         removed = guest.installation.command("tenants", "remove", "eu", "--yes")
     assert removed.code == 0, removed.err
     assert f"in the instance {tmp_path / 'home'} on " in removed.out
-    assert "runs in other Dagster instances" in removed.out
+    assert f"Out of reach: runs in the Dagster instance {tmp_path / 'team'} on " in removed.out
+    session = guest.session
+    [receipt] = session.catalog.receipts.all("eu")
+    [other] = receipt.proof["other Dagster instances"]
+    assert other["id"] == instance_id(instance)
+    assert other["place"] == f"{tmp_path / 'team'} on {machine_name()}"
+    assert session.catalog.dagster_histories.tenants(instance_id(instance)) == {"eu"}
     assert instance.get_runs(filters=dg.RunsFilter(job_name="sync_tenant"))
 
     with dg.build_sensor_context(instance=instance, resources=sensor_resources()) as context:
@@ -172,6 +187,76 @@ def test_the_sensor_of_tenants_deletes_what_a_removal_elsewhere_left(
     assert isinstance(request, dg.DeleteDynamicPartitionsRequest)
     assert list(request.partition_keys) == ["eu"]
     assert [run.run_id for run in instance.get_runs()] == [theirs]
+    assert session.catalog.dagster_histories.instances("eu") == []
+
+
+def test_a_removal_names_the_instances_that_still_hold_runs_of_the_tenant(
+    guest: Guest, tmp_path: Path
+) -> None:
+    catalog, first = guest.session.catalog, guest.session.instance
+    second_home = tmp_path / "second"
+    second_home.mkdir()
+    guest.installation.synced("eu")
+    folder = guest.installation.home.parent / "sources" / "eu"
+    folder.joinpath("b.md").write_text("# Returns\n\nOf the eu.\n")
+    synced = guest.installation.cli("sync", "eu", DAGSTER_HOME=str(second_home))
+    assert synced.code == 0, synced.err
+    held = [one.place.partition(" on ")[0] for one in catalog.dagster_histories.instances("eu")]
+    assert held == [str(second_home), str(tmp_path / "team")], "the one that ran it last first"
+
+    removed = guest.installation.command("tenants", "remove", "eu", "--yes")
+    assert removed.code == 0, removed.err
+    [receipt] = catalog.receipts.all("eu")
+    [other] = receipt.proof["other Dagster instances"]
+    assert other["place"] == f"{second_home} on {machine_name()}"
+    assert "postgresql" not in str(receipt.proof), "no address of a database"
+    with dg.DagsterInstance.from_config(str(second_home)) as second:
+        assert other["id"] == instance_id(second) != instance_id(first)
+        assert second.get_runs(filters=dg.RunsFilter(job_name="sync_tenant"))
+        with dg.build_sensor_context(instance=second, resources=sensor_resources()) as context:
+            tenants_sensor.build(PLAIN)(context)
+        assert second.get_runs() == []
+    assert catalog.dagster_histories.instances("eu") == []
+
+
+@pytest.mark.parametrize("guest", ["sqlite"], indirect=True)
+def test_a_removal_with_runs_left_in_the_homes_own_instance_names_it(
+    guest: Guest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as elsewhere:
+        elsewhere.delenv("DAGSTER_HOME")
+        synced = guest.installation.cli("sync", "eu")
+    assert synced.code == 0, synced.err
+    refused = guest.installation.command("tenants", "remove", "eu", "--yes")
+    assert refused.code == 1
+    assert f"once the Dagster instance {tmp_path / 'home'} on " in refused.err
+    with monkeypatch.context() as elsewhere:
+        elsewhere.delenv("DAGSTER_HOME")
+        removed = guest.installation.cli("tenants", "remove", "eu", "--yes")
+    assert removed.code == 0, removed.err
+    assert guest.session.catalog.dagster_histories.instances("eu") == []
+
+
+def test_the_sensor_of_tenants_deletes_runs_of_a_tenant_without_a_partition(guest: Guest) -> None:
+    instance, catalog = guest.session.instance, guest.session.catalog
+    guest.installation.synced("eu")
+    assert guest.installation.command("tenants", "remove", "eu", "--yes").code == 0
+    assert not instance.has_dynamic_partition(TENANTS, "eu")
+    late = instance.create_run_for_job(
+        build_defs().get_repository_def().get_job("sync_tenant"),
+        tags={PARTITION_TAG: "eu", **RUN_TAGS, **guest.session.own_runs.installation_tags},
+        status=dg.DagsterRunStatus.SUCCESS,
+    )
+    with catalog.database.begin() as connection:
+        connection.execute(
+            insert(dagster_histories).values(
+                tenant="eu", incarnation=1, instance=instance_id(instance), place="team"
+            )
+        )
+    with dg.build_sensor_context(instance=instance, resources=sensor_resources()) as context:
+        tenants_sensor.build(PLAIN)(context)
+    assert instance.get_run_by_id(late.run_id) is None
+    assert catalog.dagster_histories.instances("eu") == []
 
 
 def test_removing_a_tenant_with_an_unusable_dagster_home_removes_nothing(
@@ -336,6 +421,7 @@ def test_two_code_locations_share_an_instance(guest: Guest) -> None:
     session = guest.session
     theirs = guest.run_team(session.instance)
     guest.installation.synced("eu")
+    assert session.catalog.dagster_histories.tenants(instance_id(session.instance)) == {"eu"}
     assert not session.own_runs.owns(_run(session.instance, theirs))
     synced = session.instance.get_runs(filters=dg.RunsFilter(job_name="sync_tenant"))
     assert synced
