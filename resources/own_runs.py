@@ -11,10 +11,12 @@ from typing import Final
 
 import dagster as dg
 from dagster._core.definitions.assets.job.asset_job import IMPLICIT_ASSET_JOB_NAME
+from dagster._core.storage.runs import SqlRunStorage
 from dagster._core.storage.tags import REPOSITORY_LABEL_TAG
 
 from rag_assets.declarations import NAMING_TAG, NO_RUN_RETRIES, PLAIN, RUN_TAGS, Naming
 from rag_assets.resources.stores import PostgresResource
+from rag_assets.storage.installation.home import machine_name
 
 PARTITION_TAG: Final = "dagster/partition"
 INSTALLATION_TAG: Final = "rag_assets/installation"
@@ -163,6 +165,24 @@ class OwnRuns(dg.ConfigurableResource):  # type: ignore[type-arg]
         if not run.tags.items() >= wanted.items():
             instance.add_run_tags(run.run_id, wanted)
 
+    def record_history(self, instance: dg.DagsterInstance, run: dg.DagsterRun) -> None:
+        """Record that an instance holds a run of a tenant, or of one over all tenants."""
+        settings = self.postgres.installation.settings
+        folder = settings.home if self._is_of_own_home(instance) else instance.root_directory
+        # People find an instance by this; the address of its database may hold a password.
+        place = f"{folder} on {machine_name()}"
+        self.postgres.catalog().dagster_histories.record(
+            run.tags.get(PARTITION_TAG), instance_id(instance), place
+        )
+
+    def forget_history(self, instance: dg.DagsterInstance, tenant_id: str) -> None:
+        """Record that an instance no longer holds runs of a tenant."""
+        self.postgres.catalog().dagster_histories.forget(tenant_id, instance_id(instance))
+
+    def recorded_tenants(self, instance: dg.DagsterInstance) -> set[str]:
+        """Return the tenants of which an instance may hold runs, removed ones too."""
+        return self.postgres.catalog().dagster_histories.tenants(instance_id(instance))
+
     def _is_of_own_home(self, instance: dg.DagsterInstance) -> bool:
         """Return whether an instance is that of our home folder, which nobody else uses."""
         local = self.postgres.installation.settings.local
@@ -204,6 +224,17 @@ class OwnRuns(dg.ConfigurableResource):  # type: ignore[type-arg]
         """Return the tenants that have a run queued or running."""
         runs = self.unfinished(instance)
         return {run.tags[PARTITION_TAG] for run in runs if PARTITION_TAG in run.tags}
+
+
+def instance_id(instance: dg.DagsterInstance) -> str:
+    """Return the id of an instance's storage of runs, whichever folder opens it.
+
+    A storage that is no SQL database has none, and is known by the folder.
+    """
+    storage = instance.run_storage
+    if isinstance(storage, SqlRunStorage):
+        return str(storage.get_run_storage_id())
+    return f"{instance.root_directory} on {machine_name()}"
 
 
 def _known_installations(instance: dg.DagsterInstance) -> set[str]:

@@ -70,10 +70,11 @@ class Workbench(dg.ConfigurableResource):  # type: ignore[type-arg]
         return self.postgres.installation
 
     def setup_for_execution(self, context: dg.InitResourceContext) -> None:
-        """Mark the run, and keep worker processes for its stages, started when one needs them."""
+        """Mark and record the run, and keep worker processes for when a stage needs them."""
         if context.run is not None and context.instance is not None:
             with suppress(RagAssetsError):  # Without Postgres the run's first step fails anyway.
                 self.own_runs.mark(context.instance, context.run)
+                self.own_runs.record_history(context.instance, context.run)
         self._workers = KeptPool(usable_cores(), self.installation.settings.local / "cache")
 
     def teardown_after_execution(self, context: dg.InitResourceContext) -> None:

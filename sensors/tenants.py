@@ -31,12 +31,14 @@ def tenants_sensor(
         found = reconcile_tenants(postgres.catalog(), settings, postgres.identity())
     for problem in found.problems:
         context.log.warning(problem.advice)
+    with clear_failures(postgres.installation):
+        recorded = runs.recorded_tenants(context.instance)
     present = set(context.instance.get_dynamic_partitions(names.partitions_name))
     known = {record.id for record in found.records}
     wanted = {record.id for record in found.records if record.state != "REMOVING"}
     new = sorted(wanted - present)
     gone = []
-    if unwanted := present - wanted:
+    if unwanted := (present | recorded) - wanted:
         with clear_failures(postgres.installation):
             # Others may be tenants of another installation in this instance.
             receipts = postgres.catalog().receipts
@@ -50,7 +52,7 @@ def tenants_sensor(
     requests: list[dg.AddDynamicPartitionsRequest | dg.DeleteDynamicPartitionsRequest] = []
     if new:
         requests.append(names.partitions.build_add_request(new))
-    if gone:
+    if gone := [id_ for id_ in gone if id_ in present]:
         requests.append(names.partitions.build_delete_request(gone))
     return dg.SensorResult(dynamic_partitions_requests=requests)
 
@@ -66,4 +68,5 @@ def _delete_histories(
     gone = [id_ for id_ in idle if not own_runs.is_shared_partition(instance, id_)]
     for tenant_id in gone:
         delete_partition(instance, own_runs, tenant_id)
+        own_runs.forget_history(instance, tenant_id)
     return gone

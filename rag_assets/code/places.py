@@ -16,7 +16,10 @@ _PROSE: Final = r"\.(?:md|markdown|mdx|rst|adoc|asciidoc|txt)$"
 
 _PATTERNS: Final[Sequence[tuple[str, SourceType]]] = (
     (r"(?:^|/)\.cursor/rules/.*\.mdc?$|(?:^|/)\.(?:cursor|windsurf|cline)rules$", "cursor_rule"),
-    (r"(?:^|/)\.claude/.*\.md$|(?:^|/)(?:CLAUDE|AGENTS)(?:\.local)?\.md$", "claude_rule"),
+    (
+        r"(?:^|/)\.claude/(?:rules/.*|[^/]*)\.md$|(?:^|/)(?:CLAUDE|AGENTS)(?:\.local)?\.md$",
+        "claude_rule",
+    ),
     (rf"(?:^|/)KNOWN[_-](?:BUGS|ISSUES){_PROSE}", "known_bug"),
     (
         rf"(?:^|/)(?:docs?/(?:[^/]+/)*(?:adrs?|decisions)|adrs?|decisions)/[^/]+{_PROSE}",

@@ -67,6 +67,7 @@ def delete_tenant(instance: dg.DagsterInstance, own_runs: OwnRuns, tenant_id: st
     # Runs tell the namings: these must be known before the last run goes.
     namings = own_runs.namings(instance)
     delete_partition(instance, own_runs, tenant_id)
+    own_runs.forget_history(instance, tenant_id)
     for names in namings:
         if instance.has_dynamic_partition(names.partitions_name, tenant_id):
             instance.delete_dynamic_partition(names.partitions_name, tenant_id)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC
 from typing import Any, Final
 
 from rag_assets.common.batches import batched
@@ -13,6 +14,7 @@ from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.former_places import count_files_left, open_former_places
 from rag_assets.pipeline.live_keys import needed_keys
 from rag_assets.pipeline.traces import Traces
+from rag_assets.storage.catalog.dagster_histories import DagsterHistory
 from rag_assets.storage.installation.home import machine_name
 from rag_assets.storage.lake.model import DeadKeys
 
@@ -29,7 +31,7 @@ LEFT_IN_FILES: Final = ("deleted entries in segments", "dead rows in tables")
 """Keys of a proof: what files still hold of what was deleted."""
 _AT_THE_PROVIDER: Final = {"logs of the embedding provider": "by the provider's retention"}
 _IN_OTHER_INSTANCES: Final = {
-    "runs in other Dagster instances than the one that is named": (
+    "runs of earlier versions in other Dagster instances than those that are named": (
         "deleted by the sensor `tenants` of each, where it runs"
     )
 }
@@ -86,22 +88,35 @@ def prove_masked(
     return _proof(ctx, ["hashes"], found, deleted_entries, dead_rows)
 
 
-def require_nothing_left(left: Mapping[str, Any], subject: str, command: str) -> None:
+def require_nothing_left(
+    left: Mapping[str, Any],
+    subject: str,
+    command: str,
+    histories: Sequence[DagsterHistory] = (),
+) -> None:
     """Require that a search after an erasure has found nothing.
 
     Args:
         left: what was found, by store.
         subject: what is erased, for the message.
         command: continues the erasure.
+        histories: Dagster instances that still hold runs of it, perhaps in the catalog's database.
 
     Raises:
         ErasureIncomplete: something was found.
     """
     places = ", ".join(f"{place}: {found}" for place, found in left.items() if found)
+    instances = ", ".join(one.place for one in histories)
+    waiting = (
+        f", once the Dagster instance {instances} has deleted its runs: start its daemon, or"
+        " continue with its DAGSTER_HOME"
+        if instances
+        else ""
+    )
     if places:
         raise ErasureIncomplete(
             f"something of {subject} is left ({places}), so there is no receipt yet",
-            hint=f"the erasure stays open, and continues with `{command}`",
+            hint=f"the erasure stays open, and continues with `{command}`{waiting}",
         )
 
 
@@ -156,16 +171,31 @@ def proof_of(
     }
 
 
-def name_dagster_instance(proof: Mapping[str, Any], settings: Settings) -> dict[str, Any]:
-    """Return a removal's proof with the Dagster instance whose records of the tenant were deleted.
+def name_dagster_instance(
+    proof: Mapping[str, Any], settings: Settings, others: Sequence[DagsterHistory]
+) -> dict[str, Any]:
+    """Return a removal's proof with the Dagster instances that recorded runs of the tenant.
 
-    The catalog does not record in which other instances runs of the installation were executed.
+    Args:
+        proof: of the removal.
+        settings: name the instance whose records of the tenant were deleted.
+        others: instances that still hold records of it.
     """
     folder = settings.dagster_home or settings.own_dagster_home
+    until = "deleted by its sensor `tenants`; start its daemon"
+    remaining = {f"runs in the Dagster instance {one.place}": until for one in others}
     return {
         **proof,
         "Dagster instance": f"{folder} on {machine_name()}",
-        "out of reach": {**proof["out of reach"], **_IN_OTHER_INSTANCES},
+        "other Dagster instances": [
+            {
+                "id": one.instance,
+                "place": one.place,
+                "last run": one.last_run_at.astimezone(UTC).isoformat(timespec="seconds"),
+            }
+            for one in others
+        ],
+        "out of reach": {**proof["out of reach"], **remaining, **_IN_OTHER_INSTANCES},
     }
 
 

@@ -97,10 +97,11 @@ def purge_tenant(
         former = open_former_places(catalog, settings)
         traces = read_traces(lake.notes, erasure)
         proof = prove_removal(stores, record, erasure, traces, former)
+        others = catalog.dagster_histories.instances(record.id)
         if delete_history is not None:
-            proof = name_dagster_instance(proof, settings)
+            proof = name_dagster_instance(proof, settings, others)
         command = f"rag-assets tenants remove {record.id} --yes"
-        require_nothing_left(proof["found"], f"tenant {record.id!r}", command)
+        require_nothing_left(proof["found"], f"tenant {record.id!r}", command, others)
     replace_traces(catalog, lake.notes, erasure, proof)
     receipt = catalog.erasures.end_removal(erasure, proof)
     catalog.traces.vacuum(only=("tenants", "erasures"))

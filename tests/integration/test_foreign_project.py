@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import subprocess
+import sys
+import time
 import uuid
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import dagster as dg
+import psutil
 import pytest
 import yaml
+from dagster._core.events import EngineEventData
+from sqlalchemy import insert
 
 import rag_assets.dagster
 from rag_assets.cli.commands.session import Session
@@ -19,15 +27,56 @@ from rag_assets.declarations import PLAIN
 from rag_assets.definitions import build_defs, build_resources
 from rag_assets.jobs.run_history import delete_old_runs, delete_partition
 from rag_assets.local_stack.dagster_processes import plain_url
-from rag_assets.resources.own_runs import INSTALLATION_TAG, NO_RUN_RETRIES, PARTITION_TAG, RUN_TAGS
+from rag_assets.resources.own_runs import (
+    INSTALLATION_TAG,
+    NO_RUN_RETRIES,
+    PARTITION_TAG,
+    RUN_TAGS,
+    instance_id,
+)
 from rag_assets.sensors.source_files import source_files_sensor
 from rag_assets.sensors.tenants import tenants_sensor
+from rag_assets.storage.catalog.erasure_tables import dagster_histories
+from rag_assets.storage.installation.home import machine_name
 from tests.databases import create_empty_database, drop_database
 from tests.foreign_project.definitions import embeddings, sales, team_definitions
 from tests.installation import FAST, Installation, new_installation
 from tests.sensor_resources import sensor_resources
 
 TENANTS = PLAIN.partitions_name
+ROOT = Path(__file__).resolve().parents[2]
+PROJECT = """
+import os
+import pathlib
+import dagster as dg
+from rag_assets.dagster import build_defs
+
+@dg.asset
+def wiki_export():
+    pathlib.Path(os.environ["WIKI"], "b.md").write_text("# Returns\\n\\nOf the eu.\\n")
+
+@dg.job
+def canary(): ...
+
+secrets = dg.AssetCheckKey(dg.AssetKey(["kb", "chunks"]), "secrets")
+knowledge = dg.define_asset_job(
+    "knowledge",
+    dg.AssetSelection.assets("kb/search_index").upstream().without_checks()
+    | dg.AssetSelection.checks(secrets),
+)
+preloaded = {"start_method": {"forkserver": {"preload_modules": ["project"]}}}
+defs = dg.Definitions.merge(
+    dg.Definitions(
+        assets=[wiki_export],
+        jobs=[canary, knowledge],
+        executor=dg.multiprocess_executor.configured(preloaded),
+        resources={"postgres": dg.ResourceDefinition.hardcoded_resource("theirs")},
+    ),
+    build_defs(name="kb", key_prefix="kb", upstream=["wiki_export"]),
+    build_defs(name="other", key_prefix=["other"], automation="none"),
+)
+"""
+"""A project as a team has it, with two installations and an executor of its own."""
 
 
 class Guest:
@@ -121,7 +170,13 @@ def test_the_sensor_of_tenants_deletes_what_a_removal_elsewhere_left(
         removed = guest.installation.command("tenants", "remove", "eu", "--yes")
     assert removed.code == 0, removed.err
     assert f"in the instance {tmp_path / 'home'} on " in removed.out
-    assert "runs in other Dagster instances" in removed.out
+    assert f"Out of reach: runs in the Dagster instance {tmp_path / 'team'} on " in removed.out
+    session = guest.session
+    [receipt] = session.catalog.receipts.all("eu")
+    [other] = receipt.proof["other Dagster instances"]
+    assert other["id"] == instance_id(instance)
+    assert other["place"] == f"{tmp_path / 'team'} on {machine_name()}"
+    assert session.catalog.dagster_histories.tenants(instance_id(instance)) == {"eu"}
     assert instance.get_runs(filters=dg.RunsFilter(job_name="sync_tenant"))
 
     with dg.build_sensor_context(instance=instance, resources=sensor_resources()) as context:
@@ -132,6 +187,76 @@ def test_the_sensor_of_tenants_deletes_what_a_removal_elsewhere_left(
     assert isinstance(request, dg.DeleteDynamicPartitionsRequest)
     assert list(request.partition_keys) == ["eu"]
     assert [run.run_id for run in instance.get_runs()] == [theirs]
+    assert session.catalog.dagster_histories.instances("eu") == []
+
+
+def test_a_removal_names_the_instances_that_still_hold_runs_of_the_tenant(
+    guest: Guest, tmp_path: Path
+) -> None:
+    catalog, first = guest.session.catalog, guest.session.instance
+    second_home = tmp_path / "second"
+    second_home.mkdir()
+    guest.installation.synced("eu")
+    folder = guest.installation.home.parent / "sources" / "eu"
+    folder.joinpath("b.md").write_text("# Returns\n\nOf the eu.\n")
+    synced = guest.installation.cli("sync", "eu", DAGSTER_HOME=str(second_home))
+    assert synced.code == 0, synced.err
+    held = [one.place.partition(" on ")[0] for one in catalog.dagster_histories.instances("eu")]
+    assert held == [str(second_home), str(tmp_path / "team")], "the one that ran it last first"
+
+    removed = guest.installation.command("tenants", "remove", "eu", "--yes")
+    assert removed.code == 0, removed.err
+    [receipt] = catalog.receipts.all("eu")
+    [other] = receipt.proof["other Dagster instances"]
+    assert other["place"] == f"{second_home} on {machine_name()}"
+    assert "postgresql" not in str(receipt.proof), "no address of a database"
+    with dg.DagsterInstance.from_config(str(second_home)) as second:
+        assert other["id"] == instance_id(second) != instance_id(first)
+        assert second.get_runs(filters=dg.RunsFilter(job_name="sync_tenant"))
+        with dg.build_sensor_context(instance=second, resources=sensor_resources()) as context:
+            tenants_sensor.build(PLAIN)(context)
+        assert second.get_runs() == []
+    assert catalog.dagster_histories.instances("eu") == []
+
+
+@pytest.mark.parametrize("guest", ["sqlite"], indirect=True)
+def test_a_removal_with_runs_left_in_the_homes_own_instance_names_it(
+    guest: Guest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as elsewhere:
+        elsewhere.delenv("DAGSTER_HOME")
+        synced = guest.installation.cli("sync", "eu")
+    assert synced.code == 0, synced.err
+    refused = guest.installation.command("tenants", "remove", "eu", "--yes")
+    assert refused.code == 1
+    assert f"once the Dagster instance {tmp_path / 'home'} on " in refused.err
+    with monkeypatch.context() as elsewhere:
+        elsewhere.delenv("DAGSTER_HOME")
+        removed = guest.installation.cli("tenants", "remove", "eu", "--yes")
+    assert removed.code == 0, removed.err
+    assert guest.session.catalog.dagster_histories.instances("eu") == []
+
+
+def test_the_sensor_of_tenants_deletes_runs_of_a_tenant_without_a_partition(guest: Guest) -> None:
+    instance, catalog = guest.session.instance, guest.session.catalog
+    guest.installation.synced("eu")
+    assert guest.installation.command("tenants", "remove", "eu", "--yes").code == 0
+    assert not instance.has_dynamic_partition(TENANTS, "eu")
+    late = instance.create_run_for_job(
+        build_defs().get_repository_def().get_job("sync_tenant"),
+        tags={PARTITION_TAG: "eu", **RUN_TAGS, **guest.session.own_runs.installation_tags},
+        status=dg.DagsterRunStatus.SUCCESS,
+    )
+    with catalog.database.begin() as connection:
+        connection.execute(
+            insert(dagster_histories).values(
+                tenant="eu", incarnation=1, instance=instance_id(instance), place="team"
+            )
+        )
+    with dg.build_sensor_context(instance=instance, resources=sensor_resources()) as context:
+        tenants_sensor.build(PLAIN)(context)
+    assert instance.get_run_by_id(late.run_id) is None
+    assert catalog.dagster_histories.instances("eu") == []
 
 
 def test_removing_a_tenant_with_an_unusable_dagster_home_removes_nothing(
@@ -296,6 +421,7 @@ def test_two_code_locations_share_an_instance(guest: Guest) -> None:
     session = guest.session
     theirs = guest.run_team(session.instance)
     guest.installation.synced("eu")
+    assert session.catalog.dagster_histories.tenants(instance_id(session.instance)) == {"eu"}
     assert not session.own_runs.owns(_run(session.instance, theirs))
     synced = session.instance.get_runs(filters=dg.RunsFilter(job_name="sync_tenant"))
     assert synced
@@ -354,3 +480,128 @@ def test_commands_follow_the_names_of_the_teams_project(guest: Guest) -> None:
     for name in ("raw_documents", "search_index"):
         assert instance.get_materialized_partitions(dg.AssetKey(["kb", name])) == set()
     assert instance.get_dynamic_partitions("kb_tenants") == []
+
+
+@pytest.mark.slow
+def test_dagster_validates_a_scaffolded_project(project: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "dagster", "definitions", "validate", "-f", "project.py"],
+        cwd=project,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "DAGSTER_HOME": ""},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "currently in beta" not in done.stdout + done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("guest", ["postgres"], indirect=True)
+def test_a_scaffolded_projects_daemon_syncs_a_tenant(guest: Guest, project: Path) -> None:
+    instance = guest.session.instance
+    synced = dg.RunsFilter(job_name="kb_sync_tenant")
+    with run_dagster(guest, project, "dagster._daemon", "run", "-m", "project") as daemon:
+        deadline = time.monotonic() + 150
+        while not any(run.is_success for run in instance.get_runs(filters=synced)):
+            assert daemon.poll() is None, (project / "output").read_text()
+            assert time.monotonic() < deadline, (project / "output").read_text()
+            time.sleep(0.2)
+        assert len(processes_in(project)) > 1, "the daemon has a code server"
+    sensors = {run.tags["dagster/sensor_name"] for run in instance.get_runs(filters=synced)}
+    assert sensors == {"kb_source_files"}
+    assert instance.get_dynamic_partitions("kb_tenants") == ["eu"]
+    assert instance.get_dynamic_partitions("other_tenants") == [], "it has no automation"
+    assert "Sales" in guest.installation.search("eu", "sales")[0].text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("guest", ["postgres"], indirect=True)
+def test_a_scaffolded_projects_executor_runs_each_step_in_a_process(
+    guest: Guest, project: Path
+) -> None:
+    instance = guest.session.instance
+    with dg.build_sensor_context(instance=instance, resources=sensor_resources()) as context:
+        tenants_sensor.build(PLAIN)(context)
+    instance.add_dynamic_partitions("kb_tenants", ["eu"])
+    partition = json.dumps({"dagster/partition": "eu"})
+    arguments = ("job", "execute", "-m", "project", "-j", "knowledge", "--tags", partition)
+    with run_dagster(guest, project, "dagster", *arguments) as command:
+        assert command.wait(150) == 0, (project / "output").read_text()
+    assert "currently in beta" not in (project / "output").read_text()
+    [run] = instance.get_runs(filters=dg.RunsFilter(job_name="knowledge"))
+    assert run.is_success
+    events = [
+        record.dagster_event
+        for record in instance.all_logs(run.run_id)
+        if record.dagster_event is not None
+    ]
+    materialized = [
+        str(event.asset_key.to_user_string())
+        for event in events
+        if event.event_type_value == "ASSET_MATERIALIZATION" and event.asset_key is not None
+    ]
+    assert materialized[:2] == ["wiki_export", "kb/raw_documents"]
+    assert len(evaluations(instance, run.run_id)) == 1
+    workers = [
+        event.event_specific_data
+        for event in events
+        if event.event_type_value == "STEP_WORKER_STARTED"
+    ]
+    pids = {data.metadata["pid"].value for data in workers if isinstance(data, EngineEventData)}
+    assert len(pids) == len(workers) == len(materialized) + 1
+    assert "Returns" in guest.installation.search("eu", "returns")[0].text
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Iterator[Path]:
+    """The folder of a team's project, in which no process runs after the test."""
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "project.py").write_text(PROJECT)
+    yield folder
+    left = processes_in(folder)
+    for process in left:
+        process.kill()
+    assert left == []
+
+
+@contextmanager
+def run_dagster(
+    guest: Guest, project: Path, module: str, *arguments: str
+) -> Iterator[subprocess.Popen[str]]:
+    """Run a command of Dagster in a project and wait until all its processes have ended."""
+    environment = {
+        **os.environ,
+        **guest.installation.environment,
+        "PYTHONPATH": f"{ROOT}{os.pathsep}{project}",
+        "WIKI": str(guest.installation.home.parent / "sources" / "eu"),
+    }
+    with (project / "output").open("w") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-m", module, *arguments],
+            cwd=project,
+            env=environment,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        try:
+            yield process
+        finally:
+            process.terminate()
+            deadline = time.monotonic() + 60
+            while process.poll() is None or processes_in(project):
+                if time.monotonic() > deadline:
+                    break
+                time.sleep(0.2)
+
+
+def processes_in(folder: Path) -> list[psutil.Process]:
+    """List the processes whose current folder this is: whatever a project's command started."""
+    found = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            if process.cwd() == str(folder) and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+    return found

@@ -13,6 +13,7 @@ from rag_assets.storage.catalog.build_progress import BuildProgressQuery
 from rag_assets.storage.catalog.changes import ChangeChannel
 from rag_assets.storage.catalog.check_results import CheckResultTable
 from rag_assets.storage.catalog.clock import ClockTable
+from rag_assets.storage.catalog.dagster_histories import DagsterHistoryTable
 from rag_assets.storage.catalog.database import Database
 from rag_assets.storage.catalog.departures import DepartureTable
 from rag_assets.storage.catalog.derivations import DerivationTable
@@ -107,7 +108,7 @@ class Catalog:
         self.retention = RetentionQuery(database)
         self.holds = HoldTable(database)
         self.erasures, self.receipts = ErasureTable(database), ReceiptTable(database)
-        self.traces = TraceQuery(database)
+        self.traces, self.dagster_histories = TraceQuery(database), DagsterHistoryTable(database)
         self.rescans, self.text_columns = RescanTable(database), TextColumnQuery(database)
         self.reindex_requests = ReindexRequestTable(database)
         self.index = IndexTable(database)

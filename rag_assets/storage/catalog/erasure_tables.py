@@ -1,4 +1,4 @@
-"""Tables of holds, of erasures, and of their receipts, which outlive their tenants."""
+"""Tables of holds and erasures, and of what outlives tenants: receipts, histories in Dagster."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from sqlalchemy import (
     BigInteger,
     Column,
     Identity,
+    Integer,
     LargeBinary,
     SmallInteger,
     Table,
@@ -102,6 +103,17 @@ receipts = Table(
     json_column("proof"),
     Column("previous", Text, nullable=False),
     Column("hash", Text, nullable=False),
+)
+
+# Without a foreign key: a row stays until the instance has deleted its records of the tenant.
+dagster_histories = Table(
+    "dagster_histories",
+    metadata,
+    Column("tenant", Text, primary_key=True),
+    Column("incarnation", Integer, primary_key=True, autoincrement=False),
+    Column("instance", Text, primary_key=True),
+    Column("place", Text, nullable=False),
+    now_column("last_run_at"),
 )
 
 receipt_keys = Table(

@@ -43,7 +43,9 @@ from rag_assets.storage.catalog.tables import (
 from rag_assets.storage.catalog.tombstones import bury_sealed
 from rag_assets.storage.catalog.upload_tables import uploads
 
-_OUTLIVING = frozenset({"erasures", "receipts", "security_changes", "tenant_locks"})
+_OUTLIVING = frozenset(
+    {"dagster_histories", "erasures", "receipts", "security_changes", "tenant_locks"}
+)
 """Tables whose rows a removed tenant leaves."""
 
 

@@ -24,7 +24,7 @@ ROLES: Final[tuple[Role, ...]] = get_args(Role)
 
 SERVICE_RIGHTS: Final[Mapping[str, str]] = {
     # Runs write these.
-    **dict.fromkeys(("check_results", "derivations", "document_kinds"), ""),
+    **dict.fromkeys(("check_results", "dagster_histories", "derivations", "document_kinds"), ""),
     # Names in source code leave with its document.
     **dict.fromkeys(("edges", "symbols"), "DELETE"),
     **dict.fromkeys(("embedder_probes", "embedding_batches", "moved_documents"), ""),

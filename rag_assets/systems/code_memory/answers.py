@@ -34,7 +34,11 @@ _CHAIN: Final = 4
 _MIGRATIONS: Final = ("creates", "alters", "renames", "drops")
 _MOST_ROUTES: Final = 3
 _RUNS: Final = "routes_to"
+_MAPS: Final = "maps_to"
+_RELATES: Final = "relates_to"
 _MOST_NAMED: Final = 10
+_MOST_RELATIONS: Final = 50
+"""Relations that lead to a table's models, whose users are looked for."""
 _FEW: Final = 3
 _EXCERPT: Final = 240
 _NOTHING: Final = "Nothing that you may read is called so."
@@ -90,7 +94,13 @@ class CodeAnswers:
     def what_touches(
         self, *, table: str | None = None, symbol: str | None = None, path: str | None = None
     ) -> str:
-        """Who reads, maps to or changes a table; who uses a definition, or those of a file."""
+        """List who reads, maps to or changes a table or uses its models, or who uses a definition.
+
+        Args:
+            table: its name, or that of a model.
+            symbol: a class, method or function.
+            path: a file, which stands for its definitions.
+        """
         said = table or symbol or path or ""
         meant = self._meant
         if meant is None or not said:
@@ -102,13 +112,17 @@ class CodeAnswers:
                 [f"{one_line(path)} is a folder. Ask for one of its files:", *below]
             )
         walks = self._walks(names, direction="in", depth=1)
+        more: list[str] = []
+        if table:
+            through, more = self._walk_models(walks)
+            walks += through
         relations = {one: None for walk in walks for one in walk.relations}
         if not relations:
             return self._unknown(said, *walks, known=any(walk.nodes for walk in walks))
-        notes = [*dict.fromkeys(note for walk in walks for note in _lacking(walk))]
+        notes = [*dict.fromkeys(note for walk in walks for note in _lacking(walk)), *more]
         notes.append(_read(meant, len(relations)))
         lines = listed(relations, several=self._several)
-        heading = () if path else self._heading(said, walks)
+        heading = meant.shorter_path(path) if path else self._heading(said, walks)
         return within_limit([*heading, *lines], notes=notes)
 
     def impact_of(self, *, symbols: Sequence[str] = (), paths: Sequence[str] = ()) -> str:
@@ -136,7 +150,9 @@ class CodeAnswers:
             said = self._unknown(", ".join([*symbols, *paths]), known=bool(begun))
             return "\n".join([said, *dict.fromkeys(notes)])
         notes = [*dict.fromkeys(notes), _read(meant, len(shown))]
-        return within_limit(grouped(shown, stated, several=self._several), notes=notes)
+        heading = [line for path in paths for line in meant.shorter_path(path)]
+        lines = grouped(shown, stated, several=self._several)
+        return within_limit([*heading, *lines], notes=notes)
 
     def outline(self, path: str) -> str:
         """The definitions of a file with their lines; the files of a folder."""
@@ -176,6 +192,27 @@ class CodeAnswers:
             lines.append(f"{where}  {hit.source_type}  {hit.symbol or ''}{changed}".rstrip())
             lines.append(f"  {' '.join(hit.excerpt.split())[:_EXCERPT]}")
         return within_limit(lines, notes=notes)
+
+    def _walk_models(self, walks: Sequence[Walk]) -> tuple[list[Walk], list[str]]:
+        """Walk to the users of a table's models, and to those of the relations that lead to them.
+
+        Args:
+            walks: from the table to all that names it.
+
+        Returns:
+            The walks, and a note where some relations were not followed.
+        """
+        models = _sources(walks, _MAPS)
+        users = self._walks(models, direction="in", depth=1)
+        related = [one for one in _sources(users, _RELATES) if one not in models]
+        left = len(related) - _MOST_RELATIONS
+        notes = (
+            [f"users of {counted(left, 'more relation')} to its models were not looked for"]
+            if left > 0
+            else []
+        )
+        followed = self._walks(related[:_MOST_RELATIONS], direction="in", depth=1)
+        return [*users, *followed], notes
 
     def _listed(self, changes: Iterable[tuple[str, Walk]]) -> Iterator[str]:
         for name, walk in changes:
@@ -247,6 +284,12 @@ class CodeAnswers:
         lacking = dict.fromkeys(note for walk in walks for note in _lacking(walk))
         read = [_read(Meant(view, self.tenant), 0)] if known else []
         return "\n".join([told, *lacking, *read])
+
+
+def _sources(walks: Iterable[Walk], kind: str) -> list[str]:
+    """Return the sources of the relations of a kind, each once."""
+    relations = (one for walk in walks for one in walk.relations if one.kind == kind)
+    return [*dict.fromkeys(one.source for one in relations)]
 
 
 def _differs(origin: Origin | None) -> bool:

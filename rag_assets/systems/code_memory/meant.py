@@ -25,11 +25,13 @@ from rag_assets.ingest.sources.model import path_of, uri_of
 from rag_assets.ingest.sources.repositories.names import repository_type_of
 from rag_assets.retrieval.code_nodes import PREFIXES, Node, node_of
 from rag_assets.retrieval.code_view import View
+from rag_assets.systems.code_memory.outlines import one_line
 from rag_assets.tenants.model import Tenant
 
 MOST_MEANT: Final = 5
 """Definitions that one name may mean, where it is a part of theirs."""
 
+_MOST_NAMED: Final = 3
 _OF_FILES: Final = (*SOURCE_TYPES, "file")
 _LOOKED_AT: Final = 500
 _ROUTE: Final = "route"
@@ -97,14 +99,26 @@ class Meant:
         return [*dict.fromkeys([*mapped, *usual])] or [TABLE + name for name in spelled[:1]]
 
     def documents(self, said: str) -> list[str]:
-        """The uris of the files that a path means; none for what is no file of a repository."""
-        for path in path_spellings(said):
-            uris = [path, *(uri_of(source.name, path) for source in self.tenant.sources)]
-            found = [one.uri for one in self.view.files([FILE + uri for uri in uris]) if one.uri]
-            if found:
+        """Return the uris of the files that a path means; none if it is no file of a repository."""
+        spelled = path_spellings(said)
+        for path in spelled:
+            if found := self._at(path):
                 return found
-        end = f"/{path_spellings(said)[-1].lower()}" if path_spellings(said) else ""
-        return [uri for uri in self._uris if end and f"/{uri.lower()}".endswith(end)]
+        end = f"/{spelled[-1].lower()}" if spelled else ""
+        found = [uri for uri in self._uris if end and f"/{uri.lower()}".endswith(end)]
+        # A path may begin with the folder of the checkout, as an absolute one does.
+        within = path_spellings(f"/{spelled[-1]}")[2:] if spelled else []
+        shorter = (path for path in within if "/" in path)
+        return found or next(filter(None, map(self._at, shorter)), [])
+
+    def shorter_path(self, said: str) -> list[str]:
+        """Return a line that names the file if only the end of the path is its own."""
+        spelled = path_spellings(said)
+        uris = self.documents(said)
+        end = "/" + (spelled[1:] or spelled or [""])[0].lower()
+        if not uris or any(f"/{uri.lower()}".endswith(end) for uri in uris):
+            return []
+        return [f"{one_line(said)} is taken for {', '.join(uris[:_MOST_NAMED])}"]
 
     def below(self, said: str) -> list[str]:
         """The uris of the files in a folder."""
@@ -132,6 +146,11 @@ class Meant:
             files = [f"{counted(counts[one], 'file')} in {one}" for one in languages]
             parts += [f"{one} were read for {depth}" for one in files]
         return "; ".join(parts)
+
+    def _at(self, path: str) -> list[str]:
+        """Return the uris of the files at exactly this path, in any repository."""
+        uris = [path, *(uri_of(source.name, path) for source in self.tenant.sources)]
+        return [one.uri for one in self.view.files([FILE + uri for uri in uris]) if one.uri]
 
     def _named(self, name: str) -> list[Node]:
         return [*map(node_of, self.view.named(name))]

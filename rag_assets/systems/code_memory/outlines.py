@@ -136,10 +136,14 @@ def listed(relations: Iterable[Relation], *, several: bool) -> Iterator[str]:
 
 
 def _rank(kind: str) -> int:
-    return _CHANGING.index(kind) if kind in _CHANGING else len(_CHANGING)
+    return _ORDER.index(kind) if kind in _ORDER else len(_ORDER)
 
 
-_CHANGING: Final = ("maps_to", "queries_table", "creates", "alters", "renames", "drops")
+_ORDER: Final = (
+    *("maps_to", "queries_table", "creates", "alters", "renames", "drops"),
+    *("references", "relates_to", "uses_model"),
+)
+"""Kinds of relations in the order of a list; the others follow."""
 
 
 def grouped(

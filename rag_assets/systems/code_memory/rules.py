@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -10,6 +11,7 @@ from rag_assets.code.documents import read_markdown
 from rag_assets.code.edge_rules import targets_of_mention
 from rag_assets.code.nodes import FILE, GLOB
 from rag_assets.code.places import type_of_place
+from rag_assets.code.spellings import path_spellings
 from rag_assets.common.formatting import counted
 from rag_assets.ingest.sources.globs import compile_globs
 from rag_assets.ingest.sources.model import path_of, uri_of
@@ -31,6 +33,9 @@ _NAMES: Final = "documents"
 _KINDS_OF_NAMES: Final = ("path", "symbol", "name")
 _FILE: Final = "file"
 """The type of documents of folders, whose place tells more."""
+_TOOL_FOLDER: Final = re.compile(r"(?:(?<=/)|^)\.(?:claude|cursor)/.*")
+"""The folder of an assistant: its rules are for the folder that it lies in."""
+
 _QUALIFIED: Final = frozenset("\\#.")
 """What stands in names that mean one thing whatever the repository."""
 
@@ -49,10 +54,20 @@ class AskedFile:
     paths: Mapping[str, tuple[str, ...]]
     names: frozenset[str]
 
-    def matches(self, source: str, globs: Sequence[str]) -> bool:
-        """Whether globs of a repository hold it; those of no globs hold every file there."""
-        paths = self.paths.get(source, ())
-        return any(not globs or _matches(globs, path) for path in paths)
+    def matches(self, source: str, globs: Sequence[str], folder: str) -> bool:
+        """Return whether a rule is for this file.
+
+        Args:
+            source: the repository of the rule.
+            globs: of the rule, from its folder or the repository's root; without any, it is for
+                every file of its folder.
+            folder: that the rule is for, with a slash at its end; "" for the whole repository.
+        """
+        paths = [path for path in self.paths.get(source, ()) if path.startswith(folder)]
+        return any(
+            not globs or _matches(globs, path) or _matches(globs, path.removeprefix(folder))
+            for path in paths
+        )
 
     def named(self, source: str, names: frozenset[str]) -> list[str]:
         """The names that a document of a repository calls it by.
@@ -69,7 +84,7 @@ class _Candidate:
 
     Attributes:
         document, kind: which, and of what type.
-        globs: of a rule; none: it is for every file of its repository.
+        globs: of a rule; none: it is for every file of its folder.
     """
 
     document: FoundDocument
@@ -109,7 +124,10 @@ class _Candidate:
             return
 
     def _holds(self, file: AskedFile) -> bool:
-        return self.kind in _RULES and file.matches(self.document.source, self.globs)
+        if self.kind not in _RULES:
+            return False
+        path = _TOOL_FOLDER.sub("", path_of(self.document.uri))
+        return file.matches(self.document.source, self.globs, path[: path.rfind("/") + 1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,21 +200,30 @@ class RuleBook:
         sources = [one.name for one in self.tenant.sources if one.type in {"git", "files"}]
         # Whether a repository is there is not told by what a guessed name changes.
         repositories = self.view.readable_of(sources)
-        bare = said.lstrip("/")
-        first, _, rest = bare.partition("/")
-        uris = [bare, *(uri_of(source, bare) for source in repositories)]
-        if first in repositories and rest:
-            uris.append(uri_of(first, rest))
-        found = self.view.files([FILE + uri for uri in dict.fromkeys(uris)])
-        paths: dict[str, list[str]] = {}
-        for file in found:
-            paths.setdefault(file.repository, []).append(path_of(file.uri or ""))
-        if not paths:
+        bare, *shorter = path_spellings(said)[1:] or path_spellings(said) or [""]
+        paths: Mapping[str, Sequence[str]] = {}
+        for path in (bare, *(one for one in shorter if "/" in one)):
+            # The beginning of an absolute path is the folder of a checkout.
+            if paths := self._existing(path, repositories):
+                bare = path
+                break
+        else:
             paths = _places(bare, repositories)
         held = {uri_of(source, path) for source, each in paths.items() for path in each}
         names = self._names([*held]) | {bare, *(path for each in paths.values() for path in each)}
         last = bare.rpartition("/")[2]
         return AskedFile(said, {name: tuple(each) for name, each in paths.items()}, names | {last})
+
+    def _existing(self, bare: str, repositories: Sequence[str]) -> dict[str, list[str]]:
+        """Return the paths of the files that a path means, by repository."""
+        first, _, rest = bare.partition("/")
+        uris = [bare, *(uri_of(source, bare) for source in repositories)]
+        if first in repositories and rest:
+            uris.append(uri_of(first, rest))
+        paths: dict[str, list[str]] = {}
+        for file in self.view.files([FILE + uri for uri in dict.fromkeys(uris)]):
+            paths.setdefault(file.repository, []).append(path_of(file.uri or ""))
+        return paths
 
     def _names(self, uris: Sequence[str]) -> frozenset[str]:
         """What the definitions of files are called."""

@@ -66,6 +66,7 @@ def pull_tenants(
 ) -> None:
     """Pull the sources of tenants; one that fails stops no other."""
     runs.mark(context.instance, context.run)
+    runs.record_history(context.instance, context.run)
     # Bodies of records bring FastAPI, which nothing else here needs.
     from rag_assets.systems.workspace.pulling.pull import Puller
 

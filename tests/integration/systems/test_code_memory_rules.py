@@ -23,6 +23,8 @@ FILES = {
         "api/legacy.php": "<?php\nfunction legacy() {}\n",
         ".cursor/rules/models.mdc": "---\nglobs: app/**/*.php\n---\n# Shop models\n\nBe fat.\n",
         "CLAUDE.md": "# Shop rules\n\nBe kind.\n",
+        "web/.cursor/rules/views.mdc": "---\nglobs: src/*.php\n---\n# Views\n\nBe plain.\n",
+        "web/.claude/CLAUDE.md": "# Web\n\nBe quick.\n",
         "docs/adr/0001.md": "# Numbers\n\n`App\\Models\\Invoice` counts up.\n",
         "docs/guide.md": "# Guide\n\nNothing of use.\n",
     },
@@ -43,7 +45,7 @@ def about(shared_installation: Installation, driver: Driver) -> CodeAnswers:
         for path, text in files.items():
             (sources / repository / path).parent.mkdir(parents=True, exist_ok=True)
             (sources / repository / path).write_text(text)
-    include = ["**/*.php", "**/*.md", ".cursor/**/*.mdc"]
+    include = ["**/*.php", "**/*.md", "**/*.mdc", "**/.claude/*.md"]
     shared_installation.add_tenant(
         TENANT,
         **FAST,
@@ -89,6 +91,12 @@ def test_the_rules_of_a_files_own_repository_come_first_and_others_do_not(
         ("shop/app/Models/Quote.php", ["shop/.cursor/rules/models.mdc", "shop/CLAUDE.md"]),
         ("api/src/new.php", ["api/.cursor/rules/every.mdc"]),
         ("api/src/index.php", ["api/.cursor/rules/every.mdc"]),
+        (
+            "shop/web/src/new.php",
+            ["shop/web/.cursor/rules/views.mdc", "shop/CLAUDE.md", "shop/web/.claude/CLAUDE.md"],
+        ),
+        ("shop/web/new.php", ["shop/CLAUDE.md", "shop/web/.claude/CLAUDE.md"]),
+        ("shop/src/new.php", ["shop/CLAUDE.md"]),
         # There is such a file: it is no name of the other repository.
         ("api/legacy.php", ["shop/CLAUDE.md"]),
         # Nothing tells the repository of what there is not yet.
@@ -125,11 +133,11 @@ def test_rules_are_told_where_there_are_more_documents_than_are_read(
 def test_rules_whose_globs_are_not_all_known_are_counted_and_not_told_as_rules_for_all(
     about: CodeAnswers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Two repositories have a rule with one glob each.
+    # There are three rules with one glob each; the globs of the last two may be incomplete.
     monkeypatch.setattr(rules, "MOST_EDGES", 2)
     monkeypatch.setattr("rag_assets.retrieval.code_view.MOST_EDGES", 2)
     told = about.rules_for(["shop/app/Models/Quote.php"])
-    assert "this may lack something: 2 more documents not read" in told
+    assert "this may lack something: 4 more documents not read" in told
     assert "always" not in told
 
 

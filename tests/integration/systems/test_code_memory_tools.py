@@ -42,6 +42,7 @@ def about(shared_installation: Installation, driver: Driver) -> CodeAnswers:
         f"    public function u{n}() {{ \\App\\Hub\\Hub::a(); }}" for n in range(USERS)
     )
     (hub / "Users.php").write_text(f"<?php\nnamespace App\\Hub;\nclass Users {{\n{uses}\n}}\n")
+    (root / "app" / "Jobs" / "AGENTS.md").write_text("# Jobs\n\nJobs are retried.\n")
     include = ["**/*.php", "**/*.md", "**/*.mdc", "**/*.sql", ".cursor/**/*.mdc", ".claude/**/*.md"]
     shared_installation.add_tenant(
         TENANT,
@@ -78,6 +79,9 @@ def test_who_touches_a_table_a_class_or_a_file_is_told_with_lines(about: CodeAns
     table = about.what_touches(table="invoices")
     assert "app/Models/Invoice.php:15  App\\Models\\Invoice" in table
     assert "app/Http/Controllers/ReportController.php:35" in table
+    used = table.partition("\nuses_model:\n")[2]
+    assert "App\\Http\\Controllers\\Api\\InvoiceController::index" in used, "through its model"
+    assert "App\\Models\\Customer::invoices" in table, "a relation that leads to the model"
     users = about.what_touches(symbol="InvoiceNumbering")
     assert "app/Http/Controllers/InvoiceController.php:41" in users
     of_file = about.what_touches(path="app/Services/InvoiceNumbering.php")
@@ -101,6 +105,11 @@ def test_rules_are_those_whose_globs_hold_the_file(about: CodeAnswers) -> None:
     assert ".claude/CLAUDE.md:1  claude_rule" in controller
     model = about.rules_for(["app/Models/Invoice.php"])
     assert ".cursor/rules/controllers.mdc" not in model
+    assert "app/Jobs/AGENTS.md" not in model, "it is for its folder"
+    for path in ("app/Jobs/RenderInvoicePdf.php", "./app/Jobs/RenderInvoicePdf.php"):
+        assert "app/Jobs/AGENTS.md:1  claude_rule" in about.rules_for([path])
+        assert "app/Jobs/AGENTS.md:1  claude_rule" in about.rules_for([f"/srv/work/shop/{path}"])
+    assert ".claude/commands" not in controller, "a command is no rule"
     assert "adr" in about.rules_for(["app/Services/InvoiceNumbering.php"])
 
 
@@ -108,6 +117,17 @@ def test_an_outline_has_the_lines_of_each_definition(about: CodeAnswers) -> None
     assert "app/Models/Invoice.php:28-31  model  App\\Models\\Invoice::lines" in about.outline(
         "app/Models/Invoice.php"
     ).replace("repo/", "")
+
+
+@pytest.mark.parametrize("before", ["repo/", "./", "shop/", "work/shop/", "/srv/work/shop/"])
+def test_a_path_that_begins_with_the_folder_of_a_checkout_is_found(
+    about: CodeAnswers, before: str
+) -> None:
+    path = "app/Models/Invoice.php"
+    assert about.outline(before + path) == about.outline(path)
+    is_shorter = "shop" in before
+    for told in (about.what_touches(path=before + path), about.impact_of(paths=[before + path])):
+        assert told.startswith(f"{before}{path} is taken for repo/{path}\n") == is_shorter, told
 
 
 @pytest.mark.parametrize(
@@ -284,7 +304,52 @@ def test_nobody_is_told_of_what_they_may_not_read(
     assert nobody.what_touches(table="invoices") == nothing
     assert nobody.impact_of(paths=["app/Models/Invoice.php"]) == nothing
     assert nobody.outline("app/Models/Invoice.php") == nothing
+    assert nobody.outline("shop/app/Models/Invoice.php") == nothing
+    assert nobody.what_touches(path="shop/app/Models/Invoice.php") == nothing
     assert "adr" not in nobody.rules_for(["app/Models/Invoice.php"])
+
+
+def test_a_model_that_the_caller_may_not_read_is_not_walked_through(
+    shared_installation: Installation, driver: Driver
+) -> None:
+    tenant = "agent-tools-partly"
+    root = shared_installation.home.parent / "sources" / tenant
+    parent = "\\Illuminate\\Database\\Eloquent\\Model"
+    body = "{{ protected $table = 'bills'; }}"
+    model = f"<?php\nnamespace App\\Models;\nclass {{}} extends {parent} {body}"
+    uses = "public function all() {{ return \\App\\Models\\{}::all(); }}"
+    user = f"<?php\nnamespace App;\nclass {{}} {{{{ {uses} }}}}"
+    for repository, name in (("open", "Bill"), ("closed", "Ledger")):
+        (root / repository / "app" / "Models").mkdir(parents=True)
+        (root / repository / "app" / "Models" / f"{name}.php").write_text(model.format(name))
+        for used in ("Bill", "Ledger"):
+            (root / repository / "app" / f"{repository}{used}.php").write_text(
+                user.format(f"{repository}{used}", used)
+            )
+    shared_installation.add_tenant(
+        tenant,
+        **FAST,
+        profile="code-memory",
+        organization="acme",
+        project=tenant,
+        sources=[
+            {"name": "open", "root": str(root / "open"), "include": ["**/*.php"]},
+            {
+                "name": "closed",
+                "root": str(root / "closed"),
+                "include": ["**/*.php"],
+                "scope": "inner",
+            },
+        ],
+    )
+    driver.sync(tenant)
+    session = driver.session
+    reader = DocumentReader(session.catalog, session.store)
+    config = session.embedders.tenant(session.catalog.tenants.get(tenant))
+    told = CodeAnswers(reader, config, Caller()).what_touches(table="bills")
+    assert "open/app/openBill.php:3" in told
+    assert "Ledger" not in told
+    assert "closed" not in told
 
 
 @pytest.fixture
