@@ -49,7 +49,7 @@ from rag_assets.systems.registry import InstalledSystem, Systems, installed_syst
 if TYPE_CHECKING:
     from alembic.config import Config
 
-HEAD = "0056"
+HEAD = "0057"
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _VERSION_TABLE = "alembic_version"
 _MIGRATION_LOCK = 0x7261675F61737365
