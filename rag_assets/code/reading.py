@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from importlib import import_module
@@ -129,9 +130,9 @@ def _with_names(text: str, reading: CodeText, name: str) -> CodeText:
 def _defined(text: str, reading: CodeText) -> list[tuple[str, int]]:
     """Return the names that a reader has found definitions of, with their lines."""
     declared = [fact for fact in reading.facts if fact.kind == "declares" and fact.symbol]
+    ends = [found.start() for found in re.finditer("\n", text)] if declared else []
     return [
-        (_LAST_PART.split(fact.symbol)[-1], text.count("\n", 0, fact.start) + 1)
-        for fact in declared
+        (_LAST_PART.split(fact.symbol)[-1], bisect_left(ends, fact.start) + 1) for fact in declared
     ]
 
 

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 PARSE_SECONDS: Final = 10.0
 """How long a parser may take; ordinary code takes a tenth of a second for 1 MiB."""
 
-_SLICE: Final = 1 << 16
+_SLICE: Final = 1 << 12
+"""Bytes that a parser and a query's predicates read at once, at each place they look at."""
 _COMMENTS = frozenset({"comment", "line_comment", "block_comment", "multiline_comment"})
 
 

@@ -24,16 +24,18 @@ ReferenceKind: TypeAlias = Literal["implementation", "call", "import", "type"]
 LONGEST: Final = 1_000_000
 """Characters of a text that a query is run on."""
 _SECONDS: Final = 5.0
-"""Of a processor; ordinary code takes a tenth of one for a text of 100,000 characters."""
-_WINDOW: Final = 1 << 17
-"""Bytes of a text that a query is run on at once."""
+"""Processor time of a query; ordinary code takes a tenth of a second for 100,000 characters."""
+_WINDOW: Final = 1 << 15
+"""Bytes of a text that a query is run on at once, between two looks at the clock."""
 _MOST_CHILDREN: Final = 4_000
 _DEEPEST: Final = 1_000
-"""Of what could not be parsed: a query takes time by the square of these."""
+"""Limits of what could not be parsed: a query takes time by the square of these."""
+_DEEPEST_WINDOW: Final = 2_000
+"""Levels above the first byte of a window: a query visits them again in each window."""
 _OVERLAP: Final = 1 << 11
 """Bytes by which windows overlap, so that no match lies between two of them."""
-_MOST_STATES: Final = 1 << 14
-"""Matches that are begun at once: hostile nesting would begin one at each level."""
+_MOST_STATES: Final = 1 << 9
+"""Matches in progress: each node is compared with all of them, and nesting adds some a level."""
 _LONGEST_NAME: Final = 120
 _LONGEST_HOLDER: Final = 300
 _LONGEST_RECEIVER: Final = 300
@@ -213,11 +215,22 @@ def _matches(tree: SyntaxTree, grammar: TagGrammar) -> list[dict[str, list[Node]
     found: list[dict[str, list[Node]]] = []
     size = tree.root.end_byte
     for start in range(0, max(size, 1), _WINDOW):
+        if _depth(tree.root, start) > _DEEPEST_WINDOW:
+            return None
         cursor.set_byte_range(start, min(start + _WINDOW + _OVERLAP, size))
         found += (captures for _, captures in cursor.matches(tree.root))
         if thread_time() > last:
             return None
     return found
+
+
+def _depth(root: Node, byte: int) -> int:
+    """Return how many nodes are around a byte."""
+    cursor = root.walk()
+    depth = 0
+    while cursor.goto_first_child_for_byte(byte) is not None:
+        depth += 1
+    return depth
 
 
 def _definition(
@@ -228,11 +241,10 @@ def _definition(
     language: TagLanguage,
 ) -> _Found | None:
     name_node = captures["name"][0] if captures.get("name") else None
-    name = _name(tree.of(name_node), language)
-    if name_node is None or not name:
+    if name_node is None or not (name := _name(_written(tree, name_node), language)):
         return None
     if owner := captures.get("owner"):
-        name = f"{tree.of(owner[0])[:_LONGEST_NAME]}::{name}"
+        name = f"{_written(tree, owner[0])[:_LONGEST_NAME]}::{name}"
     last = (captures.get("end") or [node])[-1]
     return _Found(
         *(tree.start(node), tree.end(last), node.start_point.row + 1, _last_line(last)),
@@ -261,9 +273,9 @@ def _references(
     """Yield what a match refers to, with the offset of each name."""
     named: ReferenceKind = kind  # type: ignore[assignment]
     receivers = captures.get("receiver", ())
-    receiver = _receiver(tree.of(receivers[-1])) if receivers else ""
+    receiver = _receiver(_written(tree, receivers[-1])) if receivers else ""
     for name_node in captures.get("name", ()):
-        name = tree.of(name_node).strip("\"':`").rpartition("::")[2].rpartition("\\")[2]
+        name = _written(tree, name_node).strip("\"':`").rpartition("::")[2].rpartition("\\")[2]
         if 0 < len(name) <= _LONGEST_NAME and not any(one in name for one in "|\n "):
             line = name_node.start_point.row + 1
             yield tree.start(name_node), TagReference(named, name, line, receiver)
@@ -276,16 +288,22 @@ def _references(
                 yield start + found.start(), TagReference(named, found[0], line)
 
 
+def _written(tree: SyntaxTree, node: Node) -> str:
+    """Return the last characters of a node: whole texts of nested nodes add up to a square."""
+    end = tree.end(node)
+    return tree.text[max(tree.start(node), end - _LONGEST_RECEIVER) : end]
+
+
 def _receiver(written: str) -> str:
     """Return the last name of an expression: `AccessTokens` of `store.AccessTokens()`."""
-    plain = written[-_LONGEST_RECEIVER:]
+    plain = written
     for _ in range(5):
         shorter = _BRACKETS.sub("", plain)
         if shorter == plain:
             break
         plain = shorter
     plain = _MADE.sub("", plain)
-    found = _LAST_NAME.search(plain) or _LAST_NAME.search(written[-_LONGEST_RECEIVER:])
+    found = _LAST_NAME.search(plain) or _LAST_NAME.search(written)
     if found is None:
         return ""
     return "self" if found[1] in _SELF else found[1][:_LONGEST_NAME]

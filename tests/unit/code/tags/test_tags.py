@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from time import process_time
 
 import pytest
 
+from rag_assets.code.languages.tree import syntax_tree
 from rag_assets.code.name_uses import USES, NameUse, names_of, uses_of
 from rag_assets.code.reading import read_code
 from rag_assets.code.tags.languages import TagGrammar, TagLanguage, query_of, tag_languages
 from rag_assets.code.tags.name_index import index_names
 from rag_assets.code.tags.reading import Tags, read_tags
 from rag_assets.ingest.parsing.media_types import SOURCE_CODE, media_type_of
+from tests.cost import assert_linear
 
 SAMPLES = Path(__file__).parent / "samples"
 ASKED_FOR = """
@@ -160,3 +163,49 @@ def test_hostile_text_is_read_in_bounded_time_and_covered(language: str) -> None
             if fact.kind == USES:
                 for line in str(fact.values["names"]).split("\n"):
                     assert uses_of(line.partition("|")[2]).uses
+
+
+NESTED = {
+    **dict.fromkeys(("clojure",), ("(f ", ")")),
+    **dict.fromkeys(("dart", "elixir", "go", "javascript", "python", "ruby"), ("f(", ")")),
+    **dict.fromkeys(("c", "csharp", "java"), ("a.b(", ")")),
+    "rust": ("{ ", "}"),
+}
+REPEATED = (".b()", " + b", ", a", "\nf(a)\n", "x", "\x00\x01\u20ac")
+
+
+@pytest.mark.parametrize("language", sorted(NESTED))
+def test_nested_text_takes_linear_time(language: str) -> None:
+    first, last = NESTED[language]
+
+    def read(levels: int) -> None:
+        read_tags(first * levels + last * levels, tag_languages()[language])
+        syntax_tree.cache_clear()
+
+    assert_linear(read, 700)
+
+
+@pytest.mark.parametrize("unit", REPEATED)
+@pytest.mark.parametrize("language", ["c++", "csharp", "go", "ruby", "typescript"])
+def test_repeated_text_takes_linear_time(language: str, unit: str) -> None:
+    def read(times: int) -> None:
+        read_tags("x = a" + unit * times, tag_languages()[language])
+        syntax_tree.cache_clear()
+
+    assert_linear(read, 1_000)
+
+
+def test_a_query_stops_soon_after_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rag_assets.code.tags.reading._SECONDS", 0.05)
+    started = process_time()
+    tags = read_tags("f(a, b, c);\n" * 40_000, tag_languages()["clojure"])
+    syntax_tree.cache_clear()
+    assert "gave up" in tags.note
+    assert tags.definitions == tags.references == ()
+    assert process_time() - started < 5
+
+
+def test_deep_nesting_beyond_a_window_is_left_out() -> None:
+    tags = read_tags("(f " * 60_000 + ")" * 60_000, tag_languages()["clojure"])
+    syntax_tree.cache_clear()
+    assert tags.note == "a query of clojure gave up on 240000 characters"
