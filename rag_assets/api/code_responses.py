@@ -61,12 +61,15 @@ class CodeRelations:
     Attributes:
         complete: whether nothing was left out.
         why: what was left out; None if nothing was.
+        uses: places that use the name, found by it: certain ones (`how` is "name") first, then
+            possible ones ("possible", of which `confidence` is the share).
     """
 
     nodes: tuple[CodeNode, ...]
     edges: tuple[CodeEdge, ...]
     complete: bool
     why: str | None
+    uses: tuple[CodeEdge, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

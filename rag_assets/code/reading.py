@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_left
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from importlib import import_module
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
-from rag_assets.code.languages.keywords import LANGUAGES, with_definitions
 from rag_assets.code.languages.queries import with_queries
+from rag_assets.code.languages.tree import syntax_tree
 from rag_assets.code.languages.units import covering
-from rag_assets.code.model import CodeText
+from rag_assets.code.model import CodeText, Fact
+from rag_assets.code.name_uses import USES
+from rag_assets.code.tags.languages import tag_languages
+from rag_assets.code.tags.name_index import index_names
+from rag_assets.code.tags.reading import Tags, read_tags
+from rag_assets.code.tags.units import with_definitions
 
 Reader: TypeAlias = Callable[[str], CodeText]
+
+_LAST_PART: Final = re.compile(r"::|[.#\\]")
 
 READERS: Mapping[str, str] = MappingProxyType(
     {
@@ -54,34 +64,76 @@ NO_PROGRAMS: Final = frozenset(
 )
 """Languages, as media types name them, whose files use no definition by name."""
 
-_WITH_QUERIES: Final = (READ_FOR_USE | LANGUAGES) - {"php", "sql"}
-"""Languages of whose strings queries are read; of PHP the calls that send them are known."""
+_KNOWN_QUERIES: Final = frozenset({"php", "sql"})
+"""Languages in whose strings no queries are looked for: what sends them is known."""
+_PROSE: Final = frozenset({"markdown", "plain"})
+"""Texts of people, of which words that look like names alone are indexed."""
+_STRUCTURED: Final = frozenset({"ini", "json", "toml", "xml", "yaml"})
+_NOT_INDEXED: Final = frozenset({"css", "derived", "run-event"})
+_LONGEST_STRUCTURED: Final = 1 << 17
+"""Characters from which on a structured file is data, whose words are no names."""
 
-READING_VERSION = 16
+READING_VERSION = 17
 """Increased whenever the same text would give other units, facts or relations."""
 
 
 def read_code(text: str, media_type: str) -> CodeText:
-    """The units and facts of a text.
+    """Return the units and facts of a text.
 
-    A language without a grammar is cut at the lines that begin definitions (see
-    languages.keywords), one that is not known at blank lines.
+    A language without an interpreter is cut at the definitions that its tag query finds (see
+    rag_assets.code.tags), one that is not known at blank lines. The last fact is the index of the
+    names in the text.
 
     Args:
         text: of one file.
         media_type: of its content.
     """
+    language = language_of_type(media_type)
+    try:
+        reading = _read(text, media_type)
+        if language in _NOT_INDEXED:
+            return reading
+        if language in _STRUCTURED and len(text) > _LONGEST_STRUCTURED:
+            return reading
+        return _with_names(text, reading, language)
+    finally:
+        syntax_tree.cache_clear()
+
+
+def _read(text: str, media_type: str) -> CodeText:
     name = READERS.get(media_type)
     if name is None:
-        reading = unread(text, media_type)
+        return unread(text, media_type)
+    module, _, function = name.partition(":")
+    reader: Reader = getattr(import_module(f"rag_assets.code.{module}"), function)
+    return reader(text)
+
+
+def _with_names(text: str, reading: CodeText, name: str) -> CodeText:
+    """Return a reading with the index of its names, and definitions where a query reads them."""
+    language = tag_languages().get(name)
+    if language is None:
+        tags = Tags(comments=((0, len(text)),)) if name in _PROSE else Tags()
     else:
-        module, _, function = name.partition(":")
-        reader: Reader = getattr(import_module(f"rag_assets.code.{module}"), function)
-        reading = reader(text)
-    language = language_of_type(media_type)
-    if language in LANGUAGES:
-        reading = with_definitions(text, reading)
-    return with_queries(text, reading) if language in _WITH_QUERIES else reading
+        tags = read_tags(text, language)
+        if not language.is_interpreted:
+            reading = with_definitions(text, reading, tags)
+    if (language is not None or name in READ_FOR_USE) and name not in _KNOWN_QUERIES:
+        reading = with_queries(text, reading)
+    defined = () if tags.definitions else _defined(text, reading)
+    names = index_names(text, tags, language, defined=defined)
+    index = [Fact(USES, 0, 0, values={"names": names})] if names else []
+    notes = [tags.note] if tags.note else []
+    return replace(reading, facts=(*reading.facts, *index), notes=(*reading.notes, *notes))
+
+
+def _defined(text: str, reading: CodeText) -> list[tuple[str, int]]:
+    """Return the names that a reader has found definitions of, with their lines."""
+    declared = [fact for fact in reading.facts if fact.kind == "declares" and fact.symbol]
+    ends = [found.start() for found in re.finditer("\n", text)] if declared else []
+    return [
+        (_LAST_PART.split(fact.symbol)[-1], bisect_left(ends, fact.start) + 1) for fact in declared
+    ]
 
 
 def unread(text: str, media_type: str, *notes: str) -> CodeText:

@@ -16,6 +16,7 @@ from typing import Final, Literal, TypeAlias
 
 from rag_assets.code.edge_rules import OF_FACTS
 from rag_assets.code.model import Fact
+from rag_assets.code.name_uses import USES
 from rag_assets.code.naming import NameStyle
 from rag_assets.code.nodes import ABILITY, ASKS, ENV, HANDS_ON, MEMBER, short_name
 from rag_assets.code.reexports import handed_on
@@ -92,10 +93,15 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Relations:
-    """What one file defines and states."""
+    """What one file defines and states.
+
+    Attributes:
+        names: the index of its names, see rag_assets.code.name_uses; "" for none.
+    """
 
     symbols: tuple[Symbol, ...]
     edges: tuple[Edge, ...]
+    names: str = ""
 
 
 NAMED: Final[Mapping[tuple[str, str], str]] = {
@@ -160,7 +166,8 @@ def relations_of(
     for fact, name, target in handed_on(facts, names):
         edge = _stated(fact, HANDS_ON, name, target)
         edges.setdefault((edge.kind, edge.source, edge.target), edge)
-    return Relations(tuple(symbols.values()), tuple(edges.values()))
+    index = next((str(fact.values["names"]) for fact in facts if fact.kind == USES), "")
+    return Relations(tuple(symbols.values()), tuple(edges.values()), index)
 
 
 def _edges(fact: Fact, names: NameStyle) -> Iterator[Edge]:

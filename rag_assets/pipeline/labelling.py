@@ -12,6 +12,7 @@ from itertools import groupby
 
 from rag_assets.code.frameworks.labels import LABELLED, deciding, kinds_of
 from rag_assets.code.model import FileFacts
+from rag_assets.code.name_uses import USES
 from rag_assets.code.naming import NameStyle
 from rag_assets.code.relations import Relations, relations_of
 from rag_assets.common.batches import batched
@@ -179,7 +180,8 @@ def files_of(ctx: TenantContext, documents: Iterable[CodeDocument]) -> dict[str,
     """The facts of documents with their places, by document."""
     documents = list(documents)
     facts = {
-        key: found
+        # The index of a file's names is larger than all of its other facts.
+        key: tuple(fact for fact in found if fact.kind != USES)
         for batch in batched({one.chunk_set_key for one in documents}, _BATCH)
         for key, found in ctx.lake.facts(batch).items()
     }

@@ -30,6 +30,7 @@ from rag_assets.storage.catalog.found_relations import (
     FoundDocument,
     FoundEdge,
     FoundEdges,
+    FoundNameUses,
     FoundSymbol,
     Permits,
 )
@@ -40,7 +41,7 @@ MOST_EDGES = 2_000
 MOST_SPELLED = 500
 """Definitions, or files, of one name that are read."""
 
-_Place = TypeVar("_Place", FoundDocument, FoundEdge, FoundSymbol)
+_Place = TypeVar("_Place", FoundDocument, FoundEdge, FoundNameUses, FoundSymbol)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +92,12 @@ class View:
     def files_called(self, name: str) -> list[FoundDocument]:
         """Return the documents whose path ends with a file name, or a path."""
         return self._permitted(self.relations.files_called(name.strip("/"), MOST_SPELLED))
+
+    def name_uses(
+        self, wanted: Collection[str], names: Collection[str], limit: int
+    ) -> list[FoundNameUses]:
+        """Return the places of names in documents; see Relations.name_uses."""
+        return self._permitted(self.relations.name_uses(wanted, names, limit)) if wanted else []
 
     def defined(self, names: Sequence[str]) -> list[FoundSymbol]:
         """Definitions by their qualified names."""

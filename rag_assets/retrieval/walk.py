@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from rag_assets.code.nodes import MEMBER
+from rag_assets.common.formatting import counted
 from rag_assets.retrieval.access import AccessPolicy, FlatScopes
 from rag_assets.retrieval.code_nodes import (
     PREFIXES,
@@ -25,6 +26,7 @@ from rag_assets.retrieval.code_view import MOST_EDGES, View
 from rag_assets.retrieval.model import Caller
 from rag_assets.retrieval.roles import require_asker
 from rag_assets.retrieval.unresolved import Question, concerned, may_lack, unfollowed
+from rag_assets.retrieval.uses import uses_of_nodes
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.found_relations import Direction, FoundEdge, Readable
 from rag_assets.storage.catalog.relation_graph.graph import GraphKey
@@ -34,6 +36,7 @@ from rag_assets.storage.catalog.relation_state import RelationMoment
 MOST_STEPS = 8
 USUAL_STEPS = 5
 MOST_NODES = 200
+MOST_USES = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +49,8 @@ class Walk:
         complete: whether nothing was left out for a limit, and nothing is computed that may lack.
         why: what was left out, or is computed; None if nothing was.
         begun: names of the nodes that it began at.
+        uses: places that use what it began at, found by name: certain ones first, then possible
+            ones, at most MOST_USES; see retrieval.uses.
     """
 
     nodes: tuple[Node, ...] = ()
@@ -53,6 +58,7 @@ class Walk:
     complete: bool = True
     why: str | None = None
     begun: tuple[str, ...] = ()
+    uses: tuple[Relation, ...] = ()
 
 
 class Walker:
@@ -113,7 +119,8 @@ class Walker:
         view = self.serving_view(tenant_id, caller)
         if view is None:
             return Walk()
-        return self.walked(view, tenant_id, Question(name, kinds, direction), depth=depth)
+        found = self.walked(view, tenant_id, Question(name, kinds, direction), depth=depth)
+        return found if direction == "out" else _with_uses(view, found, kinds)
 
     def walked(self, view: View, tenant_id: str, question: Question, *, depth: int) -> Walk:
         """What relates to a name, of what a view has: several walks of one answer share it.
@@ -177,6 +184,21 @@ class Walker:
         graph = self._catalog.relations.graphs.of(build, moment.state)
         found = rows if graph is None else GraphRelations(graph, moment.scopes, rows)
         return View(found, self._policy, caller)
+
+
+def _with_uses(view: View, found: Walk, kinds: Sequence[str]) -> Walk:
+    """Return a walk with the uses by name of what it began at."""
+    begun = [node for node in found.nodes if node.name in found.begun]
+    stated = {(one.uri, one.line_start) for one in found.relations}
+    by_name = uses_of_nodes(view, begun, stated=stated)
+    uses = [one.relation for one in (*by_name.certain, *by_name.possible)]
+    uses = [one for one in uses if not kinds or one.kind in kinds]
+    left = max(0, len(uses) - MOST_USES)
+    found = replace(found, uses=tuple(uses[:MOST_USES]))
+    if not left:
+        return found
+    why = f"{counted(left, 'use')} by name are left out"
+    return replace(found, complete=False, why=f"{found.why}; {why}" if found.why else why)
 
 
 class _Walking:

@@ -12,7 +12,7 @@ from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.slices import parsed_documents
 from rag_assets.retrieval.model import Caller
 from rag_assets.retrieval.walk import Walk, Walker
-from rag_assets.storage.catalog.code_tables import edges, symbols
+from rag_assets.storage.catalog.code_tables import edges, name_uses, symbols
 from tests.driving import Driver
 from tests.installation import FAST, Installation
 
@@ -109,7 +109,7 @@ def counts(ctx: TenantContext) -> list[int]:
                 select(func.count()).select_from(table).where(table.c.tenant == ctx.ref.id)
             )
             or 0
-            for table in (symbols, edges)
+            for table in (symbols, edges, name_uses)
         ]
 
 
@@ -217,7 +217,7 @@ def test_migrations_without_a_name_are_told_apart(
         assert not any("2025" in one.source for one in again.relations)
 
 
-def test_what_is_gone_leaves_no_symbol_and_no_edge(
+def test_what_is_gone_leaves_no_symbol_no_edge_and_no_name(
     shared_installation: Installation, driver: Driver, repository: Path
 ) -> None:
     root = repository / "gone"

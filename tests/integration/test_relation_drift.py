@@ -18,7 +18,7 @@ from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.relation_drift import RelationDrift, compare_relations, repair_relations
 from rag_assets.pipeline.repair import repair
 from rag_assets.pipeline.shares import Share
-from rag_assets.storage.catalog.code_tables import edges, symbols
+from rag_assets.storage.catalog.code_tables import edges, name_uses, symbols
 from rag_assets.storage.catalog.tables import source_records
 from tests.driving import Driver
 from tests.dumps import lose_changes
@@ -69,15 +69,22 @@ def indexed(shared_installation: Installation, driver: Driver) -> None:
 
 
 def rows(ctx: TenantContext) -> list[list[tuple[object, ...]]]:
-    """All symbols, edges and derived documents of the tenant."""
+    """All symbols, edges, names and derived documents of the tenant."""
     queries = [
-        *(select(t).where(t.c.tenant == TENANT).order_by(*t.primary_key) for t in (symbols, edges)),
+        *(
+            select(t).where(t.c.tenant == TENANT).order_by(*t.primary_key)
+            for t in (symbols, edges, name_uses)
+        ),
         select(source_records.c.document_id, source_records.c.record_key, source_records.c.text)
         .where(source_records.c.tenant == TENANT)
         .order_by(source_records.c.document_id),
     ]
     with ctx.catalog.database.begin() as connection:
         return [[tuple(row) for row in connection.execute(query)] for query in queries]
+
+
+def alter_names(connection: Connection) -> None:
+    connection.execute(update(name_uses).where(name_uses.c.tenant == TENANT).values(numbers=[1]))
 
 
 def lose_symbols(connection: Connection) -> None:
@@ -113,6 +120,7 @@ def lose_a_derived_document(connection: Connection) -> None:
 @pytest.mark.parametrize(
     "damage",
     [
+        alter_names,
         lose_symbols,
         lose_an_edge,
         alter_an_edge,

@@ -40,6 +40,7 @@ UNSAMPLED_COLUMNS: Mapping[str, tuple[str, ...]] = {
     "document_kinds": ("kinds",),
     "edges": ("stated_of", "target", "evidence", "path"),
     "derivations": ("unresolved",),
+    "name_uses": ("names", "numbers"),
     "symbols": ("symbol", "short"),
     "documents": (
         *("path", "uri", "title", "said_title", "tags", "metadata", "error_message"),
@@ -119,6 +120,7 @@ SAMPLED_COLUMNS: Mapping[str, tuple[str, ...]] = {
     "relation_changes": ("tenant",),
     "relation_change_totals": ("tenant",),
     "moved_documents": ("tenant", "document_id", "successor"),
+    "name_uses": ("tenant", "chunk_set_key"),
     "symbols": ("tenant", "chunk_set_key", "role", "content_hash"),
     "embedder_probes": ("tenant", "embedder_id", "probes_key", "vectors", "distances"),
     "embedding_batches": (

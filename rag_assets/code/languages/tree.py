@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from importlib import import_module
 from operator import itemgetter
 from time import monotonic
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 PARSE_SECONDS: Final = 10.0
 """How long a parser may take; ordinary code takes a tenth of a second for 1 MiB."""
 
-_SLICE: Final = 1 << 16
+_SLICE: Final = 1 << 12
+"""Bytes that a parser and a query's predicates read at once, at each place they look at."""
 _COMMENTS = frozenset({"comment", "line_comment", "block_comment", "multiline_comment"})
 
 
@@ -122,6 +123,19 @@ class SyntaxTree:
             position += 1
             todo.extend(reversed(node.named_children))
         return found
+
+
+@lru_cache(maxsize=2)
+def syntax_tree(text: str, module: str, function: str = "language") -> SyntaxTree:
+    """Return the tree of a text; several readers of one file share it.
+
+    Whoever has read a file calls `syntax_tree.cache_clear()`: a tree takes many times the memory of
+    its text.
+
+    Args:
+        text, module, function: see SyntaxTree.
+    """
+    return SyntaxTree(text, module, function)
 
 
 def descendants(node: Node, *, into: frozenset[str] | None = None) -> Iterator[Node]:

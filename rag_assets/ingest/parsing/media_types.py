@@ -53,14 +53,17 @@ BINARY: Mapping[str, str] = MappingProxyType(
 # are no files.
 _LANGUAGES: Mapping[str, tuple[str, ...]] = {
     "c": ("c", "h"),
-    "c++": ("cc", "cpp", "cxx", "hh", "hpp"),
+    "c++": ("cc", "cpp", "cxx", "hh", "hpp", "hxx", "ipp"),
+    "clojure": ("clj", "cljc", "cljs"),
     "csharp": ("cs",),
     "css": ("css", "less", "scss"),
     "dart": ("dart",),
     "derived": (),
     "elixir": ("ex", "exs"),
+    "elm": ("elm",),
+    "erlang": ("erl", "hrl"),
     "go": ("go",),
-    "graphql": ("graphql",),
+    "graphql": ("gql", "graphql", "graphqls"),
     "groovy": ("gradle", "groovy"),
     "haskell": ("hs",),
     "ini": ("cfg", "ini", "properties"),
@@ -70,6 +73,7 @@ _LANGUAGES: Mapping[str, tuple[str, ...]] = {
     "julia": ("jl",),
     "kotlin": ("kt", "kts"),
     "lua": ("lua",),
+    "ocaml": ("ml", "mli"),
     "perl": ("pl", "pm"),
     "php": ("php",),
     "powershell": ("ps1",),
@@ -80,7 +84,7 @@ _LANGUAGES: Mapping[str, tuple[str, ...]] = {
     "ruby": ("rb",),
     "run-event": (),
     "rust": ("rs",),
-    "scala": ("scala",),
+    "scala": ("sc", "scala"),
     "shell": ("bash", "sh", "zsh"),
     "sql": ("sql",),
     "svelte": ("svelte",),
@@ -96,6 +100,7 @@ _LANGUAGES: Mapping[str, tuple[str, ...]] = {
     "vue": ("vue",),
     "xml": ("xml", "xsd", "xsl"),
     "yaml": ("yaml", "yml"),
+    "zig": ("zig",),
 }
 SOURCE_CODE = frozenset(f"text/x-{language}" for language in _LANGUAGES)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sqlalchemy import (
+    ARRAY,
     REAL,
     BigInteger,
     Boolean,
@@ -71,6 +72,19 @@ edges = Table(
     Column("path", Text),
     Index(None, "tenant", "stated_of"),
     Index(None, "tenant", "target"),
+)
+
+# The names in a text with the places where it defines and uses them, in one row: a name is looked
+# for by a number, which is made of it and of the tenant. Kept as symbols are.
+name_uses = Table(
+    "name_uses",
+    metadata,
+    tenant_column(),
+    Column("chunk_set_key", Text, primary_key=True),
+    Column("numbers", ARRAY(Integer), nullable=False),
+    # See rag_assets.code.name_uses.
+    Column("names", Text, nullable=False),
+    Index("ix_name_uses_numbers", "numbers", postgresql_using="gin"),
 )
 
 # What follows from the documents of a source together, as records of another source.

@@ -118,6 +118,25 @@ class FoundEdges:
     cut: bool = False
 
 
+class FoundNameUses(NamedTuple):
+    """The places of a name in a document that the caller may read.
+
+    Attributes:
+        name: as the text has it.
+        places: see rag_assets.code.name_uses.uses_of.
+        document_id, uri, access_scope, source_type: of the document.
+        source: its repository.
+    """
+
+    name: str
+    places: str
+    document_id: str
+    uri: str
+    source: str
+    access_scope: str
+    source_type: str
+
+
 @dataclass(frozen=True, slots=True)
 class FoundDocument:
     """A document that the caller may read.

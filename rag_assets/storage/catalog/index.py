@@ -15,7 +15,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.code.relations import Relations
 from rag_assets.common.batches import batched
-from rag_assets.storage.catalog.code_tables import document_kinds, edges, symbols
+from rag_assets.storage.catalog.code_tables import document_kinds, edges, name_uses, symbols
 from rag_assets.storage.catalog.database import Database, TenantRef, among
 from rag_assets.storage.catalog.document_rows import Failure, processing_order, urgency
 from rag_assets.storage.catalog.index_rows import (
@@ -61,7 +61,7 @@ class IndexTable:
 
     def refresh_statistics(self) -> None:
         """Have Postgres count documents, their versions and relations anew; see Database."""
-        of_code = (document_kinds, symbols, edges)
+        of_code = (document_kinds, symbols, edges, name_uses)
         self._database.refresh_statistics(documents, document_index, *of_code)
 
     def pending(

@@ -11,22 +11,24 @@ from sqlalchemy import ColumnElement, Table, delete, exists, func, select
 from rag_assets.code.relations import Relations
 from rag_assets.common.batches import batched
 from rag_assets.common.hashing import HashRange
-from rag_assets.storage.catalog.code_tables import edges, symbols
+from rag_assets.storage.catalog.code_tables import edges, name_uses, symbols
 from rag_assets.storage.catalog.database import Database, TenantRef, among
 from rag_assets.storage.catalog.index_rows import same_document
 from rag_assets.storage.catalog.relation_rows import (
     record_relations,
     rows_of_edges,
+    rows_of_names,
     rows_of_symbols,
 )
 from rag_assets.storage.catalog.relation_state import rows_were_made_anew
 from rag_assets.storage.catalog.tables import document_index, documents
 
 _BATCH = 1_000
+_TABLES = (symbols, edges, name_uses)
 _OF_TEXT = frozenset({"tenant", "chunk_set_key"})
 
 RecordedRows: TypeAlias = frozenset[tuple[Any, ...]]
-"""Rows of one text: of symbols and edges, in no order."""
+"""Rows of one text, in no order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,7 @@ class IndexedText:
 
 
 class RelationDriftQuery:
-    """Queries on `symbols` and `edges` by the texts that they are of."""
+    """Queries on the tables of texts: `symbols`, `edges` and `name_uses`."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -74,11 +76,11 @@ class RelationDriftQuery:
         """The rows of texts, by chunk_set_key; of those that have some."""
         found: dict[str, set[tuple[Any, ...]]] = {}
         with self._database.begin() as connection:
-            for table in (symbols, edges):
+            for table in _TABLES:
                 of_texts = table.c.tenant == tenant_id, among(table.c.chunk_set_key, [*keys])
                 query = select(table.c.chunk_set_key, *_told(table)).where(*of_texts)
                 for key, *row in connection.execute(query):
-                    found.setdefault(key, set()).add((table.name, *row))
+                    found.setdefault(key, set()).add((table.name, *map(_hashable, row)))
         return {key: frozenset(rows) for key, rows in found.items()}
 
     def nobodys(self, tenant_id: str) -> list[str]:
@@ -86,7 +88,7 @@ class RelationDriftQuery:
         found: set[str] = set()
         held = document_index.c
         with self._database.begin() as connection:
-            for table in (symbols, edges):
+            for table in _TABLES:
                 key = table.c.chunk_set_key
                 kept = exists().where(held.tenant == table.c.tenant, held.chunk_set_key == key)
                 query = select(key).where(table.c.tenant == tenant_id, ~kept).group_by(key)
@@ -104,7 +106,7 @@ class RelationDriftQuery:
         for batch in batched(sorted(relations), _BATCH):
             keys = list(batch)
             with self._database.begin_for(ref) as connection:
-                for table in (symbols, edges):
+                for table in _TABLES:
                     of_texts = table.c.tenant == ref.id, among(table.c.chunk_set_key, keys)
                     connection.execute(delete(table).where(*of_texts))
                 rows_were_made_anew(connection, ref)
@@ -127,11 +129,16 @@ def rows_to_record(ref: TenantRef, relations: Mapping[str, Relations]) -> dict[s
     for table, rows in (
         (symbols, rows_of_symbols(ref, relations)),
         (edges, rows_of_edges(ref, relations)),
+        (name_uses, rows_of_names(ref, relations)),
     ):
         for row in rows:
-            told = (row[column.name] for column in _told(table))
+            told = (_hashable(row[column.name]) for column in _told(table))
             found.setdefault(row["chunk_set_key"], set()).add((table.name, *told))
     return {key: frozenset(rows) for key, rows in found.items()}
+
+
+def _hashable(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
 
 
 def _told(table: Table) -> Iterator[ColumnElement[Any]]:

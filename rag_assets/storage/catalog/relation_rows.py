@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
@@ -9,9 +10,10 @@ from typing import Any
 from sqlalchemy import Connection
 from sqlalchemy.dialects.postgresql import insert as upsert
 
+from rag_assets.code.name_uses import names_of
 from rag_assets.code.relations import Relations
 from rag_assets.common.batches import batched
-from rag_assets.storage.catalog.code_tables import edges, symbols
+from rag_assets.storage.catalog.code_tables import edges, name_uses, symbols
 from rag_assets.storage.catalog.database import TenantRef
 
 _BATCH = 2_000
@@ -30,6 +32,7 @@ def record_relations(
     for table, rows in (
         (symbols, rows_of_symbols(ref, relations)),
         (edges, rows_of_edges(ref, relations)),
+        (name_uses, rows_of_names(ref, relations)),
     ):
         statement = upsert(table).on_conflict_do_nothing()
         for batch in batched(rows, _BATCH):
@@ -61,3 +64,25 @@ def rows_of_edges(ref: TenantRef, relations: Mapping[str, Relations]) -> Iterato
             row = asdict(one)
             row["stated_of"] = row.pop("source")
             yield {"tenant": ref.id, "chunk_set_key": key, "position": position, **row}
+
+
+def rows_of_names(ref: TenantRef, relations: Mapping[str, Relations]) -> Iterator[dict[str, Any]]:
+    """The rows of the names in texts."""
+    for key, found in relations.items():
+        if found.names:
+            numbers = sorted({number_of_name(ref.id, name) for name in names_of(found.names)})
+            yield {
+                "tenant": ref.id,
+                "chunk_set_key": key,
+                "numbers": numbers,
+                "names": found.names,
+            }
+
+
+def number_of_name(tenant_id: str, name: str) -> int:
+    """Return the number by which the texts of a tenant that have a name are found.
+
+    Other names may have the same one: whoever asks compares the name itself.
+    """
+    number = zlib.crc32(f"{tenant_id}\0{name}".encode())
+    return number - (1 << 32) if number >> 31 else number

@@ -37,7 +37,7 @@ from sqlalchemy.dialects.postgresql import distinct_on
 from sqlalchemy.types import TypeEngine
 
 from rag_assets.storage.catalog.access import is_readable
-from rag_assets.storage.catalog.code_tables import document_kinds, edges, symbols
+from rag_assets.storage.catalog.code_tables import document_kinds, edges, name_uses, symbols
 from rag_assets.storage.catalog.database import among, texts_parameter
 from rag_assets.storage.catalog.index_rows import returnable
 from rag_assets.storage.catalog.statements import Statement
@@ -264,6 +264,35 @@ def _evidence() -> Select[Any]:
     return _of_readable(edges, *wanted.c, edges.c.evidence).join(wanted, same)
 
 
+def _name_uses() -> Select[Any]:
+    wanted = name_uses.c.numbers.op("&&")(
+        cast(bindparam("numbers", type_=_NUMBERS), ARRAY(Integer))
+    )
+    # The numbers are of one tenant's names: with another condition, another index would be read.
+    rows = select(name_uses).where(wanted).offset(_APART).subquery()
+    of_text = document_index.c.chunk_set_key == rows.c.chunk_set_key
+    versions = _versions(*_DOCUMENT_COLUMNS).where(of_text).offset(_APART).lateral()
+    asked = _asked("names")
+    name, line = asked.c.value, literal("\n")
+    behind = func.split_part(line + rows.c.names, line + name + "|", 2)
+    places = func.split_part(behind, line, 1).label("places")
+    found = (
+        select(name.label("name"), places, *versions.c)
+        .select_from(rows)
+        .join(versions, true())
+        .join(asked, true())
+        .where(rows.c.tenant == _TENANT)
+        .subquery()
+    )
+    defining = func.left(found.c.places, 1) == "d"
+    return (
+        select(*found.c)
+        .where(found.c.places != "")
+        .order_by(defining.desc(), found.c.uri, found.c.name)
+        .limit(_LIMIT)
+    )
+
+
 NAMED = Statement.of(_named())
 """Definitions by `names`, as their own texts give them."""
 
@@ -278,6 +307,12 @@ LIKE = Statement.of(_like())
 
 ENDING = Statement.of(_ending())
 """Some definitions whose last part is one of `parts`, without underscores."""
+
+NAME_USES = Statement.of(_name_uses())
+"""The places of `names` in documents whose texts have a name of one of these `numbers`.
+
+Those come first in which a name is defined.
+"""
 
 FILES_CALLED = Statement.of(_files_called())
 """Some documents whose uri ends with the file name `name`, in lower case."""

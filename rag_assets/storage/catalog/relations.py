@@ -17,6 +17,7 @@ from rag_assets.storage.catalog.found_relations import (
     FoundDocument,
     FoundEdge,
     FoundEdges,
+    FoundNameUses,
     FoundSymbol,
     NamesCalled,
     Permits,
@@ -30,6 +31,7 @@ from rag_assets.storage.catalog.relation_names import (
     qualified,
     spellings_of,
 )
+from rag_assets.storage.catalog.relation_rows import number_of_name
 from rag_assets.storage.catalog.relation_state import (
     MOMENT,
     RelationMoment,
@@ -111,6 +113,18 @@ class Relations(Protocol):
 
     def files_called(self, name: str, limit: int) -> list[FoundDocument]:
         """Return some documents whose uri ends with the name of a file."""
+        ...
+
+    def name_uses(
+        self, wanted: Collection[str], names: Collection[str], limit: int
+    ) -> list[FoundNameUses]:
+        """Return the places of names in the documents that have one of some names.
+
+        Args:
+            wanted: a document counts if its text has one of these.
+            names: whose places are returned.
+            limit: the most to return; places in documents that define the name come first.
+        """
         ...
 
     def within(self, uris: Sequence[str]) -> list[FoundSymbol]:
@@ -273,6 +287,22 @@ class RelationRows:
         """See Relations."""
         rows = self._rows(statements.FILES_CALLED, name=name.lower(), limit=limit)
         return [FoundDocument(*row) for row in rows]
+
+    def name_uses(
+        self, wanted: Collection[str], names: Collection[str], limit: int
+    ) -> list[FoundNameUses]:
+        """See Relations."""
+        tenant = self._readable.tenant_id
+        rows = self._rows(
+            statements.NAME_USES,
+            numbers=[number_of_name(tenant, name) for name in wanted],
+            names=[*dict.fromkeys((*wanted, *names))],
+            limit=limit,
+        )
+        return [
+            FoundNameUses(name, places, document_id, uri, repository_of(source), scope, type_)
+            for name, places, document_id, uri, source, scope, type_ in rows
+        ]
 
     def within(self, uris: Sequence[str]) -> list[FoundSymbol]:
         """See Relations."""

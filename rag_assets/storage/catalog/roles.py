@@ -26,7 +26,7 @@ SERVICE_RIGHTS: Final[Mapping[str, str]] = {
     # Runs write these.
     **dict.fromkeys(("check_results", "dagster_histories", "derivations", "document_kinds"), ""),
     # Names in source code leave with its document.
-    **dict.fromkeys(("edges", "symbols"), "DELETE"),
+    **dict.fromkeys(("edges", "name_uses", "symbols"), "DELETE"),
     **dict.fromkeys(("embedder_probes", "embedding_batches", "moved_documents"), ""),
     # A request to index a removed document again has its source listed.
     "syncs": "UPDATE (listing_digest)",

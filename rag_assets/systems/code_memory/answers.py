@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from rag_assets.code.derived.model import ROUTE
+from rag_assets.code.names import name_parts
 from rag_assets.code.nodes import FILE, TABLE
 from rag_assets.common.formatting import counted
 from rag_assets.retrieval.clarification import clarification_of
-from rag_assets.retrieval.code_nodes import Node, NodeKey, Relation, constructed, node_of
+from rag_assets.retrieval.code_nodes import (
+    Node,
+    NodeKey,
+    Relation,
+    constructed,
+    file_node,
+    node_of,
+)
+from rag_assets.retrieval.code_view import View
 from rag_assets.retrieval.documents import DocumentReader
 from rag_assets.retrieval.model import Caller, Origin, SearchAnswer
 from rag_assets.retrieval.unresolved import Question
-from rag_assets.retrieval.walk import MOST_STEPS, Walk, Walker
+from rag_assets.retrieval.uses import NO_USES, UsesFound, named_places, uses_of_nodes
+from rag_assets.retrieval.walk import MOST_NODES, MOST_STEPS, Walk, Walker
 from rag_assets.storage.catalog.found_relations import Direction
 from rag_assets.systems.code_memory.meant import Meant
 from rag_assets.systems.code_memory.outlines import (
@@ -24,6 +35,7 @@ from rag_assets.systems.code_memory.outlines import (
     listed,
     one_line,
     place,
+    possible,
     shown_name,
     within_limit,
 )
@@ -42,7 +54,11 @@ _MOST_RELATIONS: Final = 50
 _FEW: Final = 3
 _EXCERPT: Final = 240
 _NOTHING: Final = "Nothing that you may read is called so."
-_UNUSED: Final = "Nothing uses it that is told: calls on objects of unknown classes are not."
+_UNUSED: Final = "Nothing uses it in the files that were read."
+_STEPS_BY_NAME: Final = 3
+"""Steps from users to their users that are taken by names."""
+_MOST_MEMBERS: Final = 40
+_WORD: Final = re.compile(r"\w[\w-]{1,119}[?!]?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,11 +133,17 @@ class CodeAnswers:
             through, more = self._walk_models(walks)
             walks += through
         relations = {one: None for walk in walks for one in walk.relations}
-        if not relations:
+        begun = [node for walk in walks for node in walk.nodes if node.name in walk.begun]
+        uses = uses_of_nodes(
+            meant.view, _with_members(meant.view, begun), stated=_places(relations)
+        )
+        relations |= {one.relation: None for one in uses.certain}
+        if not relations and not uses.possible:
             return self._unknown(said, *walks, known=any(walk.nodes for walk in walks))
         notes = [*dict.fromkeys(note for walk in walks for note in _lacking(walk)), *more]
-        notes.append(_read(meant, len(relations)))
-        lines = listed(relations, several=self._several)
+        notes.append(_read(meant, len(relations), uses))
+        lines = [*listed(relations, several=self._several)]
+        lines += possible(uses.possible, several=self._several)
         heading = meant.shorter_path(path) if path else self._heading(said, walks)
         return within_limit([*heading, *lines], notes=notes)
 
@@ -145,14 +167,56 @@ class CodeAnswers:
             for node in walk.nodes:
                 if node.name in ways:
                     found.setdefault((node.repository, node.name), (node, ways[node.name]))
+        uses = self._followed(meant.view, walks, found, begun, stated)
         shown = [value for key, value in found.items() if key not in begun]
-        if not shown:
+        if not shown and not uses.possible:
             said = self._unknown(", ".join([*symbols, *paths]), known=bool(begun))
             return "\n".join([said, *dict.fromkeys(notes)])
-        notes = [*dict.fromkeys(notes), _read(meant, len(shown))]
+        notes = [*dict.fromkeys(notes), _read(meant, len(shown), uses)]
         heading = [line for path in paths for line in meant.shorter_path(path)]
-        lines = grouped(shown, stated, several=self._several)
+        lines = [*grouped(shown, stated, several=self._several)]
+        lines += possible(uses.possible, several=self._several)
         return within_limit([*heading, *lines], notes=notes)
+
+    def _followed(
+        self,
+        view: View,
+        walks: Sequence[Walk],
+        found: dict[NodeKey, tuple[Node, Sequence[str]]],
+        begun: Collection[NodeKey],
+        stated: list[Relation],
+    ) -> UsesFound:
+        """Add what uses definitions by name, step by step; return the uses of the first ones.
+
+        Args:
+            view: what the caller may read.
+            walks: from the definitions that were asked for.
+            found: nodes with the names from which each was reached; users are added.
+            begun: which of them were asked for.
+            stated: relations; those of users are added.
+        """
+        first = [node for walk in walks for node in walk.nodes if node.name in walk.begun]
+        frontier = _with_members(view, first)
+        asked: UsesFound | None = None
+        for _ in range(_STEPS_BY_NAME):
+            uses = uses_of_nodes(view, frontier, stated=_places(stated))
+            asked = uses if asked is None else asked
+            owners = {node.name: node.repository for node in frontier}
+            frontier = []
+            for one in uses.certain:
+                stated.append(one.relation)
+                key = one.repository, one.source
+                if key in found or key in begun or len(found) >= MOST_NODES:
+                    continue
+                way = found.get((owners[one.target], one.target))
+                before = (one.target,) if way is None else way[1]
+                node = node_of(one.within) if one.within else file_node(one.source, one.repository)
+                found[key] = node, (*before, node.name)
+                if one.within is not None:
+                    frontier.append(node)
+            if not frontier:
+                break
+        return asked or UsesFound()
 
     def outline(self, path: str) -> str:
         """The definitions of a file with their lines; the files of a folder."""
@@ -283,7 +347,10 @@ class CodeAnswers:
         told = f"{told} Alike: {', '.join(map(one_line, names))}" if names else told
         lacking = dict.fromkeys(note for walk in walks for note in _lacking(walk))
         read = [_read(Meant(view, self.tenant), 0)] if known else []
-        return "\n".join([told, *lacking, *read])
+        last = (name_parts(said, folded=False) or ("",))[-1]
+        places = () if known or first or not _WORD.fullmatch(last) else named_places(view, last)
+        listed_places = [*possible(places, several=self._several)] if places else []
+        return within_limit([told, *listed_places], notes=[*lacking, *read])
 
 
 def _sources(walks: Iterable[Walk], kind: str) -> list[str]:
@@ -296,9 +363,30 @@ def _differs(origin: Origin | None) -> bool:
     return origin is not None and bool(origin.differs)
 
 
-def _read(meant: Meant, uses: int) -> str:
+def _read(meant: Meant, count: int, uses: UsesFound = NO_USES) -> str:
     """Return how many uses an answer has, and how the files were read that may hold more."""
-    return "; ".join(filter(None, (counted(uses, "use"), meant.coverage())))
+    parts = [counted(count, "use")]
+    if uses.possible:
+        parts.append(counted(len(uses.possible), "possible one"))
+    if uses.omitted:
+        parts.append(f"at least {counted(uses.omitted, 'place')} of common names only counted")
+    return "; ".join(filter(None, (*parts, meant.coverage())))
+
+
+def _places(relations: Iterable[Relation]) -> set[tuple[str, int]]:
+    """Return the lines that state relations."""
+    return {(one.uri, one.line_start) for one in relations}
+
+
+def _with_members(view: View, nodes: Sequence[Node]) -> list[Node]:
+    """Return definitions with what they hold: who uses a method uses its class."""
+    found = {(node.repository, node.name): node for node in nodes}
+    uris = sorted({node.uri for node in nodes if node.uri})
+    names = tuple(f"{node.name}{mark}" for node in nodes for mark in ("::", ".", "#"))
+    members = [one for one in view.within_any(uris) if one.name.startswith(names)] if names else []
+    for one in members[:_MOST_MEMBERS]:
+        found.setdefault((one.source, one.name), node_of(one))
+    return [*found.values()]
 
 
 def _overview(routes: Sequence[str], walks: Sequence[Walk]) -> Iterator[str]:
@@ -312,6 +400,12 @@ def _lacking(walk: Walk) -> list[str]:
     return [] if walk.complete else [f"this may lack something: {walk.why}"]
 
 
+def _owner(name: str) -> str:
+    """Return the name of what holds a definition; "" for none."""
+    at = max(name.rfind(mark) for mark in ("::", ".", "#"))
+    return name[:at] if at > 0 else ""
+
+
 def _ways(walk: Walk, begun: set[str]) -> dict[str, tuple[str, ...]]:
     """Names from one that a walk began at to each node, by the fewest steps."""
     ways: dict[str, tuple[str, ...]] = {
@@ -322,8 +416,7 @@ def _ways(walk: Walk, begun: set[str]) -> dict[str, tuple[str, ...]]:
     for one in walk.relations:
         using.setdefault(one.target, []).append(one.source)
         # What is stated of a class is stated of those that use its methods.
-        owner, separator, _ = one.target.rpartition("::")
-        if separator:
+        if owner := _owner(one.target):
             using.setdefault(owner, []).append(one.source)
     while frontier:
         new = []

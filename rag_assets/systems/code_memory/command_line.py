@@ -41,6 +41,9 @@ def show_relations(
         say(f"Nothing that you may read is called {name!r}.")
         return
     print_table(["from", "relation", "to", "evidence"], [_row(one) for one in walk.relations])
+    if walk.uses:
+        say(f"Uses of the name ({sum(one.how == 'name' for one in walk.uses)} of them certain):")
+        print_table(["from", "relation", "to", "evidence"], [_row(one) for one in walk.uses])
     if not walk.complete:
         warn(f"not everything is shown: {walk.why}")
 
@@ -70,7 +73,8 @@ def show_symbols(
 def _row(one: Relation) -> tuple[str, str, str, str]:
     lines = f"{one.uri}:{one.line_start}"
     shown = f"{lines}  {one.evidence}" if one.evidence else lines
-    return one.source, one.kind, one.target, shown
+    kind = one.kind if one.how != "possible" else f"{one.kind} (possible)"
+    return one.source, kind, one.target, shown
 
 
 def _place(node: Node) -> str:

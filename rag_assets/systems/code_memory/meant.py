@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from rag_assets.code.frameworks.laravel.inflection import table_of_class
-from rag_assets.code.languages.keywords import LANGUAGES as BY_KEYWORDS
 from rag_assets.code.nodes import FILE, TABLE
 from rag_assets.code.reading import NO_PROGRAMS, READ_FOR_USE, language_of_type
 from rag_assets.code.source_types import SOURCE_TYPES
@@ -18,6 +17,7 @@ from rag_assets.code.spellings import (
     symbol_spellings,
     table_spellings,
 )
+from rag_assets.code.tags.languages import tag_languages
 from rag_assets.common.formatting import counted
 from rag_assets.ingest.parsing.media_types import SOURCE_CODE
 from rag_assets.ingest.sources.derived import repository_of
@@ -136,16 +136,18 @@ class Meant:
             media_type = repository_type_of(path_of(uri)) or ""
             if media_type in SOURCE_CODE and language_of_type(media_type) not in NO_PROGRAMS:
                 counts[language_of_type(media_type)] += 1
-        whole = sorted(counts.keys() & READ_FOR_USE, key=lambda one: (-counts[one], one))
-        names = sorted(counts.keys() & BY_KEYWORDS, key=lambda one: (-counts[one], one))
-        texts = sorted(counts.keys() - READ_FOR_USE - BY_KEYWORDS)
-        parts = []
-        if whole:
-            parts.append(f"read for uses: {', '.join(whole)}")
-        for languages, depth in ((names, "names only"), (texts, "their text only")):
-            files = [f"{counted(counts[one], 'file')} in {one}" for one in languages]
-            parts += [f"{one} were read for {depth}" for one in files]
-        return "; ".join(parts)
+        by_name = tag_languages().keys() - READ_FOR_USE
+        rest = sorted(counts.keys() - READ_FOR_USE - by_name)
+        parts = [
+            f"{depth}: {', '.join(sorted(languages, key=lambda one: (-counts[one], one)))}"
+            for depth, languages in (
+                ("read for uses", counts.keys() & READ_FOR_USE),
+                ("read for uses by name", counts.keys() & by_name),
+            )
+            if languages
+        ]
+        files = (f"{counted(counts[one], 'file')} in {one}" for one in rest)
+        return "; ".join([*parts, *(f"{one} were read for names only" for one in files)])
 
     def _at(self, path: str) -> list[str]:
         """Return the uris of the files at exactly this path, in any repository."""

@@ -13,6 +13,7 @@ from rag_assets.ingest.sources.derived import repository_of
 from rag_assets.ingest.sources.model import path_of
 from rag_assets.retrieval.code_nodes import Node, Relation
 from rag_assets.retrieval.contexts import neutralised
+from rag_assets.retrieval.uses import Use
 from rag_assets.retrieval.walk import Walk
 
 MOST_TOKENS: Final = 2_000
@@ -133,6 +134,22 @@ def listed(relations: Iterable[Relation], *, several: bool) -> Iterator[str]:
             where = place(one.uri, one.line_start, several=several)
             evidence = one.evidence[:_EVIDENCE]
             yield f"  {where}  {shown_name(one.source)}  {evidence}".rstrip()
+
+
+def possible(uses: Sequence[Use], *, several: bool) -> Iterator[str]:
+    """Places that may use a definition, by what they may mean."""
+    by_target: dict[str, list[Use]] = {}
+    for one in uses:
+        by_target.setdefault(one.target, []).append(one)
+    for target, found in by_target.items():
+        count = max(one.candidates for one in found)
+        which = f"one of {count} definitions of the name" if count > 1 else "by its name alone"
+        yield f"possibly {shown_name(target)}, {which} ({len(found)}):"
+        for one in found:
+            relation = one.relation
+            where = place(one.uri, one.line, several=several)
+            source = "" if one.within is None else f"  {shown_name(one.source)}"
+            yield f"  {where}  {relation.kind}{source}  {relation.evidence}"
 
 
 def _rank(kind: str) -> int:

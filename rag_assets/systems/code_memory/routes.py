@@ -129,6 +129,7 @@ async def relations(asked: _Asked, query: Annotated[RelationsQuery, Query()]) ->
         tuple(map(_edge, found.relations)),
         found.complete,
         found.why,
+        tuple(map(_edge, found.uses)),
     )
 
 

@@ -10,7 +10,7 @@ from rag_assets.code.languages.definitions.finder import definitions
 from rag_assets.code.languages.definitions.layout import covered, signature, units
 from rag_assets.code.languages.definitions.model import Definition, Grammar, Placed
 from rag_assets.code.languages.definitions.walk import Walk
-from rag_assets.code.languages.tree import SyntaxTree
+from rag_assets.code.languages.tree import SyntaxTree, syntax_tree
 from rag_assets.code.model import CodeText, Fact, Unit
 
 BROKEN_SHARE: Final = 0.5
@@ -61,7 +61,7 @@ def reading_of(text: str, grammar: type[Grammar]) -> Reading:
     if len(text) > LONGEST:
         note = f"{len(text)} characters of {grammar.language} are more than are parsed"
         return Reading((), (), (), (f"{note}: cut at blank lines",))
-    tree = SyntaxTree(text, grammar.module, grammar.function)
+    tree = syntax_tree(text, grammar.module, grammar.function)
     if tree.gave_up:
         note = f"the parser gave up on {len(text)} characters of {grammar.language}"
         return Reading((), (), (), (f"{note}: cut at blank lines",))

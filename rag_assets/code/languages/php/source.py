@@ -17,7 +17,7 @@ from rag_assets.code.languages.php.classes import (
 )
 from rag_assets.code.languages.php.names import Scope, scopes_of
 from rag_assets.code.languages.php.values import COMPUTED, Constants, Value, value_of
-from rag_assets.code.languages.tree import SyntaxTree
+from rag_assets.code.languages.tree import syntax_tree
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -39,7 +39,7 @@ class PhpSource:
     """
 
     def __init__(self, text: str) -> None:
-        self.tree = SyntaxTree(text, "tree_sitter_php", "language_php")
+        self.tree = syntax_tree(text, "tree_sitter_php", "language_php")
         self.scopes = scopes_of(self.tree)
         self._starts = [scope.start for scope in self.scopes]
 

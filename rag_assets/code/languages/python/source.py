@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from rag_assets.code.languages.python.names import IMPORTS, Import, imports_of
-from rag_assets.code.languages.tree import SyntaxTree, is_comment
+from rag_assets.code.languages.tree import is_comment, syntax_tree
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -83,7 +83,7 @@ class PythonSource:
     """
 
     def __init__(self, text: str) -> None:
-        self.tree = SyntaxTree(text, "tree_sitter_python")
+        self.tree = syntax_tree(text, "tree_sitter_python")
         self.definitions: list[Definition] = []
         self.imports: list[Import] = []
         self._read()

@@ -15,6 +15,7 @@ from rag_assets.storage.catalog.found_relations import (
     FoundDocument,
     FoundEdge,
     FoundEdges,
+    FoundNameUses,
     FoundSymbol,
     NamesCalled,
     Permits,
@@ -188,6 +189,12 @@ class GraphRelations:
     def files_called(self, name: str, limit: int) -> list[FoundDocument]:
         """See Relations."""
         return self._catalog.files_called(name, limit)
+
+    def name_uses(
+        self, wanted: Collection[str], names: Collection[str], limit: int
+    ) -> list[FoundNameUses]:
+        """See Relations."""
+        return self._catalog.name_uses(wanted, names, limit)
 
     def documents(self, source_types: Sequence[str]) -> list[FoundDocument]:
         """See Relations."""

@@ -74,6 +74,7 @@ OTHERS: Mapping[str, str] = {
     "edges.target": "likewise",
     "edges.evidence": "likewise",
     "edges.path": "likewise",
+    "name_uses.names": "likewise",
     "derivations.fingerprint": "a hash",
     "derivations.unresolved": "made of masked texts; made anew when these are",
     "source_records.text": "what a source pushed, as it pushed it",
@@ -123,4 +124,4 @@ def test_every_column_of_texts_is_scanned_or_named_with_its_reason() -> None:
 
 
 def _is_numbers(name: str) -> bool:
-    return name == "embedder_probes.distances"
+    return name in {"embedder_probes.distances", "name_uses.numbers"}

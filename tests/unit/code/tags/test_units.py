@@ -1,4 +1,4 @@
-"""Definitions of languages without a grammar, by their keywords."""
+"""Units of the definitions that tag queries find."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ end
             *("csharp", CSHARP),
             ["Shop", "Shop::OrdersController", "Shop::OrdersController::GetOrder"],
         ),
-        ("c++", CPP, ["leveldb", "DBImpl::Get", "helper"]),
+        ("c++", CPP, ["leveldb", "leveldb::DBImpl::Get", "leveldb::helper"]),
         ("kotlin", KOTLIN, ["User", "Repo", "Repo::find"]),
         ("elixir", ELIXIR, ["Shop::Orders", "Shop::Orders::list", "Shop::Orders::hidden"]),
         ("shell", "usage() {\n  echo hi\n}\nfunction build {\n  make\n}\n", ["usage", "build"]),
@@ -79,7 +79,7 @@ end
         ("prisma", "model User {\n  id Int @id\n}\n", ["User"]),
     ],
 )
-def test_definitions_are_found_by_their_keywords(
+def test_each_definition_is_a_unit_with_a_nested_name(
     media_type: str, text: str, symbols: list[str]
 ) -> None:
     reading = read_code(text, f"text/x-{media_type}")
@@ -99,3 +99,14 @@ def test_a_comment_belongs_to_the_definition_below_it() -> None:
 def test_words_of_queries_and_prose_define_nothing() -> None:
     text = "sql = <<~SQL\n  select id from comments\n  union all\n  select id from type of\nSQL\n"
     assert not [unit for unit in read_code(text, "text/x-ruby").units if unit.symbol]
+
+
+def test_what_only_closes_a_type_belongs_to_its_last_member() -> None:
+    reading = read_code("class A\n  def b\n    1\n  end\nend\n", "text/x-ruby")
+    assert [unit.role for unit in reading.units] == ["class", "method"]
+
+
+def test_constants_and_signatures_share_a_chunk_with_their_neighbours() -> None:
+    text = "class A {\n  void b();\n  void c();\n};\n"
+    alone = {unit.symbol: unit.alone for unit in read_code(text, "text/x-c++").units if unit.symbol}
+    assert alone == {"A": True, "A::b": False, "A::c": False}

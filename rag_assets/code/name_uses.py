@@ -1,0 +1,90 @@
+"""Uses of names: what the index of one file says of each of its names.
+
+The index is one text, a line for each name, which is kept as it is:
+
+    total|d15|c19:rates,24|m31
+
+| letter | the name |
+|---|---|
+| d | is defined here |
+| i | is extended or implemented |
+| c | is called, or an object of it is made |
+| p | is imported |
+| t | is a type, an annotation or a constant that is used |
+| m | is mentioned: nothing more is known |
+| n | is mentioned in a comment |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+UseKind: TypeAlias = Literal[
+    "definition", "implementation", "call", "import", "type", "mention", "comment"
+]
+
+USES: Final = "uses"
+"""The kind of the fact that holds the index of a file, in its value `names`."""
+
+LETTERS: Final[Mapping[UseKind, str]] = {
+    "definition": "d",
+    "implementation": "i",
+    "call": "c",
+    "import": "p",
+    "type": "t",
+    "mention": "m",
+    "comment": "n",
+}
+_KINDS: Final[Mapping[str, UseKind]] = {letter: kind for kind, letter in LETTERS.items()}
+
+
+class NameUse(NamedTuple):
+    """One place of a name in a file.
+
+    Attributes:
+        kind: how it is used there.
+        line: counted from 1.
+        receiver: the last name in front of it; "" for none.
+    """
+
+    kind: UseKind
+    line: int
+    receiver: str = ""
+
+
+class NameUses(NamedTuple):
+    """The places of a name in a file.
+
+    Attributes:
+        uses: definitions first, then the most telling ones; mentions last.
+        omitted: places that are counted only.
+    """
+
+    uses: tuple[NameUse, ...]
+    omitted: int = 0
+
+
+def names_of(index: str) -> list[str]:
+    """Return the names in an index."""
+    return [line.partition("|")[0] for line in index.split("\n") if line]
+
+
+def uses_of(packed: str) -> NameUses:
+    """Return the places of a name.
+
+    Args:
+        packed: the line of an index, behind the name and its mark.
+    """
+    found: list[NameUse] = []
+    omitted = 0
+    for group in packed.split("|"):
+        kind = _KINDS.get(group[:1])
+        if kind is None:
+            continue
+        listed, _, more = group[1:].partition("+")
+        omitted += int(more) if more else 0
+        for place in listed.split(","):
+            line, _, receiver = place.partition(":")
+            found.append(NameUse(kind, int(line), receiver))
+    return NameUses(tuple(found), omitted)

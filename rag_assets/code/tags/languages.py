@@ -1,0 +1,105 @@
+"""The languages that tag queries read, as languages.toml lists them."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from tree_sitter import Query
+
+_PACK: Final = "tree_sitter_language_pack.bindings."
+DEFAULT_WORD: Final = re.compile(r"\b[^\W\d]\w{1,119}")
+"""A name of two characters or more; texts that no query reads are looked through for these."""
+
+
+@dataclass(frozen=True, slots=True)
+class TagGrammar:
+    """A grammar and the query that is run on its trees.
+
+    Attributes:
+        module, function: what gives the grammar.
+        query: name of a file in queries/.
+        where: found in texts of this grammar; None if any text may be of it.
+    """
+
+    module: str
+    function: str
+    query: str
+    where: re.Pattern[str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TagLanguage:
+    """A language whose files are read by tag queries.
+
+    Attributes:
+        name: as media types name it.
+        grammars: the first one whose tree has no error reads a text, else the first.
+        separators: what joins the parts of a qualified name.
+        family: languages whose files use each other's definitions.
+        word: matches a name.
+        is_interpreted: whether an interpreter reads its definitions and chunks.
+        is_open_in_folder: whether files of one folder need no import of each other.
+    """
+
+    name: str
+    grammars: tuple[TagGrammar, ...]
+    separators: tuple[str, ...]
+    family: str
+    word: re.Pattern[str]
+    is_interpreted: bool
+    is_open_in_folder: bool
+
+
+@cache
+def tag_languages() -> Mapping[str, TagLanguage]:
+    """Return all languages by name."""
+    listed = tomllib.loads(files(__package__).joinpath("languages.toml").read_text("utf-8"))
+    return {name: _language(name, row) for name, row in listed.items()}
+
+
+def family_of(language: str) -> str:
+    """Return the family of a language; a language that no query reads is one of its own."""
+    known = tag_languages().get(language)
+    if known is None:
+        return _FAMILIES.get(language, language)
+    return known.family
+
+
+_FAMILIES: Final[Mapping[str, str]] = {"svelte": "javascript", "vue": "javascript"}
+
+
+@cache
+def query_of(grammar: TagGrammar) -> Query:
+    """Return the compiled query of a grammar."""
+    from tree_sitter import Language, Query
+
+    language = Language(getattr(import_module(grammar.module), grammar.function)())
+    text = files(__package__).joinpath("queries", f"{grammar.query}.scm").read_text("utf-8")
+    return Query(language, text)
+
+
+def _language(name: str, row: Mapping[str, Any]) -> TagLanguage:
+    return TagLanguage(
+        name=name,
+        grammars=tuple(_grammar(one) for one in row["grammars"]),
+        separators=tuple(row.get("separators", ())),
+        family=row.get("family", name),
+        word=re.compile(row["word"]) if "word" in row else DEFAULT_WORD,
+        is_interpreted=row.get("interpreted", False),
+        is_open_in_folder=row.get("own_folder", False),
+    )
+
+
+def _grammar(row: Mapping[str, str]) -> TagGrammar:
+    module = row.get("module") or _PACK + row["grammar"]
+    query = row.get("query") or row["grammar"]
+    where = re.compile(row["where"]) if "where" in row else None
+    return TagGrammar(module, row.get("function", "language"), query, where)
