@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rag_assets.code.derived import django, laravel
+from rag_assets.code.derived import by_data, django, laravel
 from rag_assets.code.derived.model import Derivation, DerivedDocument
 from rag_assets.code.frameworks.labels import speaks_of_django
 from rag_assets.code.model import FileFacts
@@ -32,3 +32,4 @@ def _frameworks(files: Sequence[FileFacts]) -> Iterator[laravel.Derive]:
     python = [one for one in files if one.language == "python"]
     if any(map(speaks_of_django, python)):
         yield django.derive
+    yield by_data.derive

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from rag_assets.code.framework_data.statements import GRAMMARS
 from rag_assets.code.frameworks.django import kinds as django
 from rag_assets.code.frameworks.laravel import kinds as laravel
 from rag_assets.code.model import Fact, FileFacts
 from rag_assets.code.source_types import SourceType
 
-LABELLED: Final = frozenset({"php", "python"})
-"""Languages whose definitions frameworks give a meaning."""
+LABELLED: Final = frozenset({"php", "python", *GRAMMARS})
+"""Languages whose definitions or statements frameworks give a meaning."""
 
 _DJANGO: Final = frozenset({"django", "rest_framework"})
 """Packages that only projects of Django import."""
