@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from rag_assets.code.derived import by_data, django, laravel
 from rag_assets.code.derived.model import Derivation, DerivedDocument
+from rag_assets.code.derived.requested_routes import with_tests
 from rag_assets.code.frameworks.labels import speaks_of_django
 from rag_assets.code.model import FileFacts
 
@@ -21,6 +22,7 @@ def derived_documents(files: Sequence[FileFacts]) -> Derivation:
     for one in found:
         for document in one.documents:
             documents.setdefault(document.name, document)
+    documents = with_tests(documents, files)
     return Derivation(
         tuple(documents.values()), tuple(why for one in found for why in one.unresolved)
     )
