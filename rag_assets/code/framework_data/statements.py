@@ -30,6 +30,7 @@ ANNOTATION: Final = "framework_annotation"
 CLASS: Final = "framework_class"
 FUNCTION: Final = "framework_function"
 ASSIGNED: Final = "framework_value"
+STATEMENTS: Final = frozenset({CALL, ANNOTATION, CLASS, FUNCTION, ASSIGNED})
 """Kinds of the facts that statements are kept as."""
 
 GRAMMARS: Final[dict[str, tuple[str, str]]] = {
