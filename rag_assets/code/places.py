@@ -77,8 +77,8 @@ _READ: Final = 4_096
 
 
 _TEST: Final = re.compile(
-    r"(?:^|/)(?:tests?|__tests__|specs?)/|(?:^|/)test_[^/]*\.py$"
-    r"|(?:_test|Test|\.test|\.spec|_spec)\.\w{1,6}$"
+    r"(?:^|/)(?:[Tt]ests?|__tests__|specs?|[\w.-]*\.\w*Tests)/|(?:^|/)test_[^/]*\.py$"
+    r"|(?:_test|Test|\.test|\.spec|_spec)\.\w{1,6}$|Tests\.(?:cs|fs|java|kt|swift|vb)$"
 )
 
 

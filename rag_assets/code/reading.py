@@ -10,6 +10,7 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
+from rag_assets.code.framework_data.facts import framework_facts
 from rag_assets.code.languages.queries import with_queries
 from rag_assets.code.languages.tree import syntax_tree
 from rag_assets.code.languages.units import covering
@@ -73,7 +74,7 @@ _NOT_INDEXED: Final = frozenset({"css", "derived", "run-event"})
 _LONGEST_STRUCTURED: Final = 1 << 17
 """Characters from which on a structured file is data, whose words are no names."""
 
-READING_VERSION = 17
+READING_VERSION = 18
 """Increased whenever the same text would give other units, facts or relations."""
 
 
@@ -122,9 +123,10 @@ def _with_names(text: str, reading: CodeText, name: str) -> CodeText:
         reading = with_queries(text, reading)
     defined = () if tags.definitions else _defined(text, reading)
     names = index_names(text, tags, language, defined=defined)
+    stated, note = framework_facts(text, name)
     index = [Fact(USES, 0, 0, values={"names": names})] if names else []
-    notes = [tags.note] if tags.note else []
-    return replace(reading, facts=(*reading.facts, *index), notes=(*reading.notes, *notes))
+    notes = filter(None, (tags.note, note))
+    return replace(reading, facts=(*reading.facts, *stated, *index), notes=(*reading.notes, *notes))
 
 
 def _defined(text: str, reading: CodeText) -> list[tuple[str, int]]:

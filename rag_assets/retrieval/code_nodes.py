@@ -36,7 +36,9 @@ PREFIXES = {
 """What a node is that is no definition, by the beginning of its name."""
 
 _OF_PLACES = {"adr": "decides", "known_bug": "bug_in"}
-OF_TESTS = frozenset({"imports", "calls", "makes", "touches", "takes"})
+_CODE = "code"
+_TEST = "test"
+OF_TESTS = frozenset({"imports", "calls", "makes", "requests", "touches", "takes"})
 """Kinds of edges that are called `tests` where a file of tests states them."""
 _UNIT_ROLES = {
     "method": "method",
@@ -163,6 +165,7 @@ def node_of(one: FoundSymbol) -> Node:
     # A class without a name has that of its document before its own.
     own = one.name.removeprefix(f"{one.uri}#")
     kind = source_type_of(role, own, one.kinds, one.document_type)
+    kind = _TEST if kind == _CODE and is_test(path_of(one.uri)) else kind
     lines = one.line_start, one.line_end
     return Node(
         *(one.name, kind, one.source, one.uri, *lines, one.content_hash),
@@ -187,7 +190,8 @@ def other_node(name: str, repository: str) -> Node:
 def file_node(name: str, repository: str) -> Node:
     """The node of a file."""
     uri = name.removeprefix(FILE)
-    return Node(name, type_of_place(path_of(uri)), repository, uri)
+    kind = type_of_place(path_of(uri))
+    return Node(name, _TEST if kind == _CODE and is_test(path_of(uri)) else kind, repository, uri)
 
 
 def constructed(name: str) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rag_assets.code.derived import django, laravel
+from rag_assets.code.derived import by_data, django, laravel
 from rag_assets.code.derived.model import Derivation, DerivedDocument
+from rag_assets.code.derived.requested_routes import with_tests
 from rag_assets.code.frameworks.labels import speaks_of_django
 from rag_assets.code.model import FileFacts
 
@@ -21,6 +22,7 @@ def derived_documents(files: Sequence[FileFacts]) -> Derivation:
     for one in found:
         for document in one.documents:
             documents.setdefault(document.name, document)
+    documents = with_tests(documents, files)
     return Derivation(
         tuple(documents.values()), tuple(why for one in found for why in one.unresolved)
     )
@@ -32,3 +34,4 @@ def _frameworks(files: Sequence[FileFacts]) -> Iterator[laravel.Derive]:
     python = [one for one in files if one.language == "python"]
     if any(map(speaks_of_django, python)):
         yield django.derive
+    yield by_data.derive

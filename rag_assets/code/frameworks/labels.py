@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from rag_assets.code.framework_data.facts import FOUND
+from rag_assets.code.framework_data.statements import GRAMMARS, STATEMENTS
 from rag_assets.code.frameworks.django import kinds as django
 from rag_assets.code.frameworks.laravel import kinds as laravel
 from rag_assets.code.model import Fact, FileFacts
+from rag_assets.code.name_uses import USES
 from rag_assets.code.source_types import SourceType
 
-LABELLED: Final = frozenset({"php", "python"})
-"""Languages whose definitions frameworks give a meaning."""
+LABELLED: Final = frozenset({"php", "python", *GRAMMARS})
+"""Languages whose definitions or statements frameworks give a meaning."""
 
+_DECIDES_NOTHING: Final = frozenset({"calls", USES, FOUND, *STATEMENTS})
+"""Kinds of facts that say nothing of what a definition is."""
 _DJANGO: Final = frozenset({"django", "rest_framework"})
 """Packages that only projects of Django import."""
 
@@ -30,7 +35,7 @@ def deciding(facts: Sequence[Fact], language: str) -> list[object]:
     return [
         (fact.kind, fact.symbol, fact.values)
         for fact in facts
-        if language == "python" and fact.kind != "calls"
+        if language == "python" and fact.kind not in _DECIDES_NOTHING
     ]
 
 

@@ -37,6 +37,7 @@ SYSTEM = System(
         "who_serves": f"{_HERE}.tools:WHO_SERVES",
         "what_touches": f"{_HERE}.tools:WHAT_TOUCHES",
         "impact_of": f"{_HERE}.tools:IMPACT_OF",
+        "tests_of": f"{_HERE}.tools:TESTS_OF",
         "outline": f"{_HERE}.tools:OUTLINE",
         "rules_for": f"{_HERE}.tools:RULES_FOR",
     },

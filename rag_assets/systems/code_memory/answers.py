@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from rag_assets.code.derived.model import ROUTE
 from rag_assets.code.names import name_parts
 from rag_assets.code.nodes import FILE, TABLE
+from rag_assets.code.places import is_test
 from rag_assets.common.formatting import counted
+from rag_assets.ingest.sources.model import path_of
 from rag_assets.retrieval.clarification import clarification_of
 from rag_assets.retrieval.code_nodes import (
     Node,
@@ -37,6 +39,7 @@ from rag_assets.systems.code_memory.outlines import (
     place,
     possible,
     shown_name,
+    tests,
     within_limit,
 )
 from rag_assets.systems.code_memory.rules import RuleBook
@@ -59,6 +62,23 @@ _STEPS_BY_NAME: Final = 3
 """Steps from users to their users that are taken by names."""
 _MOST_MEMBERS: Final = 40
 _WORD: Final = re.compile(r"\w[\w-]{1,119}[?!]?")
+
+
+class _Depending(NamedTuple):
+    """What depends on some definitions.
+
+    Attributes:
+        shown: nodes with the names from which each was reached.
+        stated: relations between them.
+        uses: of the definitions themselves, by name.
+        is_known: whether there is such a definition.
+    """
+
+    shown: Sequence[tuple[Node, Sequence[str]]]
+    stated: Sequence[Relation]
+    uses: UsesFound
+    notes: Sequence[str]
+    is_known: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +174,42 @@ class CodeAnswers:
             return _NOTHING
         names = [name for said in symbols for name in meant.names(said)]
         names += [name for path in paths for name in self._of_file(path)]
+        all_of_it = self._depending(meant, names)
+        if not all_of_it.shown and not all_of_it.uses.possible:
+            said = self._unknown(", ".join([*symbols, *paths]), known=all_of_it.is_known)
+            return "\n".join([said, *dict.fromkeys(all_of_it.notes)])
+        read = _read(meant, len(all_of_it.shown), all_of_it.uses)
+        heading = [line for path in paths for line in meant.shorter_path(path)]
+        lines = [*grouped(all_of_it.shown, all_of_it.stated, several=self._several)]
+        lines += possible(all_of_it.uses.possible, several=self._several)
+        return within_limit([*heading, *lines], notes=[*dict.fromkeys(all_of_it.notes), read])
+
+    def tests_of(
+        self, *, symbols: Sequence[str] = (), paths: Sequence[str] = (), route: str | None = None
+    ) -> str:
+        """The tests of definitions, files or a route: by HTTP, by calls, and by name alone."""
+        meant = self._meant
+        if meant is None:
+            return _NOTHING
+        names = [name for said in symbols for name in meant.names(said)]
+        names += [name for path in paths for name in self._of_file(path)]
+        names += (
+            [node.name for node in meant.routes(route) or meant.routes_to(route)] if route else []
+        )
+        all_of_it = self._depending(meant, names)
+        said = ", ".join(filter(None, [*symbols, *paths, route]))
+        if not all_of_it.is_known and not all_of_it.uses.possible:
+            return self._unknown(said)
+        uses = [one for one in all_of_it.uses.possible if is_test(path_of(one.uri))]
+        lines = [*tests(all_of_it.shown, all_of_it.stated, several=self._several)]
+        lines += possible(uses, several=self._several)
+        lines = lines or [f"No test is found that requests, calls or names {one_line(said)}."]
+        heading = [line for path in paths for line in meant.shorter_path(path)]
+        notes = [*dict.fromkeys(all_of_it.notes), _read(meant, len(lines), all_of_it.uses)]
+        return within_limit([*heading, *lines], notes=notes)
+
+    def _depending(self, meant: Meant, names: Sequence[str]) -> _Depending:
+        """Return what depends on definitions, step by step."""
         found: dict[NodeKey, tuple[Node, Sequence[str]]] = {}
         notes: list[str] = []
         begun: set[NodeKey] = set()
@@ -169,14 +225,7 @@ class CodeAnswers:
                     found.setdefault((node.repository, node.name), (node, ways[node.name]))
         uses = self._followed(meant.view, walks, found, begun, stated)
         shown = [value for key, value in found.items() if key not in begun]
-        if not shown and not uses.possible:
-            said = self._unknown(", ".join([*symbols, *paths]), known=bool(begun))
-            return "\n".join([said, *dict.fromkeys(notes)])
-        notes = [*dict.fromkeys(notes), _read(meant, len(shown), uses)]
-        heading = [line for path in paths for line in meant.shorter_path(path)]
-        lines = [*grouped(shown, stated, several=self._several)]
-        lines += possible(uses.possible, several=self._several)
-        return within_limit([*heading, *lines], notes=notes)
+        return _Depending(shown, stated, uses, notes, bool(begun))
 
     def _followed(
         self,

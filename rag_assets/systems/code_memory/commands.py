@@ -172,6 +172,35 @@ def impact(
     )
 
 
+@app.command("tests")
+def show_tests(
+    tenant: TenantArgument,
+    symbol: Annotated[
+        list[str] | None, typer.Option("--symbol", help="A definition; repeat for several.")
+    ] = None,
+    path: Annotated[
+        list[str] | None, typer.Option("--path", help="A file; repeat for several.")
+    ] = None,
+    route: Annotated[
+        str | None, typer.Option("--route", help="A route's name, path, or METHOD /path.")
+    ] = None,
+    principal: AsOption = None,
+    role: RoleOption = None,
+    json: Json = False,
+) -> None:
+    """Show the tests of definitions, files or a route, and how each reaches it."""
+    from rag_assets.systems.code_memory import agent_commands
+
+    if not (symbol or path or route):
+        raise typer.BadParameter("give one of: --symbol, --path, --route")
+    agent_commands.answer(
+        tenant,
+        lambda about: about.tests_of(symbols=symbol or (), paths=path or (), route=route),
+        caller=caller_of(principal, role),
+        as_json=json,
+    )
+
+
 @app.command("rules")
 def rules(
     tenant: TenantArgument,

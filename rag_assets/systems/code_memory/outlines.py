@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
+from rag_assets.code.places import is_test
 from rag_assets.common.tokens import count_text
 from rag_assets.ingest.sources.derived import repository_of
 from rag_assets.ingest.sources.model import path_of
@@ -21,6 +22,7 @@ _KEPT_FOR_THE_END: Final = 60
 _EVIDENCE: Final = 120
 _LONGEST_NAME: Final = 300
 _FILE: Final = "file:"
+_ROUTE: Final = "route:"
 
 
 def within_limit(lines: Iterable[str], *, notes: Sequence[str] = ()) -> str:
@@ -186,6 +188,33 @@ def grouped(
             where = where or place(*lines.get(node.name, (None, None)), several=several)
             through = " < ".join(shown_name(name) for name in reversed(path[1:-1]))
             yield f"  {where}  {shown_name(node.name)}{f'  < {through}' if through else ''}"
+
+
+def tests(
+    found: Sequence[tuple[Node, Sequence[str]]], stated: Iterable[Relation], *, several: bool
+) -> Iterator[str]:
+    """Tests by how they reach what is asked for: by HTTP, or by calls.
+
+    Args:
+        found, stated, several: see grouped.
+    """
+    requesting: list[str] = []
+    calling: list[str] = []
+    lines = {one.source: (one.uri, one.line_start) for one in stated}
+    for node, path in found:
+        if node.uri is None or not is_test(path_of(node.uri)):
+            continue
+        at = lines.get(node.name, (node.uri, node.line_start))
+        through = " < ".join(shown_name(name) for name in reversed(path[:-1]))
+        line = f"  {place(*at, several=several)}  {shown_name(node.name)}  < {through}"
+        (requesting if any(name.startswith(_ROUTE) for name in path) else calling).append(line)
+    for heading, listed_tests in (
+        ("tests that request it by HTTP", requesting),
+        ("tests that call it", calling),
+    ):
+        if listed_tests:
+            yield f"{heading} ({len(listed_tests)}):"
+            yield from listed_tests
 
 
 _EDGES: Final = ("route", "test", "api_endpoint", "job", "listener", "event", "controller_method")

@@ -89,6 +89,19 @@ def _impact_of(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
     return impact_of
 
 
+def _tests_of(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
+    async def ask(
+        symbols: _Names | None = None, paths: _Names | None = None, route: _Name | None = None
+    ) -> str:
+        _require_one(symbols=symbols, paths=paths, route=route)
+        return await _asked(
+            knowledge,
+            lambda about: about.tests_of(symbols=symbols or (), paths=paths or (), route=route),
+        )
+
+    return ask
+
+
 def _outline(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
     async def outline(path: _Name) -> str:
         return await _asked(knowledge, lambda about: about.outline(path))
@@ -138,6 +151,9 @@ IMPACT_OF = _tool(
     "impact_of",
     "All that depends on symbols or files, transitively: routes and tests first.",
     _impact_of,
+)
+TESTS_OF = _tool(
+    "tests_of", "Tests of symbols, files or a route: by HTTP, calls, or name.", _tests_of
 )
 OUTLINE = _tool("outline", "The definitions of a file, with lines.", _outline)
 RULES_FOR = _tool(

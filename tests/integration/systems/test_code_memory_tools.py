@@ -43,6 +43,13 @@ def about(shared_installation: Installation, driver: Driver) -> CodeAnswers:
     )
     (hub / "Users.php").write_text(f"<?php\nnamespace App\\Hub;\nclass Users {{\n{uses}\n}}\n")
     (root / "app" / "Jobs" / "AGENTS.md").write_text("# Jobs\n\nJobs are retried.\n")
+    feature = root / "tests" / "Feature"
+    feature.mkdir(parents=True, exist_ok=True)
+    (feature / "InvoiceTest.php").write_text(
+        "<?php\nnamespace Tests\\Feature;\nuse Tests\\TestCase;\nclass InvoiceTest extends TestCase"
+        " {\n    public function test_creates()\n    {\n"
+        "        $this->postJson('/invoices', ['total' => 1])->assertStatus(201);\n    }\n}\n"
+    )
     include = ["**/*.php", "**/*.md", "**/*.mdc", "**/*.sql", ".cursor/**/*.mdc", ".claude/**/*.md"]
     shared_installation.add_tenant(
         TENANT,
@@ -97,6 +104,28 @@ def test_what_depends_on_a_class_is_told_through_calls_events_and_routes(
     assert "DELETE /payments/{payment}" in told
     assert "App\\Listeners\\SendReceipt" in told
     assert about.impact_of(paths=["app/Models/Payment.php"]).count("route (") == 1
+
+
+def test_tests_of_a_route_an_action_and_a_file_are_told_with_how_they_reach_it(
+    about: CodeAnswers,
+) -> None:
+    place = "tests/Feature/InvoiceTest.php:7"
+    test = "Tests\\Feature\\InvoiceTest::test_creates"
+    for told in (
+        about.tests_of(route="POST /invoices"),
+        about.tests_of(symbols=["InvoiceController@store"]),
+        about.tests_of(paths=["app/Http/Controllers/InvoiceController.php"]),
+    ):
+        heading, line = told.split("\n")[:2]
+        assert heading.startswith("tests that request it by HTTP (1)")
+        assert place in line
+        assert test in line
+        assert "POST /invoices" in line
+    assert "test (1):\n  tests/Feature/InvoiceTest.php" in about.impact_of(
+        symbols=["InvoiceController@store"]
+    )
+    untested = about.tests_of(symbols=["App\\Models\\Note"])
+    assert untested.startswith(("No test is found", "Nothing")), untested
 
 
 def test_rules_are_those_whose_globs_hold_the_file(about: CodeAnswers) -> None:

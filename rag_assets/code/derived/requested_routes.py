@@ -1,0 +1,203 @@
+"""Tests of routes: the requests that test files send by HTTP, as statements of the routes.
+
+A request is matched with the routes of its repository by method and path. A part of a path that is
+computed, or a value where the route has a parameter, fits any parameter; a literal part that fits a
+literal one is preferred.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any, Final, NamedTuple
+
+from rag_assets.code.derived.model import ROUTE, DerivedDocument, Statement
+from rag_assets.code.framework_data.definitions import Requests, built_in
+from rag_assets.code.framework_data.repository import LAST_PARTS, File, Repository, argument
+from rag_assets.code.model import Fact, FileFacts
+from rag_assets.code.names import path_template
+from rag_assets.code.naming import defined_name
+from rag_assets.code.nodes import FILE
+from rag_assets.code.places import is_test
+
+REQUESTS: Final = "requests"
+"""The kind of the statement of a test that requests a route."""
+_HOLE: Final = "{}"
+_ANY: Final = "ANY"
+_HOST: Final = re.compile(r"^https?://[^/]*", re.IGNORECASE)
+_PARAMETER: Final = re.compile(r"\{[^{}/]*\}|<[^<>/]*>|(?<=/):\w+")
+_LONGEST_CHAIN: Final = 12
+_MOST_TESTS: Final = 40
+"""Requests that are stated of one route."""
+_MOST_REQUESTS: Final = 500
+"""Requests of one file that are matched."""
+_MOST_PARTS: Final = 24
+
+
+class _Request(NamedTuple):
+    method: str
+    parts: tuple[str, ...]
+    fact: Fact
+
+
+def with_tests(
+    documents: Mapping[str, DerivedDocument], files: Sequence[FileFacts]
+) -> dict[str, DerivedDocument]:
+    """Return derived documents with what tests request of those that are routes.
+
+    Args:
+        documents: of one repository, by name.
+        files: of the repository.
+    """
+    routes = _Routes(documents)
+    stated: dict[str, list[Statement]] = {}
+    repositories: dict[str, Repository] = {}
+    for one in files if routes.is_any else ():
+        if is_test(one.path):
+            file = File(one)
+            if one.language not in repositories:
+                same = [File(other) for other in files if other.language == one.language]
+                repositories[one.language] = Repository(same)
+            for request in _requests(file, repositories[one.language]):
+                for name in routes.matching(request):
+                    held = stated.setdefault(name, [])
+                    if len(held) < _MOST_TESTS:
+                        held.append(_statement(file, request, name))
+    found = dict(documents)
+    for name, statements in stated.items():
+        unique = tuple(dict.fromkeys(statements))
+        found[name] = replace(found[name], statements=(*found[name].statements, *unique))
+    return found
+
+
+@dataclass(slots=True)
+class _Step:
+    """The routes whose paths continue alike: by the next part, and those that end here."""
+
+    next: dict[str, _Step]
+    ends: list[tuple[frozenset[str], str]]
+
+
+class _Routes:
+    """The routes of a repository by the parts of their paths."""
+
+    def __init__(self, documents: Mapping[str, DerivedDocument]) -> None:
+        self._root = _Step({}, [])
+        self.is_any = False
+        for name, document in documents.items():
+            if document.source_type == "route":
+                self.is_any = True
+                methods, _, path = name.removeprefix(ROUTE).partition(" ")
+                steps = [self._root]
+                for part in _parts(path):
+                    steps.append(steps[-1].next.setdefault(part, _Step({}, [])))
+                end = frozenset(methods.split("|")), name
+                steps[-1].ends.append(end)
+                if path.endswith("?}"):
+                    steps[-2].ends.append(end)
+
+    def matching(self, request: _Request) -> list[str]:
+        """Return the routes that a request may reach: those of the most literal path."""
+        steps = [self._root]
+        for part in request.parts:
+            names = dict.fromkeys((part, _HOLE))
+            following = (step.next[one] for step in steps for one in names if one in step.next)
+            steps = [*islice(following, _MOST_PARTS)]
+        for step in steps:
+            known = [
+                name
+                for methods, name in step.ends
+                if request.method in methods or _ANY in methods or not request.method
+            ]
+            if known:
+                return known
+        return []
+
+
+def _requests(file: File, repository: Repository) -> Iterator[_Request]:
+    """Yield the requests that a test file sends."""
+    outer = {(on[1], on[2]): call for call in file.calls if (on := _receiver(call))[0] == "c"}
+    rules = [r for one in built_in() if file.language in one.languages for r in one.requests]
+    count = 0
+    for call in file.calls:
+        for rule in rules:
+            if call.values["name"] not in rule.calls or count >= _MOST_REQUESTS:
+                continue
+            values = (argument(call, rule.path), argument(call, "0"))
+            paths = (_requested(file, one, call, repository) for one in values)
+            path = next(filter(None, paths), None)
+            method = rule.calls[call.values["name"]] or _method(file, call, rule, outer)
+            if path is not None:
+                count += 1
+                yield _Request(method, _parts(path), call)
+                break
+
+
+def _method(file: File, call: Fact, rule: Requests, outer: Mapping[tuple[int, int], Fact]) -> str:
+    """Return the method of a request: of its argument or its chain; GET if nothing says one.
+
+    A method that is computed is "".
+    """
+    value = argument(call, rule.method) if rule.method else None
+    if value is not None and value[0] not in {"s", "n"}:
+        return ""
+    if value is not None:
+        return LAST_PARTS.split(str(value[1]))[-1].upper().removeprefix("METHOD").lstrip("_")
+    for one in _chain(file, call, outer):
+        if one.values["name"] in rule.verbs:
+            return rule.verbs[one.values["name"]]
+        if rule.method_call and one.values["name"] == rule.method_call:
+            said = argument(one, "0")
+            if said is not None and said[0] in {"s", "n"}:
+                return LAST_PARTS.split(str(said[1]))[-1].upper()
+    return "GET"
+
+
+def _chain(file: File, call: Fact, outer: Mapping[tuple[int, int], Fact]) -> Iterator[Fact]:
+    """Yield the calls on what a call returns, then those that it is made on."""
+    following = outer.get((call.start, call.end))
+    before = file.call_of(call.values.get("on"))
+    for _ in range(_LONGEST_CHAIN):
+        if following is not None:
+            yield following
+            following = outer.get((following.start, following.end))
+    for _ in range(_LONGEST_CHAIN):
+        if before is not None:
+            yield before
+            before = file.call_of(before.values.get("on"))
+
+
+def _receiver(call: Fact) -> Sequence[Any]:
+    on: Sequence[Any] = call.values.get("on", ["?"])
+    return on
+
+
+def _requested(
+    file: File, value: Sequence[Any] | None, call: Fact, repository: Repository
+) -> str | None:
+    """Return the path that a value requests, `{}` for what is computed; None if it is none."""
+    if value is None or value[0] not in {"s", "n", "+"}:
+        return None
+    parts = value[1] if value[0] == "+" else [value]
+    texts = [repository.text(file, one, call.start) for one in parts]
+    path = _HOST.sub("", "".join(_HOLE if one is None else one for one in texts))
+    if path.startswith(f"{_HOLE}/"):
+        path = path.removeprefix(_HOLE)  # The address of the server that is tested.
+    return path if path.startswith("/") else None
+
+
+def _parts(path: str) -> tuple[str, ...]:
+    template = path_template(_PARAMETER.sub(_HOLE, path))
+    parts = (_HOLE if _HOLE in part else part for part in template.split("/") if part)
+    return tuple(parts)[:_MOST_PARTS]
+
+
+def _statement(file: File, request: _Request, route: str) -> Statement:
+    """Return the statement of a request: of the definition around it, else of its file."""
+    around = file.around(file.declared, request.fact.start)
+    source = defined_name(around[-1].symbol, file.path) if around else FILE + file.path
+    fact = request.fact
+    lines = fact.line_start, fact.line_end
+    return Statement(REQUESTS, source, route, "stated", file.path, *lines, fact.evidence)

@@ -1,0 +1,162 @@
+"""The statements of one text that the data of a framework may speak of, as facts."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final
+
+from rag_assets.code.framework_data.definitions import built_in
+from rag_assets.code.framework_data.statements import (
+    ANNOTATION,
+    ASSIGNED,
+    CALL,
+    CLASS,
+    FUNCTION,
+    GRAMMARS,
+    statements_of,
+)
+from rag_assets.code.languages.tree import syntax_tree
+from rag_assets.code.model import Fact
+
+FOUND: Final = "frameworks"
+"""The kind of the fact that names the frameworks whose markers a file has."""
+_LONGEST_CHAIN: Final = 30
+_MOST_KEPT: Final = 2_000
+"""Statements of one text that are kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Words:
+    """The names that the frameworks of one language speak of.
+
+    Attributes:
+        called: of calls, annotations and fields.
+        makers: of calls that make a router.
+        routers: usual names and types of routers.
+    """
+
+    called: frozenset[str]
+    makers: frozenset[str]
+    routers: frozenset[str]
+
+
+@cache
+def _words(language: str) -> _Words:
+    known = [one for one in built_in() if language in one.languages]
+    made = (name for one in known for name in one.routers.made_by)
+    return _Words(
+        frozenset(name for one in known for name in one.names() if name),
+        frozenset(one.rpartition(".")[2].rpartition("::")[2] for one in made),
+        frozenset(n for one in known for n in (*one.routers.called, *one.routers.types)),
+    )
+
+
+def framework_facts(text: str, language: str) -> tuple[list[Fact], str]:
+    """Return what of a text may count for frameworks, and a note on what is left out.
+
+    Args:
+        text: of a file.
+        language: as media types name it.
+    """
+    if language not in GRAMMARS:
+        return [], ""
+    known = [one for one in built_in() if language in one.languages]
+    marked = [one.name for one in known if any(marker in text for marker in one.markers)]
+    if not marked and all(one.requests for one in known):
+        return [], ""  # Only tests count in this language, and this text is none.
+    module, function = GRAMMARS[language]
+    tree = syntax_tree(text, module, function)
+    if language == "typescript" and tree.has_errors:
+        tree = syntax_tree(text, module, "language_tsx")
+    found, note = statements_of(tree, language)
+    kept = _kept(found, _words(language))
+    if len(kept) > _MOST_KEPT:
+        kept, note = kept[:_MOST_KEPT], f"frameworks: more than {_MOST_KEPT} statements"
+    if marked and kept:
+        kept.insert(0, Fact(FOUND, 0, 0, "", {"names": marked}))
+    return kept, note
+
+
+def _kept(found: Sequence[Fact], words: _Words) -> list[Fact]:
+    """Return the statements that a framework may speak of, and the calls that they are made on."""
+    by_place = {(one.start, one.end): one for one in found if one.kind == CALL}
+    assigned = [one for one in found if one.kind == ASSIGNED and one.values["value"][0] == "c"]
+    chains = {id(one): [*_chain(by_place, one.values["value"][1:3])] for one in assigned}
+    routers = {
+        one.values["name"]
+        for one in assigned
+        if any(call.values["name"] in words.called for call in chains[id(one)])
+    }
+    declared = (one.values for one in found if one.kind == ASSIGNED)
+    routers |= {
+        one["name"]
+        for one in declared
+        if one["value"][0] == "t" and one["value"][1].lstrip("&*") in words.routers
+    }
+    held: set[int] = set()
+    for one in found:
+        if _may_count(one, words, routers):
+            held.add(id(one))
+        elif one.kind == ASSIGNED and one.values["name"] in routers and id(one) in chains:
+            held |= {id(one), *map(id, chains[id(one)])}
+    todo = [one for one in found if one.kind == CALL and id(one) in held]
+    made = sorted(one.start for one in todo if one.values["name"] in words.makers)
+    while todo:
+        values = todo.pop().values
+        for value in (values.get("on", ["?"]), *values["arguments"]):
+            call = by_place.get((value[1], value[2])) if value[0] == "c" else None
+            if call is not None and id(call) not in held:
+                held.add(id(call))
+                todo.append(call)
+    for one in found:
+        if one.kind == FUNCTION and bisect_left(made, one.start) < bisect_left(made, one.end):
+            held.add(id(one))
+    return [one for one in found if id(one) in held]
+
+
+def _chain(by_place: Mapping[tuple[int, int], Fact], place: Sequence[int]) -> Iterator[Fact]:
+    """Yield a call and those that it is made on."""
+    for _ in range(_LONGEST_CHAIN):
+        call = by_place.get((place[0], place[1]))
+        if call is None:
+            return
+        yield call
+        on = call.values.get("on", ["?"])
+        if on[0] != "c":
+            return
+        place = on[1:3]
+
+
+def _may_count(fact: Fact, words: _Words, routers: set[str]) -> bool:
+    """Return whether a framework may speak of a statement.
+
+    Args:
+        routers: names that the text gives to what may be routers.
+    """
+    values = fact.values
+    name = values["name"]
+    if fact.kind == CLASS:
+        return True
+    if fact.kind in {CALL, ANNOTATION}:
+        given = (*values["arguments"], *values.get("named", {}).values())
+        return name in words.called or any(_is_telling(one, words, routers) for one in given)
+    if fact.kind == FUNCTION:
+        types = (p for one in values["parameters"] for p in one)
+        return name in words.called or any(p.lstrip("&*") in words.routers for p in types)
+    value = values["value"]
+    if value[0] == "c":
+        return value[3] in words.called or name in words.routers
+    is_constant = value[0] == "s" and (value[1][:1] == "/" or name.isupper())
+    return is_constant or name in words.called
+
+
+def _is_telling(value: Sequence[Any], words: _Words, routers: set[str]) -> bool:
+    kind = value[0]
+    return (
+        (kind == "s" and value[1][:1] == "/" and len(value[1]) > 1)
+        or (kind == "n" and (value[1] in words.routers or value[1] in routers))
+        or (kind == "c" and value[3] in words.called)
+    )

@@ -1,0 +1,3 @@
+"""Samples are data: those of test frameworks are not collected as tests of this project."""
+
+collect_ignore = ["samples"]

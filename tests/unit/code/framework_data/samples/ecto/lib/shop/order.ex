@@ -1,0 +1,7 @@
+defmodule Shop.Order do
+  use Ecto.Schema
+
+  schema "orders" do
+    field :total, :decimal
+  end
+end

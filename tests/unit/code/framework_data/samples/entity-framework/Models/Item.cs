@@ -1,0 +1,4 @@
+using System.ComponentModel.DataAnnotations.Schema;
+
+[Table("CatalogItems")]
+public class Item { public int Id { get; set; } }

@@ -1,0 +1,1 @@
+exports.health = (req, res) => res.json({ ok: true })

@@ -1,0 +1,3 @@
+defmodule ShopWeb.API.OrderController do
+  def show(conn, _), do: conn
+end

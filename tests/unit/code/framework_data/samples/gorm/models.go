@@ -1,0 +1,8 @@
+package models
+
+import "gorm.io/gorm"
+
+type UserAccount struct {
+	gorm.Model
+	Email string
+}

@@ -1,0 +1,1 @@
+export default function Orders() { return <main>Orders</main> }

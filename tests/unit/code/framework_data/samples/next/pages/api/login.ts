@@ -1,0 +1,1 @@
+export default function handler(req, res) { res.end() }

@@ -1,0 +1,7 @@
+defmodule ShopWeb.OrderController do
+  use ShopWeb, :controller
+
+  def show(conn, %{"id" => id}) do
+    json(conn, %{id: id})
+  end
+end

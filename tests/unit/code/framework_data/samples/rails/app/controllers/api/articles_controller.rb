@@ -1,0 +1,9 @@
+module Api
+  class ArticlesController < ApplicationController
+    def index; end
+
+    def show; end
+
+    def destroy; end
+  end
+end

@@ -1,0 +1,3 @@
+class LineItem < ApplicationRecord
+  belongs_to :order
+end

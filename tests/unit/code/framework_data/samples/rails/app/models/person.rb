@@ -1,0 +1,3 @@
+class Person < ApplicationRecord
+  self.table_name = 'people'
+end

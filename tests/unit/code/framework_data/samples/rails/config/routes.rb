@@ -1,0 +1,14 @@
+Rails.application.routes.draw do
+  root to: 'home#index'
+  get '/about' => 'pages#about'
+  match '/search', to: 'search#show', via: %i[get post]
+
+  namespace :api do
+    resources :articles, only: [:index, :show, :destroy], param: :slug do
+      resources :comments, only: :create
+      member { post :favorite }
+      get :feed, on: :collection
+    end
+  end
+  resource :profile, only: [:show]
+end

@@ -1,0 +1,5 @@
+class OrdersController < ApplicationController
+  def index; end
+
+  def update; end
+end

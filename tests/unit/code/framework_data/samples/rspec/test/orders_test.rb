@@ -1,0 +1,5 @@
+class OrdersTest < ActionDispatch::IntegrationTest
+  def test_update
+    patch "/orders/#{order.id}"
+  end
+end

@@ -1,0 +1,10 @@
+import { Column, Entity } from 'typeorm'
+
+@Entity('users')
+export class User { @Column() name: string }
+
+@Entity({ name: 'audit_logs' })
+export class AuditLog {}
+
+@Entity()
+export class OrderLine {}

@@ -1,0 +1,8 @@
+public class OrdersTests
+{
+    [Fact]
+    public async Task CreatesAnOrder()
+    {
+        await _client.PostAsJsonAsync("/api/orders", new { });
+    }
+}
