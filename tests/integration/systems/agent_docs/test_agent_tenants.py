@@ -16,7 +16,7 @@ from sqlalchemy import text
 from rag_assets.pipeline.projects import Projects
 from rag_assets.pipeline.tenancy import Reconciliation, reconcile_tenants
 from rag_assets.storage.catalog.tenants import TenantRecord
-from rag_assets.systems.agent_docs.tenants import tenant_id_of
+from rag_assets.systems.agent_docs.tenants import derive_tenant_id
 from rag_assets.tenants.projects import Project, ProjectSettings
 from tests.installation import Installation, new_installation
 
@@ -93,7 +93,7 @@ def test_agents_with_the_strategy_rag_are_tenants(place: Place) -> None:
         "  - {id: 'Ärger!', docs: {strategy: rag, sources: [x.md]}, systemPrompt: Be brief.}\n"
     )
     found = place.tenants()
-    slug = tenant_id_of("Ärger!")
+    slug = derive_tenant_id("Ärger!")
     assert {id_: one.origin for id_, one in found.items()} == {"guide": "agents", slug: "agents"}
     config = found["guide"].config
     assert (config["profile"], config["retrieval"]) == (
@@ -185,7 +185,7 @@ def test_a_folder_that_becomes_a_link_is_read_no_more(place: Place) -> None:
     (place.root / "one/docs").symlink_to(outside)
     done = run("sync", "guide", "--allow-deletes")
     assert done.code != 0
-    assert "lies beyond" in done.err
+    assert "is outside" in done.err
     assert "treasure" not in run("search", "guide", "Where is the treasure?").out
 
 

@@ -156,10 +156,10 @@ def test_another_model_makes_all_vectors_anew(work: Work) -> None:
 
 def test_vectors_of_another_model_answer_nothing(work: Work) -> None:
     work.ensure()
-    assert work.manager.answers("x")
+    assert work.manager.can_answer("x")
     assert work.manager.search("x", "about a")
     work.embedder.id = "two"
-    assert not work.manager.answers("x")
+    assert not work.manager.can_answer("x")
     assert work.manager.search("x", "about a") == []
     work.ensure()
     assert work.manager.search("x", "about a")
