@@ -11,8 +11,8 @@ from __future__ import annotations
 import os
 import sys
 
-_OWN_PROCESS = {"up", "down", "demo", "serve", "agent"}
-"""Commands that outlive the fork server, start it or stop it, or need nothing of it."""
+_OWN_PROCESS = {"up", "down", "demo", "serve"}
+"""Commands that start or stop the fork server, or outlive it; it refuses such commands of systems."""
 
 
 def main(arguments: list[str] | None = None) -> None:

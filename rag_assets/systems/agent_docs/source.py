@@ -108,22 +108,22 @@ class GlobsSource:
             ListingFailed: a folder cannot be listed, or the patterns visit too many files.
         """
         if not os.path.isdir(self._base):  # noqa: PTH112 - Path's raises if access is denied
-            raise self._listing_failed(
-                f"the base {str(self._base)!r} is missing",
-                "create it, or mount what belongs there",
+            raise ListingFailed(
+                f"source {self.name}: the base {str(self._base)!r} is missing",
+                hint="create it, or mount what belongs there",
             )
         before = self._read_identities()
         try:
             matches = expand(self._config.patterns, self._base, self._home)
         except ConfigurationError as error:
-            raise self._listing_failed(error.message, error.hint) from None
+            raise ListingFailed(f"source {self.name}: {error.message}", hint=error.hint) from None
         if matches.unreadable:
-            raise self._listing_failed(
-                f"{matches.unreadable[0]!r} cannot be listed",
-                "let the service's user read it, or start the patterns in another folder",
+            raise ListingFailed(
+                f"source {self.name}: {matches.unreadable[0]!r} cannot be listed",
+                hint="let the service's user read it, or start the patterns in another folder",
             )
         if self._read_identities() != before:
-            raise self._listing_failed("a root was replaced while it was listed", None)
+            raise ListingFailed(f"source {self.name}: a root was replaced while it was listed")
         for file in matches.files:
             if not self._is_forbidden(os.path.realpath(file.location)):
                 yield self._describe(file)
@@ -143,9 +143,6 @@ class GlobsSource:
         # The path has no links now, and stream_file refuses any that replace its folders.
         yield from stream_file(Path("/"), real.removeprefix("/"), max_bytes=max_bytes)
 
-    def _listing_failed(self, what: str, hint: str | None) -> ListingFailed:
-        return ListingFailed(f"source {self.name}: {what}", hint=hint)
-
     def _read_identities(self) -> dict[str, FolderIdentity]:
         """Return the identity of each existing folder that links must not lead out of.
 
@@ -158,7 +155,8 @@ class GlobsSource:
                 try:
                     require_no_link(without_system_link(folder))
                 except ListingFailed as error:
-                    raise self._listing_failed(error.message, error.hint) from None
+                    what = f"source {self.name}: {error.message}"
+                    raise ListingFailed(what, hint=error.hint) from None
             identity = FolderIdentity.at(Path(os.path.realpath(folder)))
             if identity is not None:
                 path = "" if folder == self._base else self._relative_path(str(folder))

@@ -230,7 +230,7 @@ def test_what_a_file_declares_is_changed_there(place: Place) -> None:
     assert place.states() == {"guide": ("agents", "ACTIVE")}
     disabled = run("tenants", "disable", "guide")
     assert disabled.code == 1
-    assert "take the agent out of that file" in disabled.err
+    assert "remove it from that file" in disabled.err
     removed = run("tenants", "remove", "guide", "--yes")
     assert removed.code == 1
     assert f"it is declared at {place.first}:3" in removed.err
