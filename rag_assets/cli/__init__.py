@@ -12,7 +12,7 @@ import os
 import sys
 
 _OWN_PROCESS = {"up", "down", "demo", "serve"}
-"""Commands that start or stop the fork server, or outlive it; it refuses such commands of systems."""
+"""Commands that start or stop the fork server, or outlive it; it refuses those of systems."""
 
 
 def main(arguments: list[str] | None = None) -> None:

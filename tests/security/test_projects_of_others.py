@@ -71,7 +71,7 @@ def test_sources_of_a_project_stay_below_its_base(machine: Machine, source: str)
     machine.project(agents("docs/open.md", source))
     configuration = machine.load()
     assert configuration.agents == {}
-    with pytest.raises(ConfigurationError, match=r"agents\.yaml:3: .*leads out of it"):
+    with pytest.raises(ConfigurationError, match=r"agents\.yaml:3: .*is outside the project"):
         find_agent(configuration, "@spy")
 
 

@@ -194,8 +194,8 @@ def set_enabled(session: Session, tenant_id: str, *, enabled: bool, as_json: boo
         )
     if record.origin not in _MADE_BY:
         raise ConfigurationError(
-            f"tenant {tenant_id!r} is enabled as long as a file declares it that `{record.origin}`"
-            " in tenants.yaml names",
+            f"tenant {tenant_id!r} is declared in a file that tenants.yaml lists under"
+            f" `{record.origin}`, and stays enabled as long as it is declared there",
             hint="remove it from that file to disable it, or add it again to enable it",
         )
     if enabled:

@@ -384,7 +384,7 @@ def _select_with_tool(configuration: Configuration, ids: Sequence[str]) -> list[
 
 
 def _can_search(configuration: Configuration, agent: Agent) -> bool:
-    """Return whether there is an embedder; without one, warn about an agent with the tool."""
+    """Return whether an embedder can be loaded; if not, warn about an agent with the tool."""
     try:
         open_embedder(configuration)
     except ConfigurationError as error:

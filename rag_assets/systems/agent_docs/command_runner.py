@@ -288,7 +288,7 @@ _MAX_VERSION_LENGTH: Final = 120
 
 
 def read_version(runner: CommandRunner, program: str) -> str:
-    """Return the first line of a program's version output; `unknown` if there is none."""
+    """Return the first line of a program's version output; `unknown` if it prints none."""
     for arguments in _VERSION_ARGUMENTS.get(Path(program).name, (("--version",), ("-V",))):
         output = runner.run([program, *arguments])
         lines = strip_formatting(output.text).strip().splitlines()

@@ -50,7 +50,7 @@ class Environment:
         return cls(dict(os.environ), Path.cwd(), Path.home())
 
     def variable(self, name: str) -> str | None:
-        """Return the value of a variable; None if it is not set or empty."""
+        """Return the value of a variable; None if it is unset or empty."""
         return self.variables.get(name) or None
 
     def resolve(self, path: str, base: Path) -> Path:
@@ -64,14 +64,14 @@ class Environment:
         return path in {self.home / relative for relative in _USER_FILES}
 
     def find_user_file(self) -> Path | None:
-        """Return the user's own file in the home folder; None if there is none."""
+        """Return the user's own file in the home folder; None if it does not exist."""
         paths = (self.home / relative for relative in _USER_FILES)
         return next((path for path in paths if path.is_file()), None)
 
 
 @dataclass(frozen=True, slots=True)
 class _Layer:
-    """The content of one file, with its paths resolved.
+    """The content of a file, with its paths resolved.
 
     Attributes:
         is_users: whether it is the user's own file, rather than a project's.
@@ -105,7 +105,7 @@ def load_configuration(environment: Environment) -> Configuration:
 
 
 def load_file(path: Path, environment: Environment) -> Configuration:
-    """Read one file and environment variables; of the user's own file, only `rag.allow` applies.
+    """Read a file and environment variables; of the user's own file, only `rag.allow` applies.
 
     Relative patterns start in the folder of the file, or for a project's file in the folder that
     contains `.swebash`.
@@ -147,7 +147,8 @@ def _find_files(environment: Environment, base: Path) -> Iterator[tuple[Path, Pa
     """Yield the existing files, the folder of their relative paths, and whether each is the user's.
 
     Raises:
-        ConfigurationError: the variable names no file, or the project's file links out of the base.
+        ConfigurationError: the variable names a missing file, or the project's file links out of
+            the base.
     """
     project_file, user_file = base / _PROJECT_FILE, environment.find_user_file()
     if project_file.is_file():
@@ -244,7 +245,7 @@ def _check_inside_base(
     """Return a warning if `rag.allow` permits a path outside the base.
 
     Raises:
-        ConfigurationError: nothing permits it.
+        ConfigurationError: `rag.allow` does not permit it.
     """
     if setting.value is None:
         return None
@@ -272,7 +273,7 @@ def _check_sources(
         outside = find_outside_patterns(sources.value, agent.base, allow.value, home)
         forbidden = next((source for source, allowed in outside.items() if not allowed), None)
         if forbidden is not None:
-            what = f"the source {forbidden!r} of agent {agent.id!r} leads out of it"
+            what = f"the source {forbidden!r} of agent {agent.id!r} is outside the project"
             errors[agent.id] = _outside_base(sources.origin, what, agent.base)
             continue
         warnings += [
@@ -449,7 +450,7 @@ class _YamlReader:
 
 
 def _find_owner(block: Any, key: Any) -> Any:
-    """Return the mapping that declares a key: the block, or one that `<<` merges into it."""
+    """Return the mapping that declares a key: the block, or a mapping merged into it by `<<`."""
     if key in (block.lc.data or {}):
         return block
     return next((_find_owner(merged, key) for merged in block.merge if key in merged), block)

@@ -2,8 +2,8 @@
 
 `{agent_id}.index.json` is a list of {chunk: {id, content, source_path, byte_offset, agent_id},
 embedding}. `{agent_id}.state.json` maps the digest of an index file to the state of that index. It
-also keeps the state of the previous index, because the two files cannot be replaced in one step:
-a reader, or a builder after one that was killed, finds the state of either. An index file with an
+also keeps the state of the previous index, because the two files cannot be replaced at once: a
+reader, or a builder after a killed builder, finds the state of either. An index file with an
 unknown digest was written by another program, and is built again from the sources.
 """
 
@@ -131,7 +131,7 @@ class FileStore:
         return self._folder / f"{agent_file_name(agent_id)}.state.json"
 
     def _read_index(self, agent_id: str) -> Index:
-        """Return an agent's index; an empty one if there is none.
+        """Return an agent's index; an empty index if the file is missing.
 
         Raises:
             DamagedIndex: the file cannot be read.
@@ -142,7 +142,7 @@ class FileStore:
         return index
 
     def _load_index(self, agent_id: str) -> Index | None:
-        """Return an agent's index; an empty one if there is none, None if it is damaged.
+        """Return an agent's index; an empty index if the file is missing, None if it is damaged.
 
         Raises:
             ConfigurationError: the file belongs to another program.
@@ -254,7 +254,7 @@ def _parse_index(data: bytes) -> Index | None:
 
 
 def _replace_file(path: Path, data: bytes) -> None:
-    """Replace a file in one step. The caller holds the build lock, so the draft is its own."""
+    """Replace a file atomically. The caller holds the build lock, so the draft is its own."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.new")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)

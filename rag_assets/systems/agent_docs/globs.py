@@ -65,7 +65,7 @@ class Matches:
 
 @dataclass(frozen=True, slots=True)
 class GlobRoot:
-    """Where the matches of a pattern may be.
+    """The folders that limit the matches of a pattern.
 
     Attributes:
         folder: the deepest folder that contains all matches.
@@ -134,7 +134,7 @@ def find_outside_patterns(
 
 
 def is_inside(path: Path, folders: Sequence[Path]) -> bool:
-    """Return whether a path is one of the folders or inside one, after resolving links."""
+    """Return whether a path equals one of the folders or is inside one, after resolving links."""
     return any(_resolves_inside(str(path), os.path.realpath(folder)) for folder in folders)
 
 
@@ -156,7 +156,7 @@ def _split_pattern(pattern: str, base: Path, home: Path | None) -> tuple[GlobRoo
 
 
 class _Walker:
-    """Walks folders for the patterns of one agent, up to MAX_ENTRIES entries."""
+    """Walks folders for the patterns of an agent, up to MAX_ENTRIES entries."""
 
     def __init__(self) -> None:
         self.unreadable: list[str] = []

@@ -153,7 +153,7 @@ def _refuse_merge(host: Host, reason: str) -> ConfigurationError:
 
 
 def _format_toml(value: str | Sequence[str] | Mapping[str, str]) -> str:
-    """Format a value as TOML, where strings and lists of strings look like JSON."""
+    """Format a value as TOML; strings and lists are written as JSON, which TOML accepts."""
     if isinstance(value, Mapping):
         return "{ " + ", ".join(f"{key} = {_format_toml(v)}" for key, v in value.items()) + " }"
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -106,8 +106,8 @@ class RagIndexManager:
     ) -> IndexReport:
         """Build an agent's index if its files have changed.
 
-        The previous index answers until the new one replaces it in one step. Only passages without
-        a vector are embedded. If another process is building the index, this one waits for it.
+        The previous index answers until the new index replaces it. Only passages without a vector
+        are embedded. If another process is building the index, this call waits for it.
 
         Args:
             doc_sources: glob patterns.
@@ -420,7 +420,7 @@ def open_store(rag: RagSettings) -> PassageStore:
 
 
 def open_embedder(configuration: Configuration) -> Embedder:
-    """Create the configured embedder, or the shipped one; its weights are loaded at first use.
+    """Create the configured or the shipped embedder; its weights are loaded at first use.
 
     Raises:
         ConfigurationError: a package or the model is missing.
@@ -444,7 +444,7 @@ def open_embedder(configuration: Configuration) -> Embedder:
 
 
 def require_published_model(folder: Path, origin: str) -> None:
-    """Refuse a model that a project's file names, unless its checksums are published ones.
+    """Refuse a model that a project's file names, unless its checksums are published.
 
     Raises:
         ConfigurationError: the checksums are unknown.
@@ -453,22 +453,22 @@ def require_published_model(folder: Path, origin: str) -> None:
 
     if not describe_folder(folder, pooling=default_pooling(folder)).is_known:
         raise ConfigurationError(
-            f"{origin}: the model in {folder} is not a published one, by its checksums",
+            f"{origin}: the model in {folder} does not have the checksums of a published model",
             hint="a project's file may name only published models; name yours as `rag: {model: …}`"
             " in ~/.config/swebash/agents.yaml, or allow its folder there as `rag: {allow: […]}`",
         )
 
 
 def default_pooling(folder: Path) -> Literal["cls"] | None:
-    """Return the pooling of a model if its folder may not state it."""
+    """Return the pooling of bge-small, which its folder may not state; None for other models."""
     return "cls" if _BGE in str(folder) else None
 
 
 def find_cached_models(base: Path, allowed: Sequence[Path]) -> Iterator[Path]:
     """Yield the usable folders of bge-small-en-v1.5 in the cache of another program.
 
-    The cache may have come with a repository: files that differ from the published ones are used
-    only in folders that the user allows.
+    The cache may have come with a repository: files that differ from the published files are
+    used only in folders that the user allows.
     """
     from rag_assets.models.embedding.model_folder import describe_folder
 

@@ -28,7 +28,7 @@ _BACKTICKS = re.compile(r"`{3,}")
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page about one command.
+    """A page about a command.
 
     Attributes:
         command: with its subcommands: `git remote add`.
@@ -102,14 +102,14 @@ def drop_repeated_sections(page: Page, owners: dict[str, str]) -> Page:
 def write_pages(
     pages: Iterable[Page], folder: Path, *, replacing: Sequence[str] = ()
 ) -> tuple[int, int]:
-    """Write pages, and delete outdated ones.
+    """Write pages, and delete outdated pages.
 
     Args:
         folder: created if it is missing.
         replacing: commands with all their pages given: their other pages are deleted.
 
     Returns:
-        the number of written files, and of deleted ones.
+        the number of written files and of deleted files.
     """
     folder.mkdir(parents=True, exist_ok=True)
     by_name = {page.file_name: page for page in pages}
@@ -145,7 +145,7 @@ def read_front_matter(path: Path) -> tuple[str, str] | None:
 
 
 def _split_sections(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the headings and bodies of plain help; the first section has no heading."""
+    """Yield the headings and bodies of plain help; the heading of the first section is empty."""
     heading = ""
     lines: list[str] = []
     for line in text.split("\n"):
@@ -174,7 +174,7 @@ def record_programs(programs: Mapping[str, str]) -> None:
 
 
 def find_outdated(files: Iterable[Path]) -> list[str]:
-    """Return a line for each recorded program with a version other than that of its pages.
+    """Report each recorded program that has another version than its pages, as a line of text.
 
     Args:
         files: documentation files; those that are not pages of ours are ignored.

@@ -100,7 +100,7 @@ class SecretMasker:
     def __call__(self, parsed: ParsedText) -> ParsedText:
         """Return the document with its credentials masked."""
         if self._scanner is None:
-            self._scanner = SecretScanner(_create_private(self._cache or _default_cache()))
+            self._scanner = SecretScanner(_create_private_folder(self._cache or _default_cache()))
         return masked(parsed, self._scanner)
 
 
@@ -110,7 +110,7 @@ def _default_cache() -> Path:
     return parent / "rag-assets" / "rules"
 
 
-def _create_private(folder: Path) -> Path | None:
+def _create_private_folder(folder: Path) -> Path | None:
     """Create a folder that only its owner can write to; None if that is not possible."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -126,7 +126,7 @@ class Chunking:
 
     Attributes:
         size: maximum length of a passage.
-        overlap: how much a passage may repeat of the one before it; at most half of the size.
+        overlap: how much a passage may repeat of the previous passage; at most half of the size.
     """
 
     size: int = 2000
@@ -220,7 +220,7 @@ def compute_fingerprint(files: Iterable[MatchedFile]) -> str:
 
 
 def may_have_changed(file: FileState, looked_ns: int) -> bool:
-    """Return whether a file may have changed since it was listed, despite equal size and time."""
+    """Return whether a file may have changed after its listing, despite equal size and time."""
     return abs(file.mtime_ns - looked_ns) < _UNRELIABLE_NS
 
 
@@ -302,7 +302,7 @@ def collect_passages(
     """Cut new and changed files, and reuse the passages of all others.
 
     Args:
-        previous: the state and passages of an index with the same recipe, if there is one.
+        previous: the state and passages of an index with the same recipe, if it exists.
     """
     state, known = previous if previous is not None else (None, ())
     known_files = {} if state is None else {file.path: file for file in state.files}

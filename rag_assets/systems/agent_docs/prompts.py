@@ -63,8 +63,8 @@ class PromptText:
 
     Attributes:
         tokens: cl100k_base tokens of the text.
-        left_out: sections beyond the budget, as `path` or `path: title`, including one that was
-            cut short; for a whole prompt, unreadable files too.
+        left_out: sections beyond the budget, as `path` or `path: title`, including a section
+            that was cut short; for a whole prompt, unreadable files too.
     """
 
     text: str
@@ -112,7 +112,7 @@ def _split_at_headings(parsed: ParsedText) -> Iterator[tuple[str, str]]:
 
 
 def preload(documentation: Documentation, budget: int) -> PromptText:
-    """Fit sections into a token budget: whole ones in order, then sentences of the next one.
+    """Fit sections into a token budget: whole sections in order, then sentences of the next.
 
     Each file starts with a line `--- path ---`.
     """
@@ -192,7 +192,7 @@ def require_query(query: str) -> None:
     """Refuse a blank query.
 
     Raises:
-        InvalidRequest: the query has no word.
+        InvalidRequest: the query is blank.
     """
     if not query.strip():
         raise InvalidRequest("the query is empty", hint="say what to look for")
@@ -222,7 +222,7 @@ def build_prompt(
     """Build the whole prompt of an agent.
 
     Args:
-        can_search: whether there is an embedder; without one, documentation is preloaded.
+        can_search: whether an embedder can be loaded; if not, documentation is preloaded.
     """
     docs, own = agent.docs, agent.prompt.strip()
     # The prompt in a project's file is untrusted text.

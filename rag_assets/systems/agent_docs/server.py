@@ -1,4 +1,4 @@
-"""The MCP server of one agent over standard input and output, with the tool `rag_search`."""
+"""The MCP server of an agent over standard input and output, with the tool `rag_search`."""
 
 from __future__ import annotations
 
@@ -114,9 +114,9 @@ class _Server(MCPServer[None]):
     """The SDK's server, with errors that never repeat the client's input."""
 
     async def call_tool(self, name: str, arguments: dict[str, Any], context: Any = None) -> Any:
-        """Call the tool; errors describe valid arguments instead of repeating invalid ones."""
+        """Call the tool; errors describe valid arguments instead of repeating the input."""
         if name != TOOL:
-            raise ToolError(f"there is no such tool; {TOOL} is")
+            raise ToolError(f"there is no such tool; the only tool is {TOOL}")
         try:
             return await super().call_tool(name, arguments, context)
         except ToolError as error:

@@ -33,8 +33,8 @@ class RagSettings:
         store: where indexes are kept.
         path: a folder; for sqlite, a file or a folder that holds rag.db.
         chunk_size: maximum characters of a passage.
-        chunk_overlap: maximum characters that a passage repeats of the one before it.
-        model: the folder of an embedding model; None for the shipped one.
+        chunk_overlap: maximum characters that a passage repeats of the previous passage.
+        model: the folder of an embedding model; None for the shipped model.
         allow: files and folders outside its base that a project's file may name; read only from
             the user's own file.
     """

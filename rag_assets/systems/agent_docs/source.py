@@ -196,7 +196,7 @@ class GlobsSource:
 
 
 def _require_allowed(config: GlobsConfig, folder: Path, roots: Roots) -> None:
-    """Refuse a folder outside the allowed ones, or in the project's own state.
+    """Refuse a folder outside the allowed folders, or in the project's own state.
 
     A folder that contains the project's state is allowed; files in that state are left out.
     """
@@ -218,7 +218,7 @@ def _has_prefix(path: str, folder: str | Path) -> bool:
 
 
 def _find_home(config: GlobsConfig) -> Path:
-    """Return the folder for `~`; if there is none, any folder unless a pattern needs it."""
+    """Return the folder for `~`; without a home, any folder unless a pattern needs it."""
     try:
         return home_of_owner()
     except ConfigurationError:
@@ -228,7 +228,7 @@ def _find_home(config: GlobsConfig) -> Path:
 
 
 def _find_watched_folders(config: GlobsConfig) -> tuple[Path, ...]:
-    """Return the folders where patterns start; empty if one is too large to be watched."""
+    """Return the folders where patterns start; empty if any is too large to be watched."""
     home = _find_home(config)
     roots = find_roots(config.patterns, config.base, home)
     folders = tuple(dict.fromkeys(root.folder for root in roots))

@@ -1,4 +1,4 @@
-"""Stores indexes in one SQLite database that other programs can read.
+"""Stores indexes in a SQLite database that other programs can read.
 
 | table | columns |
 |---|---|
@@ -8,12 +8,11 @@
 | leaving | id, agent_id: rows to be deleted from chunks |
 | moving | agent_id: agents whose arriving and leaving rows are already visible to readers |
 
-Readers neither wait for a writer nor see a partial change: the database uses a write-ahead log. A
-small change is one transaction on chunks. For a large change, one transaction and the log would
-become as large as the index. So its rows are first written to arriving and leaving in batches. One
-short transaction then makes them visible and stores the new state, and the rows are moved in
-batches. The process may be killed between any two steps: readers of this module see the old index
-or the new one.
+Readers neither wait for a writer nor see a partial change: the database is in WAL mode. A small
+change is one transaction on chunks. For a large change, a single transaction would make the log as
+large as the index. So its rows are first written to arriving and leaving in batches. One short
+transaction then makes them visible and stores the new state, and the rows are moved in batches. The
+process may be killed between any two steps: readers of this module see the old or the new index.
 """
 
 from __future__ import annotations
@@ -116,7 +115,7 @@ _MOVES = (
 
 
 class SqliteStore:
-    """Stores indexes in one SQLite database; see PassageStore.
+    """Stores indexes in a SQLite database; see PassageStore.
 
     Args:
         path: the database; created by the first write, accessible only to its owner.
@@ -250,7 +249,7 @@ class SqliteStore:
         """Call a function with a connection, in one transaction.
 
         Args:
-            if_missing: returned if there is no database of ours.
+            if_missing: returned if the database does not exist yet.
 
         Raises:
             DamagedIndex: the database cannot be read.
@@ -304,8 +303,8 @@ class SqliteStore:
     def _check_file(self) -> bool:
         """Return whether there is a database with our mark, before SQLite opens or changes it.
 
-        An empty file, or a database of an earlier version, has no mark; the next write adds it. A
-        process reads each file once: closing it would release the locks of SQLite's connections.
+        An empty file, or a database of an earlier version, is not marked; the next write adds the
+        mark. A process reads each file once: closing it would release SQLite's locks on it.
 
         Raises:
             DamagedIndex: the database was ours, and its header is lost.
@@ -393,7 +392,7 @@ class SqliteStore:
 
 
 class _AgentRows:
-    """The rows of one agent, read and written over one connection."""
+    """The rows of an agent, read and written over a connection."""
 
     def __init__(self, connection: sqlite3.Connection, agent_id: str) -> None:
         self.agent_id = agent_id
@@ -404,7 +403,7 @@ class _AgentRows:
         return bool(self._connection.execute(query, {"agent": self.agent_id}).fetchone()[0])
 
     def match(self, state: IndexState) -> bool:
-        """Return whether the rows are those of a state; another program's have no vector."""
+        """Return whether the rows match a state; rows of another program have no vector."""
         if self._is_moving():
             return True
         total, foreign = (
@@ -458,7 +457,7 @@ class _AgentRows:
     def replace(
         self, chunks: Sequence[DocChunk], vectors: Vectors, state: IndexState | None
     ) -> None:
-        """Replace all rows and the state in one step; None leaves the agent without a state."""
+        """Replace all rows and the state at once; None leaves the agent without a state."""
         connection = self._connection
         self.finish_move()
         removed, changed = self._compare(chunks, vectors)
@@ -495,7 +494,7 @@ class _AgentRows:
             _checkpoint(self._connection)
 
     def finish_move(self) -> None:
-        """Finish a move that readers already see; undo one that was interrupted before that."""
+        """Finish a move that readers already see; undo a move that was interrupted earlier."""
         is_visible = self._is_moving()
         query = "SELECT max(length(content) + length(embedding)) FROM arriving WHERE agent_id = ?"
         longest = self._value(query) or 1
@@ -521,7 +520,7 @@ class _AgentRows:
         return bool(self._value("SELECT EXISTS (SELECT 1 FROM moving WHERE agent_id = ?)"))
 
     def _query(self, columns: str) -> str:
-        """Return the query of the rows; several statements with it need one transaction."""
+        """Return the query for the rows, valid only within the current transaction."""
         return (_MOVING_ROWS if self._is_moving() else _SETTLED_ROWS).format(columns=columns)
 
     def _compare(self, chunks: Sequence[DocChunk], vectors: Vectors) -> tuple[list[str], list[int]]:

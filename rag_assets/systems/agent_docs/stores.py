@@ -136,7 +136,7 @@ class IndexState:
 class PassageStore(Protocol):
     """Stores the passages and vectors of agents, and searches them.
 
-    Readers never wait for a writer: an index is replaced in one step, and until then the previous
+    Readers never wait for a writer: an index is replaced atomically, and until then the previous
     version answers.
     """
 
@@ -177,7 +177,7 @@ class PassageStore(Protocol):
     def replace(
         self, agent_id: str, chunks: Sequence[DocChunk], embeddings: Vectors, state: IndexState
     ) -> None:
-        """Replace an agent's index in one step.
+        """Replace an agent's index atomically.
 
         Args:
             chunks: all passages of the new index.
@@ -247,7 +247,7 @@ def rank_rows(
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """The immutable index of one agent.
+    """The immutable index of an agent.
 
     Attributes:
         chunks: ordered by id.

@@ -120,7 +120,7 @@ async def order_exactly(
 
 
 def _minimum_score(candidates: Sequence[Candidate], count: int) -> float:
-    """Return the lowest score of a candidate that may be among the first ones."""
+    """Return the lowest score of a candidate that may be among the first."""
     if not candidates:
         return 0.0
     return candidates[min(count, len(candidates)) - 1].score - SCORE_TOLERANCE

@@ -38,7 +38,7 @@ _CACHE_VERSION: Final = "3"
 
 
 def derive_tenant_id(agent_id: str) -> str:
-    """Return the tenant id of an agent: the agent's id if it is valid, else a readable unique one.
+    """Return the tenant id of an agent: the agent's id if it is valid, else a readable unique id.
 
     The tenant's source stores the agent's own id, as `agent`.
     """
@@ -126,7 +126,7 @@ def _parse_paths(value: Any, folder: Path) -> list[Path]:
 
 
 class _Uncacheable(Exception):
-    """The file has refused agents. That depends on links, so the result is not cached."""
+    """The result must not be cached: the file has refused agents, which depends on links."""
 
     def __init__(self, configuration: Configuration) -> None:
         self.configuration = configuration
@@ -226,13 +226,13 @@ def _embedder(folder: Path, pooling: str | None) -> dict[str, Any]:
 
 
 def _add_embedder(config: dict[str, Any], model_origin: str) -> dict[str, Any]:
-    """Return a configuration with a model from another program's cache, unless it names one.
+    """Return a configuration with a model from another program's cache, unless it names a model.
 
     Args:
         model_origin: file and line if a project's file names the model; else "".
 
     Raises:
-        ConfigurationError: a project's file names a model that is not a published one.
+        ConfigurationError: a project's file names an unpublished model.
     """
     if "embedder" in config:
         if model_origin:

@@ -1,6 +1,6 @@
-"""A process that builds or searches the index of an agent until it is killed, or its parent is.
+"""A process that builds or searches the index of an agent until it or its parent is killed.
 
-Arguments: build or search, file or sqlite, the folder, and how often a failure may be told.
+Arguments: `build` or `search`, `file` or `sqlite`, and the folder.
 """
 
 from __future__ import annotations

@@ -175,7 +175,7 @@ def test_an_agent_that_leads_out_of_its_project_is_no_tenant(place: Place, patte
 
 
 def test_a_folder_that_becomes_a_link_is_read_no_more(place: Place) -> None:
-    """What the file says has not changed, so that only opening the source can refuse it."""
+    """The file has not changed, so only opening the source can refuse it."""
     run = place.installation.command
     place.installation.synced("guide")
     outside = place.root / "outside"

@@ -1,8 +1,8 @@
 """200 questions, the same answers: in memory, in files, in SQLite, in Elasticsearch and its tool.
 
-The corpus is documentation of this project, source code, licences of installed packages, many of
-which are equal word for word, and files with what is easily got wrong: byte order marks, other line
-ends and scripts, names that are escaped in uris.
+The corpus is documentation of this project, source code, licences of installed packages, many with
+equal text, and difficult files: with byte order marks, other line ends and scripts, and names that
+are escaped in uris.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ def corpus(root: Path) -> None:
 
 
 def licences_of_packages() -> list[str]:
-    """Licences, of which some are equal."""
+    """Return licences, some of them equal."""
     found = []
     for package in sorted({d.metadata["Name"] for d in metadata.distributions()}):
         for file in metadata.files(package) or ():
@@ -182,7 +182,7 @@ def questions_of(texts: Sequence[str]) -> list[str]:
 
 
 def key_of(root: Path) -> bytes:
-    """The key of the user whose home the commands have: another's index would be built again."""
+    """Create the key of the commands' user; with another key they would build the index again."""
     path = root / "home/.config/rag-assets/agent-index.key"
     if not path.exists():
         path.parent.mkdir(parents=True)

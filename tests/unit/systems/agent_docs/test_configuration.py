@@ -1,4 +1,4 @@
-"""agents.yaml: layers, variables, defaults, and one line for whatever is wrong."""
+"""agents.yaml: layers, variables, defaults, and errors of one line."""
 
 from __future__ import annotations
 

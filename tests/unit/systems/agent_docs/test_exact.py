@@ -22,7 +22,7 @@ OWNER = owner_of("guide")
 
 
 class Coarse:
-    """The index in memory as one that rounds to four digits and breaks ties backwards."""
+    """An index in memory that rounds scores to four digits and breaks ties backwards."""
 
     def __init__(self, searcher: EntrySearcher) -> None:
         self._searcher = searcher

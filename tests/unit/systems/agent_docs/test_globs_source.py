@@ -1,4 +1,4 @@
-"""The source of globs: what it lists and reads, and what it refuses."""
+"""The source `globs`: listing, reading and refused patterns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A database of indexes: many rows replaced in one step, in batches, beside other programs."""
+"""The SQLite store: atomic replacement in batches, and files of other programs."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def replaced(store: SqliteStore, *, new: bool) -> None:
 
 
 def seen(path: Path) -> str | None:
-    """Which index readers have; it must be a whole one."""
+    """Return which index readers see, and assert that it is complete."""
     store = SqliteStore(path)
     state = store.state("a")
     if state is None:

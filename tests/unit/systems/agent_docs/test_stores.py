@@ -1,4 +1,4 @@
-"""Stores of passages: the same results from all, replaced in one step, damage set aside."""
+"""Stores of passages: equal results, atomic replacement, and damaged files."""
 
 from __future__ import annotations
 
