@@ -184,7 +184,9 @@ def _edited(manager: RagIndexManager, sources: list[str], place: Path, number: i
 
 
 def _made_up(size: int) -> tuple[list[DocChunk], Any, IndexState]:
-    chunks = [DocChunk.at("a", f"{n // 10}.md", n * 100, "word " * 300) for n in range(size)]
+    chunks = [
+        DocChunk.from_location("a", f"{n // 10}.md", n * 100, "word " * 300) for n in range(size)
+    ]
     vectors = np.random.default_rng(size).standard_normal((size, 384)).astype(np.float32)
     return chunks, vectors, IndexState("", "", "", 0, (), {}, {one.id: "0" * 64 for one in chunks})
 

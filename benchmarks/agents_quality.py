@@ -30,10 +30,10 @@ from rag_assets.common.tokens import count_text
 from rag_assets.models.embedding.local import OnnxEmbedder
 from rag_assets.models.embedding.protocol import Embedder
 from rag_assets.systems.agent_docs.globs import expand
-from rag_assets.systems.agent_docs.help_pages import pages_of_help
+from rag_assets.systems.agent_docs.help_pages import build_help_pages
 from rag_assets.systems.agent_docs.manager import RagIndexManager
-from rag_assets.systems.agent_docs.pages import head_of, write_pages
-from rag_assets.systems.agent_docs.passages import ProjectRules
+from rag_assets.systems.agent_docs.pages import read_front_matter, write_pages
+from rag_assets.systems.agent_docs.passages import SecretMasker
 from rag_assets.systems.agent_docs.prompts import preload, read_sections
 from rag_assets.systems.agent_docs.settings import Mode
 from rag_assets.systems.agent_docs.sqlite_store import SqliteStore
@@ -89,7 +89,7 @@ def pages(agent: str) -> Path:
             pip = [environment / "bin/python", "-m", "pip", "install", "--quiet", AWSCLI]
             subprocess.run(pip, check=True)
             variables["PATH"] = f"{environment / 'bin'}{os.pathsep}{variables['PATH']}"
-        corpus = pages_of_help(COMMANDS[agent], 1, variables, calls=2_000)
+        corpus = build_help_pages(COMMANDS[agent], 1, variables, max_calls=2_000)
         write_pages(corpus.pages, place)
     return place
 
@@ -128,7 +128,7 @@ def searched(
             none.append(max(hit.score for hit in found))
             continue
         tokens.append(sum(count_text(hit.chunk.content) for hit in found))
-        of = [(head_of(place / hit.chunk.source_path) or ("",))[0] for hit in found]
+        of = [(read_front_matter(place / hit.chunk.source_path) or ("",))[0] for hit in found]
         at = [rank for rank, page in enumerate(of, 1) if page in one["pages"]]
         ranks[one["kind"]].append(min(at, default=0))
     measures = {
@@ -145,12 +145,13 @@ def searched(
 def preloaded(place: Path, questions: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """The share of questions whose page is within the budget, and the tokens of every prompt."""
     files = expand(["*.md"], place).files
-    documentation = read_sections(files, ProjectRules())
+    documentation = read_sections(files, SecretMasker())
     loaded = preload(documentation, BUDGET)
     within = {
         head[0]
         for file in files
-        if f"--- {file.path} ---" in loaded.text and (head := head_of(file.file)) is not None
+        if f"--- {file.path} ---" in loaded.text
+        and (head := read_front_matter(Path(file.location))) is not None
     }
     shares = {}
     for kind in KINDS:

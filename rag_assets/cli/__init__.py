@@ -13,8 +13,8 @@ import sys
 
 from rag_assets.common.checkout import is_checkout
 
-_OWN_PROCESS = {"up", "down", "demo", "serve", "agent"}
-"""Commands that outlive the fork server, start it or stop it, or need nothing of it."""
+_OWN_PROCESS = {"up", "down", "demo", "serve"}
+"""Commands that start or stop the fork server, or outlive it; it refuses those of systems."""
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -35,7 +35,7 @@ from rag_assets.cli import (
     uploads,
 )
 from rag_assets.cli.system_commands import SystemCommands
-from rag_assets.common.errors import ConfigurationError, RagAssetsError, UnknownAgent
+from rag_assets.common.errors import ConfigurationError, RagAssetsError
 
 _GC_THRESHOLDS = (50_000, 20, 50)
 """Thresholds of Python's garbage collector; see gc.set_threshold."""
@@ -78,7 +78,7 @@ def run(arguments: Sequence[str]) -> int:
         code = app(args=list(arguments), prog_name="rag-assets", standalone_mode=False)
     except RagAssetsError as error:
         print_error(error, as_json=as_json)
-        return 2 if isinstance(error, UnknownAgent) else 1
+        return error.exit_status
     except NoArgsIsHelpError as error:
         sys.stdout.write(f"{error.message}\n")
         return 2

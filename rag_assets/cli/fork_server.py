@@ -27,6 +27,7 @@ from rag_assets.forkserver.server import ForkServer, begin_anew
 from rag_assets.ingest.workers.process import fork_server_socket, scrubbed_environment
 from rag_assets.ingest.workers.worker import prepare_chunking
 from rag_assets.privacy.masker import masker_of
+from rag_assets.systems.registry import installed_systems
 
 _PARSERS = "rag_assets.ingest.workers.fork_server"
 _NOT_OF_COMMANDS = re.compile(
@@ -60,7 +61,14 @@ def main() -> None:
     parsers = _start_parsers(home / ".local")
     executors = {COMMAND: _execute_command, RUN: _execute_run, SYNC: _execute_syncs}
     held = [int(number) for number in sys.argv[1:]]
-    if ForkServer(home / SOCKET, fingerprint, executors, not_for_forks=held).serve():
+    server = ForkServer(
+        home / SOCKET,
+        fingerprint,
+        executors,
+        not_for_forks=held,
+        refused_commands=installed_systems().own_process_commands,
+    )
+    if server.serve():
         begin_anew()  # The parsers' server ends with its input, which is closed by that.
     parsers.communicate()
 

@@ -7,7 +7,7 @@ import select
 import signal
 import socket
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,6 +58,7 @@ class ForkServer:
         executors: what a fork executes, by kind of request.
         parent: a descriptor at whose end the server ends; none: it ends by a signal alone.
         not_for_forks: inherited descriptors that forks close.
+        refused_commands: first arguments of commands that clients must run in their own process.
     """
 
     def __init__(
@@ -68,7 +69,9 @@ class ForkServer:
         *,
         parent: int | None = None,
         not_for_forks: Sequence[int] = (),
+        refused_commands: Collection[str] = (),
     ) -> None:
+        self._refused_commands = frozenset(refused_commands)
         self._not_for_forks = not_for_forks
         self._parent = parent
         self._path = path
@@ -160,8 +163,12 @@ class ForkServer:
     def _can_follow(self, request: Request, descriptors: Sequence[int]) -> bool:
         known = request.kind in self._executors
         complete = len(descriptors) == DESCRIPTORS.get(request.kind)
-        same = import_environment(request.environment) == self._imported_with
-        return known and complete and (same or request.kind != COMMAND)
+        if not (known and complete):
+            return False
+        if request.kind != COMMAND:
+            return True
+        is_refused = not self._refused_commands.isdisjoint(request.arguments[:1])
+        return not is_refused and import_environment(request.environment) == self._imported_with
 
     def _fork(self, request: Request, descriptors: list[int], connection: socket.socket) -> None:
         sys.stdout.flush()

@@ -129,6 +129,8 @@ class System:
             catalog and return Starlette routes.
         panels: what the panel of its tenants shows, by path: `SystemPanel`.
         commands: Typer groups by the command's name, as in `rag-assets NAME`.
+        own_process_commands: names of those commands that the fork server must not run, because
+            they outlive it or work outside an installation.
         tools: MCP tools by name; one for tenants of some profiles goes before one for all that has
             the same name.
         tenant_lists: keys of tenants.yaml beside `tenants` that name where tenants are listed: a
@@ -158,6 +160,7 @@ class System:
     pages: Parts = field(default_factory=dict)
     panels: Parts = field(default_factory=dict)
     commands: Parts = field(default_factory=dict)
+    own_process_commands: frozenset[str] = frozenset()
     tools: Parts = field(default_factory=dict)
     tenant_lists: Parts = field(default_factory=dict)
     prompts: Parts = field(default_factory=dict)
@@ -181,6 +184,12 @@ class System:
             raise ConfigurationError(
                 f"system {self.name!r} has tables without migrations, or migrations without tables",
                 hint="name its tables in `tables` and the package of their `migrations`",
+            )
+        if unknown := self.own_process_commands - set(self.commands):
+            raise ConfigurationError(
+                f"system {self.name!r}: own_process_commands: {min(unknown)!r} is not one of its"
+                " commands",
+                hint="name keys of `commands`",
             )
         for column in self.texts:
             if column.partition(".")[0] not in self.tables:

@@ -110,6 +110,11 @@ class Systems:
         """Who owns which table."""
         return self._tables
 
+    @property
+    def own_process_commands(self) -> frozenset[str]:
+        """The commands that the fork server must not run."""
+        return frozenset(name for found in self for name in found.system.own_process_commands)
+
     def parts(self, kind: str, *, reserved: Iterable[str] = ()) -> Mapping[str, Part]:
         """What systems add of one kind, by name; nothing is imported.
 

@@ -18,7 +18,7 @@ from rag_assets.mcp.server import build_server
 from rag_assets.retrieval import AsyncRetriever
 from rag_assets.retrieval.documents import DocumentReader
 from rag_assets.retrieval.model import Caller, SearchAnswer, SearchRequest
-from rag_assets.systems.agent_docs.prompts import SECONDS
+from rag_assets.systems.agent_docs.prompts import TIMEOUT_SECONDS
 from tests.driving import Driver
 from tests.installation import FAST, Installation
 
@@ -146,7 +146,9 @@ def test_a_search_that_takes_too_long_is_given_up(agent: Installation) -> None:
         await asyncio.sleep(10)
         return SearchAnswer()
 
-    assert (Knowledge.seconds, SECONDS) == (30, 30), "of the service and of an agent's documents"
+    assert (Knowledge.seconds, TIMEOUT_SECONDS) == (30, 30), (
+        "of the service and of an agent's documents"
+    )
     result = call(agent, search, search=slow, seconds=0.05)
     assert result.is_error
     assert "took longer than 0.05 seconds" in result.content[0].text

@@ -18,14 +18,14 @@ from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.models.embedding.deterministic import DeterministicEmbedder
 from rag_assets.models.embedding.model_folder import DEFAULT_MODEL, MODELS
 from rag_assets.retrieval.confusables import folded
-from rag_assets.systems.agent_docs.configuration import Surroundings, agent_of, load_configuration
+from rag_assets.systems.agent_docs.configuration import Environment, find_agent, load_configuration
 from rag_assets.systems.agent_docs.file_store import FileStore
 from rag_assets.systems.agent_docs.manager import IndexReport, RagIndexManager, open_embedder
 from rag_assets.systems.agent_docs.passages import Chunking
-from rag_assets.systems.agent_docs.prompts import hint_of, prompt_of
+from rag_assets.systems.agent_docs.prompts import build_hint, build_prompt
 from rag_assets.systems.agent_docs.settings import Configuration, Mode
 from rag_assets.systems.agent_docs.sqlite_store import SqliteStore
-from rag_assets.systems.agent_docs.trust import Trust, user_key
+from rag_assets.systems.agent_docs.trust import Trust, load_user_key
 
 
 class Machine:
@@ -46,7 +46,7 @@ class Machine:
         (self.home / ".config/swebash/agents.yaml").write_text(text)
 
     def load(self, **variables: str) -> Configuration:
-        return load_configuration(Surroundings(variables, self.clone, self.home))
+        return load_configuration(Environment(variables, self.clone, self.home))
 
 
 @pytest.fixture
@@ -71,8 +71,8 @@ def test_sources_of_a_project_stay_below_its_base(machine: Machine, source: str)
     machine.project(agents("docs/open.md", source))
     configuration = machine.load()
     assert configuration.agents == {}
-    with pytest.raises(ConfigurationError, match=r"agents\.yaml:3: .*leads out of it"):
-        agent_of(configuration, "@spy")
+    with pytest.raises(ConfigurationError, match=r"agents\.yaml:3: .*is outside the project"):
+        find_agent(configuration, "@spy")
 
 
 def test_paths_of_a_project_stay_below_its_base(machine: Machine) -> None:
@@ -100,8 +100,8 @@ def test_only_the_users_own_file_widens_it_and_that_is_announced(machine: Machin
     configuration = machine.load()
     assert list(configuration.agents) == ["spy"]
     said = "\n".join(configuration.warnings)
-    assert "the source '~/notes/*' lies beyond" in said
-    assert "path lies beyond" in said
+    assert "the source '~/notes/*' is outside" in said
+    assert "path is outside" in said
     assert f"{machine.home}/.config/swebash/agents.yaml:1 allows" in said
     machine.own("rag: {path: ~/notes/rag}\n" + agents("~/notes/*"))
     configuration = machine.load()
@@ -181,7 +181,7 @@ def test_an_index_that_another_person_made_is_built_again(index: Index) -> None:
     index.write("pump", "The pump stands in the cellar.")
     ours = index.manager()
     assert index.found(ours) == []
-    assert not ours.answers("x")
+    assert not ours.can_answer("x")
     report = index.ensure(ours)
     assert (report.built, report.embedded) == (True, 2), "nor are their vectors used"
     assert set(index.found(ours)) == TRUE
@@ -196,9 +196,9 @@ def test_a_passage_that_was_altered_in_the_store_is_never_answered(
     manager = index.manager()
     index.ensure(manager)
     assert set(index.found(manager, mode)) <= TRUE
-    assert manager.is_doubted("x")
+    assert manager.needs_rebuild("x")
     assert index.ensure(manager).built
-    assert not manager.is_doubted("x")
+    assert not manager.needs_rebuild("x")
     assert set(index.found(manager, mode)) == TRUE
 
 
@@ -238,13 +238,13 @@ def test_what_was_altered_is_not_kept_when_another_file_changes(index: Index) ->
 
 def test_the_key_of_a_user_is_private_and_stays(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    key = user_key()
+    key = load_user_key()
     assert key is not None
-    assert user_key() == key
+    assert load_user_key() == key
     path = tmp_path / "rag-assets/agent-index.key"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     path.chmod(0o644)
-    assert user_key() is None, "others have read it"
+    assert load_user_key() is None, "others have read it"
 
 
 @pytest.mark.parametrize("name", ["x.index.json", "x.state.json"])
@@ -328,8 +328,8 @@ def test_nothing_of_a_project_forges_a_mark_of_a_prompt(machine: Machine, forged
         docs = f"{{strategy: {strategy}, sources: ['docs/*.md']}}"
         machine.project(f"agents:\n  - {{id: a, systemPrompt: {prompt}, docs: {docs}}}\n")
         configuration = machine.load()
-        agent = agent_of(configuration, "a")
-        texts = [prompt_of(configuration, agent, _plain).text, hint_of(agent)]
+        agent = find_agent(configuration, "a")
+        texts = [build_prompt(configuration, agent, _plain).text, build_hint(agent)]
         for text in texts:
             lines = [folded(line).lstrip(">*") for line in text.splitlines()]
             for mark in set(forged.splitlines()) - {"Obey."}:

@@ -22,7 +22,7 @@ from rag_assets.tenants.file import TenantsFile, written_path
 from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.profiles import configured_sources
 
-_MADE_BY: Final = {"file": "tenants.yaml", "api": "API", "agents": "agents.yaml"}
+_MADE_BY: Final = {"file": "tenants.yaml", "api": "API"}
 
 
 @with_reading_session
@@ -67,7 +67,7 @@ def list_tenants(session: Session, *, as_json: bool) -> None:
                 r["id"],
                 r["state"],
                 r["profile"],
-                _MADE_BY[r["origin"]],
+                _MADE_BY.get(r["origin"], f"{r['origin']}.yaml"),
                 r["documents"],
                 r["failed"],
                 _checked(r["checked_at"], r["failed_checks"]),
@@ -192,10 +192,11 @@ def set_enabled(session: Session, tenant_id: str, *, enabled: bool, as_json: boo
             f"tenant {tenant_id!r} is being removed",
             hint=f"finish the removal with `rag-assets tenants remove {tenant_id} --yes`",
         )
-    if record.origin == "agents":
+    if record.origin not in _MADE_BY:
         raise ConfigurationError(
-            f"tenant {tenant_id!r} is enabled while a file of agents declares it",
-            hint="take the agent out of that file, or put it in again",
+            f"tenant {tenant_id!r} is declared in a file that tenants.yaml lists under"
+            f" `{record.origin}`, and stays enabled as long as it is declared there",
+            hint="remove it from that file to disable it, or add it again to enable it",
         )
     if enabled:
         from rag_assets.pipeline.tenancy import require_usable

@@ -14,7 +14,6 @@ hold a secret or the text of a document. The command line prints both and never 
     ├── NoExperience              the tenant keeps no experience of projects
     ├── NoCodeMemory              the project has no code memory
     ├── DeletionsHeld             a manifest would take away more than is taken without a word
-    ├── DamagedIndex              an index of an agent's documentation is not what was written
     ├── NoWorkspace               the tenant is no workspace
     ├── NoVectorBackend           the installation cannot answer from it
     ├── UnknownRun                the project has no such run of an agent
@@ -22,7 +21,6 @@ hold a secret or the text of a document. The command line prints both and never 
     │   ├── ForeignInstallation   a catalog, store, folder or process is another installation's
     │   ├── PlaceChanged          a store's address is not the recorded one
     │   ├── UnknownTenant
-    │   ├── UnknownAgent          agents.yaml declares none of this id
     │   ├── UnknownSource
     │   ├── UnknownGeneration
     │   ├── NoRecordsSource       not exactly one source accepts a tenant's records
@@ -114,7 +112,6 @@ from rag_assets.common.errors.configuration import (
     NoReranker,
     NoUploadsSource,
     PlaceChanged,
-    UnknownAgent,
     UnknownGeneration,
     UnknownProfile,
     UnknownProject,
@@ -193,7 +190,6 @@ from rag_assets.common.errors.stores import (
     BuildNotWritable,
     CatalogSetBack,
     ClockDoubted,
-    DamagedIndex,
     DiskFull,
     ErasureIncomplete,
     IndexInconsistent,
@@ -229,7 +225,6 @@ __all__ = [
     "ClockDoubted",
     "ConfigurationError",
     "ConfiguredByOperator",
-    "DamagedIndex",
     "DeadlineExceeded",
     "DeletionsHeld",
     "DiskFull",
@@ -292,7 +287,6 @@ __all__ = [
     "TenantLocked",
     "TextRefused",
     "TransientFailure",
-    "UnknownAgent",
     "UnknownDocument",
     "UnknownExperience",
     "UnknownGeneration",

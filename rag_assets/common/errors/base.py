@@ -9,7 +9,12 @@ class RagAssetsError(Exception):
     Args:
         message: what is wrong and where, in one line.
         hint: the remedy, in one line.
+
+    Attributes:
+        exit_status: of a command that fails with it.
     """
+
+    exit_status = 1
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
         super().__init__(message)

@@ -21,10 +21,6 @@ class PlaceChanged(ConfigurationError):
     """A store of the installation is not at the address that its catalog records."""
 
 
-class UnknownAgent(ConfigurationError):
-    """No file agents.yaml declares an agent of this id."""
-
-
 class UnknownTenant(ConfigurationError):
     """No tenant has that id, or it has been removed."""
 

@@ -109,16 +109,5 @@ class BuildNotAskable(RagAssetsError):
         self.generation = generation
 
 
-class DamagedIndex(RagAssetsError):
-    """What a store holds cannot be read; it is set aside and built again.
-
-    Args:
-        place: of the store.
-    """
-
-    def __init__(self, place: str) -> None:
-        super().__init__(f"the index in {place} is damaged", hint="index the agent again")
-
-
 class IndexInconsistent(RagAssetsError):
     """The serving index was lost, replaced or modified outside of rag-assets."""

@@ -1,4 +1,4 @@
-"""Documentation of command-line agents: on one machine without a server, and as tenants."""
+"""Documentation for command-line agents: on one machine without a server, or as tenants."""
 
 from rag_assets.systems.base import Profile, System
 
@@ -10,7 +10,7 @@ SYSTEM = System(
         defaults={
             "chunker": {"chunker": "passage", "max_characters": 2_000, "overlap": 200},
             "embedder": {"provider": "local"},
-            # Compared number by number, as on one machine: quantized vectors overlook some.
+            # Unquantized, to find the same passages as the local stores.
             "index": {"vector_index": "hnsw"},
             "retrieval": {"top_k": 5, "mode": "knn"},
         },
@@ -22,8 +22,9 @@ SYSTEM = System(
     ),
     source_kinds={"globs": f"{_HERE}.source:GLOBS"},
     chunkers={"passage": f"{_HERE}.passages:PASSAGE"},
-    retrieval_steps={"exact": f"{_HERE}.tenant_search:Exact"},
+    retrieval_steps={"exact": f"{_HERE}.tenant_search:ExactOrder"},
     commands={"agent": f"{_HERE}.commands:app"},
-    tools={"rag_search": f"{_HERE}.tools:SEARCH"},
+    own_process_commands=frozenset({"agent"}),
+    tools={"rag_search": f"{_HERE}.tenant_search:SEARCH"},
     tenant_lists={"agents": f"{_HERE}.tenants:AGENTS"},
 )

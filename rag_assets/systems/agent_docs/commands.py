@@ -1,4 +1,4 @@
-"""Commands for the documentation of command-line agents; they need no server."""
+"""The commands `rag-assets agent …`, which need no server; command_line.py does their work."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ app = typer.Typer(
 )
 AgentArgument = Annotated[str, typer.Argument(help="Id of an agent, with or without @.")]
 AgentArguments = Annotated[
-    list[str] | None, typer.Argument(help="Ids of agents; by default all with sources.")
+    list[str] | None, typer.Argument(help="Ids of agents; by default all that have sources.")
 ]
 
 
@@ -31,7 +31,7 @@ def list_(json: Json = False) -> None:
 
 @app.command()
 def config(json: Json = False) -> None:
-    """Show every setting, and the file and line or the variable that it came from."""
+    """Show every setting, and the file and line or the variable that sets it."""
     from rag_assets.systems.agent_docs.command_line import show_config
 
     show_config(as_json=json)
@@ -39,7 +39,7 @@ def config(json: Json = False) -> None:
 
 @app.command()
 def index(agents: AgentArguments = None, json: Json = False) -> None:
-    """Index the documentation of agents, as far as it has changed."""
+    """Index the documentation of agents, if it has changed."""
     from rag_assets.systems.agent_docs.command_line import index_agents
 
     index_agents(agents or [], as_json=json)
@@ -49,10 +49,12 @@ def index(agents: AgentArguments = None, json: Json = False) -> None:
 def search(
     agent: AgentArgument,
     query: Annotated[str, typer.Argument(help="What to look for.")],
-    top_k: Annotated[int | None, typer.Option(min=1, max=100, help="Passages at most.")] = None,
+    top_k: Annotated[
+        int | None, typer.Option(min=1, max=100, help="Maximum number of passages.")
+    ] = None,
     json: Json = False,
 ) -> None:
-    """Search the documentation of an agent; what has changed is indexed first."""
+    """Search the documentation of an agent; changed files are indexed first."""
     from rag_assets.systems.agent_docs.command_line import search_agent
 
     search_agent(agent, query, top_k, as_json=json)
@@ -60,7 +62,7 @@ def search(
 
 @app.command()
 def status(agents: AgentArguments = None, json: Json = False) -> None:
-    """Show whether the indexes of agents have what their files hold."""
+    """Show whether the indexes of agents match their files."""
     from rag_assets.systems.agent_docs.command_line import show_status
 
     show_status(agents or [], as_json=json)
@@ -68,7 +70,7 @@ def status(agents: AgentArguments = None, json: Json = False) -> None:
 
 @app.command()
 def advise(agents: AgentArguments = None, json: Json = False) -> None:
-    """Advise how documentation is best given to agents, with its counts and costs."""
+    """Recommend preload or rag for agents, by the size and cost of their documentation."""
     from rag_assets.systems.agent_docs.command_line import advise_agents
 
     advise_agents(agents or [], as_json=json)
@@ -84,7 +86,7 @@ def preload(agent: AgentArgument, json: Json = False) -> None:
 
 @app.command()
 def prompt(agent: AgentArgument, json: Json = False) -> None:
-    """Print the prompt of an agent: its own, and its documentation or a hint at the tool."""
+    """Print the prompt of an agent, with its documentation or a hint at the search tool."""
     from rag_assets.systems.agent_docs.command_line import print_prompt
 
     print_prompt(agent, as_json=json)
@@ -100,17 +102,15 @@ def tools(agent: AgentArgument, json: Json = False) -> None:
 
 @app.command()
 def docs(
-    commands: Annotated[
-        list[str], typer.Argument(help="Commands; with subcommands in quotes: 'aws s3'.")
-    ],
+    commands: Annotated[list[str], typer.Argument(help="Commands; quote subcommands: 'aws s3'.")],
     out: Annotated[Path, typer.Option(help="Folder for the pages.")],
     from_: Annotated[
-        Literal["help", "man"], typer.Option("--from", help="What the pages are made of.")
+        Literal["help", "man"], typer.Option("--from", help="Source of the pages.")
     ] = "help",
     depth: Annotated[int, typer.Option(min=0, max=8, help="Levels of subcommands.")] = 3,
     json: Json = False,
 ) -> None:
-    """Write the help or the man pages of commands as Markdown, one file a subcommand."""
+    """Write the help or man pages of commands as Markdown, one file per subcommand."""
     from rag_assets.systems.agent_docs.command_line import write_docs
 
     write_docs(commands, out, from_, depth, as_json=json)
@@ -120,11 +120,11 @@ def docs(
 def mcp(
     agent: AgentArgument,
     folder: Annotated[
-        Path | None, typer.Option(help="Working directory; by default the present one.")
+        Path | None, typer.Option(help="Working directory; by default the current one.")
     ] = None,
 ) -> None:
     """Serve the documentation of an agent over MCP on standard input and output."""
-    end_with(os.getppid())
+    _exit_with_parent(os.getppid())
     from rag_assets.systems.agent_docs.command_line import serve_agent
 
     serve_agent(agent, folder)
@@ -136,30 +136,32 @@ def host(
     agents: AgentArguments = None,
     write: Annotated[
         bool,
-        typer.Option("--write", help="Write it into the program's file, and keep all else there."),
+        typer.Option(
+            "--write", help="Write it to the program's file, and keep everything else there."
+        ),
     ] = False,
     json: Json = False,
 ) -> None:
-    """Print the configuration by which a program starts the server of agents."""
+    """Print the configuration that makes a program start the MCP servers of agents."""
     from rag_assets.systems.agent_docs.command_line import show_host
 
     show_host(name, agents or [], write=write, as_json=json)
 
 
-_SECONDS: Final = 1.0
+_POLL_SECONDS: Final = 1.0
 
 
-def end_with(parent: int) -> None:
-    """End this process once it has another parent.
+def _exit_with_parent(parent: int) -> None:
+    """End this process when its parent ends.
 
     Args:
-        parent: asked for before anything that takes time, in which it may be killed.
+        parent: read before slow imports, since the parent may end during them.
     """
 
     def watch() -> None:
         while os.getppid() == parent:
-            time.sleep(_SECONDS)
-        # A thread cannot raise in the main one, which waits for input.
+            time.sleep(_POLL_SECONDS)
+        # A thread cannot raise in the main thread, which waits for input.
         os._exit(0)
 
     threading.Thread(target=watch, daemon=True).start()

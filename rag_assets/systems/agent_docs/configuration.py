@@ -1,94 +1,361 @@
-"""The configuration of agents: files agents.yaml in layers, and variables that override them."""
+"""The configuration of agents: agents.yaml files in layers, overridden by environment variables."""
 
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from rag_assets.common.errors import ConfigurationError, UnknownAgent
-from rag_assets.systems.agent_docs.globs import lies_below, patterns_outside
+from rag_assets.common.errors import ConfigurationError
+from rag_assets.systems.agent_docs.errors import UnknownAgent
+from rag_assets.systems.agent_docs.globs import find_outside_patterns, is_inside
 from rag_assets.systems.agent_docs.settings import (
     BASE,
-    DOCS,
-    RAG,
+    DEFAULT_ORIGIN,
+    DOCS_FIELDS,
+    RAG_FIELDS,
     TOOL_FOR_ALL,
     USER_FILE,
     Agent,
     Configuration,
     DocsSettings,
-    Field,
+    InvalidValue,
     RagSettings,
     Setting,
-    WrongValue,
-    read_flag,
+    SettingField,
+    parse_flag,
 )
 
 MAX_BYTES: Final = 4 * 1024 * 1024
-MAX_ID: Final = 200
+MAX_ID_LENGTH: Final = 200
+_PROJECT_FILE: Final = Path(".swebash/agents.yaml")
+_USER_FILES: Final = (Path(".config/swebash/agents.yaml"), Path(".swebash/agents.yaml"))
+_PROMPT_KEYS: Final = ("systemPrompt", "system_prompt", "prompt")
 
 
 @dataclass(frozen=True, slots=True)
-class AgentEntry:
-    """An agent as one file declares it.
+class Environment:
+    """The surroundings of a process: environment variables, working directory, home folder."""
 
-    Attributes:
-        id: its id.
-        docs: settings of its block `docs` that are given.
-        origin: the file and line.
-        name, description, prompt: of the agent; they belong to other programs.
-    """
+    variables: Mapping[str, str]
+    folder: Path
+    home: Path
 
-    id: str
-    docs: Mapping[str, Setting[Any]]
-    origin: str
-    name: str = ""
-    description: str = ""
-    prompt: str = ""
+    @classmethod
+    def from_process(cls) -> Environment:
+        """Return the environment of this process."""
+        return cls(dict(os.environ), Path.cwd(), Path.home())
+
+    def variable(self, name: str) -> str | None:
+        """Return the value of a variable; None if it is unset or empty."""
+        return self.variables.get(name) or None
+
+    def resolve(self, path: str, base: Path) -> Path:
+        """Resolve `~` and relative paths."""
+        if path == "~" or path.startswith("~/"):
+            return self.home / path[2:]
+        return base / path
+
+    def is_user_file(self, path: Path) -> bool:
+        """Return whether a path is one of the default paths of the user's own file."""
+        return path in {self.home / relative for relative in _USER_FILES}
+
+    def find_user_file(self) -> Path | None:
+        """Return the user's own file in the home folder; None if it does not exist."""
+        paths = (self.home / relative for relative in _USER_FILES)
+        return next((path for path in paths if path.is_file()), None)
 
 
 @dataclass(frozen=True, slots=True)
-class Layer:
-    """What one file says.
+class _Layer:
+    """The content of a file, with its paths resolved.
 
     Attributes:
-        path: of the file.
-        rag: settings of the block `rag` that are given.
-        agents: in the order of the file.
-        warnings: of what is unknown within the two blocks.
+        is_users: whether it is the user's own file, rather than a project's.
+        rag: the settings of the block `rag` that are present, except `allow`.
+        allow: paths outside their bases that projects' files may name.
     """
 
     path: Path
+    is_users: bool
     rag: Mapping[str, Setting[Any]]
-    agents: tuple[AgentEntry, ...]
-    warnings: tuple[str, ...]
+    agents: Sequence[Agent]
+    allow: Setting[tuple[Path, ...]]
+    warnings: Sequence[str]
 
 
-def read_layer(path: Path) -> Layer:
-    """Read a file.
+def load_configuration(environment: Environment) -> Configuration:
+    """Read all files and environment variables.
 
     Raises:
-        ConfigurationError: it cannot be read, is no YAML, or has a wrong value of ours; with file,
-            line and column.
+        ConfigurationError: a file or a variable is invalid.
     """
-    reader = _Reader(path)
-    document = reader.loaded()
+    base = _find_base(environment)
+    layers = [
+        _read_layer(path, folder, base, environment, is_users=is_users)
+        for path, folder, is_users in _find_files(environment, base.value)
+    ]
+    allow: Setting[tuple[Path, ...]] = Setting(())
+    for layer in layers:
+        allow = layer.allow if layer.is_users else allow
+    return _merge(layers, environment, base, allow)
+
+
+def load_file(path: Path, environment: Environment) -> Configuration:
+    """Read a file and environment variables; of the user's own file, only `rag.allow` applies.
+
+    Relative patterns start in the folder of the file, or for a project's file in the folder that
+    contains `.swebash`.
+
+    Raises:
+        ConfigurationError: the file or a variable is invalid.
+    """
+    is_users = environment.is_user_file(path)
+    is_projects = not is_users and path.parts[-2:] == _PROJECT_FILE.parts
+    folder = path.parent.parent if is_projects else path.parent
+    base = _find_base(replace(environment, folder=folder))
+    user_file = environment.find_user_file()
+    allow: Setting[tuple[Path, ...]] = Setting(())
+    if user_file is not None:
+        allow = _read_layer(user_file, folder, base, environment, is_users=True).allow
+    layer = _read_layer(path, base.value, base, environment, is_users=is_users)
+    return _merge([layer], environment, base, allow, is_for_tenants=True)
+
+
+def find_agent(configuration: Configuration, id_: str) -> Agent:
+    """Return the agent with an id, which may start with `@`.
+
+    Raises:
+        UnknownAgent: no file declares it.
+        ConfigurationError: its sources are outside its project.
+    """
+    names = (id_, id_.removeprefix("@"))
+    for name in names:
+        if name in configuration.refused:
+            raise configuration.refused[name]
+    for name in names:
+        if name in configuration.agents:
+            return configuration.agents[name]
+    known = ", ".join(f"@{name}" for name in sorted(configuration.agents)) or "none"
+    raise UnknownAgent(f"there is no agent {id_!r}", hint=f"known agents: {known}")
+
+
+def _find_files(environment: Environment, base: Path) -> Iterator[tuple[Path, Path, bool]]:
+    """Yield the existing files, the folder of their relative paths, and whether each is the user's.
+
+    Raises:
+        ConfigurationError: the variable names a missing file, or the project's file links out of
+            the base.
+    """
+    project_file, user_file = base / _PROJECT_FILE, environment.find_user_file()
+    if project_file.is_file():
+        is_users = environment.is_user_file(project_file)
+        if not is_users and not is_inside(project_file, [base]):
+            target = project_file.resolve()
+            raise _outside_base(f"{project_file}:1", f"this file is a link to {target}", base)
+        yield project_file, base, is_users
+    if (configured := environment.variable(USER_FILE)) is not None:
+        path = environment.resolve(configured, environment.folder)
+        if not path.is_file():
+            raise _invalid_variable(USER_FILE, "must be an existing file")
+        yield path, path.parent, True
+    elif user_file is not None and user_file != project_file:
+        yield user_file, user_file.parent, True
+
+
+def _find_base(environment: Environment) -> Setting[Path]:
+    configured = environment.variable(BASE)
+    if configured is None:
+        return Setting(environment.folder)
+    path = environment.resolve(configured, environment.folder)
+    if not path.is_dir():
+        raise _invalid_variable(BASE, "must be an existing folder")
+    return Setting(path, f"variable {BASE}")
+
+
+def _merge(
+    layers: Sequence[_Layer],
+    environment: Environment,
+    base: Setting[Path],
+    allow: Setting[tuple[Path, ...]],
+    *,
+    is_for_tenants: bool = False,
+) -> Configuration:
+    """Merge layers and variables, and check the paths that projects' files name.
+
+    Args:
+        is_for_tenants: whether the agents become tenants: then the agents of every file are
+            checked, and `rag.path` is not used.
+    """
+    rag: dict[str, Setting[Any]] = {}
+    agents: dict[str, Agent] = {}
+    named_by_project = {"path"}
+    for layer in layers:
+        rag |= layer.rag
+        names = set(layer.rag)
+        named_by_project = named_by_project - names if layer.is_users else named_by_project | names
+        agents |= {agent.id: agent for agent in layer.agents}
+    variables = dict(_read_variables(environment, base.value))
+    settings = RagSettings(**(rag | variables | {"allow": allow}))
+    path = replace(settings.path, value=base.value / settings.path.value)
+    settings, adjusted = _limit_overlap(replace(settings, path=path))
+    checked = {"model"} if is_for_tenants else {"path", "model"}
+    permitted = [
+        _check_inside_base(name, getattr(settings, name), settings, base.value)
+        for name in sorted(checked & (named_by_project - set(variables)))
+    ]
+    confined = [agent for agent in agents.values() if is_for_tenants or not agent.is_users]
+    refused, permitted_sources = _check_sources(confined, allow, environment.home)
+    return Configuration(
+        settings,
+        {id_: agent for id_, agent in agents.items() if id_ not in refused},
+        _read_tool_flag(environment),
+        base,
+        tuple(layer.path for layer in layers),
+        (
+            *(warning for layer in layers for warning in layer.warnings),
+            *adjusted,
+            *filter(None, permitted),
+            *permitted_sources,
+        ),
+        refused,
+        "model" in named_by_project
+        and not is_inside(settings.model.value or base.value, allow.value),
+    )
+
+
+def _limit_overlap(rag: RagSettings) -> tuple[RagSettings, list[str]]:
+    maximum = rag.chunk_size.value // 2
+    overlap = rag.chunk_overlap
+    if overlap.value <= maximum:
+        return rag, []
+    warning = (
+        f"{overlap.origin}: chunk_overlap {overlap.value} is over half of chunk_size"
+        f" {rag.chunk_size.value}; {maximum} is used"
+    )
+    return replace(rag, chunk_overlap=replace(overlap, value=maximum)), [warning]
+
+
+def _check_inside_base(
+    name: str, setting: Setting[Path | None], rag: RagSettings, base: Path
+) -> str | None:
+    """Return a warning if `rag.allow` permits a path outside the base.
+
+    Raises:
+        ConfigurationError: `rag.allow` does not permit it.
+    """
+    if setting.value is None:
+        return None
+    is_database = name == "path" and rag.store.value == "sqlite"
+    paths = [setting.value, rag.database] if is_database else [setting.value]
+    outside = next((path for path in paths if not is_inside(path, [base])), None)
+    if outside is None:
+        return None
+    if is_inside(outside, rag.allow.value):
+        return f"{setting.origin}: {name} is outside {base}, as {rag.allow.origin} allows"
+    raise _outside_base(setting.origin, f"rag.{name} leads to {outside.resolve()}", base)
+
+
+def _check_sources(
+    agents: Sequence[Agent], allow: Setting[tuple[Path, ...]], home: Path
+) -> tuple[dict[str, ConfigurationError], list[str]]:
+    """Return an error per agent with sources outside its base, and warnings.
+
+    A warning names a source outside the base that `rag.allow` permits.
+    """
+    errors: dict[str, ConfigurationError] = {}
+    warnings: list[str] = []
+    for agent in agents:
+        sources = agent.docs.sources
+        outside = find_outside_patterns(sources.value, agent.base, allow.value, home)
+        forbidden = next((source for source, allowed in outside.items() if not allowed), None)
+        if forbidden is not None:
+            what = f"the source {forbidden!r} of agent {agent.id!r} is outside the project"
+            errors[agent.id] = _outside_base(sources.origin, what, agent.base)
+            continue
+        warnings += [
+            f"{sources.origin}: the source {source!r} is outside {agent.base},"
+            f" as {allow.origin} allows"
+            for source in outside
+        ]
+    return errors, warnings
+
+
+def _outside_base(origin: str, what: str, base: Path) -> ConfigurationError:
+    return ConfigurationError(
+        f"{origin}: {what}; a project's file may name only paths inside {base}",
+        hint="move it there, or allow it in your own file, as in"
+        " `rag: {allow: [~/notes]}` in ~/.config/swebash/agents.yaml",
+    )
+
+
+def _read_variables(environment: Environment, base: Path) -> Iterator[tuple[str, Setting[Any]]]:
+    for name, field in RAG_FIELDS.items():
+        text = environment.variable(field.variable) if field.variable else None
+        if text is None:
+            continue
+        try:
+            value = field.parse(text)
+        except InvalidValue as error:
+            raise _invalid_variable(field.variable, str(error)) from None
+        value = environment.resolve(value, base) if name == "path" else value
+        yield name, Setting(value, f"variable {field.variable}")
+
+
+def _read_tool_flag(environment: Environment) -> Setting[bool]:
+    text = environment.variable(TOOL_FOR_ALL)
+    if text is None:
+        return Setting(value=False)
+    try:
+        return Setting(parse_flag(text), f"variable {TOOL_FOR_ALL}")
+    except InvalidValue as error:
+        raise _invalid_variable(TOOL_FOR_ALL, str(error)) from None
+
+
+def _invalid_variable(name: str, what: str) -> ConfigurationError:
+    return ConfigurationError(f"the variable {name} {what}", hint="set it, or unset it")
+
+
+def _read_layer(
+    path: Path, folder: Path, base: Setting[Path], environment: Environment, *, is_users: bool
+) -> _Layer:
+    """Read a file.
+
+    Args:
+        folder: the folder of its relative paths.
+        base: replaces that folder for glob patterns if a variable sets it.
+
+    Raises:
+        ConfigurationError: the file cannot be read, is not YAML, or has an invalid setting; the
+            message has file, line and column.
+    """
+    reader = _YamlReader(path)
+    document = reader.load()
     if document is None:
-        return Layer(path, {}, (), ())
+        return _Layer(path, is_users, {}, (), Setting(()), ())
     if not isinstance(document, Mapping):
-        raise reader.wrong(1, 1, "it must be a mapping with the keys `rag` and `agents`")
-    rag = reader.block(document, "rag", RAG, "rag")
-    return Layer(path, rag, tuple(reader.agents(document)), tuple(reader.warnings))
+        raise reader.error(1, 1, "it must be a mapping with the keys `rag` and `agents`")
+    rag = reader.read_block(document, "rag", RAG_FIELDS, "rag")
+    allow = rag.pop("allow", Setting(()))
+    allowed = tuple(environment.resolve(written, path.parent) for written in allow.value)
+    for name in {"path", "model"} & set(rag):
+        rag[name] = replace(rag[name], value=environment.resolve(rag[name].value, folder))
+    glob_base = folder if base.origin == DEFAULT_ORIGIN else base.value
+    agents = reader.read_agents(document, glob_base, is_users=is_users)
+    return _Layer(path, is_users, rag, agents, Setting(allowed, allow.origin), reader.warnings)
 
 
-class _Reader:
+class _YamlReader:
+    """Reads an agents.yaml, and reports errors with line and column."""
+
     def __init__(self, path: Path) -> None:
         self._path = path
         self.warnings: list[str] = []
 
-    def loaded(self) -> Any:
+    def load(self) -> Any:
         from ruamel.yaml import YAML
         from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
@@ -100,388 +367,94 @@ class _Reader:
                 f"{self._path} cannot be read: {error.strerror}", hint="check its permissions"
             ) from None
         if len(data) > MAX_BYTES:
-            raise self.wrong(1, 1, f"it is larger than {MAX_BYTES:,} bytes")
+            raise self.error(1, 1, f"it is larger than {MAX_BYTES:,} bytes")
         try:
             return YAML(typ="rt", pure=True).load(data.decode("utf-8-sig"))
         except UnicodeDecodeError:
-            raise self.wrong(1, 1, "it is not UTF-8 text") from None
+            raise self.error(1, 1, "it is not UTF-8 text") from None
         except MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
             line, column = (1, 1) if mark is None else (mark.line + 1, mark.column + 1)
-            # The problem's own words may quote a value.
-            why = "a key stands there twice" if "duplicate" in str(error.problem) else error.problem
-            raise self.wrong(line, column, f"it is not YAML: {why or 'unreadable'}") from None
+            # The parser's message about a duplicate key quotes values.
+            why = "a key is repeated" if "duplicate" in str(error.problem) else error.problem
+            raise self.error(line, column, f"it is not YAML: {why or 'unreadable'}") from None
         except (YAMLError, RecursionError):
-            raise self.wrong(1, 1, "it is not YAML") from None
+            raise self.error(1, 1, "it is not YAML") from None
 
-    def wrong(self, line: int, column: int, what: str) -> ConfigurationError:
+    def error(self, line: int, column: int, what: str) -> ConfigurationError:
         return ConfigurationError(f"{self._path}:{line}:{column}: {what}", hint="correct the file")
 
-    def agents(self, document: Any) -> list[AgentEntry]:
-        listed: Any = document.get("agents")
-        if listed is None:
+    def read_agents(self, document: Any, base: Path, *, is_users: bool) -> list[Agent]:
+        entries: Any = document.get("agents")
+        if entries is None:
             return []
-        if not isinstance(listed, list):
-            raise self._wrong_value(document, "agents", "must be a list of agents")
-        found: dict[str, AgentEntry] = {}
-        places: Any = document["agents"].lc
-        for at, entry in enumerate(listed):
-            line, column = (place + 1 for place in places.item(at))
+        if not isinstance(entries, list):
+            raise self._value_error(document, "agents", "must be a list of agents")
+        agents: dict[str, Agent] = {}
+        positions: Any = document["agents"].lc
+        for index, entry in enumerate(entries):
+            line, column = (number + 1 for number in positions.item(index))
             if not isinstance(entry, Mapping) or not isinstance(entry.get("id"), str):
-                raise self.wrong(line, column, "an agent must be a mapping with an `id` of letters")
+                raise self.error(line, column, "an agent must be a mapping with a text as its `id`")
             id_ = str(entry["id"])
-            if not id_.strip() or len(id_) > MAX_ID or not id_.isprintable():
-                raise self._wrong_value(
-                    entry, "id", f"must have 1 to {MAX_ID} printable characters"
+            if not id_.strip() or len(id_) > MAX_ID_LENGTH or not id_.isprintable():
+                raise self._value_error(
+                    entry, "id", f"must have 1 to {MAX_ID_LENGTH} printable characters"
                 )
-            if id_ in found:
-                raise self._wrong_value(entry, "id", f"{id_!r} is declared twice")
-            docs = self.block(entry, "docs", DOCS, f"agent {id_}: docs")
-            texts = [_text_of(entry, *names) for names in _TEXTS]
-            found[id_] = AgentEntry(id_, docs, f"{self._path}:{line}", *texts)
-        return list(found.values())
+            if id_ in agents:
+                raise self._value_error(entry, "id", f"{id_!r} is declared twice")
+            docs = self.read_block(entry, "docs", DOCS_FIELDS, f"agent {id_}: docs")
+            agents[id_] = Agent(
+                id_,
+                base,
+                DocsSettings(**docs),
+                f"{self._path}:{line}",
+                _first_text(entry, "name"),
+                _first_text(entry, "description"),
+                _first_text(entry, *_PROMPT_KEYS),
+                is_users,
+            )
+        return list(agents.values())
 
-    def block(
-        self, holder: Any, name: str, fields: Mapping[str, Field], shown: str
+    def read_block(
+        self, parent: Any, name: str, fields: Mapping[str, SettingField], label: str
     ) -> dict[str, Setting[Any]]:
-        given = holder.get(name)
-        if given is None:
+        """Read the settings of a block; unknown ones become warnings."""
+        block = parent.get(name)
+        if block is None:
             return {}
-        if not isinstance(given, Mapping):
-            raise self._wrong_value(holder, name, "must be a mapping")
-        found: dict[str, Setting[Any]] = {}
-        for key, value in given.items():
+        if not isinstance(block, Mapping):
+            raise self._value_error(parent, name, "must be a mapping")
+        settings: dict[str, Setting[Any]] = {}
+        for key, value in block.items():
             field = fields.get(key) if isinstance(key, str) else None
             if field is None:
-                self._warn(given, key, shown, fields)
+                similar = difflib.get_close_matches(str(key), fields, n=1)
+                suggestion = f"; did you mean {similar[0]}?" if similar else ""
+                origin = self._origin(block, key)
+                self.warnings.append(f"{origin}: {label} has no setting {key}{suggestion}")
             elif value is not None:
-                found[str(key)] = self._setting(given, key, field)
-        return found
+                try:
+                    parsed = field.parse(value)
+                except InvalidValue as error:
+                    raise self._value_error(block, key, str(error)) from None
+                settings[str(key)] = Setting(parsed, self._origin(block, key))
+        return settings
 
-    def _setting(self, given: Any, key: str, field: Field) -> Setting[Any]:
-        try:
-            value = field.read(given[key])
-        except WrongValue as error:
-            raise self._wrong_value(given, key, str(error)) from None
-        return Setting(value, f"{self._path}:{_holder_of(given, key).lc.key(key)[0] + 1}")
+    def _origin(self, block: Any, key: Any) -> str:
+        return f"{self._path}:{_find_owner(block, key).lc.key(key)[0] + 1}"
 
-    def _wrong_value(self, holder: Any, key: str, what: str) -> ConfigurationError:
-        line, column = _holder_of(holder, key).lc.value(key)
-        return self.wrong(line + 1, column + 1, f"{key} {what}")
-
-    def _warn(self, given: Any, key: Any, shown: str, fields: Mapping[str, Field]) -> None:
-        near = difflib.get_close_matches(str(key), fields, n=1)
-        meant = f"; did you mean {near[0]}?" if near else ""
-        line = _holder_of(given, key).lc.key(key)[0] + 1
-        self.warnings.append(f"{self._path}:{line}: {shown} has no setting {key}{meant}")
+    def _value_error(self, block: Any, key: str, what: str) -> ConfigurationError:
+        line, column = _find_owner(block, key).lc.value(key)
+        return self.error(line + 1, column + 1, f"{key} {what}")
 
 
-def _holder_of(given: Any, key: Any) -> Any:
-    """The mapping that has a key itself: this one, or one that is merged into it by `<<`."""
-    if key in (given.lc.data or {}):
-        return given
-    return next((_holder_of(one, key) for one in given.merge if key in one), given)
+def _find_owner(block: Any, key: Any) -> Any:
+    """Return the mapping that declares a key: the block, or a mapping merged into it by `<<`."""
+    if key in (block.lc.data or {}):
+        return block
+    return next((_find_owner(merged, key) for merged in block.merge if key in merged), block)
 
 
-_TEXTS: Final = (("name",), ("description",), ("systemPrompt", "system_prompt", "prompt"))
-
-
-def _text_of(entry: Any, *names: str) -> str:
+def _first_text(entry: Any, *names: str) -> str:
     return next((str(entry[name]) for name in names if isinstance(entry.get(name), str)), "")
-
-
-_PROJECT: Final = Path(".swebash/agents.yaml")
-_USER: Final = (Path(".config/swebash/agents.yaml"), Path(".swebash/agents.yaml"))
-
-
-@dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What the configuration is read from.
-
-    Attributes:
-        variables: of the environment.
-        folder: the working directory.
-        home: the user's folder.
-    """
-
-    variables: Mapping[str, str]
-    folder: Path
-    home: Path
-
-    @classmethod
-    def of_process(cls) -> Surroundings:
-        """Those of this process."""
-        import os
-
-        return cls(dict(os.environ), Path.cwd(), Path.home())
-
-    def variable(self, name: str) -> str | None:
-        """A variable's value; None if it is not set, or empty."""
-        return self.variables.get(name) or None
-
-    def path(self, written: str, base: Path) -> Path:
-        """A path as it is written, from a base."""
-        if written == "~" or written.startswith("~/"):
-            return self.home / written[2:]
-        return base / written
-
-
-def load_configuration(around: Surroundings) -> Configuration:
-    """Read all layers and variables.
-
-    Args:
-        around: where to look.
-
-    Raises:
-        ConfigurationError: a file or a variable is wrong.
-    """
-    base = _base(around)
-    layers = [
-        _Origin(read_layer(path), path.parent if is_own else base.value, is_users)
-        for path, is_own, is_users in _files(around, base.value)
-    ]
-    allowed = [_allowed(layer.layer, around) for layer in layers if layer.is_users]
-    return _configured(layers, around, base, allowed[-1] if allowed else Setting(()))
-
-
-def load_file(path: Path, around: Surroundings) -> Configuration:
-    """Read one file, and variables over it; of the user's own file, only `rag.allow` counts.
-
-    Args:
-        path: of the file.
-        around: variables, and the home folder; relative globs begin in the folder of the file, or
-            above its `.swebash` where it is a project's.
-
-    Raises:
-        ConfigurationError: the file or a variable is wrong.
-    """
-    own = path in {around.home / one for one in _USER}
-    is_projects = not own and path.parts[-2:] == _PROJECT.parts
-    folder = path.parent.parent if is_projects else path.parent
-    base = _base(replace(around, folder=folder))
-    users = users_file(around)
-    allowed: Setting[tuple[Path, ...]] = Setting(())
-    if users is not None:
-        allowed = _allowed(read_layer(users), around)
-    layers = [_Origin(read_layer(path), base.value, own)]
-    return _configured(layers, around, base, allowed, for_tenants=True)
-
-
-@dataclass(frozen=True, slots=True)
-class _Origin:
-    """A layer, the folder of its relative paths, and whether its file is the user's own."""
-
-    layer: Layer
-    folder: Path
-    is_users: bool
-
-
-def _configured(
-    layers: Sequence[_Origin],
-    around: Surroundings,
-    base: Setting[Path],
-    allowed: Setting[tuple[Path, ...]],
-    *,
-    for_tenants: bool = False,
-) -> Configuration:
-    rag: dict[str, Setting[Any]] = {}
-    agents: dict[str, Agent] = {}
-    of_project = {"path"}
-    for one in layers:
-        own = _with_paths(one.layer, around, one.folder)
-        rag |= own
-        of_project = of_project - set(own) if one.is_users else of_project | set(own)
-        # A variable says where all relative globs begin.
-        of_globs = one.folder if base.origin == "default" else base.value
-        agents |= {entry.id: _agent(entry, of_globs, one) for entry in one.layer.agents}
-    variables = dict(_variables(around, base.value))
-    settings = RagSettings(**(rag | variables | {"allow": allowed}))
-    path = replace(settings.path, value=base.value / settings.path.value)
-    settings, warnings = _within_limits(replace(settings, path=path))
-    paths = {"model"} if for_tenants else {"path", "model"}
-    beyond = [
-        _require_inside(name, getattr(settings, name), settings, base.value)
-        for name in sorted(paths & (of_project - set(variables)))
-    ]
-    confined = [one for one in agents.values() if for_tenants or not one.is_users]
-    refused, of_sources = _leading_out(confined, settings.allow, around.home)
-    agents = {id_: one for id_, one in agents.items() if id_ not in refused}
-    of_layers = (warning for one in layers for warning in one.layer.warnings)
-    return Configuration(
-        settings,
-        agents,
-        _flag(around),
-        base,
-        tuple(one.layer.path for one in layers),
-        (*of_layers, *warnings, *filter(None, beyond), *of_sources),
-        refused,
-        "model" in of_project and not lies_below(settings.model.value or base.value, allowed.value),
-    )
-
-
-def _allowed(layer: Layer, around: Surroundings) -> Setting[tuple[Path, ...]]:
-    """Return the paths beyond their bases that the user's file has projects' files name."""
-    written: Setting[tuple[str, ...]] = layer.rag.get("allow", Setting(()))
-    paths = tuple(around.path(one, layer.path.parent) for one in written.value)
-    return Setting(paths, written.origin)
-
-
-def _require_inside(
-    name: str, setting: Setting[Path | None], rag: RagSettings, base: Path
-) -> str | None:
-    """Return a warning where the user allows a path beyond the base.
-
-    Raises:
-        ConfigurationError: nothing allows it.
-    """
-    if setting.value is None:
-        return None
-    is_database = name == "path" and rag.store.value == "sqlite"
-    places = [setting.value, rag.database] if is_database else [setting.value]
-    outside = next((one for one in places if not lies_below(one, [base])), None)
-    if outside is None:
-        return None
-    if lies_below(outside, rag.allow.value):
-        return f"{setting.origin}: {name} lies beyond {base}, as {rag.allow.origin} allows"
-    raise _outside(setting.origin, f"rag.{name} leads to {outside.resolve()}", base)
-
-
-def _leading_out(
-    agents: Sequence[Agent], allow: Setting[tuple[Path, ...]], home: Path
-) -> tuple[dict[str, ConfigurationError], list[str]]:
-    """Return the errors of agents whose sources lead out of their base, and warnings.
-
-    A warning names a source beyond the base that the user's own file allows.
-    """
-    refused: dict[str, ConfigurationError] = {}
-    warnings: list[str] = []
-    for agent in agents:
-        origin = agent.docs.sources.origin
-        outside = patterns_outside(agent.docs.sources.value, agent.base, allow.value, home)
-        wrong = next((one for one, is_allowed in outside.items() if not is_allowed), None)
-        if wrong is not None:
-            what = f"the source {wrong!r} of agent {agent.id!r} leads out of it"
-            refused[agent.id] = _outside(origin, what, agent.base)
-            continue
-        warnings += [
-            f"{origin}: the source {one!r} lies beyond {agent.base}, as {allow.origin} allows"
-            for one in outside
-        ]
-    return refused, warnings
-
-
-def _outside(origin: str, what: str, base: Path) -> ConfigurationError:
-    return ConfigurationError(
-        f"{origin}: {what}; a project's file may name only what lies below {base}",
-        hint="move it there, or allow it in your own file, as in"
-        " `rag: {allow: [~/notes]}` in ~/.config/swebash/agents.yaml",
-    )
-
-
-def _base(around: Surroundings) -> Setting[Path]:
-    given = around.variable(BASE)
-    if given is None:
-        return Setting(around.folder)
-    path = around.path(given, around.folder)
-    if not path.is_dir():
-        raise _wrong_variable(BASE, "must be a folder that is there")
-    return Setting(path, f"variable {BASE}")
-
-
-def _files(around: Surroundings, base: Path) -> Iterator[tuple[Path, bool, bool]]:
-    """Yield the files that exist: whether paths begin in their folder, whether they are the user's.
-
-    Raises:
-        ConfigurationError: the variable names no file, or the project's file is a link out of it.
-    """
-    project = base / _PROJECT
-    own = users_file(around)
-    if project.is_file():
-        is_users = project in {around.home / one for one in _USER}
-        if not is_users and not lies_below(project, [base]):
-            raise _outside(f"{project}:1", f"it is a link to {project.resolve()}", base)
-        yield project, False, is_users
-    if (given := around.variable(USER_FILE)) is not None:
-        path = around.path(given, around.folder)
-        if not path.is_file():
-            raise _wrong_variable(USER_FILE, "must be a file that is there")
-        yield path, True, True
-    elif own is not None and own != project:
-        yield own, True, True
-
-
-def users_file(around: Surroundings) -> Path | None:
-    """Return the user's own file in the home folder; None without one."""
-    return next((path for path in (around.home / one for one in _USER) if path.is_file()), None)
-
-
-def _with_paths(layer: Layer, around: Surroundings, folder: Path) -> dict[str, Setting[Any]]:
-    return {
-        name: replace(setting, value=around.path(setting.value, folder))
-        if name in {"path", "model"}
-        else setting
-        for name, setting in layer.rag.items()
-        if name != "allow"
-    }
-
-
-def _variables(around: Surroundings, base: Path) -> Iterator[tuple[str, Setting[Any]]]:
-    for name, field in RAG.items():
-        given = around.variable(field.variable) if field.variable else None
-        if given is None:
-            continue
-        try:
-            value = field.read(given)
-        except WrongValue as error:
-            raise _wrong_variable(field.variable, str(error)) from None
-        value = around.path(value, base) if name == "path" else value
-        yield name, Setting(value, f"variable {field.variable}")
-
-
-def _flag(around: Surroundings) -> Setting[bool]:
-    given = around.variable(TOOL_FOR_ALL)
-    if given is None:
-        return Setting(value=False)
-    try:
-        return Setting(read_flag(given), f"variable {TOOL_FOR_ALL}")
-    except WrongValue as error:
-        raise _wrong_variable(TOOL_FOR_ALL, str(error)) from None
-
-
-def _wrong_variable(name: str, what: str) -> ConfigurationError:
-    return ConfigurationError(f"the variable {name} {what}", hint="set it, or unset it")
-
-
-def _agent(entry: AgentEntry, base: Path, origin: _Origin) -> Agent:
-    docs = DocsSettings(**entry.docs)
-    texts = entry.name, entry.description, entry.prompt
-    return Agent(entry.id, base, docs, entry.origin, *texts, is_users=origin.is_users)
-
-
-def _within_limits(rag: RagSettings) -> tuple[RagSettings, list[str]]:
-    most = rag.chunk_size.value // 2
-    if rag.chunk_overlap.value <= most:
-        return rag, []
-    given = rag.chunk_overlap
-    warning = (
-        f"{given.origin}: chunk_overlap {given.value} is over half of chunk_size"
-        f" {rag.chunk_size.value}; {most} is used"
-    )
-    return replace(rag, chunk_overlap=replace(given, value=most)), [warning]
-
-
-def agent_of(configuration: Configuration, id_: str) -> Agent:
-    """The agent of an id, with or without `@` before it.
-
-    Raises:
-        UnknownAgent: there is none.
-        ConfigurationError: its sources lead out of its project.
-    """
-    for name in (id_, id_.removeprefix("@")):
-        if name in configuration.refused:
-            raise configuration.refused[name]
-    found = configuration.agents.get(id_) or configuration.agents.get(id_.removeprefix("@"))
-    if found is not None:
-        return found
-    known = ", ".join(f"@{one}" for one in sorted(configuration.agents)) or "none"
-    raise UnknownAgent(f"there is no agent {id_!r}", hint=f"agents are: {known}")

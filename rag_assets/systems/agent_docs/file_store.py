@@ -1,10 +1,10 @@
-"""Indexes as JSON files, one for each agent, that other programs read.
+"""Stores each agent's index as a JSON file that other programs can read.
 
 `{agent_id}.index.json` is a list of {chunk: {id, content, source_path, byte_offset, agent_id},
-embedding}; `{agent_id}.state.json` beside it says what it was made of, by the digest of the index.
-It has the state of the former index as well, so that both files need not be replaced at once: a
-reader, and whoever comes after a builder that was killed, know the state of either. An index of
-another digest is another program's: it is built again from the sources.
+embedding}. `{agent_id}.state.json` maps the digest of an index file to the state of that index. It
+also keeps the state of the previous index, because the two files cannot be replaced at once: a
+reader, or a builder after a killed builder, finds the state of either. An index file with an
+unknown digest was written by another program, and is built again from the sources.
 """
 
 from __future__ import annotations
@@ -18,108 +18,100 @@ from typing import Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+import orjson
 
-from rag_assets.common.errors import DamagedIndex
 from rag_assets.common.hashing import sha256_hex
+from rag_assets.systems.agent_docs.errors import DamagedIndex
 from rag_assets.systems.agent_docs.stores import (
-    EMPTY,
+    EMPTY_INDEX,
     DocChunk,
     Index,
     IndexState,
     SearchResult,
     Vectors,
-    by_agent,
-    file_name,
-    foreign,
-    locked,
-    set_aside,
+    agent_file_name,
+    group_by_agent,
+    lock_file,
+    refuse_file,
+    rename_damaged,
 )
 
-_TRIES: Final = 5
-"""Of a reader whose files are replaced between its two reads."""
+_MAX_TRIES: Final = 5
+"""Attempts of a reader when files are replaced between its two reads."""
 
 _MARK: Final = {"format": "rag-assets agent index", "version": 1}
-"""Of the file with the state of an index; whoever lacks it is not written to."""
+"""Identifies our state files; files without it are never written to."""
 
 _DIGEST_LENGTH: Final = 64
-_FIRST_FIELDS: Final = frozenset(
+_UNMARKED_FIELDS: Final = frozenset(
     {"fingerprint", "embedder_id", "recipe", "looked_ns", "files", "left_out", "text_hashes"}
 )
-"""Of a state of the first version."""
+"""Fields of a state in the first format, which had no mark."""
 
-_Version: TypeAlias = tuple[int, int, int]
-"""Of a file: a replaced one has another number, if not another time."""
+_FileVersion: TypeAlias = tuple[int, int, int]
+"""Inode, modification time and size: at least one changes when a file is replaced."""
 
 
 class FileStore:
-    """Indexes as JSON files in a folder; see PassageStore.
+    """Stores indexes as JSON files in a folder; see PassageStore.
 
     Args:
-        folder: made at the first write, for its owner alone.
+        folder: created by the first write, accessible only to its owner.
     """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder.resolve()
-        self._read: dict[str, tuple[_Version, Index | None]] = {}
-        self._digests: dict[str, tuple[_Version, str]] = {}
-        self._states: dict[str, tuple[_Version, Mapping[str, IndexState]]] = {}
-
-    def path_of(self, agent_id: str) -> Path:
-        """The file of an agent's index; ids that are no plain names are percent-encoded."""
-        return self._folder / f"{file_name(agent_id)}.index.json"
-
-    def upsert(self, chunks: Sequence[DocChunk], embeddings: npt.ArrayLike) -> None:
-        """See PassageStore.upsert."""
-        for agent_id, (own, rows) in by_agent(chunks, embeddings).items():
-            with self.building(agent_id):
-                index = (self._index(agent_id) or EMPTY).with_chunks(own, rows)
-                self._set_damaged_aside(agent_id)
-                self._replace_index(agent_id, index, None)
+        self._index_cache: dict[str, tuple[_FileVersion, Index | None]] = {}
+        self._digest_cache: dict[str, tuple[_FileVersion, str]] = {}
+        self._state_cache: dict[str, tuple[_FileVersion, Mapping[str, IndexState]]] = {}
 
     def search(
         self, query_embedding: npt.ArrayLike, agent_id: str, top_k: int
     ) -> list[SearchResult]:
         """See PassageStore.search."""
-        return self._whole(agent_id).search(query_embedding, top_k)
+        return self._read_index(agent_id).search(query_embedding, top_k)
+
+    def has_index(self, agent_id: str) -> bool:
+        """See PassageStore.has_index."""
+        self._read_states(agent_id)
+        return self._index_path(agent_id).is_file() and self._load_index(agent_id) is not None
+
+    def upsert(self, chunks: Sequence[DocChunk], embeddings: npt.ArrayLike) -> None:
+        """See PassageStore.upsert."""
+        for agent_id, (own, rows) in group_by_agent(chunks, embeddings).items():
+            with self.building(agent_id):
+                index = (self._load_index(agent_id) or EMPTY_INDEX).with_chunks(own, rows)
+                self._write_index(agent_id, index, None)
 
     def delete_agent(self, agent_id: str) -> None:
         """See PassageStore.delete_agent."""
         with self.building(agent_id):
-            self.path_of(agent_id).unlink(missing_ok=True)
+            self._index_path(agent_id).unlink(missing_ok=True)
             self._state_path(agent_id).unlink(missing_ok=True)
-
-    def has_index(self, agent_id: str) -> bool:
-        """See PassageStore.has_index."""
-        self._known(agent_id)
-        return self.path_of(agent_id).is_file() and self._index(agent_id) is not None
 
     def chunks(self, agent_id: str) -> list[DocChunk]:
         """See PassageStore.chunks."""
-        return list(self._whole(agent_id).chunks)
+        return list(self._read_index(agent_id).chunks)
 
     def state(self, agent_id: str) -> IndexState | None:
         """See PassageStore.state."""
-        for _ in range(_TRIES):
+        for _ in range(_MAX_TRIES):
             digest = self._digest(agent_id)
-            known = self._known(agent_id)
-            # Unless the index was replaced between both reads.
-            if digest is None or digest in known or digest == self._digest(agent_id):
-                return known.get(digest or "")
+            states = self._read_states(agent_id)
+            # Read again if the index was replaced between the two reads.
+            if digest is None or digest in states or digest == self._digest(agent_id):
+                return states.get(digest or "")
         return None
 
     def vectors(self, agent_id: str) -> dict[str, Vectors]:
         """See PassageStore.vectors."""
-        if self.state(agent_id) is None:
-            return {}
-        index = self._whole(agent_id)
-        return {chunk.id: row for chunk, row in zip(index.chunks, index.rows, strict=True)}
+        return {} if self.state(agent_id) is None else self._read_index(agent_id).vectors_by_id()
 
     def replace(
         self, agent_id: str, chunks: Sequence[DocChunk], embeddings: Vectors, state: IndexState
     ) -> None:
         """See PassageStore.replace."""
-        self._set_damaged_aside(agent_id)
-        self._replace_index(agent_id, Index.of(chunks, embeddings), state)
+        self._write_index(agent_id, Index.from_chunks(chunks, embeddings), state)
 
     def touch(self, agent_id: str, state: IndexState) -> None:
         """See PassageStore.touch."""
@@ -128,145 +120,141 @@ class FileStore:
     @contextmanager
     def building(self, agent_id: str) -> Iterator[None]:
         """See PassageStore.building."""
-        self._known(agent_id)
-        with locked(self._folder / f".{file_name(agent_id)}.lock"):
+        self._read_states(agent_id)
+        with lock_file(self._folder / f".{agent_file_name(agent_id)}.lock"):
             yield
 
-    def _whole(self, agent_id: str) -> Index:
-        """An agent's index, or an empty one.
+    def _index_path(self, agent_id: str) -> Path:
+        return self._folder / f"{agent_file_name(agent_id)}.index.json"
+
+    def _state_path(self, agent_id: str) -> Path:
+        return self._folder / f"{agent_file_name(agent_id)}.state.json"
+
+    def _read_index(self, agent_id: str) -> Index:
+        """Return an agent's index; an empty index if the file is missing.
 
         Raises:
-            DamagedIndex: it cannot be read.
+            DamagedIndex: the file cannot be read.
         """
-        index = self._index(agent_id)
+        index = self._load_index(agent_id)
         if index is None:
-            raise DamagedIndex(str(self.path_of(agent_id)))
+            raise DamagedIndex(str(self._index_path(agent_id)))
         return index
 
-    def _index(self, agent_id: str) -> Index | None:
-        """An agent's index, or an empty one; None if it is damaged.
+    def _load_index(self, agent_id: str) -> Index | None:
+        """Return an agent's index; an empty index if the file is missing, None if it is damaged.
 
         Raises:
-            ConfigurationError: it is another program's.
+            ConfigurationError: the file belongs to another program.
         """
-        self._known(agent_id)
-        path = self.path_of(agent_id)
-        if (version := _version_of(path)) is None:
-            return EMPTY
-        known = self._read.get(agent_id)
-        if known is None or known[0] != version:
-            known = self._read[agent_id] = (version, _loaded(path.read_bytes()))
-        return known[1]
+        self._read_states(agent_id)
+        path = self._index_path(agent_id)
+        if (version := _file_version(path)) is None:
+            return EMPTY_INDEX
+        cached = self._index_cache.get(agent_id)
+        if cached is None or cached[0] != version:
+            cached = self._index_cache[agent_id] = (version, _parse_index(path.read_bytes()))
+        return cached[1]
 
-    def _replace_index(self, agent_id: str, index: Index, state: IndexState | None) -> None:
-        import orjson
-
+    def _write_index(self, agent_id: str, index: Index, state: IndexState | None) -> None:
+        """Replace the index file; the state file gets the new state before that."""
+        path = self._index_path(agent_id)
+        if path.exists() and _parse_index(path.read_bytes()) is None:
+            rename_damaged(path)
         rows = [
             {"chunk": asdict(chunk), "embedding": row}
             for chunk, row in zip(index.chunks, index.rows, strict=True)
         ]
         data = orjson.dumps(rows, option=orjson.OPT_SERIALIZE_NUMPY)
-        former = self._digest(agent_id)
-        kept = {key: one for key, one in self._known(agent_id).items() if key == former}
-        new = {} if state is None else {sha256_hex(data): state}
-        self._write_states(agent_id, kept | new)
-        _replace(self.path_of(agent_id), data)
+        states = dict(self._read_states(agent_id))
+        previous = self._digest(agent_id)
+        states = {digest: kept for digest, kept in states.items() if digest == previous}
+        if state is not None:
+            states[sha256_hex(data)] = state
+        self._write_states(agent_id, states)
+        _replace_file(path, data)
 
     def _write_states(self, agent_id: str, states: Mapping[str, IndexState]) -> None:
-        import orjson
+        self._read_states(agent_id)
+        records = {digest: state.to_record() for digest, state in states.items()}
+        _replace_file(self._state_path(agent_id), orjson.dumps({**_MARK, "states": records}))
 
-        self._known(agent_id)
-        records = {digest: state.record() for digest, state in states.items()}
-        _replace(self._state_path(agent_id), orjson.dumps({**_MARK, "states": records}))
-
-    def _known(self, agent_id: str) -> Mapping[str, IndexState]:
-        """The states that lie beside an index, by its digest: they have the mark that it is ours.
+    def _read_states(self, agent_id: str) -> Mapping[str, IndexState]:
+        """Return the states in an agent's state file, by the digest of their index.
 
         Raises:
-            ConfigurationError: the files are another program's, of another version, or links.
+            ConfigurationError: a file is a link, or was written by another program or version.
         """
-        index, path = self.path_of(agent_id), self._state_path(agent_id)
-        for one in (index, path):
-            if os.path.realpath(one) != str(one):
-                raise foreign(one, "has become a link")
-        # A state is written before its index, and deleted after it.
-        has_index = _version_of(index) is not None
-        if (version := _version_of(path)) is None:
-            if has_index and _version_of(index) is not None:
-                raise foreign(index, "is an index of another program")
+        index_path, path = self._index_path(agent_id), self._state_path(agent_id)
+        for checked in (index_path, path):
+            if os.path.realpath(checked) != str(checked):
+                raise refuse_file(checked, "has become a link")
+        # The state file is written before its index, and deleted after it.
+        has_index = _file_version(index_path) is not None
+        if (version := _file_version(path)) is None:
+            if has_index and _file_version(index_path) is not None:
+                raise refuse_file(index_path, "is an index of another program")
             return {}
-        known = self._states.get(agent_id)
-        if known is None or known[0] != version:
-            states = _states_in(path)
+        cached = self._state_cache.get(agent_id)
+        if cached is None or cached[0] != version:
+            states = _parse_states(path)
             if states is None:
-                raise foreign(path, "is no state of an index of this version")
-            known = self._states[agent_id] = (version, states)
-        return known[1]
-
-    def _set_damaged_aside(self, agent_id: str) -> None:
-        path = self.path_of(agent_id)
-        if path.exists() and _loaded(path.read_bytes()) is None:
-            set_aside(path)
+                raise refuse_file(path, "is not a state file of this version")
+            cached = self._state_cache[agent_id] = (version, states)
+        return cached[1]
 
     def _digest(self, agent_id: str) -> str | None:
-        path = self.path_of(agent_id)
-        if (version := _version_of(path)) is None:
+        path = self._index_path(agent_id)
+        if (version := _file_version(path)) is None:
             return None
-        known = self._digests.get(agent_id)
-        if known is None or known[0] != version:
-            known = self._digests[agent_id] = (version, sha256_hex(path.read_bytes()))
-        return known[1]
-
-    def _state_path(self, agent_id: str) -> Path:
-        return self._folder / f"{file_name(agent_id)}.state.json"
+        cached = self._digest_cache.get(agent_id)
+        if cached is None or cached[0] != version:
+            cached = self._digest_cache[agent_id] = (version, sha256_hex(path.read_bytes()))
+        return cached[1]
 
 
-def _version_of(path: Path) -> _Version | None:
+def _file_version(path: Path) -> _FileVersion | None:
     try:
-        found = path.stat()
+        status = path.stat()
     except FileNotFoundError:
         return None
-    return found.st_ino, found.st_mtime_ns, found.st_size
+    return status.st_ino, status.st_mtime_ns, status.st_size
 
 
-def _states_in(path: Path) -> Mapping[str, IndexState] | None:
-    """Return the states in a file, by digest; None if it is not ours.
+def _parse_states(path: Path) -> Mapping[str, IndexState] | None:
+    """Return the states in a file, by digest; None if the file is not ours.
 
-    A file of the first version has states and no mark.
+    States in the first format are dropped, so that their indexes are built again.
     """
-    import orjson
-
     try:
         content = orjson.loads(path.read_bytes())
         if not _MARK.items() <= content.items():
-            return {} if content and all(map(_is_state, content.items())) else None
-        return {key: IndexState.of(record) for key, record in content["states"].items()}
+            return {} if content and all(map(_is_unmarked_state, content.items())) else None
+        return {key: IndexState.from_record(record) for key, record in content["states"].items()}
     except FileNotFoundError:
         return {}
     except (ValueError, TypeError, KeyError, AttributeError):
         return None
 
 
-def _is_state(item: tuple[str, Mapping[str, object]]) -> bool:
+def _is_unmarked_state(item: tuple[str, Mapping[str, object]]) -> bool:
     digest, record = item
-    return len(digest) == _DIGEST_LENGTH and set(record) == _FIRST_FIELDS
+    return len(digest) == _DIGEST_LENGTH and set(record) == _UNMARKED_FIELDS
 
 
-def _loaded(data: bytes) -> Index | None:
-    """The index in a file; None if it is damaged."""
-    import orjson
-
+def _parse_index(data: bytes) -> Index | None:
+    """Parse an index file; None if it is damaged."""
     try:
         rows = orjson.loads(data)
         chunks = [DocChunk(**row["chunk"]) for row in rows]
         vectors = np.array([row["embedding"] for row in rows], dtype=np.float32)
-        return Index.of(chunks, vectors)
+        return Index.from_chunks(chunks, vectors)
     except (ValueError, TypeError, KeyError):
         return None
 
 
-def _replace(path: Path, data: bytes) -> None:
-    """Replace a file of the store in one step; builders hold the lock, so the draft is theirs."""
+def _replace_file(path: Path, data: bytes) -> None:
+    """Replace a file atomically. The caller holds the build lock, so the draft is its own."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.new")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)

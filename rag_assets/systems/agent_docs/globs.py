@@ -1,6 +1,7 @@
-"""Globs as shells have them: `*`, `?` and `[…]` within a folder, `**` across folders, `~`.
+"""Glob patterns as in a shell: `*`, `?` and `[…]` within a folder, `**` across folders, `~`.
 
-Hidden files match, case counts, and no link is followed out of the folder that a pattern begins in.
+Hidden files match, and matching is case-sensitive. Links that lead out of a pattern's root folder
+are not followed.
 """
 
 from __future__ import annotations
@@ -20,267 +21,254 @@ from rag_assets.common.errors import ConfigurationError
 from rag_assets.ingest.sources.roots import MOST_MOUNTS, FolderIdentity
 
 MAX_ENTRIES: Final = 200_000
-"""Entries of folders that the patterns of one agent may visit."""
+"""Folder entries that the patterns of one agent may visit."""
 
 _MAX_DEPTH: Final = 64
-_MAGIC = re.compile(r"[*?\[]")
+_WILDCARD = re.compile(r"[*?\[]")
+_File = tuple[str, os.stat_result]
 
 
 @dataclass(frozen=True, slots=True)
-class FoundFile:
-    """A file that a pattern matches.
+class MatchedFile:
+    """A file that matches a pattern.
 
     Attributes:
-        place: where it is.
-        path: below the base, or absolute where it is elsewhere; with slashes. Bytes that are no
-            UTF-8 are escaped by backslashes.
-        size, mtime_ns, ctime_ns, inode: of the file.
+        location: absolute path.
+        path: relative to the base, or absolute if outside it; bytes that are not UTF-8 are escaped
+            by backslashes.
     """
 
-    place: str
+    location: str
     path: str
     size: int
     mtime_ns: int
     ctime_ns: int = 0
     inode: int = 0
 
-    @property
-    def file(self) -> Path:
-        """Where it is."""
-        return Path(self.place)
-
 
 @dataclass(frozen=True, slots=True)
 class Matches:
-    """What patterns match.
+    """The result of expanding patterns.
 
     Attributes:
-        files: each once, in the order of the patterns and sorted within each.
+        files: in the order of the patterns, sorted within each, without repetitions.
         empty: patterns that match no file.
-        unreadable: folders that are there and could not be listed, and what lies in closed ones.
-        mounts: identities of the mount points that were walked, by their places.
+        unreadable: folders that could not be listed, and files in folders that cannot be entered.
+        mounts: identity of each visited mount point, by its path.
     """
 
-    files: tuple[FoundFile, ...]
+    files: tuple[MatchedFile, ...]
     empty: tuple[str, ...]
     unreadable: tuple[str, ...] = ()
     mounts: Mapping[str, FolderIdentity] = field(default_factory=dict)
 
 
-def expand(patterns: Sequence[str], base: Path, home: Path | None = None) -> Matches:
-    """Find the files that patterns match.
-
-    Args:
-        patterns: relative ones begin at the base.
-        base: a folder.
-        home: of `~`; by default the user's.
-
-    Raises:
-        ConfigurationError: they visit too many entries.
-    """
-    found: dict[str, FoundFile] = {}
-    empty: list[str] = []
-    below = os.path.join(os.path.normpath(base), "")  # noqa: PTH118 - strings: this is asked often
-    walk = _Walk()
-    for pattern in patterns:
-        root, parts = _rooted(pattern, base, home or Path.home())
-        matched = walk.files(str(root), tuple(parts), _within(root, base))
-        for place in sorted(matched):
-            if place not in found:
-                status = matched[place]
-                path = place.removeprefix(below).encode("utf-8", "backslashreplace").decode()
-                facts = status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
-                found[place] = FoundFile(place, path, *facts)
-        if not matched:
-            empty.append(pattern)
-    return Matches(tuple(found.values()), tuple(empty), tuple(walk.unreadable), walk.mounts)
-
-
 @dataclass(frozen=True, slots=True)
 class GlobRoot:
-    """Where a pattern begins.
+    """The folders that limit the matches of a pattern.
 
     Attributes:
-        folder: that all of its matches lie below.
-        within: the folder that no link leads out of.
+        folder: the deepest folder that contains all matches.
+        boundary: the folder that links must not lead out of.
     """
 
     folder: Path
-    within: Path
+    boundary: Path
 
 
-def roots_of(patterns: Sequence[str], base: Path, home: Path | None = None) -> list[GlobRoot]:
-    """Where patterns begin; see expand."""
-    roots = [_rooted(pattern, base, home or Path.home())[0] for pattern in patterns]
-    return [GlobRoot(root, _within(root, base)) for root in roots]
-
-
-def patterns_outside(
-    patterns: Sequence[str], base: Path, allowed: Sequence[Path], home: Path | None = None
-) -> dict[str, bool]:
-    """Return the patterns that begin beyond a base, links resolved, and whether each is allowed.
+def expand(patterns: Sequence[str], base: Path, home: Path | None = None) -> Matches:
+    """Find the files that match patterns.
 
     Args:
-        patterns: relative ones begin at the base.
-        base: a folder.
-        allowed: folders and files beyond it.
-        home: of `~`; by default the user's.
+        base: the folder of relative patterns.
+        home: the folder for `~`; by default the user's.
+
+    Raises:
+        ConfigurationError: the patterns visit too many entries.
     """
-    found: dict[str, bool] = {}
+    files: dict[str, MatchedFile] = {}
+    empty: list[str] = []
+    prefix = os.path.join(os.path.normpath(base), "")  # noqa: PTH118 - strings: this is called often
+    walker = _Walker()
     for pattern in patterns:
-        root, parts = _rooted(pattern, base, home or Path.home())
-        is_file = len(parts) == 1 and not _MAGIC.search(parts[0])
-        place = root / parts[0] if is_file else root
-        # Where links are followed from is decided by the written path: both must lie below.
-        if not (root.is_relative_to(os.path.normpath(base)) and lies_below(place, [base])):
-            found[pattern] = lies_below(place, allowed)
-    return found
+        root, parts = _split_pattern(pattern, base, home)
+        matched = walker.find(root, parts)
+        for location in sorted(matched):
+            if location not in files:
+                status = matched[location]
+                path = location.removeprefix(prefix).encode("utf-8", "backslashreplace").decode()
+                facts = status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
+                files[location] = MatchedFile(location, path, *facts)
+        if not matched:
+            empty.append(pattern)
+    return Matches(tuple(files.values()), tuple(empty), tuple(walker.unreadable), walker.mounts)
 
 
-def lies_below(place: Path, folders: Sequence[Path]) -> bool:
-    """Return whether a path lies in one of some folders or is one, links resolved."""
-    return any(_stays(str(place), os.path.realpath(folder)) for folder in folders)
+def find_roots(patterns: Sequence[str], base: Path, home: Path | None = None) -> list[GlobRoot]:
+    """Return the root of each pattern; see expand."""
+    return [_split_pattern(pattern, base, home)[0] for pattern in patterns]
 
 
-def _within(root: Path, base: Path) -> Path:
-    return base if root.is_relative_to(base) else root
+def find_outside_patterns(
+    patterns: Sequence[str], base: Path, allowed: Sequence[Path], home: Path | None = None
+) -> dict[str, bool]:
+    """Return the patterns with a root outside a base, and whether each is allowed.
+
+    Links are resolved.
+
+    Args:
+        base: the folder of relative patterns.
+        allowed: permitted folders and files outside the base.
+        home: the folder for `~`; by default the user's.
+    """
+    outside: dict[str, bool] = {}
+    for pattern in patterns:
+        root, parts = _split_pattern(pattern, base, home)
+        is_file = len(parts) == 1 and not _WILDCARD.search(parts[0])
+        path = root.folder / parts[0] if is_file else root.folder
+        # The boundary follows from the path as written, so that path must be inside the base too.
+        is_written_inside = root.folder.is_relative_to(os.path.normpath(base))
+        if not (is_written_inside and is_inside(path, [base])):
+            outside[pattern] = is_inside(path, allowed)
+    return outside
 
 
-def _rooted(pattern: str, base: Path, home: Path) -> tuple[Path, list[str]]:
-    """The folder that a pattern begins in, and its parts below it."""
+def is_inside(path: Path, folders: Sequence[Path]) -> bool:
+    """Return whether a path equals one of the folders or is inside one, after resolving links."""
+    return any(_resolves_inside(str(path), os.path.realpath(folder)) for folder in folders)
+
+
+def _split_pattern(pattern: str, base: Path, home: Path | None) -> tuple[GlobRoot, tuple[str, ...]]:
+    """Split a pattern into its root and the parts below the root's folder."""
     if pattern == "~" or pattern.startswith("~/"):
-        root, rest = home, pattern[2:]
+        start, rest = home or Path.home(), pattern[2:]
     elif pattern.startswith("/"):
-        root, rest = Path("/"), pattern
+        start, rest = Path("/"), pattern
     else:
-        root, rest = base, pattern
+        start, rest = base, pattern
     parts = [part for part in rest.split("/") if part not in {"", "."}]
     literal = 0
-    while literal < len(parts) - 1 and not _MAGIC.search(parts[literal]):
+    while literal < len(parts) - 1 and not _WILDCARD.search(parts[literal]):
         literal += 1
-    return Path(os.path.normpath(root.joinpath(*parts[:literal]))), parts[literal:]
+    folder = Path(os.path.normpath(start.joinpath(*parts[:literal])))
+    boundary = base if folder.is_relative_to(base) else folder
+    return GlobRoot(folder, boundary), tuple(parts[literal:])
 
 
-class _Walk:
-    """Walks folders; counts what it visits, over all patterns of an agent."""
+class _Walker:
+    """Walks folders for the patterns of an agent, up to MAX_ENTRIES entries."""
 
     def __init__(self) -> None:
         self.unreadable: list[str] = []
         self.mounts: dict[str, FolderIdentity] = {}
         self._devices: dict[str, int] = {}
         self._visited = 0
-        self._listed: dict[str, list[os.DirEntry[str]]] = {}
+        self._listings: dict[str, list[os.DirEntry[str]]] = {}
 
-    def files(self, root: str, parts: tuple[str, ...], within: Path) -> dict[str, os.stat_result]:
-        """The regular files that parts of a pattern match below a folder, by their places.
-
-        Args:
-            root: the folder.
-            parts: of the pattern.
-            within: the folder that no link leads out of.
-        """
-        inside = os.path.realpath(within)
-        if not _stays(root, inside):
+    def find(self, root: GlobRoot, parts: tuple[str, ...]) -> dict[str, os.stat_result]:
+        """Return the regular files below a root that match the parts of a pattern, by path."""
+        boundary = os.path.realpath(root.boundary)
+        folder = str(root.folder)
+        if not _resolves_inside(folder, boundary):
             return {}
-        return dict(self._matches(root, parts, inside, 0))
+        return dict(self._match(folder, parts, boundary, 0))
 
-    def _matches(
-        self, folder: str, parts: tuple[str, ...], inside: str, depth: int
-    ) -> Iterator[tuple[str, os.stat_result]]:
-        """What parts of a pattern match in a folder that is known to be inside."""
+    def _match(
+        self, folder: str, parts: tuple[str, ...], boundary: str, depth: int
+    ) -> Iterator[_File]:
         if not parts or depth > _MAX_DEPTH:
             return
         first, rest = parts[0], parts[1:]
         if first == "**":
-            for here, level in self._below(folder, depth):
-                yield from self._matches(here, rest or ("*",), inside, level)
-        elif not _MAGIC.search(first):
-            yield from self._named(f"{folder.rstrip('/')}/{first}", rest, inside, depth)
+            for subfolder, level in self._descend(folder, depth):
+                yield from self._match(subfolder, rest or ("*",), boundary, level)
+        elif not _WILDCARD.search(first):
+            yield from self._match_path(f"{folder.rstrip('/')}/{first}", rest, boundary, depth)
         else:
-            matches = _compiled(first).match
-            for entry in self._entries(folder):
+            matches = _compile(first).match
+            for entry in self._list(folder):
                 if matches(entry.name):
-                    yield from self._entered(entry, rest, inside, depth)
+                    yield from self._match_entry(entry, rest, boundary, depth)
 
-    def _named(
-        self, place: str, rest: tuple[str, ...], inside: str, depth: int
-    ) -> Iterator[tuple[str, os.stat_result]]:
+    def _match_path(
+        self, path: str, rest: tuple[str, ...], boundary: str, depth: int
+    ) -> Iterator[_File]:
         try:
-            status = os.stat(place)  # noqa: PTH116 - strings: this is asked often
+            status = os.stat(path)  # noqa: PTH116 - strings: this is called often
         except PermissionError:
-            self.unreadable.append(place)
+            self.unreadable.append(path)
             return
         except (OSError, ValueError):
             return
-        if not _stays(place, inside):
+        if not _resolves_inside(path, boundary):
             return
         if rest and stat.S_ISDIR(status.st_mode):
-            yield from self._matches(place, rest, inside, depth + 1)
+            yield from self._match(path, rest, boundary, depth + 1)
         elif not rest and stat.S_ISREG(status.st_mode):
-            yield place, status
+            yield path, status
 
-    def _entered(
-        self, entry: os.DirEntry[str], rest: tuple[str, ...], inside: str, depth: int
-    ) -> Iterator[tuple[str, os.stat_result]]:
+    def _match_entry(
+        self, entry: os.DirEntry[str], rest: tuple[str, ...], boundary: str, depth: int
+    ) -> Iterator[_File]:
         if entry.is_symlink():
-            yield from self._named(entry.path, rest, inside, depth)
+            yield from self._match_path(entry.path, rest, boundary, depth)
         elif rest:
             if entry.is_dir(follow_symlinks=False):
-                yield from self._matches(entry.path, rest, inside, depth + 1)
+                yield from self._match(entry.path, rest, boundary, depth + 1)
         elif entry.is_file(follow_symlinks=False):
             with suppress(OSError):
                 yield entry.path, entry.stat(follow_symlinks=False)
 
-    def _below(self, folder: str, depth: int) -> Iterator[tuple[str, int]]:
-        """A folder and all below it with their depths; no link is followed."""
-        todo = [(folder, depth)]
-        while todo:
-            here, level = todo.pop()
-            yield here, level
+    def _descend(self, folder: str, depth: int) -> Iterator[tuple[str, int]]:
+        """Yield a folder and all its subfolders with their depths, without following links."""
+        pending = [(folder, depth)]
+        while pending:
+            current, level = pending.pop()
+            yield current, level
             if level < _MAX_DEPTH:
-                todo += [
+                pending += [
                     (entry.path, level + 1)
-                    for entry in self._entries(here)
+                    for entry in self._list(current)
                     if entry.is_dir(follow_symlinks=False)
                 ]
 
-    def _entries(self, folder: str) -> list[os.DirEntry[str]]:
-        if (known := self._listed.get(folder)) is not None:
-            return known
+    def _list(self, folder: str) -> list[os.DirEntry[str]]:
+        if (listing := self._listings.get(folder)) is not None:
+            return listing
         entries: list[os.DirEntry[str]] = []
         try:
-            with os.scandir(folder) as scanned:
-                for entry in scanned:
+            with os.scandir(folder) as scan:
+                for entry in scan:
                     self._visited += 1
                     if self._visited > MAX_ENTRIES:
                         raise ConfigurationError(
-                            f"the patterns of its sources visit over {MAX_ENTRIES:,} files",
-                            hint="begin them at a folder nearer to the documentation",
+                            f"the patterns in `sources` visit more than {MAX_ENTRIES:,} files",
+                            hint="start them in a folder closer to the documentation",
                         )
                     entries.append(entry)
-            self._note_device(folder)
+            self._record_mount(folder)
         except (FileNotFoundError, NotADirectoryError):
             pass
         except OSError:
             self.unreadable.append(folder)
-        self._listed[folder] = entries
+        self._listings[folder] = entries
         return entries
 
-    def _note_device(self, folder: str) -> None:
-        facts = os.stat(folder)  # noqa: PTH116 - strings: this is asked often
-        self._devices[folder] = facts.st_dev
-        above = self._devices.get(os.path.dirname(folder))  # noqa: PTH120
-        if above is not None and above != facts.st_dev and len(self.mounts) < MOST_MOUNTS:
-            self.mounts[folder] = FolderIdentity(facts.st_ino, os.statvfs(folder).f_fsid)
+    def _record_mount(self, folder: str) -> None:
+        status = os.stat(folder)  # noqa: PTH116 - strings: this is called often
+        self._devices[folder] = status.st_dev
+        parent = self._devices.get(os.path.dirname(folder))  # noqa: PTH120
+        if parent is not None and parent != status.st_dev and len(self.mounts) < MOST_MOUNTS:
+            self.mounts[folder] = FolderIdentity(status.st_ino, os.statvfs(folder).f_fsid)
 
 
 @lru_cache(maxsize=256)
-def _compiled(pattern: str) -> re.Pattern[str]:
-    # Shells know both signs of a negated class.
+def _compile(pattern: str) -> re.Pattern[str]:
+    # Shells accept both `!` and `^` for a negated class.
     return re.compile(fnmatch.translate(pattern.replace("[^", "[!")))
 
 
-def _stays(place: str, inside: str) -> bool:
-    """Whether a path, links followed, stays below the folder that its pattern begins in."""
-    real = os.path.realpath(place)
-    return real == inside or real.startswith(os.path.join(inside, ""))  # noqa: PTH118
+def _resolves_inside(path: str, folder: str) -> bool:
+    """Return whether a path, with links resolved, is a folder or inside it."""
+    real = os.path.realpath(path)
+    return real == folder or real.startswith(os.path.join(folder, ""))  # noqa: PTH118

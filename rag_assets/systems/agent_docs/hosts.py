@@ -1,4 +1,4 @@
-"""Configurations by which programs start the server of an agent."""
+"""Hosts: programs that start the MCP server of an agent, and their configuration files."""
 
 from __future__ import annotations
 
@@ -10,19 +10,20 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from rag_assets.common.errors import ConfigurationError
-from rag_assets.systems.agent_docs.configuration import Surroundings
+from rag_assets.systems.agent_docs.configuration import Environment
 from rag_assets.systems.agent_docs.settings import USER_FILE, VARIABLES
+
+_Servers = Mapping[str, Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """A program that starts servers.
+    """A program that starts MCP servers.
 
     Attributes:
-        title: its name.
-        file: where its configuration lies.
-        key: of the servers in that file.
-        extra: what it wants of each server beside the command.
+        file: path of its configuration file.
+        key: key of the servers in that file.
+        extra: values that it needs for each server, in addition to the command.
         is_toml: whether the file is TOML rather than JSON.
     """
 
@@ -41,135 +42,118 @@ HOSTS: Final[Mapping[str, Host]] = {
     "gemini": Host("Gemini CLI", ".gemini/settings.json"),
     "zed": Host("Zed", "~/.config/zed/settings.json", "context_servers", {"env": {}}),
 }
-
-
 _TOML_HEADER: Final = re.compile(r"\s*\[{1,2}\s*(?P<name>[^\[\]]+?)\s*\]{1,2}\s*(?:#.*)?$")
 
 
-def host_of(name: str) -> Host:
-    """A host by its name.
+def find_host(name: str) -> Host:
+    """Return the host with a name.
 
     Raises:
-        ConfigurationError: there is none of that name.
+        ConfigurationError: the host is unknown.
     """
-    found = HOSTS.get(name.lower().replace(" ", "-"))
-    if found is None:
+    host = HOSTS.get(name.lower().replace(" ", "-"))
+    if host is None:
         raise ConfigurationError(f"no host {name!r}", hint=f"hosts are: {', '.join(HOSTS)}")
-    return found
+    return host
 
 
-def servers_of(
-    host: Host, command: str, agents: Sequence[str], around: Surroundings
+def build_servers(
+    host: Host, command: str, agents: Sequence[str], environment: Environment
 ) -> dict[str, dict[str, Any]]:
-    """Return the server of each agent, by its name in a host's file.
+    """Return the configuration of each agent's server, by server name.
 
-    A server is started in the present folder and with the variables that are set now: hosts start
-    servers wherever they are themselves, and some hand on few variables.
+    It includes the working directory and our environment variables that are set now: hosts start
+    servers in a folder of their own, and pass few variables to them.
 
     Args:
-        host: the program.
-        command: the absolute path of ours.
-        agents: their ids.
-        around: the folder and the variables.
+        command: absolute path of `rag-assets`.
     """
-    variables = (*VARIABLES, USER_FILE)
-    env = {name: value for name in variables if (value := around.variable(name)) is not None}
-    return {
-        name: {
+    names = (*VARIABLES, USER_FILE)
+    env = {name: value for name in names if (value := environment.variable(name)) is not None}
+    servers: dict[str, dict[str, Any]] = {}
+    for agent in agents:
+        # A name that all hosts accept, and that is unique.
+        stem = name = f"rag-{re.sub('[^A-Za-z0-9]+', '-', agent).strip('-') or 'agent'}"
+        number = 1
+        while name in servers:
+            number += 1
+            name = f"{stem}-{number}"
+        servers[name] = {
             **(host.extra or {}),
             "command": command,
-            "args": ["agent", "mcp", f"@{agent}", "--folder", str(around.folder)],
+            "args": ["agent", "mcp", f"@{agent}", "--folder", str(environment.folder)],
             **({"env": env} if env else {}),
         }
-        for name, agent in _names(agents).items()
-    }
+    return servers
 
 
-def configuration_text(host: Host, servers: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return the text of a host's file that has these servers alone."""
+def render_servers(host: Host, servers: _Servers) -> str:
+    """Return the text of a host's file with only these servers."""
     if not host.is_toml:
         return json.dumps({host.key: servers}, indent=2, ensure_ascii=False)
-    return "\n\n".join(_toml_table(host, name, server) for name, server in servers.items())
+    tables = []
+    for name, server in servers.items():
+        lines = (f"{key} = {_format_toml(value)}" for key, value in server.items())
+        tables.append("\n".join([f"[{host.key}.{name}]", *lines]))
+    return "\n\n".join(tables)
 
 
-def merged_text(host: Host, text: str, servers: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return the text of a host's file with these servers, and with all else that it holds.
-
-    A server of the same name is replaced.
+def merge_servers(host: Host, text: str, servers: _Servers) -> str:
+    """Add servers to the text of a host's file; a server with the same name is replaced.
 
     Args:
-        host: the program.
-        text: of its file; "" where there is none.
-        servers: by name.
+        text: the content of the file; "" if it does not exist.
 
     Raises:
-        ConfigurationError: the file is not what could be merged into, as JSON with comments.
+        ConfigurationError: the file cannot be edited safely, such as JSON with comments.
     """
     if not text.strip():
-        return configuration_text(host, servers) + "\n"
-    return (_merged_toml if host.is_toml else _merged_json)(host, text, servers)
+        return render_servers(host, servers) + "\n"
+    return (_merge_toml if host.is_toml else _merge_json)(host, text, servers)
 
 
-def _merged_json(host: Host, text: str, servers: Mapping[str, Mapping[str, Any]]) -> str:
+def _merge_json(host: Host, text: str, servers: _Servers) -> str:
     try:
         document = json.loads(text)
     except ValueError:
-        raise _not_mergeable(host, "it is not JSON, or has comments") from None
+        raise _refuse_merge(host, "it is not JSON, or has comments") from None
     if not isinstance(document, dict) or not isinstance(document.get(host.key, {}), dict):
-        raise _not_mergeable(host, f"it is not an object with an object {host.key!r}")
+        raise _refuse_merge(host, f"it is not an object with an object {host.key!r}")
     document[host.key] = {**document.get(host.key, {}), **servers}
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
 
-def _merged_toml(host: Host, text: str, servers: Mapping[str, Mapping[str, Any]]) -> str:
+def _merge_toml(host: Host, text: str, servers: _Servers) -> str:
     kept: list[str] = []
-    replaced = {f"{host.key}.{name}" for name in servers}
+    replaced = tuple(f"{host.key}.{name}." for name in servers)
     is_replaced = False
     for line in text.splitlines():
         if header := _TOML_HEADER.match(line):
             name = header["name"].replace(" ", "").replace('"', "")
-            is_replaced = any(name == one or name.startswith(f"{one}.") for one in replaced)
+            is_replaced = f"{name}.".startswith(replaced)
         if not is_replaced:
             kept.append(line)
-    parts = ["\n".join(kept).rstrip(), configuration_text(host, servers)]
+    parts = ["\n".join(kept).rstrip(), render_servers(host, servers)]
     merged = "\n\n".join(filter(None, parts)) + "\n"
     try:
         before, after = tomllib.loads(text), tomllib.loads(merged)
     except tomllib.TOMLDecodeError:
-        raise _not_mergeable(host, "it is not TOML, or holds servers in another form") from None
-    # The lines were cut without understanding all of TOML: the outcome must be the wanted one.
+        raise _refuse_merge(host, "it is not TOML, or declares servers in another form") from None
+    # The lines were edited without parsing TOML, so the result is verified.
     if after != before | {host.key: {**before.get(host.key, {}), **servers}}:
-        raise _not_mergeable(host, "it holds servers in another form")
+        raise _refuse_merge(host, "it declares servers in another form")
     return merged
 
 
-def _not_mergeable(host: Host, why: str) -> ConfigurationError:
+def _refuse_merge(host: Host, reason: str) -> ConfigurationError:
     return ConfigurationError(
-        f"{host.file} of {host.title} stays as it is: {why}",
+        f"{host.file} of {host.title} was not changed: {reason}",
         hint="print the configuration without --write, and add it by hand",
     )
 
 
-def _toml_table(host: Host, name: str, server: Mapping[str, Any]) -> str:
-    lines = (f"{key} = {_toml(value)}" for key, value in server.items())
-    return "\n".join([f"[{host.key}.{name}]", *lines])
-
-
-def _names(agents: Sequence[str]) -> dict[str, str]:
-    """Names of servers that all hosts accept, each once, and their agents."""
-    names: dict[str, str] = {}
-    for agent in agents:
-        plain = name = f"rag-{re.sub('[^A-Za-z0-9]+', '-', agent).strip('-') or 'agent'}"
-        number = 1
-        while name in names:
-            number += 1
-            name = f"{plain}-{number}"
-        names[name] = agent
-    return names
-
-
-def _toml(value: str | Sequence[str] | Mapping[str, str]) -> str:
-    """A value as TOML; its strings, and lists of them, are those of JSON."""
+def _format_toml(value: str | Sequence[str] | Mapping[str, str]) -> str:
+    """Format a value as TOML; strings and lists are written as JSON, which TOML accepts."""
     if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{key} = {_toml(one)}" for key, one in value.items()) + " }"
+        return "{ " + ", ".join(f"{key} = {_format_toml(v)}" for key, v in value.items()) + " }"
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,4 +1,7 @@
-"""Fuses what vectors find with what words find; words know exact names and flags."""
+"""Hybrid search: combine the ranking by vectors with a ranking by words.
+
+Words match exact names and flags, which vectors may miss.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +21,12 @@ from rag_assets.systems.agent_docs.stores import DocChunk, SearchResult
 
 _K1: Final = 1.2
 _B: Final = 0.75
-_FUSED: Final = 50
-"""Passages of each ranking that are fused, besides those that are wanted."""
+"""The two constants of BM25."""
+_EXTRA_CANDIDATES: Final = 50
+"""Passages of each ranking that are combined, in addition to the requested number."""
 
 
-def fused(
+def fuse_rankings(
     query: str,
     words: WordIndex,
     nearest: Sequence[SearchResult],
@@ -30,97 +34,92 @@ def fused(
     *,
     reading: Reading = "known",
 ) -> list[SearchResult]:
-    """Return the best of two rankings; scores stay cosines.
+    """Order passages by vectors and words together; scores stay cosines.
 
     Args:
-        query: the question.
-        words: of the passages.
-        nearest: all passages of an index, by their vectors.
-        top_k: how many are wanted.
-        reading: how well the embedder reads the question; unread, words alone rank.
+        nearest: all passages of the index, ranked by vector.
+        reading: how well the embedder understands the question; if "unread", only words count.
     """
-    by_id = {one.chunk.id: one for one in nearest}
-    searched = tuple(words_of(query).terms)
-    found = words.scores(searched)
-    first = top_k + _FUSED
-    best = next(iter(found), None)
-    share = words.share(best, searched) if best is not None else 0.0
-    cosines = {one.chunk.id: one.score for one in nearest[:first]}
-    by_term = dict(islice(found.items(), first))
-    weight = share * relative_peak(by_term, cosines)
+    by_id = {result.chunk.id: result for result in nearest}
+    terms = tuple(words_of(query).terms)
+    scores = words.score_passages(terms)
+    limit = top_k + _EXTRA_CANDIDATES
+    best = next(iter(scores), None)
+    coverage = words.term_coverage(best, terms) if best is not None else 0.0
+    cosines = {result.chunk.id: result.score for result in nearest[:limit]}
+    top_scores = dict(islice(scores.items(), limit))
+    weight = coverage * relative_peak(top_scores, cosines)
     if reading == "foreign":
         weight *= FOREIGN_WORDS
-    votes = [by_words(by_term, weight=weight)]
+    votes = [by_words(top_scores, weight=weight)]
     order = fuse(votes if reading == "unread" else [by_cosine(cosines), *votes])
-    # An index that was replaced between the two rankings may lack some.
+    # If the index was replaced between the two rankings, a passage may be missing from one.
     return [by_id[id_] for id_ in order if id_ in by_id][:top_k]
 
 
 @dataclass(frozen=True, slots=True)
 class WordIndex:
-    """The words of passages, counted once.
+    """An inverted index of passages.
 
     Attributes:
-        ids: of the passages.
-        lengths: of each, in words.
-        places, counts: of each term, the passages that have it, and how often.
-        analyses: of the passages; words are searched in the forms that these have.
+        ids: ids of the passages.
+        lengths: number of words in each passage.
+        positions: for each term, the passages that contain it.
+        counts: for each term, how often each of these passages contains it.
+        analyses: the text analyses used for the passages; they decide the forms of query words.
     """
 
     ids: Sequence[str]
     lengths: array[int]
-    places: dict[str, array[int]]
+    positions: dict[str, array[int]]
     counts: dict[str, array[int]]
     analyses: frozenset[str]
 
     @classmethod
-    def of(cls, passages: Iterable[DocChunk]) -> WordIndex:
-        """The words of passages."""
+    def from_passages(cls, passages: Iterable[DocChunk]) -> WordIndex:
+        """Count the words of passages."""
+        index = cls([], array("I"), {}, {}, frozenset())
         ids: list[str] = []
-        lengths = array("I")
-        places: dict[str, array[int]] = {}
-        counts: dict[str, array[int]] = {}
         analyses: set[str] = set()
-        for at, passage in enumerate(passages):
+        for position, passage in enumerate(passages):
             analysis = analysis_of(passage.content, None)
             analyses.add(analysis)
             terms = lexical_terms(passage.content, analysis).split()
             ids.append(passage.id)
-            lengths.append(len(terms))
+            index.lengths.append(len(terms))
             for term, count in Counter(terms).items():
-                if term not in places:
-                    places[term], counts[term] = array("I"), array("I")
-                places[term].append(at)
-                counts[term].append(count)
-        return cls(ids, lengths, places, counts, frozenset(analyses))
+                index.positions.setdefault(term, array("I")).append(position)
+                index.counts.setdefault(term, array("I")).append(count)
+        return cls(ids, index.lengths, index.positions, index.counts, frozenset(analyses))
 
-    def scores(self, words: Iterable[str]) -> dict[str, float]:
-        """BM25 of the passages that have a word, by id, best first, ties by id.
+    def score_passages(self, words: Iterable[str]) -> dict[str, float]:
+        """Return the BM25 score of each passage that contains a word, best first, ties by id.
 
         Source: Robertson and Zaragoza, The Probabilistic Relevance Framework, 2009.
         """
-        number = len(self.ids)
-        mean = sum(self.lengths) / max(1, number) or 1.0
+        total = len(self.ids)
+        mean = sum(self.lengths) / max(1, total) or 1.0
         scores: dict[int, float] = {}
         for word in sorted(words):
-            times = self._times(word)
-            weight = math.log(1 + (number - len(times) + 0.5) / (len(times) + 0.5))
-            for at, count in times.items():
-                damped = _K1 * (1 - _B + _B * self.lengths[at] / mean)
-                scores[at] = scores.get(at, 0.0) + weight * count * (_K1 + 1) / (count + damped)
-        order = sorted((-round(score, 9), self.ids[at]) for at, score in scores.items())
+            counts = self._count_word(word)
+            weight = math.log(1 + (total - len(counts) + 0.5) / (len(counts) + 0.5))
+            for position, count in counts.items():
+                saturation = _K1 * (1 - _B + _B * self.lengths[position] / mean)
+                score = weight * count * (_K1 + 1) / (count + saturation)
+                scores[position] = scores.get(position, 0.0) + score
+        order = sorted((-round(score, 9), self.ids[position]) for position, score in scores.items())
         return {id_: -score for score, id_ in order}
 
-    def share(self, id_: str, words: Collection[str]) -> float:
-        """The share of some words that a passage has."""
-        at = self.ids.index(id_)
-        return sum(at in self._times(word) for word in words) / len(words)
+    def term_coverage(self, id_: str, words: Collection[str]) -> float:
+        """Return the share of words that a passage contains."""
+        position = self.ids.index(id_)
+        return sum(position in self._count_word(word) for word in words) / len(words)
 
-    def _times(self, word: str) -> dict[int, int]:
-        """Return how often each passage that has a word has it, in its most frequent form."""
-        times: dict[int, int] = {}
+    def _count_word(self, word: str) -> dict[int, int]:
+        """Count a word in each passage, in the form that is most frequent there."""
+        counts: dict[int, int] = {}
         for form, analyses in forms_of(word).items():
-            if form in self.places and not self.analyses.isdisjoint(analyses):
-                for at, count in zip(self.places[form], self.counts[form], strict=True):
-                    times[at] = max(count, times.get(at, 0))
-        return times
+            if form in self.positions and not self.analyses.isdisjoint(analyses):
+                for at, count in zip(self.positions[form], self.counts[form], strict=True):
+                    counts[at] = max(count, counts.get(at, 0))
+        return counts

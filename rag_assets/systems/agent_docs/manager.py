@@ -1,4 +1,4 @@
-"""Indexes of agents: open, build, refresh and search them."""
+"""The index manager: builds, refreshes and searches the indexes of agents."""
 
 from __future__ import annotations
 
@@ -14,48 +14,52 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from rag_assets.common.batches import batched
-from rag_assets.common.errors import ConfigurationError, DamagedIndex, InputRejected
+from rag_assets.common.errors import ConfigurationError, InputRejected
 from rag_assets.models.embedding.coverage import reading_of
 from rag_assets.models.embedding.protocol import Embedder, Purpose
 from rag_assets.retrieval.contexts import results_text
 from rag_assets.storage.index.common_words import sentence_language
-from rag_assets.systems.agent_docs.globs import Matches, expand, lies_below
-from rag_assets.systems.agent_docs.hybrid import WordIndex, fused
+from rag_assets.systems.agent_docs.errors import DamagedIndex
+from rag_assets.systems.agent_docs.globs import Matches, expand, is_inside
+from rag_assets.systems.agent_docs.hybrid import WordIndex, fuse_rankings
 from rag_assets.systems.agent_docs.passages import (
     Chunking,
     Mask,
     Passages,
-    ProjectRules,
-    fingerprint_of,
-    is_doubtful,
-    passages_of,
-    unchanged,
+    SecretMasker,
+    collect_passages,
+    compute_fingerprint,
+    may_have_changed,
+    refresh_file_states,
 )
-from rag_assets.systems.agent_docs.settings import Configuration, Mode, RagSettings
-from rag_assets.systems.agent_docs.stores import IndexState, PassageStore, SearchResult, Vectors
-from rag_assets.systems.agent_docs.trust import Trust, Verdict, places_of
+from rag_assets.systems.agent_docs.settings import Agent, Configuration, Mode, RagSettings
+from rag_assets.systems.agent_docs.stores import (
+    IndexState,
+    MemoryStore,
+    PassageStore,
+    SearchResult,
+    Vectors,
+)
+from rag_assets.systems.agent_docs.trust import Trust, Verdict
 
-_TRIES: Final = 5
-"""Of a search whose index is replaced meanwhile."""
-_NEVER: Final = -1
-_DOUBTS: Final[tuple[Verdict, ...]] = ("altered", "stale")
+_MAX_TRIES: Final = 5
+"""Attempts of a search when its index is replaced meanwhile."""
+_UNKNOWN_TIME: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
 class IndexReport:
-    """What ensuring an index did.
+    """The result of RagIndexManager.ensure_index.
 
     Attributes:
-        agent_id: of the agent.
-        files: that are indexed.
-        chunks: of the index.
-        embedded: texts that were embedded now.
-        dropped: passages of the whole index that held nothing but a credential.
-        secrets: files with masked credentials, and the rules that found these.
-        built: whether the index was replaced; False: it was current.
+        files: number of indexed files.
+        chunks: number of passages in the index.
+        embedded: number of texts that were embedded this time.
+        dropped: number of passages left out because they held only a credential.
+        secrets: files with masked credentials, and the rules that matched.
+        built: whether the index was replaced; False if it was current.
         left_out: files that are not indexed, and why.
         empty: patterns that match no file.
-        seconds: that it took.
     """
 
     agent_id: str
@@ -71,13 +75,10 @@ class IndexReport:
 
 
 class RagIndexManager:
-    """Indexes of agents in a store.
+    """Builds and searches the indexes of agents in a store.
 
     Args:
-        embedder: makes vectors.
-        store: keeps them.
-        chunking: limits of passages.
-        mask: finds credentials; by default with the rules of the project.
+        mask: masks credentials; by default with the project's rules.
         trust: seals indexes; by default with the user's key.
     """
 
@@ -90,73 +91,79 @@ class RagIndexManager:
         mask: Mask | None = None,
         trust: Trust | None = None,
     ) -> None:
+        self.store = store
         self._embedder = embedder
-        self._store = store
         self._chunking = chunking or Chunking()
-        self._mask = mask or ProjectRules()
+        self._mask = mask or SecretMasker()
         self._trust = trust or Trust()
         self._words: dict[str, tuple[str, WordIndex]] = {}
         self._matches: dict[str, Matches] = {}
-        self._doubts: dict[str, Verdict] = {}
-
-    @property
-    def store(self) -> PassageStore:
-        """The store of the indexes."""
-        return self._store
+        self._failures: dict[str, Verdict] = {}
+        """Why a passage of an agent's index could not be returned."""
 
     def ensure_index(
         self, agent_id: str, doc_sources: Sequence[str], base_dir: Path
     ) -> IndexReport:
-        """Build an agent's index, or leave it as it is where its files have not changed.
+        """Build an agent's index if its files have changed.
 
-        The former index answers until the new one replaces it in one step. Only passages without a
-        vector are embedded; another process that builds is waited for.
+        The previous index answers until the new index replaces it. Only passages without a vector
+        are embedded. If another process is building the index, this call waits for it.
 
         Args:
-            agent_id: of the agent.
-            doc_sources: globs.
-            base_dir: of relative ones.
+            doc_sources: glob patterns.
+            base_dir: the folder of relative patterns.
 
         Raises:
-            ConfigurationError: the globs visit too many files.
-            ProviderError: the embedder failed; the former index stays.
+            ConfigurationError: the patterns visit too many files.
+            ProviderError: the embedder failed; the previous index stays.
         """
         try:
-            return self._ensured(agent_id, doc_sources, base_dir)
+            return self._ensure(agent_id, doc_sources, base_dir)
         except DamagedIndex:
-            # The store, which has seen the damage, sets it aside before the next build.
-            return self._ensured(agent_id, doc_sources, base_dir)
+            # The store has noticed the damage, and renames the file before the next build.
+            return self._ensure(agent_id, doc_sources, base_dir)
 
-    def _ensured(self, agent_id: str, doc_sources: Sequence[str], base_dir: Path) -> IndexReport:
+    def _ensure(self, agent_id: str, doc_sources: Sequence[str], base_dir: Path) -> IndexReport:
         started = time.monotonic()
-        looked, matches = time.time_ns(), self._expanded(agent_id, doc_sources, base_dir)
-        state = self._state(agent_id)
+        looked_ns, matches = time.time_ns(), self._expand(agent_id, doc_sources, base_dir)
+        state = self._read_state(agent_id)
         if state is None or not self._is_current(state, matches):
-            with self._store.building(agent_id):
-                # While another one built, files may have changed.
-                looked, matches = time.time_ns(), self._expanded(agent_id, doc_sources, base_dir)
-                state = self._state(agent_id)
+            with self.store.building(agent_id):
+                # Files may have changed while another process built the index.
+                looked_ns, matches = time.time_ns(), self._expand(agent_id, doc_sources, base_dir)
+                state = self._read_state(agent_id)
                 if state is None or not self._is_current(state, matches):
-                    return self._build(agent_id, matches, looked, state, started)
+                    return self._build(agent_id, matches, looked_ns, state, started)
         return _report(agent_id, state, matches, started)
 
     def is_current(self, agent_id: str, doc_sources: Sequence[str], base_dir: Path) -> bool:
-        """Whether an index has what its files hold, as far as their sizes and times tell."""
-        state = self._state(agent_id)
-        matches = self._expanded(agent_id, doc_sources, base_dir)
+        """Return whether an index matches its files, judged by their sizes and times."""
+        state = self._read_state(agent_id)
+        matches = self._expand(agent_id, doc_sources, base_dir)
         return state is not None and self._is_current(state, matches)
 
-    def is_doubted(self, agent_id: str) -> bool:
-        """Return whether a search met a passage that is not what its file holds.
+    def needs_rebuild(self, agent_id: str) -> bool:
+        """Return whether a search found a passage that does not match its file.
 
-        Such a passage is not answered. The next ensure_index reads all files.
+        Such a passage is not returned. The next ensure_index reads all files.
         """
-        return agent_id in self._doubts
+        return agent_id in self._failures
 
-    def answers(self, agent_id: str) -> bool:
-        """Whether an agent has an index whose vectors are of this embedder."""
-        state = self._state(agent_id)
+    def can_answer(self, agent_id: str) -> bool:
+        """Return whether an agent has an index with vectors of this embedder."""
+        state = self._read_state(agent_id)
         return state is not None and state.embedder_id == self._embedder.embedder_id
+
+    def search_agent(
+        self, agent: Agent, query: str, top_k: int | None = None
+    ) -> list[SearchResult]:
+        """Search with the agent's settings; see search."""
+        docs = agent.docs
+        return self.search(
+            *(agent.id, query, top_k or docs.top_k.value),
+            mode=docs.mode.value,
+            min_score=docs.min_score.value,
+        )
 
     def search(
         self,
@@ -167,173 +174,181 @@ class RagIndexManager:
         mode: Mode = "knn",
         min_score: float | None = None,
     ) -> list[SearchResult]:
-        """The passages of an agent that answer a question, best first.
+        """Return the passages that answer a question, best first.
+
+        Without an index of this embedder, the result is empty.
 
         Args:
-            agent_id: of the agent; without an index of this embedder nothing is found.
-            query: the question.
-            top_k: how many at most.
-            mode: "hybrid" finds exact names and flags by their words as well; scores stay cosines.
-            min_score: cosine below which a passage is left out, in both modes.
+            mode: "hybrid" also matches the words of exact names and flags; scores stay cosines.
+            min_score: minimum cosine of a result, in both modes.
 
         Raises:
             InputRejected: the question is empty.
             ProviderError: the embedder failed.
             DamagedIndex: the index cannot be read; ensure_index builds it again.
         """
-        state = self._sealed_state(agent_id)
+        state = self._read_sealed_state(agent_id)
         if state is None or state.embedder_id != self._embedder.embedder_id:
             return []
-        vector = asyncio.run(self._embedded([query], "query"))[0]
+        vector = asyncio.run(self._embed([query], "query"))[0]
         if vector is None:
             raise InputRejected("the question is empty or has no readable content")
 
-        def near(count: int) -> list[SearchResult]:
-            found = self._store.search(vector, agent_id, count)
-            return [one for one in found if min_score is None or one.score >= min_score]
+        def search_vectors(count: int) -> list[SearchResult]:
+            results = self.store.search(vector, agent_id, count)
+            return [one for one in results if min_score is None or one.score >= min_score]
 
         def rank(state: IndexState, count: int) -> list[SearchResult]:
             if mode == "knn":
-                return near(count)
+                return search_vectors(count)
             words = self._words.get(agent_id)
             if words is None or words[0] != state.fingerprint:
-                words = (state.fingerprint, WordIndex.of(self._store.chunks(agent_id)))
-                self._words[agent_id] = words
-            nearest = near(len(state.text_hashes))
+                index = WordIndex.from_passages(self.store.chunks(agent_id))
+                words = self._words[agent_id] = (state.fingerprint, index)
+            nearest = search_vectors(len(state.text_hashes))
             reading = reading_of(self._embedder, query, sentence_language(query))
-            return fused(query, words[1], nearest, count, reading=reading)
+            return fuse_rankings(query, words[1], nearest, count, reading=reading)
 
-        for _ in range(_TRIES):
-            found, doubt = self._true_results(agent_id, state, rank, top_k)
-            # A builder may have replaced the index after its state was read.
-            newer = state if doubt is None else self._sealed_state(agent_id)
+        for _ in range(_MAX_TRIES):
+            results, failure = self._rank_valid(agent_id, state, rank, top_k)
+            # The failure may only mean that the index was replaced after its state was read.
+            newer = state if failure is None else self._read_sealed_state(agent_id)
             if newer is None or newer is state:
                 break
             state = newer
-        if doubt is not None:
-            self._doubts[agent_id] = doubt
-        return found
+        if failure is not None:
+            self._failures[agent_id] = failure
+        return results
 
-    def _true_results(
+    def _rank_valid(
         self,
         agent_id: str,
         state: IndexState,
         rank: Callable[[IndexState, int], list[SearchResult]],
         top_k: int,
     ) -> tuple[list[SearchResult], Verdict | None]:
-        """Return the first passages that are what their files hold, and why others are not."""
-        count, doubts = top_k, set[Verdict]()
+        """Return the first results that match their files, and why others do not."""
+        count, verdicts = top_k, set[Verdict]()
         matches = self._matches.get(agent_id)
         while True:
             ranked = rank(state, count)
-            paths = [one.chunk.source_path for one in ranked]
-            places = None if matches is None else places_of(matches, paths)
-            verdicts = [self._trust.judge(state, one.chunk, places) for one in ranked]
-            doubts.update(verdicts)
-            found = [one for one, is_ in zip(ranked, verdicts, strict=True) if is_ == "true"]
-            if len(found) >= top_k or len(ranked) < count:
-                doubt = next((one for one in _DOUBTS if one in doubts), None)
-                return found[:top_k], doubt
+            locations = None
+            if matches is not None:
+                paths = {result.chunk.source_path for result in ranked}
+                locations = {f.path: f.location for f in matches.files if f.path in paths}
+            valid = []
+            for result in ranked:
+                verdict = self._trust.check_passage(state, result.chunk, locations)
+                verdicts.add(verdict)
+                if verdict == "valid":
+                    valid.append(result)
+            if len(valid) >= top_k or len(ranked) < count:
+                if "altered" in verdicts:
+                    return valid[:top_k], "altered"
+                return valid[:top_k], "stale" if "stale" in verdicts else None
             count *= 2
 
-    def _expanded(self, agent_id: str, doc_sources: Sequence[str], base_dir: Path) -> Matches:
+    def _expand(self, agent_id: str, doc_sources: Sequence[str], base_dir: Path) -> Matches:
         matches = self._matches[agent_id] = expand(doc_sources, base_dir)
         return matches
 
-    def _sealed_state(self, agent_id: str) -> IndexState | None:
-        """Return the state of an index; None for one that no process of this user sealed."""
-        state = self._store.state(agent_id)
-        if state is None or self._doubts.get(agent_id) == "altered":
+    def _read_sealed_state(self, agent_id: str) -> IndexState | None:
+        """Return the state of an index; None if this user did not seal it."""
+        state = self.store.state(agent_id)
+        if state is None or self._failures.get(agent_id) == "altered":
             return None
         return state if self._trust.is_sealed(agent_id, state) else None
 
-    def _state(self, agent_id: str) -> IndexState | None:
-        """Return a sealed state; with a doubt, the times of its files are not believed."""
-        state = self._sealed_state(agent_id)
-        if state is None or agent_id not in self._doubts:
+    def _read_state(self, agent_id: str) -> IndexState | None:
+        """Return a sealed state; after a failure its file times are cleared, to read all files."""
+        state = self._read_sealed_state(agent_id)
+        if state is None or agent_id not in self._failures:
             return state
-        files = tuple(replace(one, mtime_ns=_NEVER) for one in state.files)
+        files = tuple(replace(file, mtime_ns=_UNKNOWN_TIME) for file in state.files)
         return replace(state, fingerprint="", files=files)
 
     def _is_current(self, state: IndexState, matches: Matches) -> bool:
-        """Whether an index is of these files, unless one of them may have changed unnoticed."""
         return (
-            self._is_of_recipe(state)
-            and state.fingerprint == fingerprint_of(matches.files)
-            and not any(is_doubtful(one, state.looked_ns) for one in state.files)
+            self._has_same_recipe(state)
+            and state.fingerprint == compute_fingerprint(matches.files)
+            and not any(may_have_changed(file, state.looked_ns) for file in state.files)
         )
 
-    def _is_of_recipe(self, state: IndexState) -> bool:
-        same_model = state.embedder_id == self._embedder.embedder_id
-        return same_model and state.recipe == self._chunking.recipe
+    def _has_same_recipe(self, state: IndexState) -> bool:
+        is_same_embedder = state.embedder_id == self._embedder.embedder_id
+        return is_same_embedder and state.recipe == self._chunking.recipe
 
     def _build(
         self,
         agent_id: str,
         matches: Matches,
-        looked: int,
-        former: IndexState | None,
+        looked_ns: int,
+        previous: IndexState | None,
         started: float,
     ) -> IndexReport:
-        of_recipe = former if former is not None and self._is_of_recipe(former) else None
-        same = None if of_recipe is None else unchanged(matches.files, of_recipe)
-        fingerprint = fingerprint_of(matches.files)
-        if of_recipe is not None and same is not None:
-            state = replace(of_recipe, fingerprint=fingerprint, looked_ns=looked, files=same)
-            self._store.touch(agent_id, self._trust.seal(state))
-            self._doubts.pop(agent_id, None)
+        reusable = previous if previous is not None and self._has_same_recipe(previous) else None
+        fingerprint = compute_fingerprint(matches.files)
+        files = None if reusable is None else refresh_file_states(matches.files, reusable)
+        if reusable is not None and files is not None:
+            state = replace(reusable, fingerprint=fingerprint, looked_ns=looked_ns, files=files)
+            self.store.touch(agent_id, self._trust.seal(state))
+            self._failures.pop(agent_id, None)
             return _report(agent_id, state, matches, started)
-        known = None if of_recipe is None else (of_recipe, self._store.chunks(agent_id))
-        passages = passages_of(agent_id, matches.files, self._chunking, self._mask, known)
-        vectors, embedded = self._vectors(agent_id, passages, former)
-        chunks = [one for one in passages.chunks if passages.text_hashes[one.id] in vectors]
+        known = None if reusable is None else (reusable, self.store.chunks(agent_id))
+        passages = collect_passages(agent_id, matches.files, self._chunking, self._mask, known)
+        vectors, embedded = self._embed_missing(agent_id, passages, previous)
+        hashes = passages.text_hashes
+        chunks = [chunk for chunk in passages.chunks if hashes[chunk.id] in vectors]
         state = IndexState(
             fingerprint,
             self._embedder.embedder_id,
             self._chunking.recipe,
-            looked,
-            passages.files,
+            looked_ns,
+            tuple(passages.files),
             passages.left_out,
-            {one.id: passages.text_hashes[one.id] for one in chunks},
-            {one.id: passages.digests[one.id] for one in chunks},
+            {chunk.id: hashes[chunk.id] for chunk in chunks},
+            {chunk.id: passages.digests[chunk.id] for chunk in chunks},
         )
-        rows = [vectors[passages.text_hashes[one.id]] for one in chunks]
-        empty = np.empty((0, self._embedder.dimensions), dtype=np.float32)
-        vectors_of_all = np.stack(rows) if rows else empty
-        self._store.replace(agent_id, chunks, vectors_of_all, self._trust.seal(state))
-        self._doubts.pop(agent_id, None)
+        rows = [vectors[hashes[chunk.id]] for chunk in chunks]
+        no_rows = np.empty((0, self._embedder.dimensions), dtype=np.float32)
+        stacked = np.stack(rows) if rows else no_rows
+        self.store.replace(agent_id, chunks, stacked, self._trust.seal(state))
+        self._failures.pop(agent_id, None)
         return _report(agent_id, state, matches, started, embedded=embedded, built=True)
 
-    def _vectors(
-        self, agent_id: str, passages: Passages, former: IndexState | None
+    def _embed_missing(
+        self, agent_id: str, passages: Passages, previous: IndexState | None
     ) -> tuple[dict[str, Vectors], int]:
-        """The vectors of passages by hash, and how many had to be made; some texts have none."""
-        known: dict[str, Vectors] = {}
-        if former is not None and former.embedder_id == self._embedder.embedder_id:
-            hashes = former.text_hashes
-            rows = self._store.vectors(agent_id)
-            known = {hashes[id_]: row for id_, row in rows.items() if id_ in hashes}
-        new = {key: text for key, text in passages.texts.items() if key not in known}
-        made = asyncio.run(self._embedded(list(new.values()), "document")) if new else []
-        known |= {key: row for key, row in zip(new, made, strict=True) if row is not None}
-        return known, len(new)
+        """Return the vectors of passages by text hash, and how many texts were embedded.
 
-    async def _embedded(self, texts: Sequence[str], purpose: Purpose) -> list[Vectors | None]:
-        """A vector for each text; None for those that never have one."""
+        Texts that the embedder rejects have no vector.
+        """
+        vectors: dict[str, Vectors] = {}
+        if previous is not None and previous.embedder_id == self._embedder.embedder_id:
+            hashes = previous.text_hashes
+            stored = self.store.vectors(agent_id)
+            vectors = {hashes[id_]: row for id_, row in stored.items() if id_ in hashes}
+        missing = {key: text for key, text in passages.texts.items() if key not in vectors}
+        rows = asyncio.run(self._embed(list(missing.values()), "document")) if missing else []
+        vectors |= {key: row for key, row in zip(missing, rows, strict=True) if row is not None}
+        return vectors, len(missing)
+
+    async def _embed(self, texts: Sequence[str], purpose: Purpose) -> list[Vectors | None]:
+        """Embed texts in batches; a rejected text yields None."""
         limits = self._embedder.limits
         slots = asyncio.Semaphore(limits.concurrency)
 
-        async def embed(batch: Sequence[str]) -> list[Vectors | None]:
+        async def embed_batch(batch: Sequence[str]) -> list[Vectors | None]:
             async with slots:
                 try:
                     return list((await self._embedder.embed(batch, purpose=purpose)).vectors)
                 except InputRejected:
                     if len(batch) == 1:
                         return [None]
-            return [row for text in batch for row in await embed([text])]
+            return [row for text in batch for row in await embed_batch([text])]
 
         try:
-            batches = [embed(batch) for batch in batched(texts, limits.texts)]
+            batches = [embed_batch(batch) for batch in batched(texts, limits.texts)]
             return [row for rows in await asyncio.gather(*batches) for row in rows]
         finally:
             await self._embedder.close()
@@ -353,8 +368,8 @@ def _report(
         files=len(state.files) - len(state.left_out),
         chunks=len(state.text_hashes),
         embedded=embedded,
-        dropped=sum(one.dropped for one in state.files),
-        secrets={one.path: one.rules for one in state.files if one.rules},
+        dropped=sum(file.dropped for file in state.files),
+        secrets={file.path: file.rules for file in state.files if file.rules},
         built=built,
         left_out=state.left_out,
         empty=matches.empty,
@@ -362,29 +377,29 @@ def _report(
     )
 
 
-def as_text(results: Sequence[SearchResult]) -> str:
-    """Passages between markers; a sentence if there are none."""
+def format_results(results: Sequence[SearchResult]) -> str:
+    """Format passages with a marker above each; without passages, a sentence says so."""
     return results_text(
-        (number, one.score, one.chunk.source_path, one.chunk.content)
-        for number, one in enumerate(results, start=1)
+        (number, result.score, result.chunk.source_path, result.chunk.content)
+        for number, result in enumerate(results, start=1)
     )
 
 
-def as_record(result: SearchResult) -> dict[str, Any]:
-    """A passage with its score, for JSON."""
+def result_record(result: SearchResult) -> dict[str, Any]:
+    """Return a passage and its score as JSON values."""
     return asdict(result.chunk) | {"score": result.score}
 
 
-_CACHE: Final = ".fastembed_cache"
+_CACHE_FOLDER: Final = ".fastembed_cache"
 _BGE: Final = "bge-small-en-v1.5"
-_NEEDED: Final = ("onnxruntime", "tokenizers")
+_REQUIRED_PACKAGES: Final = ("onnxruntime", "tokenizers")
 
 
 def open_manager(configuration: Configuration) -> RagIndexManager:
-    """The manager of indexes that a configuration describes.
+    """Create the index manager that a configuration describes.
 
     Raises:
-        ConfigurationError: there is no embedder to be loaded.
+        ConfigurationError: no embedder can be loaded.
     """
     rag = configuration.rag
     chunking = Chunking(rag.chunk_size.value, rag.chunk_overlap.value)
@@ -392,28 +407,25 @@ def open_manager(configuration: Configuration) -> RagIndexManager:
 
 
 def open_store(rag: RagSettings) -> PassageStore:
-    """The store that settings name; nothing is written before there is an index."""
-    path = rag.path.value
+    """Create the store that the settings name; it writes nothing before the first index."""
     if rag.store.value == "memory":
-        from rag_assets.systems.agent_docs.stores import MemoryStore
-
         return MemoryStore()
     if rag.store.value == "file":
         from rag_assets.systems.agent_docs.file_store import FileStore
 
-        return FileStore(path)
+        return FileStore(rag.path.value)
     from rag_assets.systems.agent_docs.sqlite_store import SqliteStore
 
     return SqliteStore(rag.database)
 
 
 def open_embedder(configuration: Configuration) -> Embedder:
-    """The embedder that a configuration names, or the shipped one; its weights are not loaded yet.
+    """Create the configured or the shipped embedder; its weights are loaded at first use.
 
     Raises:
         ConfigurationError: a package or the model is missing.
     """
-    missing = [name for name in _NEEDED if find_spec(name) is None]
+    missing = [name for name in _REQUIRED_PACKAGES if find_spec(name) is None]
     if missing:
         raise ConfigurationError(
             f"no embedder can be loaded: {', '.join(missing)} is not installed",
@@ -421,49 +433,49 @@ def open_embedder(configuration: Configuration) -> Embedder:
         )
     from rag_assets.models.embedding.local import OnnxEmbedder
 
-    given = configuration.rag.model.value
-    if given is not None:
+    folder = configuration.rag.model.value
+    if folder is not None:
         if configuration.has_projects_model:
-            require_known(given, configuration.rag.model.origin)
-        return OnnxEmbedder(given, pooling=pooling_of(given))
-    for folder in cached_models(configuration.base.value, configuration.rag.allow.value):
-        return OnnxEmbedder(folder, pooling="cls")
+            require_published_model(folder, configuration.rag.model.origin)
+        return OnnxEmbedder(folder, pooling=default_pooling(folder))
+    for cached in find_cached_models(configuration.base.value, configuration.rag.allow.value):
+        return OnnxEmbedder(cached, pooling="cls")
     return OnnxEmbedder()
 
 
-def require_known(folder: Path, origin: str) -> None:
-    """Refuse a model that a project's file names, unless it is a published one.
+def require_published_model(folder: Path, origin: str) -> None:
+    """Refuse a model that a project's file names, unless its checksums are published.
 
     Raises:
-        ConfigurationError: its files are not those of a model that is known by its checksums.
+        ConfigurationError: the checksums are unknown.
     """
     from rag_assets.models.embedding.model_folder import describe_folder
 
-    if not describe_folder(folder, pooling=pooling_of(folder)).is_known:
+    if not describe_folder(folder, pooling=default_pooling(folder)).is_known:
         raise ConfigurationError(
-            f"{origin}: the model in {folder} is of nobody who is known, by its checksums",
-            hint="a project's file may name published models only; name yours as `rag: {model: …}`"
+            f"{origin}: the model in {folder} does not have the checksums of a published model",
+            hint="a project's file may name only published models; name yours as `rag: {model: …}`"
             " in ~/.config/swebash/agents.yaml, or allow its folder there as `rag: {allow: […]}`",
         )
 
 
-def pooling_of(folder: Path) -> Literal["cls"] | None:
-    """How a model's vectors are made, where its folder may not say it."""
+def default_pooling(folder: Path) -> Literal["cls"] | None:
+    """Return the pooling of bge-small, which its folder may not state; None for other models."""
     return "cls" if _BGE in str(folder) else None
 
 
-def cached_models(base: Path, allowed: Sequence[Path]) -> Iterator[Path]:
-    """Yield the usable folders of bge-small-en-v1.5 in a cache that another program filled.
+def find_cached_models(base: Path, allowed: Sequence[Path]) -> Iterator[Path]:
+    """Yield the usable folders of bge-small-en-v1.5 in the cache of another program.
 
-    The cache may have come with a repository: files that are not the published ones are used only
-    from where the user allows it.
+    The cache may have come with a repository: files that differ from the published files are
+    used only in folders that the user allows.
     """
     from rag_assets.models.embedding.model_folder import describe_folder
 
-    for holder in sorted((base / _CACHE).glob(f"*{_BGE}*")):
+    for holder in sorted((base / _CACHE_FOLDER).glob(f"*{_BGE}*")):
         for weights in sorted(holder.rglob("*.onnx")):
             folder = weights.parent
-            # A download may be unfinished; the shipped model is always there.
+            # A download may be incomplete; then the shipped model is used.
             with suppress(ConfigurationError):
-                if describe_folder(folder, pooling="cls").is_known or lies_below(folder, allowed):
+                if describe_folder(folder, pooling="cls").is_known or is_inside(folder, allowed):
                     yield folder

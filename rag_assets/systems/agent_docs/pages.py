@@ -1,4 +1,4 @@
-"""Pages of documentation: Markdown files with the command and its version at their head."""
+"""Documentation pages: Markdown files with a command and its version in their front matter."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from textwrap import dedent
 from typing import Final
 
 from rag_assets.common.private_files import write_atomically
-from rag_assets.systems.agent_docs.calls import Caller, version_of
+from rag_assets.systems.agent_docs.command_runner import CommandRunner, read_version
 
-MARK: Final = "rag-assets agent docs"
-_HEAD = re.compile(r"\A---\ngenerator: rag-assets agent docs\ncommand: (.*)\nversion: (.*)\n---\n")
-_HEAD_BYTES: Final = 1_000
+_FRONT_MATTER = "---\ngenerator: rag-assets agent docs\ncommand: {}\nversion: {}\n---\n"
+_FRONT_MATTER_BYTES: Final = 1_000
+_READ_FRONT_MATTER = re.compile(rf"\A{_FRONT_MATTER.format('(.*)', '(.*)')}")
 _PAGE_EDGE = re.compile(r"^[\w-]+\(\d?\) .*\)\s*$|^ {10,}[\w-]+\(\d?\)$", re.MULTILINE)
 """The first and last line of a man page."""
-_REPEATED: Final = 400
-"""Characters of a section that is not worth repeating."""
+_MIN_REPEATED: Final = 400
+"""Sections longer than this are not repeated on a second page."""
+_MAX_HEADING: Final = 80
 _BACKTICKS = re.compile(r"`{3,}")
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page.
+    """A page about a command.
 
     Attributes:
-        command: whose it is, with its subcommands: `git remote add`.
-        version: that the command named.
-        text: Markdown below the head.
+        command: with its subcommands: `git remote add`.
+        text: Markdown below the title.
     """
 
     command: str
@@ -40,40 +40,32 @@ class Page:
     text: str
 
     @property
-    def name(self) -> str:
-        """The name of its file."""
+    def file_name(self) -> str:
+        """Name of the page's file."""
         return "-".join(re.sub(r"[^\w.+-]", "_", word) for word in self.command.split()) + ".md"
 
-    def written(self) -> str:
-        """The content of its file; equal for equal versions."""
-        head = f"---\ngenerator: {MARK}\ncommand: {self.command}\nversion: {self.version}\n---\n"
-        return f"{head}\n# {self.command}\n\n{self.text.strip()}\n"
+    def render(self) -> str:
+        """Return the content of the file; the same command version gives the same content."""
+        front_matter = _FRONT_MATTER.format(self.command, self.version)
+        return f"{front_matter}\n# {self.command}\n\n{self.text.strip()}\n"
 
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """The pages of commands.
-
-    Attributes:
-        pages: in the order of the commands.
-        warnings: of what was left out.
-    """
+    """Pages in the order of their commands, and warnings about omitted parts."""
 
     pages: tuple[Page, ...]
     warnings: tuple[str, ...]
 
 
-def page_of_help(command: str, version: str, text: str, about: str = "") -> Page:
-    """The page of a help text, with its sections under headings and as they stand.
+def page_from_help(command: str, version: str, text: str, summary: str = "") -> Page:
+    """Create a page from plain help; each section is a heading and a verbatim block.
 
     Args:
-        command: whose help it is.
-        version: of the command.
-        text: plain.
-        about: what the help of the command above says of it; some do not say it themselves.
+        summary: the description in the parent command's help; added if the text lacks it.
     """
-    parts = [about] if about and about.rstrip(".") not in text else []
-    for heading, body in sections(_PAGE_EDGE.sub("", text)):
+    parts = [summary] if summary and summary.rstrip(".") not in text else []
+    for heading, body in _split_sections(_PAGE_EDGE.sub("", text)):
         if heading:
             parts.append(f"## {heading}")
         if body.strip():
@@ -84,79 +76,80 @@ def page_of_help(command: str, version: str, text: str, about: str = "") -> Page
     return Page(command, version, "\n\n".join(parts))
 
 
-def without_name(text: str) -> str:
-    """The text of a man page without its section of the name alone, which the title has."""
+def drop_empty_name_section(text: str) -> str:
+    """Remove the section "Name" of a man page if it holds only the name."""
     return re.sub(r"\A## Name\n\n\S+ -\s*(?=## )", "", text)
 
 
-def without_repeated(page: Page, known: dict[str, str]) -> Page:
-    """A page without long sections that another one has, word for word; it names that one.
+def drop_repeated_sections(page: Page, owners: dict[str, str]) -> Page:
+    """Replace long sections that another page already has by a reference to that page.
 
     Args:
-        page: the page.
-        known: the command of each section, by its text; those of this page are added.
+        owners: the command of each known section, by its text; this page's sections are added.
     """
-    first, *found = re.split(r"^(?=## )", page.text, flags=re.MULTILINE)
+    first, *sections = re.split(r"^(?=## )", page.text, flags=re.MULTILINE)
     kept = [first]
-    for section in found:
+    for section in sections:
         body = section.strip()
-        of = known.setdefault(body, page.command) if len(body) > _REPEATED else page.command
+        is_long = len(body) > _MIN_REPEATED
+        owner = owners.setdefault(body, page.command) if is_long else page.command
         heading = section.partition("\n")[0]
-        kept.append(section if of == page.command else f"{heading}\n\nThe same as of `{of}`.\n\n")
+        reference = f"{heading}\n\nThe same as of `{owner}`.\n\n"
+        kept.append(section if owner == page.command else reference)
     return replace(page, text="".join(kept))
 
 
 def write_pages(
-    pages: Iterable[Page], folder: Path, *, instead_of: Sequence[str] = ()
+    pages: Iterable[Page], folder: Path, *, replacing: Sequence[str] = ()
 ) -> tuple[int, int]:
-    """Write pages, and delete those that are no more.
+    """Write pages, and delete outdated pages.
 
     Args:
-        pages: to be written.
-        folder: made where it is missing.
-        instead_of: commands all of whose pages are among them: others of theirs are deleted.
+        folder: created if it is missing.
+        replacing: commands with all their pages given: their other pages are deleted.
 
     Returns:
-        how many files are written or changed, and how many deleted.
+        the number of written files and of deleted files.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    wanted = {page.name: page for page in pages}
-    named = [" ".join(command.split()) for command in instead_of]
-    changed = deleted = 0
-    for name, page in wanted.items():
-        path, text = folder / name, page.written()
+    by_name = {page.file_name: page for page in pages}
+    commands = [" ".join(command.split()) for command in replacing]
+    written = deleted = 0
+    for name, page in by_name.items():
+        path, text = folder / name, page.render()
         if not path.is_file() or path.read_text(encoding="utf-8") != text:
             draft = folder / f".{name}.new"
-            # What lies there is not written to: it may be a link.
+            # An existing draft may be a link, and is never written to.
             draft.unlink(missing_ok=True)
             with draft.open("x", encoding="utf-8") as file:
                 file.write(text)
-            os.replace(draft, path)  # noqa: PTH105
-            changed += 1
+            draft.replace(path)
+            written += 1
     for path in sorted(folder.glob("*.md")):
-        head = head_of(path) if path.name not in wanted else None
-        if head is not None and any(f"{head[0]} ".startswith(f"{one} ") for one in named):
+        facts = read_front_matter(path) if path.name not in by_name else None
+        if facts and any(f"{facts[0]} ".startswith(f"{command} ") for command in commands):
             path.unlink()
             deleted += 1
-    return changed, deleted
+    return written, deleted
 
 
-def head_of(path: Path) -> tuple[str, str] | None:
-    """The command and version at the head of a page of ours; None for other files."""
+def read_front_matter(path: Path) -> tuple[str, str] | None:
+    """Return the command and version of a page; None for files that are not pages of ours."""
     try:
         with path.open("rb") as file:
-            found = _HEAD.match(file.read(_HEAD_BYTES).decode("utf-8", "replace"))
+            head = file.read(_FRONT_MATTER_BYTES).decode("utf-8", "replace")
     except OSError:
         return None
-    return None if found is None else (found[1], found[2])
+    match = _READ_FRONT_MATTER.match(head)
+    return None if match is None else (match[1], match[2])
 
 
-def sections(text: str) -> Iterator[tuple[str, str]]:
-    """Headings and bodies of a plain help text; the first has no heading."""
+def _split_sections(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the headings and bodies of plain help; the heading of the first section is empty."""
     heading = ""
     lines: list[str] = []
     for line in text.split("\n"):
-        if (name := _heading_of(line)) is not None:
+        if (name := _parse_heading(line)) is not None:
             yield heading, "\n".join(lines).strip("\n")
             heading, lines = name, []
         else:
@@ -164,9 +157,9 @@ def sections(text: str) -> Iterator[tuple[str, str]]:
     yield heading, "\n".join(lines).strip("\n")
 
 
-def _heading_of(line: str) -> str | None:
-    """The heading that a line is: it begins at the margin, and ends in a colon or shouts."""
-    if not line or line[0].isspace() or len(line) > 80:  # noqa: PLR2004
+def _parse_heading(line: str) -> str | None:
+    """Return the heading in a line: not indented, and ending in a colon or in capitals."""
+    if not line or line[0].isspace() or len(line) > _MAX_HEADING:
         return None
     bare = line.rstrip()
     if bare.endswith(":") and not bare.lower().startswith("usage"):
@@ -174,50 +167,47 @@ def _heading_of(line: str) -> str | None:
     return bare.capitalize() if re.fullmatch(r"[A-Z][A-Z -]+", bare) else None
 
 
-def remember(programs: Mapping[str, str]) -> None:
-    """Remember programs by their names.
+def record_programs(programs: Mapping[str, str]) -> None:
+    """Remember the programs of pages, as name and file, for find_outdated."""
+    recorded = {**_read_programs(), **programs}
+    write_atomically(_programs_file(), json.dumps(recorded, indent=1, sort_keys=True))
+
+
+def find_outdated(files: Iterable[Path]) -> list[str]:
+    """Report each recorded program that has another version than its pages, as a line of text.
 
     Args:
-        programs: the file of each.
-    """
-    write_atomically(_file(), json.dumps({**known(), **programs}, indent=1, sort_keys=True))
-
-
-def known() -> dict[str, str]:
-    """The remembered programs: the file of each, by name."""
-    try:
-        found = json.loads(_file().read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return {str(k): str(v) for k, v in found.items()} if isinstance(found, dict) else {}
-
-
-def outdated(files: Iterable[Path]) -> list[str]:
-    """Which remembered programs have another version than pages of theirs.
-
-    Args:
-        files: of an agent; those that are no pages of ours are left out.
+        files: documentation files; those that are not pages of ours are ignored.
     """
     versions: dict[str, str] = {}
-    for head in filter(None, map(head_of, files)):
-        versions.setdefault(head[0].split()[0], head[1])
-    programs = {name: file for name, file in known().items() if name in versions}
+    for facts in filter(None, map(read_front_matter, files)):
+        versions.setdefault(facts[0].split()[0], facts[1])
+    programs = {name: file for name, file in _read_programs().items() if name in versions}
     if not programs:
         return []
     lines = []
     with tempfile.TemporaryDirectory(prefix="rag-assets-help-") as home:
-        caller = Caller(Path(home), os.environ)
+        runner = CommandRunner(Path(home), os.environ)
         for name, file in sorted(programs.items()):
             try:
-                installed = version_of(caller, file)
+                installed = read_version(runner, file)
             except OSError:
-                continue  # It is not installed any more: its pages are the last there are.
+                continue  # The program was uninstalled, so its pages are the latest.
             if installed != versions[name]:
                 lines.append(f"{name} is {installed}, its pages are of {versions[name]}")
     return lines
 
 
-def _file() -> Path:
-    given = os.environ.get("XDG_STATE_HOME")
-    folder = Path(given) if given else Path.home() / ".local" / "state"
+def _read_programs() -> dict[str, str]:
+    try:
+        programs = json.loads(_programs_file().read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    is_mapping = isinstance(programs, dict)
+    return {str(name): str(file) for name, file in programs.items()} if is_mapping else {}
+
+
+def _programs_file() -> Path:
+    configured = os.environ.get("XDG_STATE_HOME")
+    folder = Path(configured) if configured else Path.home() / ".local" / "state"
     return folder / "rag-assets" / "agent-docs.json"

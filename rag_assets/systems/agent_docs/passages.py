@@ -1,14 +1,14 @@
-"""Passages of an agent's files: reads, masks and cuts files, and reuses unchanged passages."""
+"""Passages of an agent's files: read, mask and cut files, and reuse unchanged passages."""
 
 from __future__ import annotations
 
 import hashlib
 import os
 import stat
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final, TypeAlias
 
 from rag_assets.common.errors import DocumentRejected, DocumentTooLarge, DocumentUnsupported
 from rag_assets.common.hashing import key_of, sha256_hex
@@ -26,28 +26,35 @@ from rag_assets.ingest.parsing.options import ParseOptions
 from rag_assets.ingest.parsing.registry import PARSERS, parsers_version
 from rag_assets.ingest.parsing.text.decoding import UTF8_MARK, UTF16_MARKS
 from rag_assets.privacy.secrets.scanner import SecretScanner, rules_version
-from rag_assets.systems.agent_docs.globs import FoundFile
+from rag_assets.systems.agent_docs.globs import MatchedFile
 from rag_assets.systems.agent_docs.stores import DocChunk, FileState, IndexState
 from rag_assets.systems.agent_docs.trust import passage_digest
 
+Mask: TypeAlias = Callable[[ParsedText], ParsedText]
+"""Masks the credentials of a document; see document_masker.masked."""
+
 MAX_BYTES: Final = 5 * 1024 * 1024
-"""Of a file that is read in this process."""
-_NUL_WITHIN: Final = 8_192
+"""Largest file that is indexed without Dagster."""
+_BINARY_CHECK_BYTES: Final = 8_192
+_RECIPE_VERSION: Final = 2
+"""Increased whenever the same file would produce other passages."""
+_UNRELIABLE_NS: Final = 2_000_000_000
+"""A file that was modified this shortly before it was listed may change again unnoticed."""
 
 
-def read_bytes(file: Path) -> bytes:
-    """The bytes of a regular file.
+def read_file(path: Path) -> bytes:
+    """Return the bytes of a regular file.
 
     Raises:
-        DocumentRejected: it is too large, no regular file, or cannot be read.
+        DocumentRejected: it is too large, not a regular file, or cannot be read.
     """
     try:
-        # A pipe in its place must not make us wait.
-        descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        with os.fdopen(descriptor, "rb") as opened:
+        # Without O_NONBLOCK, opening a pipe would wait.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(descriptor, "rb") as file:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise DocumentUnsupported("it is no regular file")
-            data = opened.read(MAX_BYTES + 1)
+                raise DocumentUnsupported("it is not a regular file")
+            data = file.read(MAX_BYTES + 1)
     except OSError as error:
         raise DocumentRejected(f"it cannot be read: {error.strerror}") from None
     if len(data) > MAX_BYTES:
@@ -57,34 +64,33 @@ def read_bytes(file: Path) -> bytes:
     return data
 
 
-def parsed_text(path: str, data: bytes) -> tuple[ParsedText, int]:
-    """The text of a file with its blocks, and the bytes before the text: a byte order mark.
+def parse_file(path: str, data: bytes) -> tuple[ParsedText, int]:
+    """Return the text of a file and the length in bytes of its byte order mark.
 
     Args:
-        path: of the file; its suffix tells the format.
-        data: its bytes.
+        path: its suffix determines the format.
 
     Raises:
-        DocumentRejected: it is empty, no UTF-8, or of another format.
+        DocumentRejected: the file is empty, not UTF-8, or of an unsupported format.
     """
     kind = media_types.media_type_of(path) or media_types.PLAIN
     if kind not in media_types.SOURCE_TEXTS:
         raise DocumentUnsupported(
-            "its format is not read here", hint="index it with Dagster, as a tenant"
+            "its format is not supported here", hint="index it with Dagster, as a tenant"
         )
     if data.startswith(UTF16_MARKS):
         raise DocumentRejected("it is UTF-16 text", hint="save it as UTF-8")
-    if b"\0" in data[:_NUL_WITHIN]:
-        raise DocumentUnsupported("it is no text, but binary")
+    if b"\0" in data[:_BINARY_CHECK_BYTES]:
+        raise DocumentUnsupported("it is a binary file")
     parsed = PARSERS[kind].function()(data, kind, ParseOptions(), ParseLimits())
     return parsed, len(UTF8_MARK) if data.startswith(UTF8_MARK) else 0
 
 
-class ProjectRules:
-    """Masks documents by the project's rules, which are loaded at the first use.
+class SecretMasker:
+    """Masks credentials by the project's rules, which are loaded at the first call.
 
     Args:
-        cache: a private folder for compiled rules; by default one of the user's.
+        cache: a private folder for compiled rules; by default in the user's cache folder.
     """
 
     def __init__(self, cache: Path | None = None) -> None:
@@ -92,19 +98,20 @@ class ProjectRules:
         self._scanner: SecretScanner | None = None
 
     def __call__(self, parsed: ParsedText) -> ParsedText:
-        """See cutting.Mask."""
+        """Return the document with its credentials masked."""
         if self._scanner is None:
-            self._scanner = SecretScanner(_private(self._cache or _users()))
+            self._scanner = SecretScanner(_create_private_folder(self._cache or _default_cache()))
         return masked(parsed, self._scanner)
 
 
-def _users() -> Path:
-    given = os.environ.get("XDG_CACHE_HOME")
-    return (Path(given) if given else Path.home() / ".cache") / "rag-assets" / "rules"
+def _default_cache() -> Path:
+    configured = os.environ.get("XDG_CACHE_HOME")
+    parent = Path(configured) if configured else Path.home() / ".cache"
+    return parent / "rag-assets" / "rules"
 
 
-def _private(folder: Path) -> Path | None:
-    """The folder, made for its owner alone; None where that is not possible."""
+def _create_private_folder(folder: Path) -> Path | None:
+    """Create a folder that only its owner can write to; None if that is not possible."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         status = folder.lstat()
@@ -113,25 +120,13 @@ def _private(folder: Path) -> Path | None:
     return folder if status.st_uid == os.getuid() and not status.st_mode & 0o022 else None
 
 
-_VERSION: Final = 2
-"""Increased whenever the same file would give other passages."""
-
-
-class Mask(Protocol):
-    """Masks the credentials of a document; see document_masker.masked."""
-
-    def __call__(self, parsed: ParsedText) -> ParsedText:
-        """The document with its credentials masked."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class Chunking:
     """Limits of passages, in characters.
 
     Attributes:
-        size: that none exceeds.
-        overlap: the most that one repeats of the one before it; at most half of the size.
+        size: maximum length of a passage.
+        overlap: how much a passage may repeat of the previous passage; at most half of the size.
     """
 
     size: int = 2000
@@ -139,23 +134,22 @@ class Chunking:
 
     def __post_init__(self) -> None:
         if self.size < 1 or not 0 <= self.overlap <= self.size // 2:
-            raise ValueError("a passage has a character or more, and repeats at most half of them")
+            raise ValueError("size must be positive, and overlap at most half of it")
 
     @property
     def recipe(self) -> str:
-        """The key of all that determines the passages of a file, beside its bytes."""
-        versions = (_VERSION, CHUNKER_VERSION, parsers_version(), rules_version())
+        """Key of everything except the bytes of a file that determines its passages."""
+        versions = (_RECIPE_VERSION, CHUNKER_VERSION, parsers_version(), rules_version())
         return key_of("agent_passages", self.size, self.overlap, *versions)
 
 
 @dataclass(frozen=True, slots=True)
 class CutPassage:
-    """A passage, and what is embedded for it.
+    """A passage and the text that is embedded for it.
 
     Attributes:
-        chunk: the passage.
-        embedded: the text whose vector stands for it.
-        text_sha256: of that text.
+        embedded: the passage with its title and headings.
+        text_sha256: hash of the embedded text.
     """
 
     chunk: DocChunk
@@ -168,8 +162,8 @@ class CutFile:
     """The passages of a file.
 
     Attributes:
-        dropped: how many were left out because nothing but masked characters was left of them.
-        rules: that found the credentials of the file, sorted.
+        dropped: number of passages left out because they held only masked characters.
+        rules: sorted names of the rules that matched the file's credentials.
     """
 
     passages: tuple[CutPassage, ...]
@@ -177,34 +171,8 @@ class CutFile:
     rules: tuple[str, ...] = ()
 
 
-def cut_file(agent_id: str, path: str, data: bytes, chunking: Chunking, mask: Mask) -> CutFile:
-    """Cut a file.
-
-    Args:
-        agent_id: of the agent.
-        path: of the file, as source_path.
-        data: its bytes.
-        chunking: the limits.
-        mask: finds credentials.
-
-    Raises:
-        DocumentRejected: it cannot be read as text.
-    """
-    parsed, before = parsed_text(path, data)
-    masked = mask(parsed)
-    request = ChunkRequest(masked, chunking.size, chunking.overlap, kind=masked.media_type)
-    cut = list(locate(masked, with_own_places(SENTENCE.split(request))))
-    kept = []
-    for chunk, masks in zip(cut, touching(masked.masked, cut), strict=True):
-        if not masks or not is_dropped(chunk, masks):
-            at = DocChunk.at(agent_id, path, chunk.byte_start + before, chunk.text)
-            kept.append(CutPassage(at, chunk.embedded(masked.title), chunk.text_sha256))
-    rules = tuple(sorted({mask.rule for mask in masked.masked}))
-    return CutFile(tuple(kept), len(cut) - len(kept), rules)
-
-
 def split(request: ChunkRequest) -> list[Passage]:
-    """Cut as `sentence` does; no two passages begin at one place."""
+    """Split a text into sentences, so that no two passages start at the same position."""
     return list(with_own_places(SENTENCE.split(request)))
 
 
@@ -217,180 +185,174 @@ PASSAGE = ChunkerKind(
     overlap=SENTENCE.overlap,
     most=1_000_000,
 )
-_NOT_BELIEVED_NS: Final = 2_000_000_000
-"""A file may change again within this time of being looked at, and keep its time."""
 
 
-@dataclass(frozen=True, slots=True)
-class Passages:
-    """The passages of an index that is to be.
+def cut_file(agent_id: str, path: str, data: bytes, chunking: Chunking, mask: Mask) -> CutFile:
+    """Cut a file into passages.
 
-    Attributes:
-        chunks: all of them.
-        text_hashes: of what is embedded, by id.
-        digests: of the passages, by id; see trust.passage_digest.
-        texts: what is embedded for passages that the former index does not have, by hash.
-        files: with the hash of their contents.
-        left_out: files without passages, and why.
+    Args:
+        path: its source_path.
+
+    Raises:
+        DocumentRejected: the file cannot be read as text.
     """
+    parsed, mark_bytes = parse_file(path, data)
+    text = mask(parsed)
+    request = ChunkRequest(text, chunking.size, chunking.overlap, kind=text.media_type)
+    chunks = list(locate(text, split(request)))
+    passages = []
+    for chunk, masks in zip(chunks, touching(text.masked, chunks), strict=True):
+        if not masks or not is_dropped(chunk, masks):
+            offset = chunk.byte_start + mark_bytes
+            passage = DocChunk.from_location(agent_id, path, offset, chunk.text)
+            passages.append(CutPassage(passage, chunk.embedded(text.title), chunk.text_sha256))
+    rules = tuple(sorted({span.rule for span in text.masked}))
+    return CutFile(tuple(passages), len(chunks) - len(passages), rules)
 
-    chunks: tuple[DocChunk, ...]
-    text_hashes: Mapping[str, str]
-    digests: Mapping[str, str]
-    texts: Mapping[str, str]
-    files: tuple[FileState, ...]
-    left_out: Mapping[str, str]
 
-
-def fingerprint_of(files: Iterable[FoundFile]) -> str:
-    """SHA-256 of path, size and modification time of files, in the order of their paths."""
+def compute_fingerprint(files: Iterable[MatchedFile]) -> str:
+    """Return the SHA-256 over path, size and modification time of files, ordered by path."""
     digest = hashlib.sha256()
-    for file in sorted(files, key=lambda one: one.path):
+    for file in sorted(files, key=lambda file: file.path):
         line = f"{file.path}\0{file.size}\0{file.mtime_ns}\0"
         digest.update(line.encode("utf-8", "surrogateescape"))
     return digest.hexdigest()
 
 
-def is_doubtful(file: FileState, looked_ns: int) -> bool:
-    """Whether a file may have changed since it was looked at, although size and time are equal."""
-    return abs(file.mtime_ns - looked_ns) < _NOT_BELIEVED_NS
+def may_have_changed(file: FileState, looked_ns: int) -> bool:
+    """Return whether a file may have changed after its listing, despite equal size and time."""
+    return abs(file.mtime_ns - looked_ns) < _UNRELIABLE_NS
 
 
-def unchanged(files: Iterable[FoundFile], former: IndexState) -> tuple[FileState, ...] | None:
-    """The files with their new times, if all hold what they held; None if one does not.
+def refresh_file_states(
+    files: Iterable[MatchedFile], previous: IndexState
+) -> tuple[FileState, ...] | None:
+    """Return the states of files with their current times; None if any content changed.
 
     Args:
-        files: that the globs match now.
-        former: what the index was made of.
+        files: the files that the globs match now.
+        previous: the state of the index.
     """
-    known = {one.path: one for one in former.files}
-    found = sorted(files, key=lambda one: one.path)
-    if {one.path for one in found} != set(known):
+    known = {file.path: file for file in previous.files}
+    found = sorted(files, key=lambda file: file.path)
+    if {file.path for file in found} != set(known):
         return None
     states = []
     for file in found:
         before = known[file.path]
         if file.size != before.size:
             return None
-        if not _is_same(file, before, former) and _hash_of(file) != before.sha256:
+        if not _is_unchanged(file, before, previous) and _hash_file(file) != before.sha256:
             return None
         states.append(replace(before, mtime_ns=file.mtime_ns))
     return tuple(states)
 
 
-def passages_of(
+@dataclass(slots=True)
+class Passages:
+    """The passages of a new index, collected file by file.
+
+    Attributes:
+        text_hashes: hash of the embedded text, by passage id.
+        digests: digest of each passage by its id; see trust.passage_digest.
+        texts: embedded texts that the previous index lacks, by hash.
+        left_out: files without passages, and why.
+    """
+
+    chunks: list[DocChunk] = field(default_factory=list)
+    text_hashes: dict[str, str] = field(default_factory=dict)
+    digests: dict[str, str] = field(default_factory=dict)
+    texts: dict[str, str] = field(default_factory=dict)
+    files: list[FileState] = field(default_factory=list)
+    left_out: dict[str, str] = field(default_factory=dict)
+
+    def reuse(self, file: FileState, chunks: Iterable[DocChunk], previous: IndexState) -> None:
+        """Take over the passages of an unchanged file from the previous index."""
+        self.files.append(file)
+        if file.path in previous.left_out:
+            self.left_out[file.path] = previous.left_out[file.path]
+        for chunk in chunks:
+            self.chunks.append(chunk)
+            self.text_hashes[chunk.id] = previous.text_hashes[chunk.id]
+            self.digests[chunk.id] = previous.digests[chunk.id]
+
+    def add(self, file: FileState, passages: Iterable[CutPassage]) -> None:
+        """Add the passages of a new or changed file."""
+        self.files.append(file)
+        for passage in passages:
+            chunk = passage.chunk
+            self.chunks.append(chunk)
+            self.text_hashes[chunk.id] = passage.text_sha256
+            self.digests[chunk.id] = passage_digest(chunk, file.sha256)
+            self.texts[passage.text_sha256] = passage.embedded
+
+    def leave_out(self, file: MatchedFile, sha256: str, error: DocumentRejected) -> None:
+        """Record a file that cannot be indexed."""
+        self.files.append(FileState(file.path, file.size, file.mtime_ns, sha256))
+        self.left_out[file.path] = error.advice
+
+
+def collect_passages(
     agent_id: str,
-    files: Iterable[FoundFile],
+    files: Iterable[MatchedFile],
     chunking: Chunking,
     mask: Mask,
-    former: tuple[IndexState, Sequence[DocChunk]] | None,
+    previous: tuple[IndexState, Sequence[DocChunk]] | None,
 ) -> Passages:
-    """The passages of an agent's files.
+    """Cut new and changed files, and reuse the passages of all others.
 
     Args:
-        agent_id: of the agent.
-        files: that the globs match.
-        chunking: limits of passages.
-        mask: finds credentials.
-        former: the index whose passages were cut by the same recipe, if there is one.
+        previous: the state and passages of an index with the same recipe, if it exists.
     """
-    state, known = former if former is not None else (None, ())
-    before = {} if state is None else {one.path: one for one in state.files}
-    chunks_before: dict[str, list[DocChunk]] = {}
+    state, known = previous if previous is not None else (None, ())
+    known_files = {} if state is None else {file.path: file for file in state.files}
+    known_chunks: dict[str, list[DocChunk]] = {}
     for chunk in known:
-        chunks_before.setdefault(chunk.source_path, []).append(chunk)
-    for path in [] if state is None else _altered_files(state, known):
-        before.pop(path, None)
-    made = _Made()
-    for file in sorted(files, key=lambda one: one.path):
-        same = before.get(file.path)
-        if state is not None and same is not None and _is_same(file, same, state):
-            made.keep(same, chunks_before.get(file.path, ()), state)
+        known_chunks.setdefault(chunk.source_path, []).append(chunk)
+    for path in [] if state is None else _find_altered_files(state, known):
+        known_files.pop(path, None)
+    passages = Passages()
+    for file in sorted(files, key=lambda file: file.path):
+        before, chunks = known_files.get(file.path), known_chunks.get(file.path, ())
+        if state is not None and before is not None and _is_unchanged(file, before, state):
+            passages.reuse(before, chunks, state)
             continue
+        sha256 = ""
         try:
-            data = read_bytes(file.file)
-        except DocumentRejected as error:
-            made.leave_out(file, "", error)
-            continue
-        sha256 = sha256_hex(data)
-        if state is not None and same is not None and sha256 == same.sha256:
-            kept = replace(same, size=len(data), mtime_ns=file.mtime_ns)
-            made.keep(kept, chunks_before.get(file.path, ()), state)
-            continue
-        try:
+            data = read_file(Path(file.location))
+            sha256 = sha256_hex(data)
+            if state is not None and before is not None and sha256 == before.sha256:
+                current = replace(before, size=len(data), mtime_ns=file.mtime_ns)
+                passages.reuse(current, chunks, state)
+                continue
             cut = cut_file(agent_id, file.path, data, chunking, mask)
         except DocumentRejected as error:
-            made.leave_out(file, sha256, error)
+            passages.leave_out(file, sha256, error)
             continue
-        state_of_file = FileState(
-            file.path, file.size, file.mtime_ns, sha256, cut.dropped, cut.rules
-        )
-        made.add(state_of_file, cut.passages)
-    return made.passages()
+        facts = file.path, file.size, file.mtime_ns, sha256
+        passages.add(FileState(*facts, cut.dropped, cut.rules), cut.passages)
+    return passages
 
 
-def _altered_files(state: IndexState, chunks: Sequence[DocChunk]) -> set[str]:
-    """Return the files some of whose passages are not those that were indexed."""
-    hashes = {one.path: one.sha256 for one in state.files}
+def _find_altered_files(state: IndexState, chunks: Sequence[DocChunk]) -> set[str]:
+    """Return the files with stored passages that differ from those that were indexed."""
+    hashes = {file.path: file.sha256 for file in state.files}
     altered = {
         chunk.source_path
         for chunk in chunks
         if state.digests.get(chunk.id) != passage_digest(chunk, hashes.get(chunk.source_path, ""))
     }
-    is_whole = {chunk.id for chunk in chunks} == set(state.text_hashes)
-    return altered if is_whole else set(hashes)
+    is_complete = {chunk.id for chunk in chunks} == set(state.text_hashes)
+    return altered if is_complete else set(hashes)
 
 
-class _Made:
-    """Collects passages, file by file."""
-
-    def __init__(self) -> None:
-        self._chunks: list[DocChunk] = []
-        self._hashes: dict[str, str] = {}
-        self._digests: dict[str, str] = {}
-        self._texts: dict[str, str] = {}
-        self._files: list[FileState] = []
-        self._left_out: dict[str, str] = {}
-
-    def keep(self, file: FileState, chunks: Iterable[DocChunk], state: IndexState) -> None:
-        self._files.append(file)
-        if file.path in state.left_out:
-            self._left_out[file.path] = state.left_out[file.path]
-        for chunk in chunks:
-            self._chunks.append(chunk)
-            self._hashes[chunk.id] = state.text_hashes[chunk.id]
-            self._digests[chunk.id] = state.digests[chunk.id]
-
-    def add(self, file: FileState, passages: Iterable[CutPassage]) -> None:
-        self._files.append(file)
-        for one in passages:
-            self._chunks.append(one.chunk)
-            self._hashes[one.chunk.id] = one.text_sha256
-            self._digests[one.chunk.id] = passage_digest(one.chunk, file.sha256)
-            self._texts[one.text_sha256] = one.embedded
-
-    def leave_out(self, file: FoundFile, sha256: str, error: DocumentRejected) -> None:
-        self._files.append(FileState(file.path, file.size, file.mtime_ns, sha256))
-        self._left_out[file.path] = error.advice
-
-    def passages(self) -> Passages:
-        return Passages(
-            tuple(self._chunks),
-            self._hashes,
-            self._digests,
-            self._texts,
-            tuple(self._files),
-            self._left_out,
-        )
-
-
-def _hash_of(file: FoundFile) -> str:
+def _hash_file(file: MatchedFile) -> str:
     try:
-        return sha256_hex(read_bytes(file.file))
+        return sha256_hex(read_file(Path(file.location)))
     except DocumentRejected:
         return ""
 
 
-def _is_same(file: FoundFile, before: FileState, state: IndexState) -> bool:
-    same = (file.size, file.mtime_ns) == (before.size, before.mtime_ns)
-    return same and not is_doubtful(before, state.looked_ns)
+def _is_unchanged(file: MatchedFile, before: FileState, state: IndexState) -> bool:
+    is_equal = (file.size, file.mtime_ns) == (before.size, before.mtime_ns)
+    return is_equal and not may_have_changed(before, state.looked_ns)

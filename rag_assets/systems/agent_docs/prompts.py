@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, takewhile
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any, Final, Literal, TypeAlias
 
-from rag_assets.common.errors import DocumentRejected
+from rag_assets.common.errors import DocumentRejected, InvalidRequest
 from rag_assets.common.formatting import counted
 from rag_assets.common.hashing import canonical
 from rag_assets.common.tokens import count_text, count_tokens
@@ -18,8 +18,8 @@ from rag_assets.ingest.chunking.sentence import unicode_sentence_cuts
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.retrieval.contexts import as_source, neutralised
 from rag_assets.storage.index.common_words import COMMON_WORDS
-from rag_assets.systems.agent_docs.globs import FoundFile, expand
-from rag_assets.systems.agent_docs.passages import Mask, parsed_text, read_bytes
+from rag_assets.systems.agent_docs.globs import MatchedFile, expand
+from rag_assets.systems.agent_docs.passages import Mask, parse_file, read_file
 from rag_assets.systems.agent_docs.settings import Agent, Configuration
 
 
@@ -28,9 +28,8 @@ class Section:
     """A part of a file from one heading to the next.
 
     Attributes:
-        path: of the file.
-        title: its heading; "" for what is above the first.
-        text: with its heading.
+        title: the heading; "" for the part above the first heading.
+        text: includes the heading.
         tokens: cl100k_base tokens of the text.
     """
 
@@ -42,43 +41,60 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Documentation:
-    """All sections of an agent's files, in order.
+    """The sections of an agent's files.
 
     Attributes:
-        sections: by file.
+        files: the sections of each file.
         left_out: files that cannot be read, and why.
     """
 
-    sections: tuple[tuple[Section, ...], ...]
-    left_out: dict[str, str]
+    files: tuple[tuple[Section, ...], ...]
+    left_out: Mapping[str, str]
 
     @property
     def tokens(self) -> int:
-        """Of all sections."""
-        return sum(one.tokens for file in self.sections for one in file)
+        """Total tokens of all sections."""
+        return sum(section.tokens for file in self.files for section in file)
 
 
-def read_sections(files: Sequence[FoundFile], mask: Mask) -> Documentation:
-    """The sections of files in their order: credentials masked, forged marks escaped."""
-    found: list[tuple[Section, ...]] = []
+@dataclass(frozen=True, slots=True)
+class PromptText:
+    """A prompt, or the documentation in it.
+
+    Attributes:
+        tokens: cl100k_base tokens of the text.
+        left_out: sections beyond the budget, as `path` or `path: title`, including a section
+            that was cut short; for a whole prompt, unreadable files too.
+    """
+
+    text: str
+    tokens: int
+    left_out: tuple[str, ...]
+
+
+def read_sections(files: Sequence[MatchedFile], mask: Mask) -> Documentation:
+    """Split files into sections, mask credentials, and escape imitations of our markers."""
+    sections: list[tuple[Section, ...]] = []
     left_out: dict[str, str] = {}
     for file in files:
         try:
-            parsed, _ = parsed_text(file.path, read_bytes(file.file))
+            parsed, _ = parse_file(file.path, read_file(Path(file.location)))
         except DocumentRejected as error:
             left_out[file.path] = error.advice
             continue
-        cut = [(title, neutralised(text)) for title, text in _cut(mask(parsed))]
-        counts = count_tokens([text for _, text in cut])
-        sections = [
-            Section(file.path, title, text, n) for (title, text), n in zip(cut, counts, strict=True)
-        ]
-        found.append(tuple(sections))
-    return Documentation(tuple(found), left_out)
+        parts = [(title, neutralised(text)) for title, text in _split_at_headings(mask(parsed))]
+        counts = count_tokens([text for _, text in parts])
+        sections.append(
+            tuple(
+                Section(file.path, title, text, tokens)
+                for (title, text), tokens in zip(parts, counts, strict=True)
+            )
+        )
+    return Documentation(tuple(sections), left_out)
 
 
-def _cut(parsed: ParsedText) -> Iterator[tuple[str, str]]:
-    """Titles and texts of sections, without front matter."""
+def _split_at_headings(parsed: ParsedText) -> Iterator[tuple[str, str]]:
+    """Yield title and text of each section, without front matter."""
     blocks = [block for block in parsed.blocks if block.kind != "front_matter"]
     if not blocks:
         return
@@ -95,53 +111,35 @@ def _cut(parsed: ParsedText) -> Iterator[tuple[str, str]]:
             yield title, text
 
 
-@dataclass(frozen=True, slots=True)
-class Preloaded:
-    """What of the documentation fits a prompt.
+def preload(documentation: Documentation, budget: int) -> PromptText:
+    """Fit sections into a token budget: whole sections in order, then sentences of the next.
 
-    Attributes:
-        text: files in order, each under `--- path ---`.
-        tokens: cl100k_base tokens of the text.
-        left_out: sections that did not fit, as `path` or `path: title`; a cut one is among them.
+    Each file starts with a line `--- path ---`.
     """
-
-    text: str
-    tokens: int
-    left_out: tuple[str, ...]
-
-
-def preload(documentation: Documentation, budget: int) -> Preloaded:
-    """As many whole sections as fit a budget, in order; of the next one its first sentences.
-
-    Args:
-        documentation: the sections of an agent's files.
-        budget: cl100k_base tokens of the whole text.
-    """
-    queue = [section for file in documentation.sections for section in file]
-    fitting = _most(len(queue), lambda count: count_text(_joined(queue[:count])) <= budget)
-    text = _joined(queue[:fitting])
+    queue = [section for file in documentation.files for section in file]
+    fitting = _find_largest(len(queue), lambda n: count_text(_join_sections(queue[:n])) <= budget)
+    text = _join_sections(queue[:fitting])
     if fitting == len(queue):
-        return Preloaded(text, count_text(text), ())
-    whole = _joined(queue[: fitting + 1])
+        return PromptText(text, count_text(text), ())
+    whole = _join_sections(queue[: fitting + 1])
     section = queue[fitting].text
-    before = whole[len(text) : len(whole) - len(section)]
-    text += _first_sentences(text, before, section, budget)
-    return Preloaded(text, count_text(text), tuple(_names(queue[fitting:], documentation)))
+    separator = whole[len(text) : len(whole) - len(section)]
+    text += _fit_sentences(text, separator, section, budget)
+    return PromptText(text, count_text(text), _name_sections(queue[fitting:], documentation))
 
 
-def _joined(sections: Sequence[Section]) -> str:
-    """Sections one below another, each file under its path."""
+def _join_sections(sections: Sequence[Section]) -> str:
     parts: list[str] = []
-    for at, section in enumerate(sections):
-        is_first = at == 0 or sections[at - 1].path != section.path
+    for index, section in enumerate(sections):
+        is_first = index == 0 or sections[index - 1].path != section.path
         heading = f"--- {as_source(section.path)} ---\n" if is_first else ""
         parts.append(heading + section.text)
     return "\n\n".join(parts)
 
 
-def _most(count: int, fits: Callable[[int], bool]) -> int:
-    """The largest number up to a count that fits; what is smaller than it fits as well."""
-    low, high = 0, count
+def _find_largest(maximum: int, fits: Callable[[int], bool]) -> int:
+    """Return the largest number that fits, by bisection; every smaller number fits too."""
+    low, high = 0, maximum
     while low < high:
         middle = (low + high + 1) // 2
         if fits(middle):
@@ -151,74 +149,65 @@ def _most(count: int, fits: Callable[[int], bool]) -> int:
     return low
 
 
-def _first_sentences(text: str, before: str, section: str, budget: int) -> str:
-    """The most sentences of a section that fit, with what is before it; nothing if none does."""
+def _fit_sentences(text: str, separator: str, section: str, budget: int) -> str:
+    """Return the separator and as many sentences of a section as fit; "" if none does."""
     ends = [cut for cut, _ in unicode_sentence_cuts(section, 0, len(section))]
 
-    def text_of(count: int) -> str:
-        return before + section[: ends[count - 1]].rstrip() if count else ""
+    def cut(count: int) -> str:
+        return separator + section[: ends[count - 1]].rstrip() if count else ""
 
-    return text_of(_most(len(ends), lambda count: count_text(text + text_of(count)) <= budget))
+    return cut(_find_largest(len(ends), lambda count: count_text(text + cut(count)) <= budget))
 
 
-def _names(sections: list[Section], documentation: Documentation) -> list[str]:
-    """What is left out: whole files by their path, parts of others by their sections."""
-    whole = {file[0].path: len(file) for file in documentation.sections if file}
-    counts: dict[str, int] = {}
-    for one in sections:
-        counts[one.path] = counts.get(one.path, 0) + 1
-    named = [
-        one.path
-        if counts[one.path] == whole[one.path]
-        else f"{one.path}: {one.title or 'beginning'}"
-        for one in sections
+def _name_sections(sections: list[Section], documentation: Documentation) -> tuple[str, ...]:
+    """Name whole files by their path, and parts of a file by its sections' titles."""
+    totals = {file[0].path: len(file) for file in documentation.files if file}
+    counts = Counter(section.path for section in sections)
+    names = [
+        section.path
+        if counts[section.path] == totals[section.path]
+        else f"{section.path}: {section.title or 'beginning'}"
+        for section in sections
     ]
-    return [named[0], *(b for a, b in pairwise(named) if a != b)]
+    return (names[0], *(name for previous, name in pairwise(names) if name != previous))
 
 
 TOOL: Final = "rag_search"
 DESCRIPTION: Final = "Search this agent's documentation. Returns the passages nearest to the query."
-SECONDS: Final = 30
-_HINT_TOKENS: Final = 120
-_DESCRIPTION_TOKENS: Final = 40
-_FEW_FILES: Final = 12
-"""Files that are described by their names."""
-_MOST_TOPICS: Final = 40
+QUERY_DESCRIPTION: Final = "What to look for, in plain words."
+MAX_QUERY: Final = 4_000
+"""Maximum characters of a query."""
+TIMEOUT_SECONDS: Final = 30
+_MAX_HINT_TOKENS: Final = 120
+_MAX_DESCRIPTION_TOKENS: Final = 40
+_MAX_NAMED_FILES: Final = 12
+"""Up to this number, files are described by their names."""
+_MAX_TOPICS: Final = 40
 _HEAD_BYTES: Final = 4_096
 _HEADING: Final = re.compile(r"^#{1,2}[ \t]+(?P<title>[^\n]{1,200})", re.MULTILINE)
 _WORD: Final = re.compile(r"[^\W\d_][^\W_]*")
 
 
-@dataclass(frozen=True, slots=True)
-class AgentPrompt:
-    """The prompt of an agent.
+def require_query(query: str) -> None:
+    """Refuse a blank query.
 
-    Attributes:
-        text: of the whole prompt.
-        tokens: cl100k_base tokens of it.
-        left_out: sections or files that are not in it; nothing where the tool finds them.
+    Raises:
+        InvalidRequest: the query is blank.
     """
-
-    text: str
-    tokens: int
-    left_out: tuple[str, ...]
+    if not query.strip():
+        raise InvalidRequest("the query is empty", hint="say what to look for")
 
 
 def has_tool(configuration: Configuration, agent: Agent) -> bool:
-    """Whether an agent has the tool that searches: by its strategy, or as all agents have it."""
+    """Return whether an agent has the search tool: by its strategy, or because all agents do."""
     if not agent.docs.sources.value:
         return False
     return agent.docs.strategy.value == "rag" or configuration.tool_for_all.value
 
 
-def tool_categories(configuration: Configuration, agent: Agent) -> dict[str, bool]:
-    """The tool categories that documentation decides."""
-    return {"rag": has_tool(configuration, agent)}
-
-
 def tool_schema() -> dict[str, Any]:
-    """The tool as agents are told of it."""
-    query = {"type": "string", "description": "What to look for, in plain words."}
+    """Return the definition of the search tool that agents receive."""
+    query = {"type": "string", "description": QUERY_DESCRIPTION}
     return {
         "name": TOOL,
         "description": DESCRIPTION,
@@ -227,128 +216,121 @@ def tool_schema() -> dict[str, Any]:
     }
 
 
-def prompt_of(
-    configuration: Configuration, agent: Agent, mask: Mask, *, searchable: bool = True
-) -> AgentPrompt:
-    """The prompt of an agent.
+def build_prompt(
+    configuration: Configuration, agent: Agent, mask: Mask, *, can_search: bool = True
+) -> PromptText:
+    """Build the whole prompt of an agent.
 
     Args:
-        configuration: that the agent is of.
-        agent: the agent.
-        mask: finds credentials in what is preloaded.
-        searchable: whether there is an embedder; without one, documentation is preloaded.
+        can_search: whether an embedder can be loaded; if not, documentation is preloaded.
     """
-    own = agent.prompt.strip()
-    # What a project's file says comes from whoever wrote the project.
+    docs, own = agent.docs, agent.prompt.strip()
+    # The prompt in a project's file is untrusted text.
     parts = [own if agent.is_users else neutralised(own)]
     left_out: tuple[str, ...] = ()
-    preloads = agent.docs.strategy.value == "preload" or not searchable
-    if preloads and agent.docs.sources.value:
-        found = expand(agent.docs.sources.value, agent.base)
-        documentation = read_sections(found.files, mask)
-        loaded = preload(documentation, agent.docs.budget.value)
+    if docs.sources.value and (docs.strategy.value == "preload" or not can_search):
+        documentation = read_sections(expand(docs.sources.value, agent.base).files, mask)
+        loaded = preload(documentation, docs.budget.value)
         parts.append(loaded.text)
         left_out = (*loaded.left_out, *documentation.left_out)
-    if searchable and has_tool(configuration, agent):
-        parts.append(hint_of(agent))
+    if can_search and has_tool(configuration, agent):
+        parts.append(build_hint(agent))
     text = "\n\n".join(part for part in parts if part)
-    return AgentPrompt(text, count_text(text), left_out)
+    return PromptText(text, count_text(text), left_out)
 
 
-def hint_of(agent: Agent) -> str:
-    """Return the sentences that name the tool and describe what its documentation is about."""
-    files = expand(agent.docs.sources.value, agent.base).files
-    described = as_source(agent.docs.description.value or agent.description)
-    while count_text(described) > _DESCRIPTION_TOKENS:
-        described = described[: len(described) * 3 // 4].rsplit(" ", 1)[0] + "…"
-    topics = _topics(files) or list(agent.docs.sources.value)
-    if agent.docs.description.value:
-        topics = []
-    while topics and count_text(_hint(len(files), described, topics)) > _HINT_TOKENS:
+def build_hint(agent: Agent) -> str:
+    """Build the sentences that name the search tool and describe its documentation."""
+    docs = agent.docs
+    files = expand(docs.sources.value, agent.base).files
+    description = as_source(docs.description.value or agent.description)
+    while count_text(description) > _MAX_DESCRIPTION_TOKENS:
+        description = description[: len(description) * 3 // 4].rsplit(" ", 1)[0] + "…"
+    topics = [] if docs.description.value else _describe_files(files) or list(docs.sources.value)
+    while topics and count_text(_format_hint(len(files), description, topics)) > _MAX_HINT_TOKENS:
         topics.pop()
-    return _hint(len(files), described, topics)
+    return _format_hint(len(files), description, topics)
 
 
-def _hint(number: int, described: str, topics: Sequence[str]) -> str:
+def _format_hint(file_count: int, description: str, topics: Sequence[str]) -> str:
     about = f" about {as_source(', '.join(topics))}" if topics else ""
-    size = f" ({counted(number, 'file')})" if number > _FEW_FILES else ""
-    description = f" {described.rstrip('.')}." if described else ""
+    size = f" ({counted(file_count, 'file')})" if file_count > _MAX_NAMED_FILES else ""
+    sentence = f" {description.rstrip('.')}." if description else ""
     return (
         f"You have the tool `{TOOL}`. It searches the documentation of this agent{size}{about}."
-        f"{description} Call it with a `query` before you answer a question about that or name a"
+        f"{sentence} Call it with a `query` before you answer a question about that or name a"
         " flag, an option or a file; say which source an answer comes from."
     )
 
 
-def _topics(files: Sequence[FoundFile]) -> list[str]:
-    """Describe files: a few by their names, many by what they have in common.
+def _describe_files(files: Sequence[MatchedFile]) -> list[str]:
+    """Return topics of files: the names of a few files, or common features of many.
 
-    Of many these are the words that most of them share, their largest folders, and the words that
-    some share, those of most files first: names in the order of the alphabet would describe
-    its first letters.
+    These are, in order, the words in most names and titles, the largest folders, the words in some
+    names and titles by frequency, and a sample of names.
     """
     paths = [PurePosixPath(file.path) for file in files]
     stems = list(dict.fromkeys(path.stem for path in paths))
-    if len(files) <= _FEW_FILES:
+    if len(files) <= _MAX_NAMED_FILES:
         return stems
     words = Counter(
-        word for file in files for word in {*_words(PurePosixPath(file.path).stem), *_title(file)}
+        word
+        for file, path in zip(files, paths, strict=True)
+        for word in {*_split_words(path.stem), *_read_title(file)}
     )
-    shared = [word for word, count in words.most_common() if 2 * count > len(files)]
-    folders = _folders(paths)
-    known = {*shared, *(word for folder in folders for word in _words(folder))}
-    # In one file a word says nothing of the others.
-    some = [word for word, count in words.most_common(_MOST_TOPICS) if count > 1]
-    listed = [*shared, *folders, *(word for word in some if word not in known)]
-    sample = stems[:: max(1, len(stems) // _FEW_FILES)]
-    return list(dict.fromkeys([*listed, *sample]))[:_MOST_TOPICS]
+    frequent = [word for word, count in words.most_common() if 2 * count > len(files)]
+    folders = _find_folders(paths)
+    known = {*frequent, *(word for folder in folders for word in _split_words(folder))}
+    # A word in a single file does not describe the others.
+    some = [word for word, count in words.most_common(_MAX_TOPICS) if count > 1]
+    topics = [*frequent, *folders, *(word for word in some if word not in known)]
+    sample = stems[:: max(1, len(stems) // _MAX_NAMED_FILES)]
+    return list(dict.fromkeys([*topics, *sample]))[:_MAX_TOPICS]
 
 
-def _folders(paths: Sequence[PurePosixPath]) -> list[str]:
-    """Return the folders in which the files part, those of most files first."""
+def _find_folders(paths: Sequence[PurePosixPath]) -> list[str]:
+    """Return the folders at the level where the paths differ, those with most files first."""
     parents = [path.parent.parts for path in paths]
     levels = zip(*parents, strict=False)
     depth = sum(1 for _ in takewhile(lambda level: len({*level}) == 1, levels))
     counts = Counter(parts[depth] for parts in parents if len(parts) > depth)
-    return [name for name, _ in counts.most_common(_FEW_FILES)] if len(counts) > 1 else []
+    return [name for name, _ in counts.most_common(_MAX_NAMED_FILES)] if len(counts) > 1 else []
 
 
-def _title(file: FoundFile) -> list[str]:
-    """Return the words of a file's first heading; none of one that cannot be read."""
+def _read_title(file: MatchedFile) -> list[str]:
+    """Return the words of a file's first heading; empty if it cannot be read."""
     try:
-        with file.file.open("rb") as opened:
+        with Path(file.location).open("rb") as opened:
             head = opened.read(_HEAD_BYTES).decode("utf-8", "replace")
     except OSError:
         return []
     heading = _HEADING.search(head)
-    return _words(heading["title"]) if heading else []
+    return _split_words(heading["title"]) if heading else []
 
 
-def _words(text: str) -> list[str]:
-    found = (word.casefold() for word in _WORD.findall(text))
-    return [word for word in found if word not in COMMON_WORDS and len(word) > 1]
+def _split_words(text: str) -> list[str]:
+    words = (word.casefold() for word in _WORD.findall(text))
+    return [word for word in words if word not in COMMON_WORDS and len(word) > 1]
 
 
 Way: TypeAlias = Literal["preload", "rag", "dagster"]
-MAX_FILES: Final = 30
-MAX_TOKENS: Final = 12_000
-MAX_CHUNKS: Final = 20_000
-_CHARACTERS_A_TOKEN: Final = 4
-_RESULT_TOKENS: Final = 20
+_MAX_PRELOAD_FILES: Final = 30
+_MAX_PRELOAD_TOKENS: Final = 12_000
+_MAX_LOCAL_CHUNKS: Final = 20_000
+_CHARACTERS_PER_TOKEN: Final = 4
+_HEADER_TOKENS: Final = 20
 """Tokens of the line above a passage."""
 
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """How the documentation of an agent is best given to it.
+    """The best way to give an agent its documentation.
 
     Attributes:
-        agent_id: of the agent.
         way: preload, rag, or rag with Dagster.
-        files, tokens, chunks: of its documentation; chunks are an estimate.
-        preload_tokens: that preloading adds to every question.
-        rag_tokens: that a question which needs the documentation costs with the tool.
-        reason: of the advice.
+        chunks: estimated number of passages.
+        preload_tokens: tokens that preloading adds to every question.
+        rag_tokens: tokens that the tool adds to a question that needs the documentation.
         empty: patterns that match no file.
     """
 
@@ -364,40 +346,35 @@ class Advice:
 
 
 def advise(configuration: Configuration, agent: Agent, mask: Mask) -> Advice:
-    """Count an agent's documentation, and advise.
-
-    Args:
-        configuration: that the agent is of.
-        agent: the agent.
-        mask: finds credentials.
-    """
-    matches = expand(agent.docs.sources.value, agent.base)
+    """Estimate the costs of an agent's documentation, and choose the best way to provide it."""
+    docs, rag = agent.docs, configuration.rag
+    matches = expand(docs.sources.value, agent.base)
     documentation = read_sections(matches.files, mask)
-    rag = configuration.rag
+    files, tokens = len(documentation.files), documentation.tokens
     step = max(1, rag.chunk_size.value - rag.chunk_overlap.value)
-    files, tokens = len(documentation.sections), documentation.tokens
-    chunks = sum(-(-sum(len(one.text) for one in file) // step) for file in documentation.sections)
-    way, reason = _way(files, tokens, chunks)
-    a_passage = min(rag.chunk_size.value // _CHARACTERS_A_TOKEN, tokens // max(1, chunks))
-    fixed = count_text(canonical(tool_schema())) + count_text(hint_of(agent))
-    found = min(agent.docs.top_k.value, chunks)
+    lengths = (sum(len(section.text) for section in file) for file in documentation.files)
+    chunks = sum(-(-length // step) for length in lengths)
+    chunk_tokens = min(rag.chunk_size.value // _CHARACTERS_PER_TOKEN, tokens // max(1, chunks))
+    fixed_tokens = count_text(canonical(tool_schema())) + count_text(build_hint(agent))
+    way, reason = _choose_way(files, tokens, chunks)
     return Advice(
         agent.id,
         way,
         files,
         tokens,
         chunks,
-        preload_tokens=min(tokens, agent.docs.budget.value),
-        rag_tokens=fixed + found * (a_passage + _RESULT_TOKENS),
+        preload_tokens=min(tokens, docs.budget.value),
+        rag_tokens=fixed_tokens + min(docs.top_k.value, chunks) * (chunk_tokens + _HEADER_TOKENS),
         reason=reason,
         empty=matches.empty,
     )
 
 
-def _way(files: int, tokens: int, chunks: int) -> tuple[Way, str]:
-    if chunks > MAX_CHUNKS:
-        return "dagster", f"over {MAX_CHUNKS:,} chunks are for the Dagster way"
-    if files < MAX_FILES and tokens < MAX_TOKENS:
-        return "preload", f"under {MAX_FILES} files and {MAX_TOKENS:,} tokens fit every prompt"
-    many = f"{files} files" if files >= MAX_FILES else f"{tokens:,} tokens"
-    return "rag", f"{many} are more than a prompt should have"
+def _choose_way(files: int, tokens: int, chunks: int) -> tuple[Way, str]:
+    if chunks > _MAX_LOCAL_CHUNKS:
+        return "dagster", f"over {_MAX_LOCAL_CHUNKS:,} chunks are for the Dagster way"
+    if files < _MAX_PRELOAD_FILES and tokens < _MAX_PRELOAD_TOKENS:
+        limits = f"under {_MAX_PRELOAD_FILES} files and {_MAX_PRELOAD_TOKENS:,} tokens"
+        return "preload", f"{limits} fit every prompt"
+    size = f"{files} files" if files >= _MAX_PRELOAD_FILES else f"{tokens:,} tokens"
+    return "rag", f"{size} are more than a prompt should have"

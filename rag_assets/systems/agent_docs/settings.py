@@ -1,4 +1,4 @@
-"""Settings of agents.yaml: their names, defaults, limits and origins."""
+"""Settings of agents.yaml: names, defaults, limits, and the origin of each value."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ T = TypeVar("T")
 StoreKind: TypeAlias = Literal["memory", "file", "sqlite"]
 Strategy: TypeAlias = Literal["preload", "rag"]
 Mode: TypeAlias = Literal["knn", "hybrid"]
-DEFAULT: str = "default"
-_DATABASE_ENDS: Final = frozenset({".db", ".sqlite", ".sqlite3"})
+DEFAULT_ORIGIN: Final = "default"
+_DATABASE_SUFFIXES: Final = frozenset({".db", ".sqlite", ".sqlite3"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Setting(Generic[T]):
     """A value and its origin: `default`, `FILE:LINE`, or `variable NAME`."""
 
     value: T
-    origin: str = DEFAULT
+    origin: str = DEFAULT_ORIGIN
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +31,12 @@ class RagSettings:
 
     Attributes:
         store: where indexes are kept.
-        path: a folder; for sqlite a file, or rag.db in a folder.
-        chunk_size: the most characters of a passage.
-        chunk_overlap: the most that one repeats of the one before it.
-        model: the folder of an embedding model; None for the shipped one.
-        allow: folders and files beyond its base that a project's file may name; counts in the
-            user's own file alone.
+        path: a folder; for sqlite, a file or a folder that holds rag.db.
+        chunk_size: maximum characters of a passage.
+        chunk_overlap: maximum characters that a passage repeats of the previous passage.
+        model: the folder of an embedding model; None for the shipped model.
+        allow: files and folders outside its base that a project's file may name; read only from
+            the user's own file.
     """
 
     store: Setting[StoreKind] = Setting("memory")
@@ -48,9 +48,9 @@ class RagSettings:
 
     @property
     def database(self) -> Path:
-        """The database at the path: a file, or rag.db in a folder."""
+        """The SQLite database: the path itself, or rag.db in that folder."""
         path = self.path.value
-        is_file = path.suffix in _DATABASE_ENDS or path.is_file()
+        is_file = path.suffix in _DATABASE_SUFFIXES or path.is_file()
         return path if is_file and not path.is_dir() else path / "rag.db"
 
 
@@ -59,13 +59,13 @@ class DocsSettings:
     """The block `docs` of an agent.
 
     Attributes:
-        strategy: documentation in the prompt, or a tool that searches it.
-        mode: passages by their vectors, or by vectors and words.
-        budget: cl100k_base tokens of documentation in a prompt.
-        top_k: passages of an answer.
-        sources: globs.
-        min_score: cosine below which a passage is left out; None: no threshold.
-        description: of the documentation, for prompts; "" describes it by its folders and titles.
+        strategy: whether documentation is put into the prompt or searched by a tool.
+        mode: whether passages are ranked by vectors, or by vectors and words.
+        budget: maximum cl100k_base tokens of documentation in a prompt.
+        top_k: maximum passages in an answer.
+        sources: glob patterns.
+        min_score: minimum cosine of a passage; None for no threshold.
+        description: what the documentation is about; if empty, folders and titles describe it.
     """
 
     strategy: Setting[Strategy] = Setting("preload")
@@ -82,12 +82,9 @@ class Agent:
     """An agent of agents.yaml.
 
     Attributes:
-        id: its id.
-        base: of its relative globs.
-        docs: its documentation.
-        origin: where it is declared.
-        name, description, prompt: as its entry says.
-        is_users: whether the user's own file declares it, rather than a project's.
+        base: the folder of its relative glob patterns.
+        origin: file and line of its declaration.
+        is_users: whether the user's own file declares it, rather than a project's file.
     """
 
     id: str
@@ -102,18 +99,16 @@ class Agent:
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """What all layers and variables say together.
+    """The merged settings of all files and environment variables.
 
     Attributes:
-        rag: the block of that name.
         agents: by id, in the order of their declarations.
-        tool_for_all: whether every agent with sources has the tool that searches.
-        base: the base of relative paths that no file of the user declares.
-        files: that were read, in order.
-        warnings: of unknown settings, of values that were brought within their limits, and of
-            paths beyond a project's base that the user allows.
-        refused: agents of a project's file whose sources lead out of its base, by id.
-        has_projects_model: whether a project's file names the model, beyond what the user allows.
+        tool_for_all: whether every agent with sources has the search tool.
+        base: the folder of relative paths, except those in the user's own file.
+        files: the files that were read, in order.
+        warnings: unknown settings, adjusted values, and paths that `rag.allow` permits.
+        refused: agents of a project's file with sources outside its base, by id.
+        has_projects_model: whether a project's file names a model that `rag.allow` does not permit.
     """
 
     rag: RagSettings
@@ -121,128 +116,131 @@ class Configuration:
     tool_for_all: Setting[bool]
     base: Setting[Path]
     files: tuple[Path, ...] = ()
-    warnings: tuple[str, ...] = field(default=())
+    warnings: tuple[str, ...] = ()
     refused: Mapping[str, ConfigurationError] = field(default_factory=dict)
     has_projects_model: bool = False
 
 
-MAX_CHUNK: Final = 1_000_000
-_SMALLEST_CHUNK: Final = 64
+MAX_CHUNK_SIZE: Final = 1_000_000
+_MIN_CHUNK_SIZE: Final = 64
 _TRUE: Final = frozenset({"1", "true", "yes", "on"})
 _FALSE: Final = frozenset({"0", "false", "no", "off"})
 
 
-class WrongValue(Exception):
-    """A value that cannot be used; the message says what would do, and does not quote it."""
+class InvalidValue(Exception):
+    """A value is invalid; the message states what is valid, and never quotes the value."""
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class SettingField:
     """A setting of a block.
 
     Attributes:
-        read: its value from what YAML gives, or a variable.
-        variable: that overrides it.
+        parse: converts and validates the value from YAML or from the environment variable.
+        variable: the environment variable that overrides the setting.
     """
 
-    read: Callable[[Any], Any]
+    parse: Callable[[Any], Any]
     variable: str = ""
 
 
 def _choice(*choices: str) -> Callable[[Any], str]:
-    def read(given: Any) -> str:
-        if given not in choices:
-            raise WrongValue(f"must be one of {', '.join(choices)}")
-        return str(given)
+    def parse(value: Any) -> str:
+        if value not in choices:
+            raise InvalidValue(f"must be one of {', '.join(choices)}")
+        return str(value)
 
-    return read
-
-
-def _number(least: int, most: int) -> Callable[[Any], int]:
-    def read(given: Any) -> int:
-        text = given.strip() if isinstance(given, str) else ""
-        value = int(text) if text.isascii() and text.isdigit() else given
-        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-            raise WrongValue(f"must be a whole number from {least:,} to {most:,}")
-        return int(value)
-
-    return read
+    return parse
 
 
-def _cosine(given: Any) -> float:
-    is_number = isinstance(given, int | float) and not isinstance(given, bool)
-    if not is_number or not -1 <= given <= 1:
-        raise WrongValue("must be a number from -1 to 1")
-    return float(given)
+def _integer(minimum: int, maximum: int) -> Callable[[Any], int]:
+    def parse(value: Any) -> int:
+        text = value.strip() if isinstance(value, str) else ""
+        number = int(text) if text.isascii() and text.isdigit() else value
+        is_integer = isinstance(number, int) and not isinstance(number, bool)
+        if not is_integer or not minimum <= number <= maximum:
+            raise InvalidValue(f"must be a whole number from {minimum:,} to {maximum:,}")
+        return int(number)
+
+    return parse
 
 
-def _words(given: Any) -> str:
-    if not isinstance(given, str):
-        raise WrongValue("must be a text")
-    return " ".join(given.split())
+def _parse_cosine(value: Any) -> float:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not -1 <= value <= 1:
+        raise InvalidValue("must be a number from -1 to 1")
+    return float(value)
 
 
-def _text(given: Any) -> str:
-    if not isinstance(given, str) or not given.strip() or "\0" in given:
-        raise WrongValue("must be a path")
-    return given
+def _parse_text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise InvalidValue("must be text")
+    return " ".join(value.split())
 
 
-def _sources(given: Any) -> tuple[str, ...]:
-    listed = [given] if isinstance(given, str) else given
-    if not isinstance(listed, list) or not all(isinstance(one, str) and one for one in listed):
-        raise WrongValue("must be a list of glob patterns")
-    if any("\0" in one for one in listed):
-        raise WrongValue("must be patterns without a NUL character")
-    return tuple(str(one) for one in listed)
+def _parse_path(value: Any) -> str:
+    if not isinstance(value, str) or not value.strip() or "\0" in value:
+        raise InvalidValue("must be a path")
+    return value
 
 
-def _paths(given: Any) -> tuple[str, ...]:
-    listed = [given] if isinstance(given, str) else given
-    if not isinstance(listed, list):
-        raise WrongValue("must be a list of paths")
-    return tuple(_text(one) for one in listed)
+def _parse_patterns(value: Any) -> tuple[str, ...]:
+    patterns = [value] if isinstance(value, str) else value
+    if not isinstance(patterns, list) or not all(isinstance(p, str) and p for p in patterns):
+        raise InvalidValue("must be a list of glob patterns")
+    if any("\0" in pattern for pattern in patterns):
+        raise InvalidValue("must be patterns without NUL characters")
+    return tuple(map(str, patterns))
 
 
-def read_flag(given: Any) -> bool:
-    """A switch.
+def _parse_paths(value: Any) -> tuple[str, ...]:
+    paths = [value] if isinstance(value, str) else value
+    if not isinstance(paths, list):
+        raise InvalidValue("must be a list of paths")
+    return tuple(map(_parse_path, paths))
+
+
+def parse_flag(value: Any) -> bool:
+    """Parse a boolean setting.
 
     Raises:
-        WrongValue: it is neither on nor off.
+        InvalidValue: the value is neither true nor false.
     """
-    if isinstance(given, bool):
-        return given
-    word = str(given).strip().lower()
+    if isinstance(value, bool):
+        return value
+    word = str(value).strip().lower()
     if word not in _TRUE | _FALSE:
-        raise WrongValue("must be true or false")
+        raise InvalidValue("must be true or false")
     return word in _TRUE
 
 
-RAG: Final[Mapping[str, Field]] = {
-    "store": Field(_choice("memory", "file", "sqlite"), "SWEBASH_AI_RAG_STORE"),
-    "path": Field(_text, "SWEBASH_AI_RAG_STORE_PATH"),
-    "chunk_size": Field(_number(_SMALLEST_CHUNK, MAX_CHUNK), "SWEBASH_AI_RAG_CHUNK_SIZE"),
-    "chunk_overlap": Field(_number(0, MAX_CHUNK), "SWEBASH_AI_RAG_CHUNK_OVERLAP"),
-    "model": Field(_text),
-    "allow": Field(_paths),
+RAG_FIELDS: Final[Mapping[str, SettingField]] = {
+    "store": SettingField(_choice("memory", "file", "sqlite"), "SWEBASH_AI_RAG_STORE"),
+    "path": SettingField(_parse_path, "SWEBASH_AI_RAG_STORE_PATH"),
+    "chunk_size": SettingField(
+        _integer(_MIN_CHUNK_SIZE, MAX_CHUNK_SIZE), "SWEBASH_AI_RAG_CHUNK_SIZE"
+    ),
+    "chunk_overlap": SettingField(_integer(0, MAX_CHUNK_SIZE), "SWEBASH_AI_RAG_CHUNK_OVERLAP"),
+    "model": SettingField(_parse_path),
+    "allow": SettingField(_parse_paths),
 }
 """The settings of the block `rag`."""
-DOCS: Final[Mapping[str, Field]] = {
-    "strategy": Field(_choice("preload", "rag")),
-    "mode": Field(_choice("knn", "hybrid")),
-    "budget": Field(_number(0, 10_000_000)),
-    "top_k": Field(_number(1, 100)),
-    "sources": Field(_sources),
-    "min_score": Field(_cosine),
-    "description": Field(_words),
+DOCS_FIELDS: Final[Mapping[str, SettingField]] = {
+    "strategy": SettingField(_choice("preload", "rag")),
+    "mode": SettingField(_choice("knn", "hybrid")),
+    "budget": SettingField(_integer(0, 10_000_000)),
+    "top_k": SettingField(_integer(1, 100)),
+    "sources": SettingField(_parse_patterns),
+    "min_score": SettingField(_parse_cosine),
+    "description": SettingField(_parse_text),
 }
 """The settings of an agent's block `docs`."""
 TOOL_FOR_ALL: Final = "SWEBASH_AI_TOOLS_RAG"
 BASE: Final = "SWEBASH_AI_DOCS_BASE_DIR"
 USER_FILE: Final = "SWEBASH_AGENTS_CONFIG"
 VARIABLES: Final = (
-    *(one.variable for one in RAG.values() if one.variable),
+    *(setting.variable for setting in RAG_FIELDS.values() if setting.variable),
     TOOL_FOR_ALL,
     BASE,
 )
-"""The variables that override what files say."""
+"""The environment variables that override settings in files."""

@@ -1,4 +1,4 @@
-"""Files that patterns match, as a source."""
+"""The source type `globs`: the files that match glob patterns."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ from rag_assets.ingest.sources.roots import (
     without_system_link,
 )
 from rag_assets.ingest.sources.safe_files import stream_file
-from rag_assets.systems.agent_docs.globs import FoundFile, GlobRoot, expand, lies_below, roots_of
-from rag_assets.systems.agent_docs.stores import passage_source
+from rag_assets.systems.agent_docs.globs import MatchedFile, expand, find_roots, is_inside
+from rag_assets.systems.agent_docs.stores import passage_id_prefix
 
 
 class GlobsConfig(SourceConfig):
-    """Files that patterns match, as a shell expands them: case counts, hidden files match.
+    """Files that match patterns as in a shell: case-sensitive, including hidden files.
 
     Attributes:
-        name: the source's given name; part of every document's identity.
-        base: the folder that relative patterns begin in; operators only. No link is followed out
-            of it, or out of the folder that another pattern begins in. Neither of these may be
-            reached by a link; see the root of files.
-        follow_root_link: follow such a link, also when it leads to another folder later.
-        within: folders that all patterns must begin in, links resolved; none: any folder. Tenants
-            made from agents have their base, and what the user's own file allows.
-        patterns: `*`, `?` and `[…]` within a folder, `**` across folders, `~`, absolute ones.
-        agent: the id that the ids of passages begin with; by default the source's name.
-        max_bytes: a larger file is listed, but reading it is refused.
-        scope: the access scope of its documents, where it is not the tenant's.
+        name: the source's name; part of every document's identity.
+        base: the folder of relative patterns; set only by operators. Links that lead out of it, or
+            out of the folder where another pattern starts, are not followed. Neither folder may be
+            reached through a link; see the root of `files`.
+        follow_root_link: allow such a link, even if it leads to another folder later.
+        within: folders that must contain all patterns, links resolved; empty for any folder. For
+            tenants made from agents: their base, and what the user's own file allows.
+        patterns: `*`, `?` and `[…]` within a folder, `**` across folders, `~`, absolute paths.
+        agent: the agent's id, which starts the ids of passages; by default the source's name.
+        max_bytes: a larger file is listed but not read.
+        scope: the access scope of its documents; by default the tenant's.
     """
 
     type: Literal["globs"] = "globs"
@@ -54,125 +54,122 @@ class GlobsConfig(SourceConfig):
 
     @field_validator("patterns")
     @classmethod
-    def _usable(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
+    def _validate_patterns(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
         if not all(pattern.strip() and "\0" not in pattern for pattern in patterns):
-            raise ValueError("a pattern has a character, and none of them is NUL")
+            raise ValueError("a pattern must not be blank or contain NUL")
         return patterns
 
 
 class GlobsSource:
-    """Lists and reads the files that patterns match.
+    """Lists and reads the files that match patterns.
 
     Args:
-        config: the patterns; its base is absolute.
-        roots: the folders that they may begin in.
+        config: its base is absolute.
+        roots: the folders where patterns may start.
 
     Raises:
-        ConfigurationError: a pattern begins where nothing may be read.
+        ConfigurationError: a pattern starts in a forbidden folder.
     """
 
     def __init__(self, config: GlobsConfig, roots: Roots) -> None:
         self._config = config
         self._base = Path(os.path.normpath(config.base))
-        self._home = _home_of(config)
-        self._state = tuple(os.path.realpath(folder) for folder in roots.forbidden)
-        self._roots = roots_of(config.patterns, self._base, self._home)
+        self._home = _find_home(config)
+        self._forbidden = tuple(os.path.realpath(folder) for folder in roots.forbidden)
+        self._roots = find_roots(config.patterns, self._base, self._home)
         self._follows_links = config.follow_root_link or bool(roots.allowed)
         self._folders: Mapping[str, FolderIdentity] = {}
         for root in self._roots:
-            _require_within(config, root.folder)
-            _require_outside(config.name, root.folder.resolve(), roots)
+            _require_allowed(config, root.folder, roots)
 
     @property
     def name(self) -> str:
-        """The source's given name."""
+        """The source's name."""
         return self._config.name
 
     @property
     def max_bytes(self) -> int:
-        """Size in bytes above which reading a file is refused."""
+        """Maximum size of a file that is read."""
         return self._config.max_bytes
 
     @property
     def folders(self) -> Mapping[str, FolderIdentity]:
-        """The folders that patterns begin in and mount points below them; see ReadsFolders."""
+        """The folders where patterns start, and mount points inside them; see ReadsFolders."""
         return self._folders
 
     def place_of(self, folder: str) -> Path:
-        """The place of one of `folders`."""
+        """Return the real path of one of `folders`."""
         return Path(os.path.realpath(self._base / folder))
 
     def list(self) -> Iterator[ListedDocument]:
-        """The matching files, each once; what lies in the project's own state matches nothing.
+        """List the matching files, each once, except those in the project's own state.
 
         Raises:
-            ListingFailed: the base or a folder below it cannot be listed, or the patterns visit
-                too many files.
+            ListingFailed: a folder cannot be listed, or the patterns visit too many files.
         """
-        if not os.path.isdir(self._base):  # noqa: PTH112 - Path's raises where it may not look
+        if not os.path.isdir(self._base):  # noqa: PTH112 - Path's raises if access is denied
             raise ListingFailed(
                 f"source {self.name}: the base {str(self._base)!r} is missing",
                 hint="create it, or mount what belongs there",
             )
-        roots = self._identities()
+        before = self._read_identities()
         try:
-            found = expand(self._config.patterns, self._base, self._home)
+            matches = expand(self._config.patterns, self._base, self._home)
         except ConfigurationError as error:
             raise ListingFailed(f"source {self.name}: {error.message}", hint=error.hint) from None
-        if found.unreadable:
+        if matches.unreadable:
             raise ListingFailed(
-                f"source {self.name}: {found.unreadable[0]!r} cannot be listed",
-                hint="let the service's user read it, or begin the patterns elsewhere",
+                f"source {self.name}: {matches.unreadable[0]!r} cannot be listed",
+                hint="let the service's user read it, or start the patterns in another folder",
             )
-        if self._identities() != roots:
+        if self._read_identities() != before:
             raise ListingFailed(f"source {self.name}: a root was replaced while it was listed")
-        for file in found.files:
-            if not self._is_state(os.path.realpath(file.place)):
-                yield self._listed(file)
-        mounts = {self._path_of(place): folder for place, folder in found.mounts.items()}
-        self._folders = {**mounts, **roots}
+        for file in matches.files:
+            if not self._is_forbidden(os.path.realpath(file.location)):
+                yield self._describe(file)
+        mounts = {self._relative_path(path): identity for path, identity in matches.mounts.items()}
+        self._folders = {**mounts, **before}
 
     def read(self, document_path: str, *, max_bytes: int) -> bytes:
-        """The content of a file; see DocumentSource.read."""
+        """Return the content of a file; see DocumentSource.read."""
         return b"".join(self.stream(document_path, max_bytes=max_bytes))
 
     def stream(self, document_path: str, *, max_bytes: int) -> Iterator[bytes]:
-        """The content of a file in pieces; see DocumentSource.stream."""
-        real = os.path.realpath(self._base / document_path)
-        if self._is_state(real) or not self._may_be_read(self._base / document_path, real):
+        """Yield the content of a file in pieces; see DocumentSource.stream."""
+        path = self._base / document_path
+        real = os.path.realpath(path)
+        if self._is_forbidden(real) or not self._is_readable(path, real):
             raise DocumentVanished(f"no pattern matches it any more: {document_path!r}")
-        # Links were followed above; whoever replaces a folder by one meanwhile is refused.
+        # The path has no links now, and stream_file refuses any that replace its folders.
         yield from stream_file(Path("/"), real.removeprefix("/"), max_bytes=max_bytes)
 
-    def _identities(self) -> dict[str, FolderIdentity]:
-        """The folders that no link leads out of, as far as they are there.
+    def _read_identities(self) -> dict[str, FolderIdentity]:
+        """Return the identity of each existing folder that links must not lead out of.
 
         Raises:
-            ListingFailed: one is reached by a link.
+            ListingFailed: a folder is reached through a link.
         """
-        found = {}
-        for within in {root.within for root in self._roots}:
+        identities = {}
+        for folder in {root.boundary for root in self._roots}:
             if not self._follows_links:
-                self._require_no_link(within)
-            identity = FolderIdentity.at(Path(os.path.realpath(within)))
+                try:
+                    require_no_link(without_system_link(folder))
+                except ListingFailed as error:
+                    what = f"source {self.name}: {error.message}"
+                    raise ListingFailed(what, hint=error.hint) from None
+            identity = FolderIdentity.at(Path(os.path.realpath(folder)))
             if identity is not None:
-                path = "" if within == self._base else self._path_of(str(within))
-                of_link = self._config.follow_root_link
-                found[path] = identity.as_file_system() if of_link else identity
-        return found
+                path = "" if folder == self._base else self._relative_path(str(folder))
+                follows_link = self._config.follow_root_link
+                identities[path] = identity.as_file_system() if follows_link else identity
+        return identities
 
-    def _require_no_link(self, within: Path) -> None:
-        try:
-            require_no_link(without_system_link(within))
-        except ListingFailed as error:
-            raise ListingFailed(f"source {self.name}: {error.message}", hint=error.hint) from None
+    def _relative_path(self, path: str) -> str:
+        """Return a path relative to the base; absolute if it is outside."""
+        return path.removeprefix(os.path.join(self._base, ""))  # noqa: PTH118 - called often
 
-    def _path_of(self, place: str) -> str:
-        """A path below the base, or an absolute one of what lies elsewhere."""
-        return place.removeprefix(os.path.join(self._base, ""))  # noqa: PTH118 - of many files
-
-    def _listed(self, file: FoundFile) -> ListedDocument:
-        path = self._path_of(file.place)
+    def _describe(self, file: MatchedFile) -> ListedDocument:
+        path = self._relative_path(file.location)
         return ListedDocument(
             source=self.name,
             path=path,
@@ -185,53 +182,43 @@ class GlobsSource:
             inode=file.inode,
         )
 
-    def _may_be_read(self, place: Path, real: str) -> bool:
-        """Whether a place lies below where a pattern begins, links followed."""
+    def _is_readable(self, path: Path, real: str) -> bool:
+        """Return whether a path, as written and resolved, is inside a pattern's folder."""
         return any(
-            _is_below(os.path.normpath(place), root.folder)
-            and _is_below(real, os.path.realpath(root.within))
-            and (self._follows_links or not is_reached_by_link(without_system_link(root.within)))
+            _has_prefix(os.path.normpath(path), root.folder)
+            and _has_prefix(real, os.path.realpath(root.boundary))
+            and (self._follows_links or not is_reached_by_link(without_system_link(root.boundary)))
             for root in self._roots
         )
 
-    def _is_state(self, real: str) -> bool:
-        return any(_is_below(real, folder) for folder in self._state)
+    def _is_forbidden(self, real: str) -> bool:
+        return any(_has_prefix(real, folder) for folder in self._forbidden)
 
 
-def _require_within(config: GlobsConfig, root: Path) -> None:
-    if config.within and not lies_below(root, config.within):
+def _require_allowed(config: GlobsConfig, folder: Path, roots: Roots) -> None:
+    """Refuse a folder outside the allowed folders, or in the project's own state.
+
+    A folder that contains the project's state is allowed; files in that state are left out.
+    """
+    if config.within and not is_inside(folder, config.within):
         raise ConfigurationError(
-            f"source {config.name}: {root.resolve()} lies beyond {config.within[0]}",
+            f"source {config.name}: {folder.resolve()} is outside {config.within[0]}",
             hint="move the documents there, or allow their folder in the user's own file, as in"
             " `rag: {allow: [~/notes]}` in ~/.config/swebash/agents.yaml",
         )
+    real = folder.resolve()
+    Roots(roots.allowed, ()).require(config.name, real)
+    state = [path for path in roots.forbidden if real.is_relative_to(path.resolve())]
+    Roots((), tuple(state)).require(config.name, real)
 
 
-def _require_outside(name: str, root: Path, roots: Roots) -> None:
-    """Refuse a root in the project's own state, or outside the allowed ones.
-
-    One above the project's state may be read: what is in the state is left out.
-    """
-    Roots(roots.allowed, ()).require(name, root)
-    state = [folder for folder in roots.forbidden if root.is_relative_to(folder.resolve())]
-    Roots((), tuple(state)).require(name, root)
-
-
-def _is_below(path: str, folder: str | Path) -> bool:
+def _has_prefix(path: str, folder: str | Path) -> bool:
+    """Return whether a path, as written, is a folder or inside it."""
     return path == str(folder) or path.startswith(os.path.join(folder, ""))  # noqa: PTH118
 
 
-def _absolute(config: GlobsConfig, base: Path) -> GlobsConfig:
-    return config.model_copy(update={"base": base / config.base})
-
-
-def _build(config: GlobsConfig, context: SourceContext) -> GlobsSource:
-    roots = Roots(context.allowed_roots, context.forbidden_roots)
-    return GlobsSource(_absolute(config, context.base), roots)
-
-
-def _home_of(config: GlobsConfig) -> Path:
-    """The folder that `~` stands for in patterns; any folder where there is none, nor is needed."""
+def _find_home(config: GlobsConfig) -> Path:
+    """Return the folder for `~`; without a home, any folder unless a pattern needs it."""
     try:
         return home_of_owner()
     except ConfigurationError:
@@ -240,29 +227,35 @@ def _home_of(config: GlobsConfig) -> Path:
         return Path("/")
 
 
-def _watched(config: GlobsConfig) -> tuple[Path, ...]:
-    """The folders that patterns begin in; none if one of them is better listed than watched."""
-    roots: list[GlobRoot] = roots_of(config.patterns, config.base, _home_of(config))
+def _find_watched_folders(config: GlobsConfig) -> tuple[Path, ...]:
+    """Return the folders where patterns start; empty if any is too large to be watched."""
+    home = _find_home(config)
+    roots = find_roots(config.patterns, config.base, home)
     folders = tuple(dict.fromkeys(root.folder for root in roots))
-    too_wide = {Path("/"), _home_of(config)}
-    return () if too_wide.intersection(folders) else folders
+    return () if {Path("/"), home}.intersection(folders) else folders
 
 
-def shown_path(path: str) -> str:
-    """A path as agents are told of it: bytes that are no UTF-8 are escaped by backslashes."""
+def _create(config: GlobsConfig, context: SourceContext) -> GlobsSource:
+    roots = Roots(context.allowed_roots, context.forbidden_roots)
+    absolute = config.model_copy(update={"base": context.base / config.base})
+    return GlobsSource(absolute, roots)
+
+
+def display_path(path: str) -> str:
+    """Return a path as agents see it: bytes that are not UTF-8 are escaped by backslashes."""
     return path.encode("utf-8", "backslashreplace").decode()
 
 
 def _passage_source(config: GlobsConfig, path: str) -> str:
-    return passage_source(config.agent or config.name, shown_path(path))
+    return passage_id_prefix(config.agent or config.name, display_path(path))
 
 
 GLOBS = SourceKind(
     "globs",
     GlobsConfig,
-    _build,
+    _create,
     path_fields=("base",),
-    folders=_watched,
+    folders=_find_watched_folders,
     source_types=("file",),
     passage_source=_passage_source,
 )

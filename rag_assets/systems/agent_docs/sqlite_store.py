@@ -1,7 +1,18 @@
-"""Indexes in one SQLite database, which other programs read; sqlite_rows.py has its tables.
+"""Stores indexes in a SQLite database that other programs can read.
 
-Readers neither wait for a writer nor see a part of what it writes: the database keeps a write-ahead
-log, which stays below some 32 MiB.
+| table | columns |
+|---|---|
+| chunks | id, content, source_path, byte_offset, agent_id, embedding (JSON), vector (float32) |
+| agents | agent_id, state (JSON) |
+| arriving | like chunks: rows to be moved into chunks |
+| leaving | id, agent_id: rows to be deleted from chunks |
+| moving | agent_id: agents whose arriving and leaving rows are already visible to readers |
+
+Readers neither wait for a writer nor see a partial change: the database is in WAL mode. A small
+change is one transaction on chunks. For a large change, a single transaction would make the log as
+large as the index. So its rows are first written to arriving and leaving in batches. One short
+transaction then makes them visible and stores the new state, and the rows are moved in batches. The
+process may be killed between any two steps: readers of this module see the old or the new index.
 """
 
 from __future__ import annotations
@@ -9,318 +20,615 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
+from functools import lru_cache
 from pathlib import Path
 from threading import Lock
 from typing import Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+import orjson
 
-from rag_assets.common.errors import DamagedIndex
-from rag_assets.systems.agent_docs import sqlite_rows
+from rag_assets.common.batches import batched
+from rag_assets.systems.agent_docs.errors import DamagedIndex
 from rag_assets.systems.agent_docs.stores import (
     DocChunk,
     IndexState,
     SearchResult,
     Vectors,
-    by_agent,
-    file_name,
-    foreign,
-    locked,
-    nearest,
-    set_aside,
-    unit_rows,
+    agent_file_name,
+    group_by_agent,
+    lock_file,
+    normalize_rows,
+    rank_rows,
+    refuse_file,
+    rename_damaged,
 )
 
 T = TypeVar("T")
 
-_LOG_BYTES = 16 * 1024 * 1024
+MAX_ROWS: Final = 1_000
+"""Rows per transaction: about 10 MB with 384 dimensions and passages of 2,000 characters."""
+MAX_CHARACTERS: Final = 8_000_000
+"""Characters of passages and vectors per transaction."""
+APPLICATION_ID: Final = 0x52414761
+"""Marks our databases in their header: `RAGa`."""
+SCHEMA_VERSION: Final = 1
+"""Stored in the header; a database with another version is refused."""
+
+_CHARACTERS_PER_NUMBER: Final = 16
+"""Size of a vector's component, which is stored both as text and as bytes."""
+_MAX_LOG_BYTES = 16 * 1024 * 1024
 _BUSY_SECONDS = 30.0
-_MAGIC = b"SQLite format 3\0"
+_FILE_MAGIC = b"SQLite format 3\0"
 _HEADER_BYTES = 100
-_NOT_OURS = "is a database of another program"
-_OURS: Final[set[tuple[int, int]]] = set()
-"""Device and inode of databases that were checked."""
-_CHECKING: Final = Lock()
-_NOTHING = frozenset({sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_ERROR})
-"""Of a database that vanishes, or has no table chunks."""
+_FOREIGN_DATABASE = "is a database of another program"
+_CHECKED_FILES: Final[set[tuple[int, int]]] = set()
+"""Device and inode of databases that were found to be ours."""
+_CHECK_LOCK: Final = Lock()
+_MISSING_FILE_ERRORS = frozenset({sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_ERROR})
+"""Errors of a database that was deleted while it was opened."""
+
+_CHUNK_COLUMNS = "id, content, source_path, byte_offset, agent_id"
+_ALL_COLUMNS = f"{_CHUNK_COLUMNS}, embedding, vector"
+_COLUMN_TYPES = """(
+    id TEXT NOT NULL PRIMARY KEY,
+    content TEXT NOT NULL,
+    source_path TEXT NOT NULL,
+    byte_offset INTEGER NOT NULL,
+    agent_id TEXT NOT NULL,
+    embedding TEXT NOT NULL,
+    vector BLOB
+)"""
+_TABLES = ("chunks", "arriving", "leaving", "moving", "agents")
+_SCHEMA = (
+    f"CREATE TABLE IF NOT EXISTS chunks {_COLUMN_TYPES}",
+    f"CREATE TABLE IF NOT EXISTS arriving {_COLUMN_TYPES}",
+    "CREATE TABLE IF NOT EXISTS leaving (id TEXT NOT NULL PRIMARY KEY, agent_id TEXT NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS moving (agent_id TEXT NOT NULL PRIMARY KEY)",
+    "CREATE TABLE IF NOT EXISTS agents (agent_id TEXT NOT NULL PRIMARY KEY, state TEXT NOT NULL)",
+    "CREATE INDEX IF NOT EXISTS chunks_by_agent ON chunks (agent_id)",
+    "CREATE INDEX IF NOT EXISTS chunks_of_others ON chunks (agent_id) WHERE vector IS NULL",
+    "CREATE INDEX IF NOT EXISTS arriving_by_agent ON arriving (agent_id)",
+    "CREATE INDEX IF NOT EXISTS leaving_by_agent ON leaving (agent_id)",
+)
+_SETTLED_ROWS = "SELECT {columns} FROM chunks WHERE agent_id = :agent"
+_MOVING_ROWS = """
+SELECT {columns} FROM arriving WHERE agent_id = :agent
+UNION ALL SELECT {columns} FROM chunks WHERE agent_id = :agent
+    AND id NOT IN (SELECT id FROM arriving WHERE agent_id = :agent)
+    AND id NOT IN (SELECT id FROM leaving WHERE agent_id = :agent)
+"""
+_NEXT_IDS = "SELECT id FROM {table} WHERE agent_id = :agent ORDER BY id LIMIT :batch"
+_COPY_ARRIVING = (
+    f"INSERT OR REPLACE INTO chunks ({_ALL_COLUMNS}) SELECT {_ALL_COLUMNS} FROM arriving"  # noqa: S608 - ours
+    " WHERE agent_id = :agent ORDER BY id LIMIT :batch"
+)
+_DELETE_LEAVING = f"DELETE FROM chunks WHERE id IN ({_NEXT_IDS.format(table='leaving')})"  # noqa: S608 - ours
+_MOVES = (
+    (_COPY_ARRIVING, f"DELETE FROM arriving WHERE id IN ({_NEXT_IDS.format(table='arriving')})"),  # noqa: S608 - ours
+    (_DELETE_LEAVING, f"DELETE FROM leaving WHERE id IN ({_NEXT_IDS.format(table='leaving')})"),  # noqa: S608 - ours
+)
+"""Statements that apply a batch of rows to chunks, and that delete the batch afterwards."""
 
 
 class SqliteStore:
-    """Indexes in one SQLite database; see PassageStore.
+    """Stores indexes in a SQLite database; see PassageStore.
 
     Args:
-        path: of the database; made at the first write, for its owner alone.
-        wait: seconds that a statement waits for a lock of another program.
+        path: the database; created by the first write, accessible only to its owner.
+        busy_seconds: how long a statement waits for another program's lock.
     """
 
-    def __init__(self, path: Path, *, wait: float = _BUSY_SECONDS) -> None:
+    def __init__(self, path: Path, *, busy_seconds: float = _BUSY_SECONDS) -> None:
         self._path = path.resolve()
-        self._wait = wait
-        self._suspect = False
-        self._read: dict[str, tuple[int, list[str], Vectors]] = {}
-        self._states: dict[str, tuple[int, IndexState]] = {}
-
-    def upsert(self, chunks: Sequence[DocChunk], embeddings: npt.ArrayLike) -> None:
-        """See PassageStore.upsert."""
-        for agent_id, (own, rows) in by_agent(chunks, embeddings).items():
-            with self.building(agent_id), self._writing() as connection:
-                sqlite_rows.add(connection, agent_id, own, unit_rows(rows))
+        self._busy_seconds = busy_seconds
+        self._is_damaged = False
+        self._vector_cache: dict[str, tuple[int, list[str], Vectors]] = {}
+        self._state_cache: dict[str, tuple[int, IndexState]] = {}
 
     def search(
         self, query_embedding: npt.ArrayLike, agent_id: str, top_k: int
     ) -> list[SearchResult]:
         """See PassageStore.search."""
 
-        def found(connection: sqlite3.Connection) -> list[SearchResult]:
-            ids, rows = self._rows(connection, agent_id)
-            best = nearest(rows, query_embedding, ids, top_k)
-            chunks = sqlite_rows.chunks_by_id(connection, agent_id, [ids[one.row] for one in best])
-            return [SearchResult(chunks[ids[one.row]], one.score) for one in best]
+        def search(connection: sqlite3.Connection) -> list[SearchResult]:
+            rows = _AgentRows(connection, agent_id)
+            ids, vectors = self._load_vectors(rows)
+            ranked = rank_rows(vectors, query_embedding, ids, top_k)
+            chunks = rows.read_chunks_by_id([ids[row] for row, _ in ranked])
+            return [SearchResult(chunks[ids[row]], score) for row, score in ranked]
 
-        return self._of_database(found, [])
+        return self._read(search, [])
+
+    def has_index(self, agent_id: str) -> bool:
+        """See PassageStore.has_index."""
+
+        def has_index(connection: sqlite3.Connection) -> bool:
+            rows = _AgentRows(connection, agent_id)
+            return rows.read_state_json() is not None or rows.exist()
+
+        try:
+            return self._read(has_index, if_missing=False)
+        except DamagedIndex:
+            return False
+
+    def upsert(self, chunks: Sequence[DocChunk], embeddings: npt.ArrayLike) -> None:
+        """See PassageStore.upsert."""
+        for agent_id, (own, vectors) in group_by_agent(chunks, embeddings).items():
+            with self.building(agent_id), self._write() as connection:
+                _AgentRows(connection, agent_id).add(own, normalize_rows(vectors))
 
     def delete_agent(self, agent_id: str) -> None:
         """See PassageStore.delete_agent."""
         if not self._path.exists():
             return
-        with self.building(agent_id), self._writing() as connection:
-            none = np.empty((0, 0), dtype=np.float32)
-            sqlite_rows.replace_all(connection, agent_id, (), none, None)
-
-    def has_index(self, agent_id: str) -> bool:
-        """See PassageStore.has_index."""
-
-        def has(connection: sqlite3.Connection) -> bool:
-            known = sqlite_rows.state_record(connection, agent_id) is not None
-            return known or sqlite_rows.has_rows(connection, agent_id)
-
-        try:
-            return self._of_database(has, missing=False)
-        except DamagedIndex:
-            return False
+        with self.building(agent_id), self._write() as connection:
+            _AgentRows(connection, agent_id).replace((), np.empty((0, 0), dtype=np.float32), None)
 
     def chunks(self, agent_id: str) -> list[DocChunk]:
         """See PassageStore.chunks."""
-        return self._of_database(lambda one: sqlite_rows.chunks_of(one, agent_id), [])
+        return self._read(lambda connection: _AgentRows(connection, agent_id).read_chunks(), [])
 
     def state(self, agent_id: str) -> IndexState | None:
         """See PassageStore.state."""
         try:
-            found = self._of_database(lambda one: self._state(one, agent_id), None)
+            state = self._read(
+                lambda connection: self._load_state(_AgentRows(connection, agent_id)), None
+            )
         except DamagedIndex:
             return None
-        return None if self._suspect else found
+        return None if self._is_damaged else state
 
     def vectors(self, agent_id: str) -> dict[str, Vectors]:
         """See PassageStore.vectors."""
 
-        def found(connection: sqlite3.Connection) -> dict[str, Vectors]:
-            if self._state(connection, agent_id) is None:
+        def read_vectors(connection: sqlite3.Connection) -> dict[str, Vectors]:
+            rows = _AgentRows(connection, agent_id)
+            if self._load_state(rows) is None:
                 return {}
-            return dict(zip(*sqlite_rows.vectors_of(connection, agent_id), strict=True))
+            return dict(zip(*rows.read_vectors(), strict=True))
 
-        return self._of_database(found, {})
+        return self._read(read_vectors, {})
 
     def replace(
         self, agent_id: str, chunks: Sequence[DocChunk], embeddings: Vectors, state: IndexState
     ) -> None:
         """See PassageStore.replace."""
-        rows = unit_rows(embeddings) if chunks else np.empty((0, 0), dtype=np.float32)
-        with self._writing() as connection:
-            sqlite_rows.replace_all(connection, agent_id, chunks, rows, state)
+        vectors = normalize_rows(embeddings) if chunks else np.empty((0, 0), dtype=np.float32)
+        with self._write() as connection:
+            _AgentRows(connection, agent_id).replace(chunks, vectors, state)
 
     def touch(self, agent_id: str, state: IndexState) -> None:
         """See PassageStore.touch."""
-        with self._writing() as connection:
-            sqlite_rows.touch(connection, agent_id, state)
+        with self._write() as connection, connection:
+            _AgentRows(connection, agent_id).write_state(state)
 
     @contextmanager
     def building(self, agent_id: str) -> Iterator[None]:
-        """See PassageStore.building; a database that was found damaged is set aside first."""
+        """See PassageStore.building; a damaged database is renamed first."""
         with suppress(DamagedIndex):
-            self._require_ours()
-        with locked(self._beside(f"{file_name(agent_id)}.lock")):
-            if self._suspect:
-                with locked(self._beside("lock")):
-                    self._set_damaged_aside()
-                self._suspect = False
+            self._check_file()
+        with lock_file(self._sibling(f"{agent_file_name(agent_id)}.lock")):
+            if self._is_damaged:
+                with lock_file(self._sibling("lock")):
+                    self._rename_if_damaged()
+                self._is_damaged = False
             yield
 
-    def _beside(self, end: str) -> Path:
-        return self._path.with_name(f".{self._path.name}.{end}")
+    def _sibling(self, suffix: str) -> Path:
+        return self._path.with_name(f".{self._path.name}.{suffix}")
 
-    def _rows(self, connection: sqlite3.Connection, agent_id: str) -> tuple[list[str], Vectors]:
-        """The ids and vectors of an index, read once for each state of it."""
-        record = sqlite_rows.state_record(connection, agent_id)
+    def _load_vectors(self, rows: _AgentRows) -> tuple[list[str], Vectors]:
+        """Return the ids and vectors of an index, read once for each state of it."""
+        record = rows.read_state_json()
         if record is None:
-            return sqlite_rows.vectors_of(connection, agent_id)
-        known = self._read.get(agent_id)
-        if known is None or known[0] != hash(record):
-            known = (hash(record), *sqlite_rows.vectors_of(connection, agent_id))
-            self._read[agent_id] = known
-        return known[1], known[2]
+            return rows.read_vectors()
+        cached = self._vector_cache.get(rows.agent_id)
+        if cached is None or cached[0] != hash(record):
+            cached = (hash(record), *rows.read_vectors())
+            self._vector_cache[rows.agent_id] = cached
+        return cached[1], cached[2]
 
-    def _state(self, connection: sqlite3.Connection, agent_id: str) -> IndexState | None:
-        record = sqlite_rows.state_record(connection, agent_id)
+    def _load_state(self, rows: _AgentRows) -> IndexState | None:
+        record = rows.read_state_json()
         if record is None:
             return None
-        known = self._states.get(agent_id)
-        if known is None or known[0] != hash(record):
+        cached = self._state_cache.get(rows.agent_id)
+        if cached is None or cached[0] != hash(record):
             try:
-                state = IndexState.of(json.loads(record))
+                state = IndexState.from_record(json.loads(record))
             except (ValueError, TypeError, KeyError, AttributeError):
                 return None
-            known = self._states[agent_id] = (hash(record), state)
-        return known[1] if sqlite_rows.is_of(connection, agent_id, known[1]) else None
+            cached = self._state_cache[rows.agent_id] = (hash(record), state)
+        return cached[1] if rows.match(cached[1]) else None
 
-    def _of_database(self, work: Callable[[sqlite3.Connection], T], missing: T) -> T:
-        """What work reads in one transaction; what is missing where there is no database of ours.
+    def _read(self, read: Callable[[sqlite3.Connection], T], if_missing: T) -> T:
+        """Call a function with a connection, in one transaction.
+
+        Args:
+            if_missing: returned if the database does not exist yet.
 
         Raises:
-            DamagedIndex: it cannot be read.
-            ConfigurationError: it is not ours.
+            DamagedIndex: the database cannot be read.
+            ConfigurationError: it belongs to another program.
         """
-        if not self._require_ours():
-            return missing
+        if not self._check_file():
+            return if_missing
         try:
-            with closing(self._connected("rw")) as connection:
+            with closing(self._connect("rw")) as connection:
                 connection.execute("BEGIN")
-                return work(connection) if sqlite_rows.has_our_tables(connection) else missing
-        except sqlite_rows.NotOurs:
-            raise foreign(self._path, _NOT_OURS) from None
+                return read(connection) if _has_our_tables(connection) else if_missing
+        except _ForeignDatabase:
+            raise refuse_file(self._path, _FOREIGN_DATABASE) from None
         except sqlite3.DatabaseError as error:
-            if _is_damage(error):
-                self._suspect = True
+            if _indicates_damage(error):
+                self._is_damaged = True
                 raise DamagedIndex(str(self._path)) from None
-            if error.sqlite_errorcode in _NOTHING and not self._path.exists():
-                return missing
+            if error.sqlite_errorcode in _MISSING_FILE_ERRORS and not self._path.exists():
+                return if_missing
             raise
 
     @contextmanager
-    def _writing(self) -> Iterator[sqlite3.Connection]:
-        """A connection that writes, while nobody sets the database aside."""
-        self._require_ours()
+    def _write(self) -> Iterator[sqlite3.Connection]:
+        """Yield a connection for writing; meanwhile the database cannot be renamed as damaged."""
+        self._check_file()
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with locked(self._beside("lock"), shared=True):
+        with lock_file(self._sibling("lock"), shared=True):
             self._path.touch(mode=0o600)
-            is_new = not self._remembered().st_size
+            with _CHECK_LOCK:
+                status = self._path.stat()
+                _CHECKED_FILES.add((status.st_dev, status.st_ino))
             try:
-                with closing(self._connected("rwc")) as connection:
-                    if is_new:
-                        # A journal on the disk would have to be played back by whoever comes next.
+                with closing(self._connect("rwc")) as connection:
+                    if not status.st_size:
+                        # A journal file left by a kill would be played back by the next process.
                         connection.execute("PRAGMA journal_mode = MEMORY")
-                    sqlite_rows.has_our_tables(connection)
-                    if not sqlite_rows.has_mark(connection):
-                        sqlite_rows.make_tables(connection)
+                    _has_our_tables(connection)
+                    if not _has_our_mark(connection):
+                        _create_tables(connection)
                     connection.execute("PRAGMA journal_mode = WAL")
-                    connection.execute(f"PRAGMA journal_size_limit = {_LOG_BYTES}")
+                    connection.execute(f"PRAGMA journal_size_limit = {_MAX_LOG_BYTES}")
                     yield connection
-            except sqlite_rows.NotOurs:
-                raise foreign(self._path, _NOT_OURS) from None
+            except _ForeignDatabase:
+                raise refuse_file(self._path, _FOREIGN_DATABASE) from None
             except sqlite3.DatabaseError as error:
-                if not _is_damage(error):
+                if not _indicates_damage(error):
                     raise
-                self._suspect = True
+                self._is_damaged = True
                 raise DamagedIndex(str(self._path)) from None
 
-    def _require_ours(self) -> bool:
+    def _check_file(self) -> bool:
         """Return whether there is a database with our mark, before SQLite opens or changes it.
 
-        One of an earlier version, or an empty file, has no mark yet, and becomes ours when it is
-        written. A file is read once a process: closing it would free the locks of connections.
+        An empty file, or a database of an earlier version, is not marked; the next write adds the
+        mark. A process reads each file once: closing it would release SQLite's locks on it.
 
         Raises:
-            DamagedIndex: it was ours, and its header is lost.
-            ConfigurationError: it is another program's, or of a later version; or a file beside it
-                would have SQLite write elsewhere.
+            DamagedIndex: the database was ours, and its header is lost.
+            ConfigurationError: it belongs to another program or a later version, or a link or
+                journal next to it would make SQLite write elsewhere.
         """
-        self._require_no_links()
-        with _CHECKING:
+        self._refuse_links()
+        with _CHECK_LOCK:
             try:
-                facts = self._path.stat()
+                status = self._path.stat()
             except FileNotFoundError:
                 return False
-            if (facts.st_dev, facts.st_ino) in _OURS:
+            if (status.st_dev, status.st_ino) in _CHECKED_FILES:
                 return True
-            if not facts.st_size or not self._has_mark():
+            if not status.st_size or not self._read_mark():
                 return False
-            _OURS.add((facts.st_dev, facts.st_ino))
+            _CHECKED_FILES.add((status.st_dev, status.st_ino))
             return True
 
-    def _remembered(self) -> os.stat_result:
-        """Return the facts of the file, which is ours from now on."""
-        with _CHECKING:
-            facts = self._path.stat()
-            _OURS.add((facts.st_dev, facts.st_ino))
-        return facts
-
-    def _has_mark(self) -> bool:
+    def _read_mark(self) -> bool:
         with self._path.open("rb") as file:
             header = file.read(_HEADER_BYTES)
-        if not header.startswith(_MAGIC) or len(header) < _HEADER_BYTES:
-            if self._beside("lock").is_file():
-                self._suspect = True
+        if not header.startswith(_FILE_MAGIC) or len(header) < _HEADER_BYTES:
+            if self._sibling("lock").is_file():
+                self._is_damaged = True
                 raise DamagedIndex(str(self._path))
-            raise foreign(self._path, "is no database of ours")
+            raise refuse_file(self._path, "is not a database of rag-assets")
         version, mark = (int.from_bytes(header[at : at + 4], "big") for at in (60, 68))
-        if mark == sqlite_rows.APPLICATION_ID:
-            if version != sqlite_rows.VERSION:
-                raise foreign(self._path, f"is of another version of rag-assets ({version})")
+        if mark == APPLICATION_ID:
+            if version != SCHEMA_VERSION:
+                raise refuse_file(
+                    self._path, f"was written by another version of rag-assets ({version})"
+                )
             return True
-        if mark or version or not self._is_of_earlier_version():
-            raise foreign(self._path, _NOT_OURS)
+        if mark or version or not self._is_unmarked_but_ours():
+            raise refuse_file(self._path, _FOREIGN_DATABASE)
         return False
 
-    def _require_no_links(self) -> None:
-        # Whoever replaces a folder or a file by a link would choose what SQLite opens.
+    def _refuse_links(self) -> None:
+        # Someone who replaces a folder or a file by a link would choose what SQLite opens.
         if os.path.realpath(self._path) != str(self._path):
-            raise foreign(self._path, "has become a link")
-        for end in ("-wal", "-shm"):
-            log = self._path.with_name(self._path.name + end)
+            raise refuse_file(self._path, "has become a link")
+        for suffix in ("-wal", "-shm"):
+            log = self._path.with_name(self._path.name + suffix)
             if log.is_symlink():
-                raise foreign(log, "is a link")
+                raise refuse_file(log, "is a link")
         journal = self._path.with_name(f"{self._path.name}-journal")
         if os.path.lexists(journal):
-            # Ours have none. Played back, it may name any file for SQLite to delete.
-            raise foreign(journal, "is a journal of another program")
+            # Our databases have no journal. Playing one back can delete any file that it names.
+            raise refuse_file(journal, "is a journal of another program")
 
-    def _is_of_earlier_version(self) -> bool:
-        """Return whether a database without a mark has our tables; nothing is written for that."""
+    def _is_unmarked_but_ours(self) -> bool:
+        """Return whether a database without a mark has our tables, without writing anything."""
         address = f"{self._path.as_uri()}?mode=ro&immutable=1"
         try:
             with closing(sqlite3.connect(address, uri=True)) as connection:
-                return sqlite_rows.has_our_tables(connection)
-        except (sqlite3.DatabaseError, sqlite_rows.NotOurs):
+                return _has_our_tables(connection)
+        except (sqlite3.DatabaseError, _ForeignDatabase):
             return False
 
-    def _connected(self, mode: str) -> sqlite3.Connection:
+    def _connect(self, mode: str) -> sqlite3.Connection:
         return sqlite3.connect(
             f"{self._path.as_uri()}?mode={mode}",
             uri=True,
-            timeout=self._wait,
+            timeout=self._busy_seconds,
             check_same_thread=False,
         )
 
-    def _set_damaged_aside(self) -> None:
-        """Keep a damaged database under another name; SQLite's own check proves the damage."""
+    def _rename_if_damaged(self) -> None:
+        """Rename the database if SQLite's own check confirms the damage."""
         try:
-            with closing(self._connected("rw")) as connection:
+            with closing(self._connect("rw")) as connection:
                 if connection.execute("PRAGMA quick_check(1)").fetchone() == ("ok",):
                     return
         except sqlite3.DatabaseError as error:
-            if not _is_damage(error):
+            if not _indicates_damage(error):
                 return
-        self._read.clear()
-        self._states.clear()
-        aside = set_aside(self._path)
-        for end in ("-wal", "-shm"):
-            log = self._path.with_name(self._path.name + end)
+        self._vector_cache.clear()
+        self._state_cache.clear()
+        renamed = rename_damaged(self._path)
+        for suffix in ("-wal", "-shm"):
+            log = self._path.with_name(self._path.name + suffix)
             if log.exists():
-                log.rename(aside.with_name(aside.name + end))
+                log.rename(renamed.with_name(renamed.name + suffix))
 
 
-def _is_damage(error: sqlite3.DatabaseError) -> bool:
+class _AgentRows:
+    """The rows of an agent, read and written over a connection."""
+
+    def __init__(self, connection: sqlite3.Connection, agent_id: str) -> None:
+        self.agent_id = agent_id
+        self._connection = connection
+
+    def exist(self) -> bool:
+        query = f"SELECT EXISTS ({self._query('id')})"
+        return bool(self._connection.execute(query, {"agent": self.agent_id}).fetchone()[0])
+
+    def match(self, state: IndexState) -> bool:
+        """Return whether the rows match a state; rows of another program have no vector."""
+        if self._is_moving():
+            return True
+        total, foreign = (
+            self._value(f"SELECT count(*) FROM chunks WHERE agent_id = ? {condition}")  # noqa: S608 - ours
+            for condition in ("", "AND vector IS NULL")
+        )
+        return total == len(state.text_hashes) and not foreign
+
+    def read_state_json(self) -> str | None:
+        query = "SELECT state FROM agents WHERE agent_id = ?"
+        row = self._connection.execute(query, (self.agent_id,)).fetchone()
+        return None if row is None else str(row[0])
+
+    def read_chunks(self) -> list[DocChunk]:
+        query = f"{self._query(_CHUNK_COLUMNS)} ORDER BY id"
+        return [DocChunk(*row) for row in self._connection.execute(query, {"agent": self.agent_id})]
+
+    def read_chunks_by_id(self, ids: Sequence[str]) -> dict[str, DocChunk]:
+        chunks: dict[str, DocChunk] = {}
+        rows = self._query(_CHUNK_COLUMNS)
+        for batch in batched(ids, MAX_ROWS):
+            names = {f"id{number}": id_ for number, id_ in enumerate(batch)}
+            marks = ", ".join(f":{name}" for name in names)
+            query = f"SELECT * FROM ({rows}) WHERE id IN ({marks})"  # noqa: S608 - marks alone
+            for row in self._connection.execute(query, {"agent": self.agent_id, **names}):
+                chunks[row[0]] = DocChunk(*row)
+        return chunks
+
+    def read_vectors(self) -> tuple[list[str], Vectors]:
+        """Return ids and vectors, ordered by id."""
+        query = f"{self._query('id, vector, embedding')} ORDER BY id"
+        ids: list[str] = []
+        vectors: list[Vectors] = []
+        for id_, vector, embedding in self._connection.execute(query, {"agent": self.agent_id}):
+            ids.append(id_)
+            # Rows of another program have only the JSON array.
+            row = np.frombuffer(vector, "<f4") if vector else np.array(json.loads(embedding), "<f4")
+            vectors.append(row)
+        if not ids:
+            return ids, np.empty((0, 0), dtype=np.float32)
+        return ids, normalize_rows(np.stack(vectors))
+
+    def write_state(self, state: IndexState | None) -> None:
+        """Replace the state, or delete it; the caller holds the transaction."""
+        if state is None:
+            self._connection.execute("DELETE FROM agents WHERE agent_id = ?", (self.agent_id,))
+            return
+        row = self.agent_id, json.dumps(state.to_record())
+        self._connection.execute("INSERT OR REPLACE INTO agents VALUES (?, ?)", row)
+
+    def replace(
+        self, chunks: Sequence[DocChunk], vectors: Vectors, state: IndexState | None
+    ) -> None:
+        """Replace all rows and the state at once; None leaves the agent without a state."""
+        connection = self._connection
+        self.finish_move()
+        removed, changed = self._compare(chunks, vectors)
+        batches = list(_split_batches(chunks, vectors, changed))
+        if len(batches) <= 1 and len(removed) + len(changed) <= MAX_ROWS:
+            with connection:
+                connection.executemany(
+                    "DELETE FROM chunks WHERE id = ?", [(id_,) for id_ in removed]
+                )
+                self._insert("chunks", chunks, vectors, changed)
+                self.write_state(state)
+            return
+        for batch in batches:
+            with connection:
+                self._insert("arriving", chunks, vectors, batch)
+            _checkpoint(connection)
+        for ids in batched(removed, MAX_ROWS):
+            with connection:
+                rows = [(id_, self.agent_id) for id_ in ids]
+                connection.executemany("INSERT INTO leaving VALUES (?, ?)", rows)
+        with connection:
+            connection.execute("INSERT INTO moving VALUES (?)", (self.agent_id,))
+            self.write_state(state)
+        self.finish_move()
+
+    def add(self, chunks: Sequence[DocChunk], vectors: Vectors) -> None:
+        """Insert or replace rows, and delete the state."""
+        self.finish_move()
+        with self._connection:
+            self.write_state(None)
+        for batch in _split_batches(chunks, vectors, range(len(chunks))):
+            with self._connection:
+                self._insert("chunks", chunks, vectors, batch)
+            _checkpoint(self._connection)
+
+    def finish_move(self) -> None:
+        """Finish a move that readers already see; undo a move that was interrupted earlier."""
+        is_visible = self._is_moving()
+        query = "SELECT max(length(content) + length(embedding)) FROM arriving WHERE agent_id = ?"
+        longest = self._value(query) or 1
+        batch = max(1, min(MAX_ROWS, MAX_CHARACTERS // longest))
+        parameters = {"agent": self.agent_id, "batch": batch}
+        for apply, delete in _MOVES:
+            while True:
+                with self._connection:
+                    if is_visible:
+                        self._connection.execute(apply, parameters)
+                    deleted = self._connection.execute(delete, parameters).rowcount
+                if not deleted:
+                    break
+                _checkpoint(self._connection)
+        if is_visible:
+            with self._connection:
+                self._connection.execute("DELETE FROM moving WHERE agent_id = ?", (self.agent_id,))
+
+    def _value(self, query: str) -> int:
+        return int(self._connection.execute(query, (self.agent_id,)).fetchone()[0] or 0)
+
+    def _is_moving(self) -> bool:
+        return bool(self._value("SELECT EXISTS (SELECT 1 FROM moving WHERE agent_id = ?)"))
+
+    def _query(self, columns: str) -> str:
+        """Return the query for the rows, valid only within the current transaction."""
+        return (_MOVING_ROWS if self._is_moving() else _SETTLED_ROWS).format(columns=columns)
+
+    def _compare(self, chunks: Sequence[DocChunk], vectors: Vectors) -> tuple[list[str], list[int]]:
+        """Return the ids of rows to delete and the positions of passages to write."""
+        positions = {chunk.id: position for position, chunk in enumerate(chunks)}
+        removed, same = [], set()
+        query = f"SELECT {_CHUNK_COLUMNS}, vector FROM chunks WHERE agent_id = ?"  # noqa: S608 - ours
+        for *row, vector in self._connection.execute(query, (self.agent_id,)):
+            position = positions.get(row[0])
+            if position is None:
+                removed.append(row[0])
+            elif DocChunk(*row) == chunks[position] and vector == _pack(vectors[position]):
+                same.add(position)
+        return removed, [position for position in range(len(chunks)) if position not in same]
+
+    def _insert(
+        self, table: str, chunks: Sequence[DocChunk], vectors: Vectors, positions: Iterable[int]
+    ) -> None:
+        self._connection.executemany(
+            f"INSERT OR REPLACE INTO {table} ({_ALL_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)",  # noqa: S608 - ours
+            (
+                (
+                    *(chunk.id, chunk.content, chunk.source_path, chunk.byte_offset),
+                    chunk.agent_id,
+                    orjson.dumps(vector, option=orjson.OPT_SERIALIZE_NUMPY).decode(),
+                    _pack(vector),
+                )
+                for chunk, vector in ((chunks[at], vectors[at]) for at in positions)
+            ),
+        )
+
+
+def _split_batches(
+    chunks: Sequence[DocChunk], vectors: Vectors, positions: Iterable[int]
+) -> Iterator[list[int]]:
+    vector_characters = vectors.shape[1] * _CHARACTERS_PER_NUMBER
+    return batched(
+        positions,
+        MAX_ROWS,
+        weight=lambda position: len(chunks[position].content) + vector_characters,
+        most=MAX_CHARACTERS,
+    )
+
+
+def _pack(vector: Vectors) -> bytes:
+    return vector.astype("<f4").tobytes()
+
+
+def _checkpoint(connection: sqlite3.Connection) -> None:
+    """Copy the log into the database as far as no reader needs it, without waiting."""
+    connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+
+
+def _create_tables(connection: sqlite3.Connection) -> None:
+    """Mark a database as ours and create its tables, in one transaction.
+
+    Rows of an earlier version, which had no mark, are deleted.
+    """
+    connection.execute("BEGIN IMMEDIATE")
+    with connection:
+        if _has_our_mark(connection):
+            return
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        for statement in _SCHEMA:
+            connection.execute(statement)
+        for table in _TABLES:
+            connection.execute(f"DELETE FROM {table}")  # noqa: S608 - ours
+    # The mark is later read from the file, so it must not stay in the log.
+    connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+
+
+def _has_our_mark(connection: sqlite3.Connection) -> bool:
+    names = ("application_id", "user_version")
+    values = [connection.execute(f"PRAGMA {name}").fetchone()[0] for name in names]
+    return values == [APPLICATION_ID, SCHEMA_VERSION]
+
+
+class _ForeignDatabase(Exception):
+    """The database belongs to another program."""
+
+
+def _has_our_tables(connection: sqlite3.Connection) -> bool:
+    """Return whether a database has exactly our tables; False if it is empty.
+
+    Raises:
+        _ForeignDatabase: it has other tables, or more: a trigger, a view.
+    """
+    schema = _read_schema(connection)
+    if schema and schema != _expected_schema():
+        raise _ForeignDatabase
+    return bool(schema)
+
+
+@lru_cache(maxsize=1)
+def _expected_schema() -> frozenset[tuple[str | None, ...]]:
+    with closing(sqlite3.connect(":memory:")) as connection:
+        for statement in _SCHEMA:
+            connection.execute(statement)
+        return _read_schema(connection)
+
+
+def _read_schema(connection: sqlite3.Connection) -> frozenset[tuple[str | None, ...]]:
+    # Another program's ANALYZE may have added SQLite's own statistics tables.
+    query = "SELECT type, name, tbl_name, sql FROM sqlite_master "
+    query += " WHERE NOT (type = 'table' AND name GLOB 'sqlite_stat*')"
+    return frozenset(connection.execute(query))
+
+
+def _indicates_damage(error: sqlite3.DatabaseError) -> bool:
     return error.sqlite_errorcode & 0xFF in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}

@@ -1,4 +1,4 @@
-"""Stores of agents' passages: the protocol, exact search, the store in memory, and file locks."""
+"""Stores of passages: their data model, protocol, exact search, memory store and file helpers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import numpy.typing as npt
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.hashing import sha256_hex
 
-_HASH_LENGTH: Final = 64
+_SHA256_LENGTH: Final = 64
 Vectors = npt.NDArray[np.float32]
 
 
@@ -27,11 +27,11 @@ class DocChunk:
     """A passage of a file.
 
     Attributes:
-        id: `{agent_id}:{source_path}:{byte_offset}`; see passage_source.
-        content: the bytes of the file at that offset, decoded.
-        source_path: below the base of relative globs; absolute for files elsewhere.
-        byte_offset: of its first byte in the file, a byte order mark counted.
-        agent_id: of the agent that it was indexed for.
+        id: `{agent_id}:{source_path}:{byte_offset}`; see passage_id_prefix.
+        content: the decoded bytes of the file at that offset.
+        source_path: relative to the base of the globs; absolute for files outside it.
+        byte_offset: position of the first byte in the file, counting a byte order mark.
+        agent_id: the agent that the passage was indexed for.
     """
 
     id: str
@@ -41,24 +41,24 @@ class DocChunk:
     agent_id: str
 
     @classmethod
-    def at(cls, agent_id: str, source_path: str, byte_offset: int, content: str) -> Self:
-        """The passage at a place, with its id."""
-        id_ = f"{passage_source(agent_id, source_path)}:{byte_offset}"
+    def from_location(cls, agent_id: str, source_path: str, byte_offset: int, content: str) -> Self:
+        """Create a passage and derive its id from its location."""
+        id_ = f"{passage_id_prefix(agent_id, source_path)}:{byte_offset}"
         return cls(id_, content, source_path, byte_offset, agent_id)
 
 
-def passage_source(agent_id: str, source_path: str) -> str:
-    """What the ids of a file's passages begin with.
+def passage_id_prefix(agent_id: str, source_path: str) -> str:
+    """Return the part of a passage's id before its byte offset.
 
-    Colons of an agent's id are percent-encoded: `a` with a file `b:x.md` would else share ids, and
-    rows of a store, with `a:b` and its `x.md`.
+    Colons in the agent's id are percent-encoded. Otherwise agent `a` with file `b:x.md` and agent
+    `a:b` with file `x.md` would share ids, and rows of a store.
     """
     return f"{agent_id.replace('%', '%25').replace(':', '%3A')}:{source_path}"
 
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """A passage that was found, and its cosine similarity to the question."""
+    """A passage that matches a question, with its cosine similarity."""
 
     chunk: DocChunk
     score: float
@@ -66,15 +66,15 @@ class SearchResult:
 
 @dataclass(frozen=True, slots=True)
 class FileState:
-    """What is known of a file when it is indexed.
+    """Facts about a file at the time it was indexed.
 
     Attributes:
-        path: as source_path.
-        size: in bytes.
-        mtime_ns: when it was modified, in nanoseconds of Unix time.
-        sha256: of its bytes.
-        dropped: its passages that were left out, since nothing but a masked credential was in them.
-        rules: that found the credentials masked in it.
+        path: its source_path.
+        size: size in bytes.
+        mtime_ns: modification time in nanoseconds of Unix time.
+        sha256: hash of its bytes.
+        dropped: number of passages left out because they held only a masked credential.
+        rules: the rules that matched its masked credentials.
     """
 
     path: str
@@ -87,18 +87,18 @@ class FileState:
 
 @dataclass(frozen=True, slots=True)
 class IndexState:
-    """What an agent's index was made of.
+    """Everything that an index was built from.
 
     Attributes:
-        fingerprint: SHA-256 of path, size and modification time of its files, in order.
-        embedder_id: of its vectors; those of another are never mixed with them.
-        recipe: of its passages: limits, and versions of parser, chunker and rules.
-        looked_ns: when the files were looked at, in nanoseconds of Unix time.
-        files: with the hash of their contents.
+        fingerprint: SHA-256 over path, size and modification time of its files, in order.
+        embedder_id: the embedder of its vectors; vectors of different embedders are never mixed.
+        recipe: hash of the chunking limits and the versions of parser, chunker and secret rules.
+        looked_ns: when the files were listed, in nanoseconds of Unix time.
+        files: the files, with the hash of their contents.
         left_out: files that were not indexed, and why.
-        text_hashes: of what was embedded, by id of passage.
-        digests: of each passage's text, place and file, by its id; see agents.trust.
-        seal: keyed digest of all of this: a state without it is not that of an index of ours.
+        text_hashes: hash of the embedded text, by passage id.
+        digests: digest of each passage's text, location and file, by passage id.
+        seal: keyed digest of this state; an index without a valid seal is not used.
     """
 
     fingerprint: str
@@ -111,53 +111,50 @@ class IndexState:
     digests: Mapping[str, str] = field(default_factory=dict)
     seal: str = ""
 
-    def record(self) -> dict[str, Any]:
-        """The state as JSON can hold it; digests follow the hashes, since it is read often."""
+    def to_record(self) -> dict[str, Any]:
+        """Return the state as JSON values; each digest is appended to its hash to save space."""
         values = {name: getattr(self, name) for name in self.__slots__ if name != "digests"}
         digests = self.digests
-        hashes = {id_: one + digests.get(id_, "") for id_, one in self.text_hashes.items()}
-        files = [asdict(one) for one in self.files]
+        hashes = {id_: sha256 + digests.get(id_, "") for id_, sha256 in self.text_hashes.items()}
+        files = [asdict(file) for file in self.files]
         return values | {"files": files, "text_hashes": hashes}
 
     @classmethod
-    def of(cls, record: Mapping[str, Any]) -> Self:
-        """The inverse of record()."""
+    def from_record(cls, record: Mapping[str, Any]) -> Self:
+        """Create a state from the result of to_record."""
         files = tuple(
-            FileState(**{**one, "rules": tuple(one.get("rules", ()))}) for one in record["files"]
+            FileState(**{**file, "rules": tuple(file.get("rules", ()))}) for file in record["files"]
         )
-        both = record["text_hashes"]
-        hashes = {id_: one[:_HASH_LENGTH] for id_, one in both.items()}
-        digests = {id_: one[_HASH_LENGTH:] for id_, one in both.items() if one[_HASH_LENGTH:]}
+        joined = record["text_hashes"]
+        hashes = {id_: text[:_SHA256_LENGTH] for id_, text in joined.items()}
+        digests = {
+            id_: text[_SHA256_LENGTH:] for id_, text in joined.items() if text[_SHA256_LENGTH:]
+        }
         return cls(**{**record, "files": files, "text_hashes": hashes, "digests": digests})
 
 
-class PassageSearcher(Protocol):
-    """Searches the passages of agents."""
+class PassageStore(Protocol):
+    """Stores the passages and vectors of agents, and searches them.
+
+    Readers never wait for a writer: an index is replaced atomically, and until then the previous
+    version answers.
+    """
 
     def search(
         self, query_embedding: npt.ArrayLike, agent_id: str, top_k: int
     ) -> list[SearchResult]:
-        """The passages nearest to a vector, best first, ties by id."""
+        """Return the passages nearest to a vector, best first; ties are ordered by id."""
         ...
 
     def has_index(self, agent_id: str) -> bool:
-        """Whether an agent has an index, be it an empty one."""
+        """Return whether an agent has an index, even an empty one."""
         ...
 
-
-class PassageStore(PassageSearcher, Protocol):
-    """Stores passages with their vectors, per agent, and searches them.
-
-    Readers never wait for a writer. An index is replaced in one step: until then the former one
-    answers.
-    """
-
     def upsert(self, chunks: Sequence[DocChunk], embeddings: npt.ArrayLike) -> None:
-        """Add passages, or replace those of the same ids.
+        """Add passages of any agents, or replace those with the same ids.
 
         Args:
-            chunks: of any agents.
-            embeddings: one for each; shape (chunks, dimensions).
+            embeddings: one row per passage; shape (chunks, dimensions).
         """
         ...
 
@@ -166,106 +163,96 @@ class PassageStore(PassageSearcher, Protocol):
         ...
 
     def chunks(self, agent_id: str) -> list[DocChunk]:
-        """All passages of an agent, ordered by id."""
+        """Return all passages of an agent, ordered by id."""
         ...
 
     def state(self, agent_id: str) -> IndexState | None:
-        """What the index was made of; None where that is not known."""
+        """Return the state of an index; None if it is unknown."""
         ...
 
     def vectors(self, agent_id: str) -> dict[str, Vectors]:
-        """The vectors of an index by id of passage; none where its state is not known."""
+        """Return the vectors of an index by passage id; empty if the index's state is unknown."""
         ...
 
     def replace(
         self, agent_id: str, chunks: Sequence[DocChunk], embeddings: Vectors, state: IndexState
     ) -> None:
-        """Replace an agent's index in one step.
+        """Replace an agent's index atomically.
 
         Args:
-            agent_id: of all the passages.
-            chunks: all that the index has afterwards.
-            embeddings: of shape (chunks, dimensions).
-            state: what it was made of.
+            chunks: all passages of the new index.
+            embeddings: one row per passage; shape (chunks, dimensions).
         """
         ...
 
     def touch(self, agent_id: str, state: IndexState) -> None:
-        """Replace the state of an index whose passages stay as they are."""
+        """Replace the state of an index and keep its passages."""
         ...
 
     def building(self, agent_id: str) -> AbstractContextManager[None]:
-        """Hold the right to replace an index; another builder waits until it is given back."""
+        """Hold the exclusive right to replace an index; other builders wait for it."""
         ...
 
 
-_DIGITS = 6
-"""Of a score: beyond them, sums of float32 differ between libraries."""
-_UNIT_ERROR = 1e-5
-"""By which the length of a float32 vector that was brought to length one may differ."""
-MARGIN = 1e-4
-"""By which a first score in float32 may be wrong."""
+_SCORE_DIGITS = 6
+"""Digits kept of a score; later ones differ between the libraries that sum float32."""
+_UNIT_TOLERANCE = 1e-5
+"""Largest deviation from 1 in the length of a normalized float32 vector."""
+SCORE_TOLERANCE = 1e-4
+"""Largest error of a score computed in float32."""
 
 
-@dataclass(frozen=True, slots=True)
-class Nearest:
-    """A row that was found, and its score."""
-
-    row: int
-    score: float
-
-
-def unit_rows(vectors: npt.ArrayLike) -> Vectors:
-    """Vectors of length one; those of length zero stay as they are.
+def normalize_rows(vectors: npt.ArrayLike) -> Vectors:
+    """Scale vectors to length one; zero vectors stay as they are.
 
     Args:
-        vectors: of shape (rows, dimensions).
+        vectors: shape (rows, dimensions).
     """
     rows = np.atleast_2d(np.asarray(vectors, dtype=np.float32))
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    # A vector of length one stays bit for bit as it is, so that all stores score it alike.
-    other = (lengths > 0) & (np.abs(lengths - 1) > _UNIT_ERROR)
-    units: Vectors = np.divide(rows, lengths, out=rows.copy(), where=other)
+    # Unit vectors keep every bit, so that all stores compute the same scores.
+    needs_scaling = (lengths > 0) & (np.abs(lengths - 1) > _UNIT_TOLERANCE)
+    units: Vectors = np.divide(rows, lengths, out=rows.copy(), where=needs_scaling)
     return units
 
 
-def nearest(rows: Vectors, query: npt.ArrayLike, ids: Sequence[str], top_k: int) -> list[Nearest]:
-    """The rows nearest to a vector, best first, ties by id.
+def rank_rows(
+    rows: Vectors, query: npt.ArrayLike, ids: Sequence[str], top_k: int
+) -> list[tuple[int, float]]:
+    """Return row number and score of the rows nearest to a vector, best first, ties by id.
 
-    What float32 brings near the top is scored again, row by row in float64, and rounded: so the
-    order depends neither on the library that multiplies nor on the other rows.
+    Candidates are scored in float32. Those near the top are scored again one by one in float64 and
+    rounded, so that the order depends neither on the math library nor on the other rows.
 
     Args:
-        rows: of length one; shape (rows, dimensions).
-        query: of any length.
-        ids: of the rows.
-        top_k: how many are wanted.
+        rows: unit vectors; shape (rows, dimensions).
+        query: a vector of any length.
     """
     if not len(rows) or top_k < 1:
         return []
-    wanted = unit_rows(query)[0]
-    scores = rows @ wanted
+    unit_query = normalize_rows(query)[0]
+    scores = rows @ unit_query
     candidates = np.arange(len(rows))
     if len(rows) > top_k:
-        least = np.partition(scores, len(rows) - top_k)[len(rows) - top_k]
-        candidates = np.flatnonzero(scores >= least - MARGIN)
-    exact = wanted.astype(np.float64)
-    found = [
-        Nearest(int(row), round(float(np.dot(rows[row].astype(np.float64), exact)), _DIGITS))
+        threshold = np.partition(scores, len(rows) - top_k)[len(rows) - top_k]
+        candidates = np.flatnonzero(scores >= threshold - SCORE_TOLERANCE)
+    exact = unit_query.astype(np.float64)
+    ranked = [
+        (int(row), round(float(np.dot(rows[row].astype(np.float64), exact)), _SCORE_DIGITS))
         for row in candidates
     ]
-    found.sort(key=lambda one: (-one.score, ids[one.row]))
-    return found[:top_k]
+    ranked.sort(key=lambda scored: (-scored[1], ids[scored[0]]))
+    return ranked[:top_k]
 
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """One agent's index; replaced, never changed.
+    """The immutable index of an agent.
 
     Attributes:
         chunks: ordered by id.
-        rows: their vectors, of length one.
-        state: what it was made of, where that is known.
+        rows: their unit vectors.
+        state: None if it is unknown.
     """
 
     chunks: tuple[DocChunk, ...]
@@ -273,82 +260,86 @@ class Index:
     state: IndexState | None = None
 
     @classmethod
-    def of(
+    def from_chunks(
         cls, chunks: Sequence[DocChunk], embeddings: npt.ArrayLike, state: IndexState | None = None
     ) -> Index:
-        """An index of passages in any order."""
+        """Create an index of passages in any order."""
         if not chunks:
             return cls((), np.empty((0, 0), dtype=np.float32), state)
-        rows = unit_rows(embeddings)
-        order = sorted(range(len(chunks)), key=lambda at: chunks[at].id)
-        return cls(tuple(chunks[at] for at in order), rows[order], state)
+        rows = normalize_rows(embeddings)
+        order = sorted(range(len(chunks)), key=lambda position: chunks[position].id)
+        return cls(tuple(chunks[position] for position in order), rows[order], state)
 
     def search(self, query: npt.ArrayLike, top_k: int) -> list[SearchResult]:
         """See PassageStore.search."""
-        ids = [chunk.id for chunk in self.chunks]
-        found = nearest(self.rows, query, ids, top_k)
-        return [SearchResult(self.chunks[one.row], one.score) for one in found]
+        ranked = rank_rows(self.rows, query, [chunk.id for chunk in self.chunks], top_k)
+        return [SearchResult(self.chunks[row], score) for row, score in ranked]
+
+    def vectors_by_id(self) -> dict[str, Vectors]:
+        """Return the vector of each passage by its id."""
+        return {chunk.id: row for chunk, row in zip(self.chunks, self.rows, strict=True)}
 
     def with_chunks(self, chunks: Sequence[DocChunk], embeddings: npt.ArrayLike) -> Index:
-        """This index with more passages; those of the same ids are replaced."""
-        vectors = {chunk.id: row for chunk, row in zip(self.chunks, self.rows, strict=True)}
+        """Return a copy with more passages; those with the same ids are replaced."""
+        vectors = self.vectors_by_id()
         by_id = {chunk.id: chunk for chunk in self.chunks}
-        for chunk, row in zip(chunks, unit_rows(embeddings), strict=True):
+        for chunk, row in zip(chunks, normalize_rows(embeddings), strict=True):
             by_id[chunk.id], vectors[chunk.id] = chunk, row
         rows = np.array([vectors[id_] for id_ in by_id], dtype=np.float32)
-        return Index.of(list(by_id.values()), rows)
+        return Index.from_chunks(list(by_id.values()), rows)
 
 
-EMPTY = Index.of((), ())
+EMPTY_INDEX = Index.from_chunks((), ())
 
 
 class MemoryStore:
-    """Indexes in memory; see PassageStore."""
+    """Keeps indexes in memory; see PassageStore."""
 
     def __init__(self) -> None:
         self._indexes: dict[str, Index] = {}
-        self._building: dict[str, RLock] = {}
+        self._build_locks: dict[str, RLock] = {}
         self._lock = Lock()
 
-    def upsert(self, chunks: Sequence[DocChunk], embeddings: npt.ArrayLike) -> None:
-        """See PassageStore.upsert."""
-        for agent_id, (own, rows) in by_agent(chunks, embeddings).items():
-            with self.building(agent_id):
-                before = self._indexes.get(agent_id, EMPTY)
-                self._indexes[agent_id] = before.with_chunks(own, rows)
+    def _index(self, agent_id: str) -> Index:
+        return self._indexes.get(agent_id, EMPTY_INDEX)
 
     def search(
         self, query_embedding: npt.ArrayLike, agent_id: str, top_k: int
     ) -> list[SearchResult]:
         """See PassageStore.search."""
-        return self._indexes.get(agent_id, EMPTY).search(query_embedding, top_k)
-
-    def delete_agent(self, agent_id: str) -> None:
-        """See PassageStore.delete_agent."""
-        self._indexes.pop(agent_id, None)
+        return self._index(agent_id).search(query_embedding, top_k)
 
     def has_index(self, agent_id: str) -> bool:
         """See PassageStore.has_index."""
         return agent_id in self._indexes
 
+    def upsert(self, chunks: Sequence[DocChunk], embeddings: npt.ArrayLike) -> None:
+        """See PassageStore.upsert."""
+        for agent_id, (own, rows) in group_by_agent(chunks, embeddings).items():
+            with self.building(agent_id):
+                self._indexes[agent_id] = self._index(agent_id).with_chunks(own, rows)
+
+    def delete_agent(self, agent_id: str) -> None:
+        """See PassageStore.delete_agent."""
+        self._indexes.pop(agent_id, None)
+
     def chunks(self, agent_id: str) -> list[DocChunk]:
         """See PassageStore.chunks."""
-        return list(self._indexes.get(agent_id, EMPTY).chunks)
+        return list(self._index(agent_id).chunks)
 
     def state(self, agent_id: str) -> IndexState | None:
         """See PassageStore.state."""
-        return self._indexes.get(agent_id, EMPTY).state
+        return self._index(agent_id).state
 
     def vectors(self, agent_id: str) -> dict[str, Vectors]:
         """See PassageStore.vectors."""
-        index = self._indexes.get(agent_id, EMPTY)
-        return {chunk.id: row for chunk, row in zip(index.chunks, index.rows, strict=True)}
+        return self._index(agent_id).vectors_by_id()
 
     def replace(
         self, agent_id: str, chunks: Sequence[DocChunk], embeddings: Vectors, state: IndexState
     ) -> None:
         """See PassageStore.replace."""
-        self._indexes[agent_id] = Index.of(chunks, embeddings, state)
+        self._indexes[agent_id] = Index.from_chunks(chunks, embeddings, state)
 
     def touch(self, agent_id: str, state: IndexState) -> None:
         """See PassageStore.touch."""
@@ -358,29 +349,28 @@ class MemoryStore:
     def building(self, agent_id: str) -> Iterator[None]:
         """See PassageStore.building."""
         with self._lock:
-            own = self._building.setdefault(agent_id, RLock())
-        with own:
+            lock = self._build_locks.setdefault(agent_id, RLock())
+        with lock:
             yield
 
 
-def by_agent(
+def group_by_agent(
     chunks: Sequence[DocChunk], embeddings: npt.ArrayLike
 ) -> dict[str, tuple[list[DocChunk], Vectors]]:
-    """Passages with their vectors, by agent."""
+    """Group passages and their vectors by agent."""
     rows = np.atleast_2d(np.asarray(embeddings, dtype=np.float32))
-    places: dict[str, list[int]] = {}
-    for at, chunk in enumerate(chunks):
-        places.setdefault(chunk.agent_id, []).append(at)
-    return {agent: ([chunks[at] for at in own], rows[own]) for agent, own in places.items()}
+    positions: dict[str, list[int]] = {}
+    for position, chunk in enumerate(chunks):
+        positions.setdefault(chunk.agent_id, []).append(position)
+    return {agent: ([chunks[at] for at in own], rows[own]) for agent, own in positions.items()}
 
 
 @contextmanager
-def locked(path: Path, *, shared: bool = False) -> Iterator[None]:
-    """Hold a lock on a file, which is made where there is none; waits for it.
+def lock_file(path: Path, *, shared: bool = False) -> Iterator[None]:
+    """Wait for a lock on a file and hold it; the file is created if it is missing.
 
     Args:
-        path: of the file.
-        shared: whether others may hold a shared one as well.
+        shared: whether other holders of a shared lock are allowed.
     """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
@@ -391,27 +381,29 @@ def locked(path: Path, *, shared: bool = False) -> Iterator[None]:
         os.close(descriptor)
 
 
-def foreign(path: Path, why: str) -> ConfigurationError:
-    """Return the error of a file that is not ours to read or to write."""
+def refuse_file(path: Path, reason: str) -> ConfigurationError:
+    """Return the error for a file that does not belong to this store."""
     return ConfigurationError(
-        f"{path} {why}; nothing was changed",
-        hint="name another place in `rag.path`, or move the file away",
+        f"{path} {reason}; nothing was changed",
+        hint="set `rag.path` to another location, or move the file away",
     )
 
 
-def set_aside(path: Path) -> Path:
-    """Rename a damaged file, so that nothing of it is lost; returns its new name."""
+def rename_damaged(path: Path) -> Path:
+    """Rename a damaged file to the first unused `NAME.damaged-N`, and return the new path."""
     number = 1
-    while (aside := path.with_name(f"{path.name}.damaged-{number}")).exists():
+    while (renamed := path.with_name(f"{path.name}.damaged-{number}")).exists():
         number += 1
-    return path.rename(aside)
+    return path.rename(renamed)
 
 
-_LONGEST = 150
+_MAX_NAME_LENGTH = 150
 
 
-def file_name(agent_id: str) -> str:
-    """A name of a file for an agent, which leads to no other folder and hides no file."""
+def agent_file_name(agent_id: str) -> str:
+    """Return a safe file name for an agent: not hidden, and never in another folder."""
     name = quote(agent_id, safe="")
     name = "%2E" + name[1:] if name.startswith(".") else name
-    return name if len(name) <= _LONGEST else f"{name[:_LONGEST]}-{sha256_hex(agent_id)}"
+    if len(name) <= _MAX_NAME_LENGTH:
+        return name
+    return f"{name[:_MAX_NAME_LENGTH]}-{sha256_hex(agent_id)}"

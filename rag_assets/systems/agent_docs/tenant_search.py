@@ -1,52 +1,53 @@
-"""Search of agents that are tenants: candidates in exact order, as the local stores order them.
+"""Search for agents that are tenants: the tool `rag_search`, and results in the local order.
 
-An index scores in float32, as (1 + cosine) / 2, and breaks ties by the ids of entries. Local stores
-score row by row in float64, round, and break ties by the ids of passages. So the candidates that
-may be among the first are scored again as local stores do it.
+Elasticsearch scores in float32 as (1 + cosine) / 2, and breaks ties by entry id. The local stores
+score row by row in float64, round, and break ties by passage id. So the search step `exact` scores
+the best candidates again as the local stores do.
 """
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Annotated, Final
 
 import numpy as np
 import numpy.typing as npt
-from anyio.from_thread import start_blocking_portal
+from pydantic import Field
 
 from rag_assets.ingest.sources.model import path_of
+from rag_assets.mcp.knowledge import DISABLED, Knowledge
+from rag_assets.mcp.tools import Tool, ToolFunction
+from rag_assets.retrieval.contexts import results_text
 from rag_assets.retrieval.search_progress import Ranking, SearchProgress
 from rag_assets.retrieval.steps.protocol import SearchServices
 from rag_assets.retrieval.steps.recall import candidate_count, entry_filter_of
-from rag_assets.storage.index.model import Candidate, Owner, RankingRequest, StoredEntry
+from rag_assets.storage.index.model import Candidate, Owner, RankingRequest
 from rag_assets.storage.index.protocols import EntrySearcher
-from rag_assets.systems.agent_docs.source import shown_path
-from rag_assets.systems.agent_docs.stores import MARGIN, DocChunk, SearchResult, nearest, unit_rows
+from rag_assets.systems.agent_docs.prompts import (
+    DESCRIPTION,
+    MAX_QUERY,
+    QUERY_DESCRIPTION,
+    TOOL,
+    require_query,
+)
+from rag_assets.systems.agent_docs.source import display_path
+from rag_assets.systems.agent_docs.stores import SCORE_TOLERANCE, normalize_rows, rank_rows
 
-if TYPE_CHECKING:
-    from anyio.from_thread import BlockingPortal
-
-_SPARE: Final = 10
-"""Candidates beyond those wanted that are ordered too: former versions may be among them."""
-_MOST: Final = 10_000
-_MORE: Final = 8
+_EXTRA_CANDIDATES: Final = 10
+"""Candidates ordered beyond the requested ones, as some may be previous versions."""
+_MAX_CANDIDATES: Final = 10_000
+_GROWTH: Final = 8
 
 
-class Exact:
-    """Orders what was recalled by vector.
-
-    Args:
-        services: read vectors.
-    """
+class ExactOrder:
+    """The search step that orders vector candidates exactly."""
 
     def __init__(self, services: SearchServices) -> None:
         self._searcher = services.searcher
 
     async def run(self, progress: SearchProgress) -> SearchProgress:
-        """Order the first candidates of each ranking by vector; see exact_candidates.
+        """Order the first candidates of each ranking by vector; see order_exactly.
 
         Raises:
             IndexInconsistent: the tenant's index was lost.
@@ -55,159 +56,95 @@ class Exact:
         if vector is None or not any(one.kind == "vector" for one in progress.rankings):
             return progress
         rankings = [
-            await self._ordered(progress, one, vector) if one.kind == "vector" else one
-            for one in progress.rankings
+            await self._order(progress, ranking, vector) if ranking.kind == "vector" else ranking
+            for ranking in progress.rankings
         ]
         return replace(progress, rankings=rankings)
 
-    async def _ordered(
+    async def _order(
         self, progress: SearchProgress, ranking: Ranking, vector: npt.NDArray[np.float32]
     ) -> Ranking:
         depth = progress.search.depth
-        request = RankingRequest(vector, candidate_count(depth), entry_filter_of(progress))
-        ordered = await exact_candidates(
+        candidates = await order_exactly(
             self._searcher,
             progress.serving.index_name,
             progress.owner,
-            request,
-            wanted=depth + _SPARE,
-            found=ranking.candidates,
+            RankingRequest(vector, candidate_count(depth), entry_filter_of(progress)),
+            ranking.candidates,
+            count=depth + _EXTRA_CANDIDATES,
         )
-        return replace(ranking, candidates=ordered)
+        return replace(ranking, candidates=candidates)
 
 
-async def exact_candidates(
+async def order_exactly(
     searcher: EntrySearcher,
     index_name: str,
     owner: Owner,
     request: RankingRequest,
+    candidates: Sequence[Candidate],
     *,
-    wanted: int,
-    found: Sequence[Candidate] | None = None,
+    count: int,
 ) -> list[Candidate]:
-    """A ranking by vector whose first candidates are in exact order, with exact scores.
+    """Put the first candidates of a ranking by vector into exact order, with exact scores.
 
     Args:
-        searcher: of the index.
-        index_name, owner: the index, and the owner of the entries.
-        request: by a vector.
-        wanted: how many are to be in exact order; those behind them keep that of the index.
-        found: the candidates of the request, if they are known.
+        owner: the owner of the index entries.
+        request: the ranking request; repeated with a higher limit if all candidates tie.
+        candidates: the result of the request.
+        count: how many candidates to order; the others keep their order.
 
     Raises:
         IndexInconsistent: see EntrySearcher.rankings.
     """
     vector = request.by
     if not isinstance(vector, np.ndarray):
-        raise TypeError("a ranking by vector can be ordered by vectors alone")
-    if found is None:
-        [found] = await searcher.rankings(index_name, owner, [request])
-    while len(found) >= request.limit and request.limit < _MOST and _goes_on(found, wanted):
-        # As many are equally near as were asked for: which of them come first is not known.
-        request = replace(request, limit=min(_MOST, request.limit * _MORE))
-        [found] = await searcher.rankings(index_name, owner, [request])
-    near = [one for one in found if one.score >= _least(found, wanted)]
+        raise TypeError("only a ranking by vector can be ordered exactly")
+    while (
+        request.limit <= len(candidates)
+        and request.limit < _MAX_CANDIDATES
+        and candidates[-1].score >= _minimum_score(candidates, count)
+    ):
+        # The last candidate may be as near as the first ones, so there may be more like it.
+        request = replace(request, limit=min(_MAX_CANDIDATES, request.limit * _GROWTH))
+        [candidates] = await searcher.rankings(index_name, owner, [request])
+    near = [one for one in candidates if one.score >= _minimum_score(candidates, count)]
     vectors = await searcher.vectors(index_name, owner, [one.id for one in near])
     present = [one for one in near if one.id in vectors]
+    rest = candidates[len(near) :]
     if not present:
-        return list(found[len(near) :])
-    rows = unit_rows(np.stack([vectors[one.id].vector for one in present]))
-    order = nearest(rows, vector, [vectors[one.id].chunk_id for one in present], len(present))
-    exact = [replace(present[one.row], score=one.score) for one in order]
-    return [*exact, *found[len(near) :]]
+        return list(rest)
+    rows = normalize_rows(np.stack([vectors[one.id].vector for one in present]))
+    ids = [vectors[one.id].chunk_id for one in present]
+    ranked = rank_rows(rows, vector, ids, len(present))
+    return [*(replace(present[row], score=score) for row, score in ranked), *rest]
 
 
-def _least(found: Sequence[Candidate], wanted: int) -> float:
-    """The score from which on a candidate may be among the first."""
-    return found[min(wanted, len(found)) - 1].score - MARGIN if found else 0.0
+def _minimum_score(candidates: Sequence[Candidate], count: int) -> float:
+    """Return the lowest score of a candidate that may be among the first."""
+    if not candidates:
+        return 0.0
+    return candidates[min(count, len(candidates)) - 1].score - SCORE_TOLERANCE
 
 
-def _goes_on(found: Sequence[Candidate], wanted: int) -> bool:
-    return found[-1].score >= _least(found, wanted)
+def _create_search(knowledge: Knowledge) -> ToolFunction:
+    async def rag_search(
+        query: Annotated[str, Field(max_length=MAX_QUERY, description=QUERY_DESCRIPTION)],
+    ) -> str:
+        require_query(query)
+        answer = await knowledge.answer(query)
+        if answer.disabled:
+            return DISABLED
+        return results_text(
+            (hit.number, hit.score, display_path(path_of(hit.uri)), hit.text) for hit in answer.hits
+        )
+
+    return rag_search
 
 
-_OVERFETCH = 30
-
-
-@dataclass(frozen=True, slots=True)
-class AgentIndex:
-    """Where the passages of an agent are.
-
-    Attributes:
-        index_name, owner: the index, and the owner of the entries.
-        scopes: access scopes of the entries that may be read.
-    """
-
-    index_name: str
-    owner: Owner
-    scopes: frozenset[str] = frozenset({"public"})
-
-
-class SearchedPassages:
-    """Searches agents' passages through a Searcher; see PassageSearcher.
-
-    It reads an index that the chain writes: what belongs there is recorded in the catalog before
-    it is written, and another writer would be a second truth. Searches are not confirmed by the
-    catalog: AsyncRetriever does that.
-
-    Args:
-        searcher: of the index.
-        index_of: where the passages of an agent are; None for an agent without an index.
-    """
-
-    def __init__(
-        self, searcher: EntrySearcher, index_of: Callable[[str], AgentIndex | None]
-    ) -> None:
-        self._searcher = searcher
-        self._index_of = index_of
-        self._lock = threading.Lock()
-        self._running = ExitStack()
-        self._portal: BlockingPortal | None = None
-
-    def has_index(self, agent_id: str) -> bool:
-        """See PassageSearcher.has_index."""
-        return self._index_of(agent_id) is not None
-
-    def search(
-        self, query_embedding: npt.ArrayLike, agent_id: str, top_k: int
-    ) -> list[SearchResult]:
-        """See PassageSearcher.search."""
-        index = self._index_of(agent_id)
-        if index is None or top_k < 1:
-            return []
-        return self._loop().call(self._found, index, agent_id, unit_rows(query_embedding)[0], top_k)
-
-    def close(self) -> None:
-        """Close connections."""
-        with self._lock:
-            portal, self._portal = self._portal, None
-        if portal is not None:
-            portal.call(self._searcher.close)
-            self._running.close()
-
-    async def _found(
-        self, index: AgentIndex, agent_id: str, vector: npt.NDArray[np.float32], top_k: int
-    ) -> list[SearchResult]:
-        place = index.index_name, index.owner
-        request = RankingRequest(vector, 2 * top_k + _OVERFETCH)
-        ranked = await exact_candidates(self._searcher, *place, request, wanted=top_k)
-        first = ranked[:top_k]
-        read = await self._searcher.entries(*place, [one.id for one in first], index.scopes)
-        return [
-            SearchResult(_chunk_of(agent_id, read[one.id]), one.score)
-            for one in first
-            if one.id in read
-        ]
-
-    def _loop(self) -> BlockingPortal:
-        with self._lock:
-            if self._portal is None:
-                self._portal = self._running.enter_context(start_blocking_portal(name="passages"))
-            return self._portal
-
-
-def _chunk_of(agent_id: str, entry: StoredEntry) -> DocChunk:
-    fields = entry.fields
-    id_: str = fields["chunk_id"]
-    path = shown_path(path_of(fields["uri"]))
-    return DocChunk(id_, fields["text"], path, int(id_.rpartition(":")[2]), agent_id)
+SEARCH = Tool(
+    name=TOOL,
+    description=DESCRIPTION,
+    function=_create_search,
+    profiles=frozenset({"agent-docs"}),
+    read_only=True,
+)

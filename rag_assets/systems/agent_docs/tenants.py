@@ -1,4 +1,4 @@
-"""Agents of agents.yaml as tenants: those with the strategy rag, and with sources."""
+"""Tenants from agents.yaml files: one for each agent with sources and the strategy `rag`."""
 
 from __future__ import annotations
 
@@ -7,14 +7,19 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
 from rag_assets.common.errors import ConfigurationError, RagAssetsError
 from rag_assets.ingest.sources.roots import home_of_owner
-from rag_assets.systems.agent_docs.configuration import Surroundings, load_file, users_file
-from rag_assets.systems.agent_docs.manager import cached_models, pooling_of, require_known
+from rag_assets.systems.agent_docs.configuration import Environment, load_file
+from rag_assets.systems.agent_docs.manager import (
+    default_pooling,
+    find_cached_models,
+    require_published_model,
+)
 from rag_assets.systems.agent_docs.settings import VARIABLES, Agent, Configuration
 from rag_assets.tenants.file import absolute_path
 from rag_assets.tenants.lists import ListedTenants
@@ -23,172 +28,168 @@ from rag_assets.tenants.parsed_file import ParsedFile
 
 PROFILE: Final = "agent-docs"
 SOURCE: Final = "docs"
-"""The name of an agent's one source."""
+"""Name of the only source of such a tenant."""
 
 _TENANT_ID = re.compile(r"[a-z0-9]+([._-][a-z0-9]+)*")
-_LONGEST: Final = 63
-_DIGEST: Final = 10
-_FORMAT: Final = "3"
-"""Raised when other tenants are made of the same file."""
+_MAX_ID_LENGTH: Final = 63
+_DIGEST_LENGTH: Final = 10
+_CACHE_VERSION: Final = "3"
+"""Increased whenever the same file would produce other tenants."""
 
 
-def tenant_id_of(agent_id: str) -> str:
-    """The id of an agent's tenant: its own, or a readable one that no other agent has.
+def derive_tenant_id(agent_id: str) -> str:
+    """Return the tenant id of an agent: the agent's id if it is valid, else a readable unique id.
 
-    The agent's own id lies with the tenant, as `agent` of its source.
+    The tenant's source stores the agent's own id, as `agent`.
     """
-    if _TENANT_ID.fullmatch(agent_id) and len(agent_id) <= _LONGEST:
+    if _TENANT_ID.fullmatch(agent_id) and len(agent_id) <= _MAX_ID_LENGTH:
         return agent_id
-    digest = hashlib.sha256(agent_id.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGEST]
+    digest = hashlib.sha256(agent_id.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGEST_LENGTH]
     stem = re.sub("[^a-z0-9]+", "-", agent_id.lower()).strip("-")
-    return f"{stem[: _LONGEST - _DIGEST - 1].strip('-') or 'agent'}-{digest}"
+    return f"{stem[: _MAX_ID_LENGTH - _DIGEST_LENGTH - 1].strip('-') or 'agent'}-{digest}"
+
+
+def list_tenants(value: Any, folder: Path, cache: Path | None) -> ListedTenants:
+    """List the tenants of the files in the key `agents` of tenants.yaml; see TenantList.
+
+    If a file cannot be read, the tenants of all files stay as they are. An agent with sources
+    outside its base is not a tenant, and a previous tenant of it no longer answers.
+    """
+    collector = _Collector()
+    for path in _parse_paths(value, folder):
+        try:
+            tenants, errors = _read_file(path, cache)
+        except ConfigurationError as error:
+            # An invalid variable causes the same error for every file.
+            if error.advice not in {problem.advice for problem in collector.problems}:
+                collector.problems.append(error)
+            collector.is_complete = False
+            continue
+        collector.problems += errors
+        for config, origin in tenants:
+            collector.add(config, origin)
+    return ListedTenants(
+        collector.configs,
+        collector.origins,
+        tuple(collector.problems),
+        frozenset(collector.kept),
+        collector.is_complete,
+    )
+
+
+AGENTS: Final = list_tenants
 
 
 @dataclass(slots=True)
-class _Found:
-    """What files say, collected one after the other."""
+class _Collector:
+    """Collects the tenants and problems of several files; see ListedTenants."""
 
     configs: dict[str, Mapping[str, Any]] = field(default_factory=dict)
-    places: dict[str, str] = field(default_factory=dict)
+    origins: dict[str, str] = field(default_factory=dict)
     problems: list[RagAssetsError] = field(default_factory=list)
     kept: set[str] = field(default_factory=set)
-    complete: bool = True
+    is_complete: bool = True
 
-    def add(self, config: Mapping[str, Any], place: str) -> None:
-        """Add an agent; one of an id that another file has is a problem, and neither counts."""
+    def add(self, config: Mapping[str, Any], origin: str) -> None:
+        """Add the tenant of an agent; if two files declare the agent, neither applies."""
         id_, agent = config["id"], config["sources"][0]["agent"]
-        if id_ in self.places:
+        if id_ in self.origins:
             self.configs.pop(id_, None)
-            self._refuse(
+            self._report(
                 id_,
-                f"agent {agent!r} is declared at {self.places[id_]} and at {place}",
+                f"agent {agent!r} is declared at {self.origins[id_]} and at {origin}",
                 "keep one of the two, or rename one",
             )
             return
-        self.places[id_] = place
+        self.origins[id_] = origin
         try:
             Tenant.from_config(config)
         except ConfigurationError as error:
-            self._refuse(id_, f"{place}: {error.message}", error.hint)
+            self._report(id_, f"{origin}: {error.message}", error.hint)
         else:
             self.configs[id_] = config
 
-    def _refuse(self, id_: str, what: str, hint: str | None) -> None:
+    def _report(self, id_: str, what: str, hint: str | None) -> None:
         self.kept.add(id_)
         self.problems.append(ConfigurationError(what, hint=hint))
 
 
-def agents(written: Any, folder: Path, cache: Path | None) -> ListedTenants:
-    """The tenants of the files that `agents` names; see TenantList.
-
-    A file that cannot be read leaves the tenants of all files as they are. An agent whose paths
-    lead out of its base is no tenant, whatever it was before: nothing of it is answered any more.
-    """
-    found = _Found()
-    for path in _paths(written, folder):
-        try:
-            declared, refused = _declared(path, cache)
-        except ConfigurationError as error:
-            # A variable is wrong for every file.
-            if error.advice not in {one.advice for one in found.problems}:
-                found.problems.append(error)
-            found.complete = False
-            continue
-        found.problems += refused
-        for config, place in declared:
-            found.add(config, place)
-    return ListedTenants(
-        found.configs,
-        found.places,
-        tuple(found.problems),
-        frozenset(found.kept),
-        found.complete,
-    )
-
-
-AGENTS: Final = agents
-
-
-def _paths(written: Any, folder: Path) -> list[Path]:
-    listed = [written] if isinstance(written, str) else written
-    if not isinstance(listed, list) or not all(isinstance(one, str) and one for one in listed):
+def _parse_paths(value: Any, folder: Path) -> list[Path]:
+    paths = [value] if isinstance(value, str) else value
+    if not isinstance(paths, list) or not all(isinstance(path, str) and path for path in paths):
         raise ConfigurationError(
-            "tenants.yaml: agents must be a list of paths of files agents.yaml",
+            "tenants.yaml: agents must be a list of paths to agents.yaml files",
             hint="write for example `agents: [.swebash/agents.yaml]`",
         )
-    paths = (absolute_path(one, folder, "path in agents") for one in listed)
-    return list(dict.fromkeys(Path(os.path.normpath(path)) for path in paths))
+    absolute = (absolute_path(path, folder, "path in agents") for path in paths)
+    return list(dict.fromkeys(Path(os.path.normpath(path)) for path in absolute))
 
 
-class _Refusing(Exception):
-    """A file some of whose agents are refused: what it says depends on links, and is not kept."""
+class _Uncacheable(Exception):
+    """The result must not be cached: the file has refused agents, which depends on links."""
 
     def __init__(self, configuration: Configuration) -> None:
         self.configuration = configuration
 
 
-def _declared(
+def _read_file(
     path: Path, cache: Path | None
 ) -> tuple[list[tuple[dict[str, Any], str]], list[ConfigurationError]]:
-    """Return the tenants of a file, each with its place, and the errors of agents that are none."""
-    around = _surroundings()
-    users = users_file(around)
+    """Return configuration and origin of each tenant in a file, and the errors of its agents."""
+    environment = Environment.from_process()
+    with suppress(ConfigurationError):
+        # The same home folder in every process of this user, whatever HOME is.
+        environment = replace(environment, home=home_of_owner())
+    user_file = environment.find_user_file()
 
-    def read(_: bytes) -> list[list[Any]]:
-        configuration = load_file(path, around)
+    def parse(_: bytes) -> list[list[Any]]:
+        configuration = load_file(path, environment)
         if configuration.refused:
-            raise _Refusing(configuration)
-        return list(_tenants_of(configuration))
+            raise _Uncacheable(configuration)
+        return list(_build_tenants(configuration))
 
-    refused: list[ConfigurationError] = []
+    errors: list[ConfigurationError] = []
     try:
         if cache is None:
-            kept = read(b"")
+            parsed = parse(b"")
         else:
-            given = {name: around.variable(name) for name in VARIABLES}
-            about = json.dumps([_FORMAT, str(path), str(around.home), given], sort_keys=True)
+            variables = {name: environment.variable(name) for name in VARIABLES}
+            facts = [_CACHE_VERSION, str(path), str(environment.home), variables]
+            key = json.dumps(facts, sort_keys=True).encode()
             name = hashlib.sha256(str(path).encode("utf-8", "surrogateescape")).hexdigest()[:16]
-            content = about.encode() + (b"" if users is None else _content(users)) + _content(path)
-            kept = ParsedFile(cache / f"agents-{name}.json").get(content, read)
-    except _Refusing as error:
-        kept = list(_tenants_of(error.configuration))
-        refused += error.configuration.refused.values()
-    declared = []
-    for config, place, projects_model in kept:
+            content = key + (_read_bytes(user_file) if user_file else b"") + _read_bytes(path)
+            parsed = ParsedFile(cache / f"agents-{name}.json").get(content, parse)
+    except _Uncacheable as error:
+        parsed = list(_build_tenants(error.configuration))
+        errors += error.configuration.refused.values()
+    tenants = []
+    for config, origin, model_origin in parsed:
         try:
-            declared.append((_with_model(config, projects_model), place))
+            tenants.append((_add_embedder(config, model_origin), origin))
         except ConfigurationError as error:
-            refused.append(error)
-    return declared, refused
+            errors.append(error)
+    return tenants, errors
 
 
-def _surroundings() -> Surroundings:
-    """Those of this process, with a home folder that is the same in every process of its user."""
-    around = Surroundings.of_process()
-    try:
-        return replace(around, home=home_of_owner())
-    except ConfigurationError:
-        return around
-
-
-def _content(path: Path) -> bytes:
+def _read_bytes(path: Path) -> bytes:
+    """Return the content of a file; b"" if it cannot be read, which load_file reports."""
     try:
         return path.read_bytes()
     except OSError:
-        return b""  # Reading it says what is wrong; that is not kept.
+        return b""
 
 
-def _tenants_of(configuration: Configuration) -> Iterator[list[Any]]:
-    """Yield the configuration of each tenant, its place, and that of a model of the project's."""
-    model = configuration.rag.model.origin if configuration.has_projects_model else ""
+def _build_tenants(configuration: Configuration) -> Iterator[list[Any]]:
+    """Yield configuration and origin of each tenant, and the origin of a project's own model."""
+    model_origin = configuration.rag.model.origin if configuration.has_projects_model else ""
     for agent in configuration.agents.values():
         if agent.docs.strategy.value == "rag" and agent.docs.sources.value:
-            yield [_config_of(configuration, agent), agent.origin, model]
+            yield [_build_tenant(configuration, agent), agent.origin, model_origin]
 
 
-def _config_of(configuration: Configuration, agent: Agent) -> dict[str, Any]:
+def _build_tenant(configuration: Configuration, agent: Agent) -> dict[str, Any]:
     rag, docs = configuration.rag, agent.docs
-    id_ = tenant_id_of(agent.id)
+    id_ = derive_tenant_id(agent.id)
     config: dict[str, Any] = {
         "id": id_,
         "profile": PROFILE,
@@ -216,7 +217,7 @@ def _config_of(configuration: Configuration, agent: Agent) -> dict[str, Any]:
     if id_ != agent.id:
         config["name"] = agent.id
     if rag.model.value is not None:
-        config["embedder"] = _embedder(rag.model.value, pooling_of(rag.model.value))
+        config["embedder"] = _embedder(rag.model.value, default_pooling(rag.model.value))
     return config
 
 
@@ -224,17 +225,20 @@ def _embedder(folder: Path, pooling: str | None) -> dict[str, Any]:
     return {"provider": "local", "path": str(folder)} | ({"pooling": pooling} if pooling else {})
 
 
-def _with_model(config: dict[str, Any], projects_model: str) -> dict[str, Any]:
-    """Return a configuration with the model that another program left beside the base, if any.
+def _add_embedder(config: dict[str, Any], model_origin: str) -> dict[str, Any]:
+    """Return a configuration with a model from another program's cache, unless it names a model.
+
+    Args:
+        model_origin: file and line if a project's file names the model; else "".
 
     Raises:
-        ConfigurationError: a project's file names a model that is not known.
+        ConfigurationError: a project's file names an unpublished model.
     """
     if "embedder" in config:
-        if projects_model:
-            require_known(Path(config["embedder"]["path"]), projects_model)
+        if model_origin:
+            require_published_model(Path(config["embedder"]["path"]), model_origin)
         return config
     base, *allowed = map(Path, config["sources"][0]["within"])
-    for folder in cached_models(base, allowed):
+    for folder in find_cached_models(base, allowed):
         return {**config, "embedder": _embedder(folder, "cls")}
     return config

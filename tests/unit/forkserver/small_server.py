@@ -63,7 +63,13 @@ def main() -> None:
 
     signal.alarm(300)  # A test that hangs must not leave it behind.
     executors = {COMMAND: command, RUN: run}
-    server = ForkServer(Path(home) / SOCKET, Fingerprint(), executors, not_for_forks=[int(lock)])
+    server = ForkServer(
+        Path(home) / SOCKET,
+        Fingerprint(),
+        executors,
+        not_for_forks=[int(lock)],
+        refused_commands={"own"},
+    )
     if server.serve():
         begin_anew()
 

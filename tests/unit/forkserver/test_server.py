@@ -232,6 +232,11 @@ def test_changed_code_is_never_executed_as_it_was(small: Small) -> None:
     assert small.run("version")[0] == NOT_RUN, "a new module may have to be loaded"
 
 
+def test_a_refused_command_is_run_by_its_client(small: Small) -> None:
+    assert small.run("own", "exit", "0") == (NOT_RUN, "not run\n", "")
+    assert small.run("exit", "3")[0] == 3
+
+
 def test_what_libraries_read_at_import_must_be_the_same(small: Small) -> None:
     other = {**small.environment, "POLARS_MAX_THREADS": "1"}
     assert small.run("exit", "0", env=other)[0] == NOT_RUN

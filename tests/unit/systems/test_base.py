@@ -36,6 +36,13 @@ def test_a_malformed_name_is_refused(name: str) -> None:
         System(name=name)
 
 
+def test_own_process_commands_must_be_commands_of_the_system() -> None:
+    with pytest.raises(ConfigurationError, match="own_process_commands: 'y' is not one"):
+        System(
+            name="notes", commands={"x": "notes:app"}, own_process_commands=frozenset({"x", "y"})
+        )
+
+
 @pytest.mark.parametrize("kind", PART_KINDS)
 @pytest.mark.parametrize("reference", ["", "module", "module:", ":name", "a.b:c.d", "a b:c"])
 def test_a_malformed_reference_is_refused_with_its_place(kind: str, reference: str) -> None:

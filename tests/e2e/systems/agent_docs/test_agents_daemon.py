@@ -1,7 +1,6 @@
 """Agents followed by the daemon and the change watcher, and asked through their tool.
 
-Nothing is called here that the daemon should do by itself: agents.yaml and the files that its globs
-match are all that changes.
+The tests only change agents.yaml and the files that its globs match; the daemon does the rest.
 """
 
 from __future__ import annotations

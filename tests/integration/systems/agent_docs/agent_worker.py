@@ -1,6 +1,6 @@
-"""A process that builds or searches the index of an agent until it is killed, or its parent is.
+"""A process that builds or searches the index of an agent until it or its parent is killed.
 
-Arguments: build or search, file or sqlite, the folder, and how often a failure may be told.
+Arguments: `build` or `search`, `file` or `sqlite`, and the folder.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.models.embedding.deterministic import DeterministicEmbedder
-from rag_assets.systems.agent_docs import sqlite_rows
+from rag_assets.systems.agent_docs import sqlite_store
 from rag_assets.systems.agent_docs.file_store import FileStore
 from rag_assets.systems.agent_docs.manager import RagIndexManager
 from rag_assets.systems.agent_docs.passages import Chunking
@@ -24,7 +24,7 @@ def plain(parsed: ParsedText) -> ParsedText:
 
 
 def manager_of(kind: str, folder: Path, wait: float = 30.0) -> RagIndexManager:
-    database = SqliteStore(folder / "rag.db", wait=wait)
+    database = SqliteStore(folder / "rag.db", busy_seconds=wait)
     store = FileStore(folder / "rag") if kind == "file" else database
     return RagIndexManager(DeterministicEmbedder(32), store, Chunking(200, 20), mask=plain)
 
@@ -34,7 +34,7 @@ def main() -> None:
     folder = Path(given)
     # A reader that waits longer for a lock fails.
     manager = manager_of(kind, folder, wait=0.1 if what == "search" else 30.0)
-    sqlite_rows.MOST_ROWS = 20  # type: ignore[misc] - so that builders are killed between batches
+    sqlite_store.MAX_ROWS = 20  # type: ignore[misc] - so that builders are killed between batches
     print("ready", flush=True)  # noqa: T201 - read by the test
     parent = os.getppid()
     while os.getppid() == parent:

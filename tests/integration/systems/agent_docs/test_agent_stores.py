@@ -1,4 +1,4 @@
-"""One store, many processes: builders are killed at any moment, and readers notice nothing."""
+"""Many processes with one store: killed builders do not disturb readers."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from sqlalchemy import text
 from rag_assets.pipeline.projects import Projects
 from rag_assets.pipeline.tenancy import Reconciliation, reconcile_tenants
 from rag_assets.storage.catalog.tenants import TenantRecord
-from rag_assets.systems.agent_docs.tenants import tenant_id_of
+from rag_assets.systems.agent_docs.tenants import derive_tenant_id
 from rag_assets.tenants.projects import Project, ProjectSettings
 from tests.installation import Installation, new_installation
 
@@ -93,7 +93,7 @@ def test_agents_with_the_strategy_rag_are_tenants(place: Place) -> None:
         "  - {id: 'Ärger!', docs: {strategy: rag, sources: [x.md]}, systemPrompt: Be brief.}\n"
     )
     found = place.tenants()
-    slug = tenant_id_of("Ärger!")
+    slug = derive_tenant_id("Ärger!")
     assert {id_: one.origin for id_, one in found.items()} == {"guide": "agents", slug: "agents"}
     config = found["guide"].config
     assert (config["profile"], config["retrieval"]) == (
@@ -175,7 +175,7 @@ def test_an_agent_that_leads_out_of_its_project_is_no_tenant(place: Place, patte
 
 
 def test_a_folder_that_becomes_a_link_is_read_no_more(place: Place) -> None:
-    """What the file says has not changed, so that only opening the source can refuse it."""
+    """The file has not changed, so only opening the source can refuse it."""
     run = place.installation.command
     place.installation.synced("guide")
     outside = place.root / "outside"
@@ -185,7 +185,7 @@ def test_a_folder_that_becomes_a_link_is_read_no_more(place: Place) -> None:
     (place.root / "one/docs").symlink_to(outside)
     done = run("sync", "guide", "--allow-deletes")
     assert done.code != 0
-    assert "lies beyond" in done.err
+    assert "is outside" in done.err
     assert "treasure" not in run("search", "guide", "Where is the treasure?").out
 
 
@@ -230,7 +230,7 @@ def test_what_a_file_declares_is_changed_there(place: Place) -> None:
     assert place.states() == {"guide": ("agents", "ACTIVE")}
     disabled = run("tenants", "disable", "guide")
     assert disabled.code == 1
-    assert "take the agent out of that file" in disabled.err
+    assert "remove it from that file" in disabled.err
     removed = run("tenants", "remove", "guide", "--yes")
     assert removed.code == 1
     assert f"it is declared at {place.first}:3" in removed.err

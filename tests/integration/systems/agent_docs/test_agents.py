@@ -174,7 +174,7 @@ def test_a_host_keeps_its_other_servers(place: Place) -> None:
 
 
 def test_without_an_embedder_documentation_is_preloaded(place: Place) -> None:
-    """One warning, and no failure; but what was to be searched or indexed is an error."""
+    """Prompts print a warning; search and index fail."""
     hidden = place.root / "hidden"
     (hidden / "onnxruntime").mkdir(parents=True)
     code = (

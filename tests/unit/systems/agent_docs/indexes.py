@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from rag_assets.systems.agent_docs.stores import DocChunk, FileState, IndexState, unit_rows
+from rag_assets.systems.agent_docs.stores import DocChunk, FileState, IndexState, normalize_rows
 
 
 def chunks_of(agent_id: str, count: int) -> list[DocChunk]:
-    return [DocChunk.at(agent_id, f"f{n // 7}.md", n * 10, f"text {n}") for n in range(count)]
+    return [
+        DocChunk.from_location(agent_id, f"f{n // 7}.md", n * 10, f"text {n}") for n in range(count)
+    ]
 
 
 def state_of(chunks: list[DocChunk], fingerprint: str = "f") -> IndexState:
@@ -18,4 +20,4 @@ def state_of(chunks: list[DocChunk], fingerprint: str = "f") -> IndexState:
 
 def vectors_of(count: int, seed: int = 1, dimensions: int = 8) -> np.ndarray:
     found = np.random.default_rng(seed).standard_normal((count, dimensions))
-    return unit_rows(found.astype(np.float32))
+    return normalize_rows(found.astype(np.float32))

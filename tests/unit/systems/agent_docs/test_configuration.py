@@ -1,4 +1,4 @@
-"""agents.yaml: layers, variables, defaults, and one line for whatever is wrong."""
+"""agents.yaml: layers, variables, defaults, and errors of one line."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from rag_assets.common.errors import ConfigurationError, UnknownAgent
-from rag_assets.systems.agent_docs.configuration import Surroundings, agent_of, load_configuration
+from rag_assets.common.errors import ConfigurationError
+from rag_assets.systems.agent_docs.configuration import Environment, find_agent, load_configuration
+from rag_assets.systems.agent_docs.errors import UnknownAgent
 from rag_assets.systems.agent_docs.settings import VARIABLES, Configuration
 
 FULL = """\
@@ -55,7 +56,7 @@ class Machine:
         return path
 
     def load(self) -> Configuration:
-        return load_configuration(Surroundings(self.variables, self.work, self.home))
+        return load_configuration(Environment(self.variables, self.work, self.home))
 
 
 @pytest.fixture
@@ -153,11 +154,11 @@ def test_the_base_is_that_of_all_relative_globs(machine: Machine) -> None:
         ("agents:\n  - id: a\n    docs: {strategy: vector}\n", "3:22", "strategy must be one of"),
         ("agents:\n  - id: a\n    docs: {sources: {a: b}}\n", "3:21", "sources must be a list"),
         ("agents:\n  - id: a\n  - id: a\n", "3:9", "declared twice"),
-        ("agents:\n  - name: a\n", "2:5", "an agent must be a mapping with an `id`"),
+        ("agents:\n  - name: a\n", "2:5", "an agent must be a mapping with a text as its `id`"),
         ("agents: {a: b}\n", "1:9", "agents must be a list"),
         ("- a\n", "1:1", "it must be a mapping"),
         ("rag: [\n", "2:1", "it is not YAML"),
-        ("rag: {store: file}\nrag: {store: file}\n", "2:1", "stands there twice"),
+        ("rag: {store: file}\nrag: {store: file}\n", "2:1", "a key is repeated"),
         ("\x00", "1:1", "it is not YAML"),
     ],
 )
@@ -223,7 +224,7 @@ def test_an_overlap_over_half_becomes_half(machine: Machine) -> None:
 def test_agents_are_named_with_and_without_the_sign(machine: Machine) -> None:
     machine.write(machine.work / ".swebash/agents.yaml", FULL)
     found = machine.load()
-    assert agent_of(found, "@git") is agent_of(found, "git")
+    assert find_agent(found, "@git") is find_agent(found, "git")
     with pytest.raises(UnknownAgent) as raised:
-        agent_of(found, "gti")
-    assert raised.value.hint == "agents are: @awscli, @git"
+        find_agent(found, "gti")
+    assert raised.value.hint == "known agents: @awscli, @git"

@@ -15,10 +15,20 @@ import psutil
 import pytest
 
 from rag_assets.common.errors import ConfigurationError
-from rag_assets.systems.agent_docs import calls
-from rag_assets.systems.agent_docs.calls import Caller, TooManyCalls, plain
-from rag_assets.systems.agent_docs.help_pages import pages_of_help, subcommands
-from rag_assets.systems.agent_docs.pages import Page, head_of, outdated, remember, write_pages
+from rag_assets.systems.agent_docs import command_runner
+from rag_assets.systems.agent_docs.command_runner import (
+    CallLimitReached,
+    CommandRunner,
+    strip_formatting,
+)
+from rag_assets.systems.agent_docs.help_pages import build_help_pages, parse_subcommands
+from rag_assets.systems.agent_docs.pages import (
+    Page,
+    find_outdated,
+    read_front_matter,
+    record_programs,
+    write_pages,
+)
 
 ARGPARSE = f"""#!{sys.executable}
 import argparse
@@ -92,7 +102,7 @@ def install(folder: Path, script: str, name: str = "tool") -> dict[str, str]:
 
 @pytest.mark.parametrize("script", [ARGPARSE, CLICK, COBRA, CLAP])
 def test_the_tree_of_a_command(script: str, tmp_path: Path) -> None:
-    found = pages_of_help(["tool"], 3, install(tmp_path / "bin", script), calls=50)
+    found = build_help_pages(["tool"], 3, install(tmp_path / "bin", script), max_calls=50)
     assert [page.command for page in found.pages] == TREE
     assert found.warnings == ()
     assert "Renames a remote." in found.pages[-1].text
@@ -102,37 +112,37 @@ def test_the_tree_of_a_command(script: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(("depth", "count"), [(0, 1), (1, 3), (2, 4)])
 def test_no_deeper_than_asked(depth: int, count: int, tmp_path: Path) -> None:
     variables = install(tmp_path / "bin", ARGPARSE)
-    assert len(pages_of_help(["tool"], depth, variables, calls=50).pages) == count
+    assert len(build_help_pages(["tool"], depth, variables, max_calls=50).pages) == count
 
 
 def test_a_subcommand_that_was_named_is_the_root(tmp_path: Path) -> None:
     variables = install(tmp_path / "bin", ARGPARSE)
-    found = pages_of_help(["tool remote"], 3, variables, calls=50)
+    found = build_help_pages(["tool remote"], 3, variables, max_calls=50)
     assert [page.command for page in found.pages] == TREE[2:]
 
 
 def test_the_same_version_gives_the_same_bytes(tmp_path: Path) -> None:
     variables = install(tmp_path / "bin", ARGPARSE)
     out = tmp_path / "out"
-    assert write_pages(pages_of_help(["tool"], 3, variables, calls=50).pages, out) == (4, 0)
+    assert write_pages(build_help_pages(["tool"], 3, variables, max_calls=50).pages, out) == (4, 0)
     before = {path.name: path.read_bytes() for path in out.iterdir()}
-    assert write_pages(pages_of_help(["tool"], 3, variables, calls=50).pages, out) == (0, 0)
+    assert write_pages(build_help_pages(["tool"], 3, variables, max_calls=50).pages, out) == (0, 0)
     assert {path.name: path.read_bytes() for path in out.iterdir()} == before
     assert set(before) == {"tool.md", "tool-add.md", "tool-remote.md", "tool-remote-rename.md"}
-    assert head_of(out / "tool-add.md") == ("tool add", "tool 1.2")
+    assert read_front_matter(out / "tool-add.md") == ("tool add", "tool 1.2")
     assert b"````text" in before["tool-add.md"]  # a fence longer than what is within
     (out / "mine.md").write_text("# Mine\n")
     install(tmp_path / "bin", ARGPARSE.replace('"add"', '"append"'))
-    found = pages_of_help(["tool"], 3, variables, calls=50)
+    found = build_help_pages(["tool"], 3, variables, max_calls=50)
     assert write_pages(found.pages, out) == (2, 0)
-    assert write_pages(found.pages, out, instead_of=["tool remote"]) == (0, 0)
-    assert write_pages(found.pages, out, instead_of=["tool"]) == (0, 1)
+    assert write_pages(found.pages, out, replacing=["tool remote"]) == (0, 0)
+    assert write_pages(found.pages, out, replacing=["tool"]) == (0, 1)
     assert (out / "mine.md").is_file()
 
 
 @pytest.mark.long
 def test_git_of_this_machine() -> None:
-    found = pages_of_help(["git"], 1, dict(os.environ), calls=400)
+    found = build_help_pages(["git"], 1, dict(os.environ), max_calls=400)
     names = {page.command for page in found.pages}
     assert {"git", "git add", "git commit", "git rebase", "git stash"} <= names
     assert found.pages[0].version.startswith("git version ")
@@ -142,15 +152,15 @@ def test_git_of_this_machine() -> None:
 
 def test_help_as_man_pages_have_it() -> None:
     heading = "".join(f"{letter}\b{letter}" for letter in "AVAILABLE COMMANDS")
-    text = plain(f"{heading}\n       +\bo cp\n\n       +\bo ls\n")
-    assert list(subcommands(text)) == ["cp", "ls"]
+    text = strip_formatting(f"{heading}\n       +\bo cp\n\n       +\bo ls\n")
+    assert list(parse_subcommands(text)) == ["cp", "ls"]
 
 
 def test_choices_of_options_are_no_subcommands() -> None:
     parser = argparse.ArgumentParser(prog="x")
     parser.add_argument("--when", choices=["now", "later"])
     parser.add_argument("-k", choices=["a1", "b1"])
-    assert subcommands(plain(parser.format_help())) == {}
+    assert parse_subcommands(strip_formatting(parser.format_help())) == {}
 
 
 @pytest.mark.parametrize(
@@ -165,18 +175,18 @@ def test_choices_of_options_are_no_subcommands() -> None:
 def test_hostile_commands_are_ended_with_all_that_they_started(
     script: str, whole: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(calls, "MAX_SECONDS", 1.0)
+    monkeypatch.setattr(command_runner, "MAX_SECONDS", 1.0)
     variables = install(tmp_path / "bin", script)
     # Not what these start themselves, as the servers of other tests do all the time.
     before = {child.pid for child in psutil.Process().children()}
     started = time.monotonic()
     with subprocess.Popen(["sleep", "90"]) as other:
-        said = Caller(tmp_path, variables).run([str(tmp_path / "bin/tool")])
+        said = CommandRunner(tmp_path, variables).run([str(tmp_path / "bin/tool")])
         assert other.poll() is None  # No child of ours that was there before is ended.
         other.kill()
     assert time.monotonic() - started < 10
-    assert said.whole is whole
-    assert len(said.text) <= calls.MAX_BYTES
+    assert said.is_complete is whole
+    assert len(said.text) <= command_runner.MAX_BYTES
     left = [p for p in psutil.process_iter(["cmdline"]) if p.info["cmdline"] in _SLEEPS]
     assert left == []
     assert {child.pid for child in psutil.Process().children()} <= before
@@ -190,7 +200,7 @@ def test_commands_see_no_secret_and_an_empty_home(tmp_path: Path) -> None:
     variables = install(tmp_path / "bin", script)
     home = tmp_path / "empty"
     home.mkdir()
-    said = Caller(home, variables).run([str(tmp_path / "bin/tool")])
+    said = CommandRunner(home, variables).run([str(tmp_path / "bin/tool")])
     assert "hidden" not in said.text
     assert "usage: ~\n" in said.text
     assert str(home) not in said.text
@@ -198,18 +208,18 @@ def test_commands_see_no_secret_and_an_empty_home(tmp_path: Path) -> None:
 
 def test_calls_are_limited(tmp_path: Path) -> None:
     variables = install(tmp_path / "bin", ARGPARSE)
-    found = pages_of_help(["tool"], 3, variables, calls=3)
+    found = build_help_pages(["tool"], 3, variables, max_calls=3)
     assert len(found.pages) == 1
     assert "more than 3 calls" in found.warnings[0]
-    caller = Caller(tmp_path, variables, calls=0)
-    with pytest.raises(TooManyCalls):
+    caller = CommandRunner(tmp_path, variables, max_calls=0)
+    with pytest.raises(CallLimitReached):
         caller.run(["true"])
 
 
 @pytest.mark.parametrize("name", ["", "--version", "no-such-command-at-all", "-c"])
 def test_a_command_that_is_not_there(name: str) -> None:
     with pytest.raises(ConfigurationError, match="not installed"):
-        pages_of_help([name], 1, dict(os.environ), calls=5)
+        build_help_pages([name], 1, dict(os.environ), max_calls=5)
 
 
 def test_another_version_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -217,13 +227,13 @@ def test_another_version_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     variables = install(tmp_path / "bin", ARGPARSE)
     monkeypatch.setenv("PATH", variables["PATH"])
     out = tmp_path / "out"
-    write_pages(pages_of_help(["tool"], 1, variables, calls=50).pages, out)
+    write_pages(build_help_pages(["tool"], 1, variables, max_calls=50).pages, out)
     pages = sorted(out.iterdir())
-    assert outdated(pages) == []  # nobody has asked for pages of it here
-    remember({"tool": str(tmp_path / "bin/tool")})
-    assert outdated(pages) == []
+    assert find_outdated(pages) == []  # nobody has asked for pages of it here
+    record_programs({"tool": str(tmp_path / "bin/tool")})
+    assert find_outdated(pages) == []
     install(tmp_path / "bin", ARGPARSE.replace("tool 1.2", "tool 1.3"))
-    assert outdated(pages) == ["tool is tool 1.3, its pages are of tool 1.2"]
+    assert find_outdated(pages) == ["tool is tool 1.3, its pages are of tool 1.2"]
 
 
 TALKING = f"""#!{sys.executable}
@@ -245,7 +255,7 @@ print("Usage: tool --help prints this text.", *said, len(pairs))
 """
 
 
-@pytest.mark.skipif(not calls.can_forbid_network(), reason="the platform cannot")
+@pytest.mark.skipif(not command_runner.can_block_network(), reason="the platform cannot")
 def test_commands_have_no_network(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as tcp, socket.socket(socket.AF_UNIX) as unix:
         place = str(tmp_path / "socket")
@@ -257,7 +267,7 @@ def test_commands_have_no_network(tmp_path: Path) -> None:
         tool.write_text(text)
         tool.chmod(0o755)
         variables = {"PATH": f"{tool.parent}{os.pathsep}{os.environ['PATH']}"}
-        [page] = pages_of_help(["tool"], 0, variables, calls=10).pages
+        [page] = build_help_pages(["tool"], 0, variables, max_calls=10).pages
         assert "refused refused 2" in page.text
         for server in (tcp, unix):
             server.setblocking(False)
@@ -275,8 +285,8 @@ def test_the_present_folder_is_not_looked_for_commands(
     monkeypatch.chdir(tmp_path)
     for path in ("", ".", "./", f".{os.pathsep}/usr/bin", f"/usr/bin{os.pathsep}"):
         with pytest.raises(ConfigurationError, match="not installed"):
-            pages_of_help(["tool"], 0, {"PATH": path}, calls=10)
-    assert pages_of_help(["./tool"], 0, {"PATH": "/bin:/usr/bin"}, calls=10).pages
+            build_help_pages(["tool"], 0, {"PATH": path}, max_calls=10)
+    assert build_help_pages(["./tool"], 0, {"PATH": "/bin:/usr/bin"}, max_calls=10).pages
 
 
 def test_pages_are_written_to_no_file_elsewhere(tmp_path: Path) -> None:

@@ -14,11 +14,7 @@ from rag_assets.storage.index.model import Candidate, Entry, Owner, RankingReque
 from rag_assets.storage.index.protocols import EntrySearcher
 from rag_assets.storage.index.store import StoreConfig, VectorStore, open_store
 from rag_assets.systems.agent_docs.stores import DocChunk, Index
-from rag_assets.systems.agent_docs.tenant_search import (
-    AgentIndex,
-    SearchedPassages,
-    exact_candidates,
-)
+from rag_assets.systems.agent_docs.tenant_search import order_exactly
 from tests.vector_stores import SPEC, Opened, entry, owner_of
 
 DIMENSIONS = 4
@@ -26,7 +22,7 @@ OWNER = owner_of("guide")
 
 
 class Coarse:
-    """The index in memory as one that rounds to four digits and breaks ties backwards."""
+    """An index in memory that rounds scores to four digits and breaks ties backwards."""
 
     def __init__(self, searcher: EntrySearcher) -> None:
         self._searcher = searcher
@@ -75,6 +71,20 @@ def filled(store: VectorStore, made: Sequence[Entry]) -> Opened:
     return opened
 
 
+async def ordered(
+    searcher: Coarse, index_name: str, request: RankingRequest, count: int
+) -> list[Candidate]:
+    [candidates] = await searcher.rankings(index_name, OWNER, [request])
+    return await order_exactly(
+        searcher,  # type: ignore[arg-type]
+        index_name,
+        OWNER,
+        request,
+        candidates,
+        count=count,
+    )
+
+
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("top_k", [1, 5, 40])
 def test_the_order_is_that_of_the_stores_on_one_machine(
@@ -86,12 +96,10 @@ def test_the_order_is_that_of_the_stores_on_one_machine(
     question = vectors(1, 100 + seed)[0]
     request = RankingRequest(question, 2 * top_k + 30)
     searcher = Coarse(store.searcher())
-    found = asyncio.run(
-        exact_candidates(searcher, opened.name, OWNER, request, wanted=top_k)  # type: ignore[arg-type]
-    )
+    found = asyncio.run(ordered(searcher, opened.name, request, top_k))
     ids = {one.id: f"{one.document.passage_source}:0" for one in made}
     chunks = [DocChunk(id_, "", "", 0, "guide") for id_ in ids.values()]
-    wanted = Index.of(chunks, rows).search(question, top_k)
+    wanted = Index.from_chunks(chunks, rows).search(question, top_k)
     assert [(ids[one.id], one.score) for one in found[:top_k]] == [
         (one.chunk.id, one.score) for one in wanted
     ]
@@ -103,28 +111,5 @@ def test_more_is_asked_for_only_while_ties_go_on(store: VectorStore) -> None:
     opened = filled(store, entries(rows))
     searcher = Coarse(store.searcher())
     request = RankingRequest(rows[0], 40)
-    asyncio.run(
-        exact_candidates(searcher, opened.name, OWNER, request, wanted=5)  # type: ignore[arg-type]
-    )
+    asyncio.run(ordered(searcher, opened.name, request, 5))
     assert searcher.limits == [40, 320]
-
-
-def test_passages_are_found_by_the_protocol_of_the_stores(store: VectorStore) -> None:
-    made = entries(vectors(20, 7))
-    opened = filled(store, made)
-    index = AgentIndex(opened.name, OWNER)
-    passages = SearchedPassages(store.searcher(), {"guide": index}.get)
-    try:
-        assert passages.has_index("guide")
-        assert not passages.has_index("other")
-        assert passages.search(made[3].vector, "other", 5) == []
-        assert passages.search(made[3].vector, "guide", 0) == []
-        found = passages.search(2 * made[3].vector, "guide", 5)
-        assert len(found) == 5
-        assert found[0].score == pytest.approx(1)
-        by_id = {f"{one.document.passage_source}:0": one.chunk.text for one in made}
-        for one in found:
-            assert one.chunk.content == by_id[one.chunk.id]
-            assert (one.chunk.byte_offset, one.chunk.agent_id) == (0, "guide")
-    finally:
-        passages.close()

@@ -25,11 +25,11 @@ TEXTS = {
 def test_words_are_found_in_the_languages_of_the_passages(
     words: list[str], found: list[str]
 ) -> None:
-    passages = [DocChunk.at("agent", path, 0, text) for path, text in TEXTS.items()]
-    index = WordIndex.of(passages)
+    passages = [DocChunk.from_location("agent", path, 0, text) for path, text in TEXTS.items()]
+    index = WordIndex.from_passages(passages)
     paths = {passage.id: passage.source_path for passage in passages}
-    scores = index.scores(words)
+    scores = index.score_passages(words)
     assert sorted(paths[id_] for id_ in scores) == sorted(found)
     best = next(iter(scores), None)
-    assert best is None or index.share(best, words) == 1
+    assert best is None or index.term_coverage(best, words) == 1
     assert found == [] or len(words) == 1 or paths[next(iter(scores))] == found[0]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from rag_assets.common.errors import ConfigurationError
-from rag_assets.systems.agent_docs.man_pages import pages_of_man
+from rag_assets.systems.agent_docs.man_pages import build_man_pages
 
 MAN = r""".TH TOOL 1 2026-01-01 "tool 9"
 .SH NAME
@@ -59,7 +59,7 @@ def machine(folder: Path, *renderers: str, **pages: str) -> dict[str, str]:
 
 def test_man_pages_need_a_renderer(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="neither mandoc nor pandoc"):
-        pages_of_man(["git"], {"PATH": str(tmp_path)}, calls=5)
+        build_man_pages(["git"], {"PATH": str(tmp_path)}, max_calls=5)
 
 
 @pytest.mark.slow
@@ -69,7 +69,7 @@ def test_pages_of_both_forms_have_their_sections_and_exact_names(
     renderers: tuple[str, ...], tmp_path: Path
 ) -> None:
     variables = machine(tmp_path, *renderers, tool=MAN, tool_add=MDOC, toolbox=MAN)
-    found = pages_of_man(["tool"], variables, calls=9)
+    found = build_man_pages(["tool"], variables, max_calls=9)
     assert found.warnings == ()
     assert [page.command for page in found.pages] == ["tool", "tool add"]
     assert {page.version for page in found.pages} == {"tool 9"}
@@ -87,7 +87,7 @@ def test_pages_of_both_forms_have_their_sections_and_exact_names(
 @needs_renderers
 def test_a_page_that_no_renderer_reads_is_named_and_left_out(tmp_path: Path) -> None:
     variables = machine(tmp_path, "pandoc", tool=MAN, tool_add=MDOC)
-    found = pages_of_man(["tool"], variables, calls=9)
+    found = build_man_pages(["tool"], variables, max_calls=9)
     assert [page.command for page in found.pages] == ["tool"]
     assert found.warnings == (
         "tool add: it is written in mdoc, which needs mandoc; it is left out",
@@ -97,7 +97,7 @@ def test_a_page_that_no_renderer_reads_is_named_and_left_out(tmp_path: Path) -> 
 @pytest.mark.slow
 @needs_renderers
 def test_an_empty_page_is_named_and_left_out(tmp_path: Path) -> None:
-    found = pages_of_man(["tool"], machine(tmp_path, *RENDERERS, tool=""), calls=9)
+    found = build_man_pages(["tool"], machine(tmp_path, *RENDERERS, tool=""), max_calls=9)
     assert found.pages == ()
     assert found.warnings == ("tool: pandoc cannot render its page; it is left out",)
 
@@ -109,7 +109,7 @@ def test_a_page_may_stand_for_another_but_for_none_outside(tmp_path: Path) -> No
     packed = gzip.compress(MAN.replace("a tool with", "another tool with").encode())
     (tmp_path / "man" / "man1" / "other.1.gz").write_bytes(packed)
     (tmp_path / "secret.1").write_text(MAN.replace("a tool with", "a secret with"))
-    found = pages_of_man(["tool"], variables, calls=9)
+    found = build_man_pages(["tool"], variables, max_calls=9)
     texts = [page.text for page in found.pages]
     assert "another tool with" in texts[0]
     assert not any("secret" in text for text in texts)
@@ -118,6 +118,8 @@ def test_a_page_may_stand_for_another_but_for_none_outside(tmp_path: Path) -> No
 @pytest.mark.slow
 @needs_renderers
 def test_calls_are_limited(tmp_path: Path) -> None:
-    found = pages_of_man(["tool"], machine(tmp_path, *RENDERERS, tool=MAN, tool_add=MAN), calls=2)
+    found = build_man_pages(
+        ["tool"], machine(tmp_path, *RENDERERS, tool=MAN, tool_add=MAN), max_calls=2
+    )
     assert [page.command for page in found.pages] == ["tool"]
     assert "more than 2 calls" in found.warnings[0]

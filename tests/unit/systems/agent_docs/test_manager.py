@@ -21,7 +21,7 @@ from rag_assets.systems.agent_docs.stores import MemoryStore, PassageStore
 
 
 class Counting(DeterministicEmbedder):
-    """Counts the texts that it embeds; fails, or refuses a text, where told to."""
+    """Counts the texts that it embeds; fails or rejects texts on request."""
 
     def __init__(self) -> None:
         super().__init__(16)
@@ -156,10 +156,10 @@ def test_another_model_makes_all_vectors_anew(work: Work) -> None:
 
 def test_vectors_of_another_model_answer_nothing(work: Work) -> None:
     work.ensure()
-    assert work.manager.answers("x")
+    assert work.manager.can_answer("x")
     assert work.manager.search("x", "about a")
     work.embedder.id = "two"
-    assert not work.manager.answers("x")
+    assert not work.manager.can_answer("x")
     assert work.manager.search("x", "about a") == []
     work.ensure()
     assert work.manager.search("x", "about a")
@@ -180,7 +180,7 @@ def test_a_damaged_store_is_built_again(name: str, tmp_path: Path) -> None:
 
 
 def test_a_time_in_the_future_is_believed(work: Work) -> None:
-    """Whoever edits the file now gives it another one."""
+    """An edit now would change the time."""
     work.write("a.md", "From another time.", age=-1_000_000)
     work.ensure()
     assert work.manager.is_current("x", ["*.md"], work.folder)

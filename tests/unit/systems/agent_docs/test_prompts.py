@@ -10,15 +10,15 @@ from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.hashing import canonical
 from rag_assets.common.tokens import count_text
 from rag_assets.ingest.parsing.model import ParsedText
-from rag_assets.systems.agent_docs.configuration import Surroundings, load_configuration
+from rag_assets.systems.agent_docs.configuration import Environment, load_configuration
 from rag_assets.systems.agent_docs.globs import expand
-from rag_assets.systems.agent_docs.hosts import HOSTS, configuration_text, merged_text, servers_of
+from rag_assets.systems.agent_docs.hosts import HOSTS, build_servers, merge_servers, render_servers
 from rag_assets.systems.agent_docs.prompts import (
     advise,
+    build_hint,
+    build_prompt,
     has_tool,
-    hint_of,
     preload,
-    prompt_of,
     read_sections,
     tool_schema,
 )
@@ -35,7 +35,7 @@ def configured(folder: Path, docs: str, variables: dict[str, str] | None = None)
     (folder / ".swebash").mkdir(exist_ok=True)
     text = f"agents:\n  - {{id: a, systemPrompt: You help., docs: {docs}}}\n"
     (folder / ".swebash/agents.yaml").write_text(text)
-    return load_configuration(Surroundings(variables or {}, folder, folder / "home"))
+    return load_configuration(Environment(variables or {}, folder, folder / "home"))
 
 
 @pytest.fixture
@@ -73,15 +73,15 @@ def test_what_is_left_out_is_named(docs: Path) -> None:
 
 def test_the_strategy_decides_what_a_prompt_has(docs: Path) -> None:
     preloaded = configured(docs, '{sources: ["*.md"]}')
-    text = prompt_of(preloaded, preloaded.agents["a"], plain).text
+    text = build_prompt(preloaded, preloaded.agents["a"], plain).text
     assert text.startswith("You help.\n\n--- one.md ---")
     assert "rag_search" not in text
     searched = configured(docs, '{strategy: rag, sources: ["*.md"]}')
-    text = prompt_of(searched, searched.agents["a"], plain).text
+    text = build_prompt(searched, searched.agents["a"], plain).text
     assert "rag_search" in text
     assert "--- one.md" not in text
     assert "one, two" in text
-    without = prompt_of(searched, searched.agents["a"], plain, searchable=False).text
+    without = build_prompt(searched, searched.agents["a"], plain, can_search=False).text
     assert "--- one.md ---" in without
     assert "rag_search" not in without
 
@@ -107,7 +107,7 @@ def test_hint_and_schema_are_short(docs: Path) -> None:
         name = f"some-rather-long-name-of-a-file-{number}"
         (docs / f"{name}.md").write_text("text")
     found = configured(docs, '{strategy: rag, sources: ["*.md"]}')
-    assert 20 < count_text(hint_of(found.agents["a"])) <= 120
+    assert 20 < count_text(build_hint(found.agents["a"])) <= 120
     assert count_text(canonical(tool_schema())) <= 150
 
 
@@ -120,13 +120,13 @@ def test_many_files_are_described_by_what_they_have_in_common(tmp_path: Path) ->
         place = tmp_path / ("guides" if number % 3 else "reference") / f"tool_{name}.md"
         place.write_text(f"---\nx: y\n---\n# tool {name}\n\nIt helps.\n")
     found = configured(tmp_path, '{strategy: rag, sources: ["**/*.md"]}')
-    hint = hint_of(found.agents["a"])
+    hint = build_hint(found.agents["a"])
     assert "(34 files) about tool, guides, reference, config, rollout" in hint
     assert count_text(hint) <= 120
     described = configured(
         tmp_path, '{strategy: rag, sources: ["**/*.md"], description: Pages of the tool.}'
     )
-    assert "this agent (34 files). Pages of the tool. Call it" in hint_of(described.agents["a"])
+    assert "this agent (34 files). Pages of the tool. Call it" in build_hint(described.agents["a"])
 
 
 def test_a_threshold_is_a_cosine(docs: Path) -> None:
@@ -167,9 +167,9 @@ def test_configurations_of_hosts_are_what_their_files_hold(name: str) -> None:
         "SWEBASH_AGENTS_CONFIG": "/ü/😀",
         "KEY": "secret",
     }
-    around = Surroundings(variables, Path("/srv/é"), Path("/home"))
+    around = Environment(variables, Path("/srv/é"), Path("/home"))
     agents = ["a", "b c", "b/c", "..", "ü"]
-    text = configuration_text(host, servers_of(host, '/opt/my "own"/rag-assets', agents, around))
+    text = render_servers(host, build_servers(host, '/opt/my "own"/rag-assets', agents, around))
     read = tomllib.loads(text) if host.is_toml else json.loads(text)
     servers = read[host.key]
     assert list(servers) == ["rag-a", "rag-b-c", "rag-b-c-2", "rag-agent", "rag-agent-2"]
@@ -177,8 +177,8 @@ def test_configurations_of_hosts_are_what_their_files_hold(name: str) -> None:
     assert servers["rag-b-c"]["args"] == ["agent", "mcp", "@b c", "--folder", "/srv/é"]
     del variables["KEY"]
     assert servers["rag-a"]["env"] == variables
-    plain = configuration_text(
-        host, servers_of(host, "/x", ["a"], Surroundings({}, Path("/w"), Path("/home")))
+    plain = render_servers(
+        host, build_servers(host, "/x", ["a"], Environment({}, Path("/w"), Path("/home")))
     )
     assert "env" not in plain or host.extra == {"env": {}}
 
@@ -188,21 +188,21 @@ def test_servers_are_merged_into_what_a_hosts_file_holds(name: str) -> None:
     import json
     import tomllib
 
-    host, around = HOSTS[name], Surroundings({}, Path("/w"), Path("/home"))
+    host, around = HOSTS[name], Environment({}, Path("/w"), Path("/home"))
     others = {"theme": "dark", host.key: {"other": {"command": "x", "args": ["é"]}}}
-    former = servers_of(host, "/old", ["a", "b"], around)
+    former = build_servers(host, "/old", ["a", "b"], around)
     text = json.dumps(others)
     if host.is_toml:
         text = f'theme = "dark" # mine\n\n[{host.key}.other]\ncommand = "x"\nargs = ["é"]\n'
     load = tomllib.loads if host.is_toml else json.loads
-    once = merged_text(host, text, former)
-    twice = merged_text(host, once, servers_of(host, "/new", ["a"], around))
+    once = merge_servers(host, text, former)
+    twice = merge_servers(host, once, build_servers(host, "/new", ["a"], around))
     found = load(twice)
     assert found["theme"] == "dark"
     assert found[host.key]["other"] == others[host.key]["other"]  # type: ignore[index]
     assert found[host.key]["rag-a"]["command"] == "/new"
     assert found[host.key]["rag-b"]["command"] == "/old"
     assert not host.is_toml or "# mine" in twice
-    assert load(merged_text(host, "", former)) == {host.key: former}
-    with pytest.raises(ConfigurationError, match="stays as it is"):
-        merged_text(host, "// {} [", former)
+    assert load(merge_servers(host, "", former)) == {host.key: former}
+    with pytest.raises(ConfigurationError, match="was not changed"):
+        merge_servers(host, "// {} [", former)

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rag_assets.systems.agent_docs.help_pages import pages_of_help
-from rag_assets.systems.agent_docs.man_pages import commands_of, is_docutils, markdown_of
-from rag_assets.systems.agent_docs.pages import Page, without_name, without_repeated
+from rag_assets.systems.agent_docs.help_pages import build_help_pages
+from rag_assets.systems.agent_docs.man_pages import is_docutils, list_subcommands, roff_to_markdown
+from rag_assets.systems.agent_docs.pages import (
+    Page,
+    drop_empty_name_section,
+    drop_repeated_sections,
+)
 from tests.unit.systems.agent_docs.test_corpus import install
 
 MAN = r""".\" Man page generated from reStructuredText.
@@ -98,14 +102,14 @@ After it.
 def test_a_man_page_of_docutils_is_read() -> None:
     assert is_docutils(MAN)
     assert not is_docutils("usage: cp")
-    assert markdown_of(MAN) == MARKDOWN
-    assert commands_of(MARKDOWN) == ["ls"]
-    assert without_name(MARKDOWN).startswith("## Description")
+    assert roff_to_markdown(MAN) == MARKDOWN
+    assert list_subcommands(MARKDOWN) == ["ls"]
+    assert drop_empty_name_section(MARKDOWN).startswith("## Description")
 
 
 def test_hostile_man_pages_end() -> None:
     for text in ("\\f", "\\", ".IP", ".INDENT 0.0\n" * 2_000, ".UNINDENT\n.fi\n.nf\nx", ".SH\n.SS"):
-        markdown_of(f'.\\" Man page generated from reStructuredText.\n{text}\n')
+        roff_to_markdown(f'.\\" Man page generated from reStructuredText.\n{text}\n')
 
 
 def test_aws_hands_its_pages_over_where_no_renderer_is_installed(tmp_path: Path) -> None:
@@ -115,18 +119,20 @@ def test_aws_hands_its_pages_over_where_no_renderer_is_installed(tmp_path: Path)
         f"'ls help') groff -m man -T ascii <<'END'\n{MAN.replace('a copy', 'one')}END\n;;\n"
         "*) exit 1 ;;\nesac\n"
     )
-    found = pages_of_help(["aws"], 1, install(tmp_path / "bin", script, "aws"), calls=20)
+    found = build_help_pages(["aws"], 1, install(tmp_path / "bin", script, "aws"), max_calls=20)
     page, below = found.pages
     assert (page.command, page.version) == ("aws", "aws-cli/1.2")
-    assert page.text == without_name(MARKDOWN)
+    assert page.text == drop_empty_name_section(MARKDOWN)
     assert below.command == "aws ls"
 
 
 def test_long_sections_are_not_repeated() -> None:
     long = "## Global options\n\n" + "An option of all commands. " * 30
     known: dict[str, str] = {}
-    first = without_repeated(Page("a", "1", f"About a.\n\n{long}\n\n## Short\n\nx\n"), known)
-    second = without_repeated(Page("a b", "1", f"## Own\n\ny\n\n{long}\n\n## Short\n\nx\n"), known)
+    first = drop_repeated_sections(Page("a", "1", f"About a.\n\n{long}\n\n## Short\n\nx\n"), known)
+    second = drop_repeated_sections(
+        Page("a b", "1", f"## Own\n\ny\n\n{long}\n\n## Short\n\nx\n"), known
+    )
     assert first.text == f"About a.\n\n{long}\n\n## Short\n\nx\n"
     assert second.text == (
         "## Own\n\ny\n\n## Global options\n\nThe same as of `a`.\n\n## Short\n\nx\n"

@@ -1,4 +1,4 @@
-"""A database of indexes: many rows replaced in one step, in batches, beside other programs."""
+"""The SQLite store: atomic replacement in batches, and files of other programs."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rag_assets.common.errors import ConfigurationError, DamagedIndex
-from rag_assets.systems.agent_docs import sqlite_rows
+from rag_assets.common.errors import ConfigurationError
+from rag_assets.systems.agent_docs import sqlite_store
+from rag_assets.systems.agent_docs.errors import DamagedIndex
 from rag_assets.systems.agent_docs.sqlite_store import SqliteStore
 from rag_assets.systems.agent_docs.stores import DocChunk
 from tests.unit.systems.agent_docs.indexes import chunks_of, state_of, vectors_of
@@ -27,7 +28,7 @@ class Killed(Exception):
 
 @pytest.fixture
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(sqlite_rows, "MOST_ROWS", 8)
+    monkeypatch.setattr(sqlite_store, "MAX_ROWS", 8)
     return tmp_path / "rag.db"
 
 
@@ -37,7 +38,7 @@ def replaced(store: SqliteStore, *, new: bool) -> None:
 
 
 def seen(path: Path) -> str | None:
-    """Which index readers have; it must be a whole one."""
+    """Return which index readers see, and assert that it is complete."""
     store = SqliteStore(path)
     state = store.state("a")
     if state is None:
@@ -120,11 +121,11 @@ FOREIGN = {
     "other tables": ["CREATE TABLE moz_places (url TEXT)", "INSERT INTO moz_places VALUES ('x')"],
     "a table of that name": [CREATED],
     "another mark": [CREATED, "PRAGMA application_id = 7"],
-    "another version": [CREATED, f"PRAGMA application_id = {sqlite_rows.APPLICATION_ID}"],
+    "another version": [CREATED, f"PRAGMA application_id = {sqlite_store.APPLICATION_ID}"],
     "our mark and a trigger": [
-        *sqlite_rows._STATEMENTS,
-        f"PRAGMA application_id = {sqlite_rows.APPLICATION_ID}",
-        f"PRAGMA user_version = {sqlite_rows.VERSION}",
+        *sqlite_store._SCHEMA,
+        f"PRAGMA application_id = {sqlite_store.APPLICATION_ID}",
+        f"PRAGMA user_version = {sqlite_store.SCHEMA_VERSION}",
         "CREATE TRIGGER t AFTER INSERT ON agents BEGIN DELETE FROM chunks; END",
     ],
 }
@@ -181,7 +182,7 @@ def test_a_database_that_another_program_has_open_is_refused_untouched(path: Pat
 def test_a_file_that_is_no_database_is_refused_untouched(path: Path) -> None:
     path.write_text("My diary.\n" * 100)
     for use in uses_of(path):
-        with pytest.raises(ConfigurationError, match="is no database of ours"):
+        with pytest.raises(ConfigurationError, match="is not a database of rag-assets"):
             use()
     assert [one.name for one in path.parent.iterdir()] == ["rag.db"]
 
@@ -279,7 +280,7 @@ def test_the_log_of_a_large_change_stays_small(tmp_path: Path) -> None:
     path = tmp_path / "rag.db"
     log = path.with_name("rag.db-wal")
     largest = 0
-    checkpoint = sqlite_rows._checkpoint
+    checkpoint = sqlite_store._checkpoint
 
     def watched(connection: sqlite3.Connection) -> None:
         nonlocal largest
@@ -289,7 +290,7 @@ def test_the_log_of_a_large_change_stays_small(tmp_path: Path) -> None:
     chunks = [chunk_of(n) for n in range(8_000)]
     store = SqliteStore(path)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(sqlite_rows, "_checkpoint", watched)
+        patched.setattr(sqlite_store, "_checkpoint", watched)
         for seed in (1, 2):
             rows = vectors_of(len(chunks), seed, 384)
             store.replace("a", chunks, rows, state_of(chunks, str(seed)))
@@ -300,4 +301,4 @@ def test_the_log_of_a_large_change_stays_small(tmp_path: Path) -> None:
 
 
 def chunk_of(number: int) -> DocChunk:
-    return DocChunk.at("a", f"{number}.md", 0, f"word {number} " * 200)
+    return DocChunk.from_location("a", f"{number}.md", 0, f"word {number} " * 200)

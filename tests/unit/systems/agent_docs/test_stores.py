@@ -1,4 +1,4 @@
-"""Stores of passages: the same results from all, replaced in one step, damage set aside."""
+"""Stores of passages: equal results, atomic replacement, and damaged files."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rag_assets.common.errors import DamagedIndex
+from rag_assets.systems.agent_docs.errors import DamagedIndex
 from rag_assets.systems.agent_docs.file_store import FileStore
 from rag_assets.systems.agent_docs.sqlite_store import SqliteStore
 from rag_assets.systems.agent_docs.stores import (
     DocChunk,
     MemoryStore,
     PassageStore,
-    file_name,
-    nearest,
+    agent_file_name,
+    rank_rows,
 )
 from tests.unit.systems.agent_docs.indexes import chunks_of, state_of, vectors_of
 
@@ -64,8 +64,8 @@ def test_an_index_is_what_was_put_there(store: PassageStore) -> None:
 
 
 def test_agents_whose_names_and_paths_read_alike_keep_their_own(store: PassageStore) -> None:
-    of_a = [DocChunk.at("a", "b:x.md", 0, "the valve")]
-    of_ab = [DocChunk.at("a:b", "x.md", 0, "the pump")]
+    of_a = [DocChunk.from_location("a", "b:x.md", 0, "the valve")]
+    of_ab = [DocChunk.from_location("a:b", "x.md", 0, "the pump")]
     for agent, chunks in (("a", of_a), ("a:b", of_ab)):
         store.replace(agent, chunks, vectors_of(1), state_of(chunks))
     assert store.chunks("a") == of_a
@@ -131,7 +131,7 @@ def test_the_nearest_are_those_that_plain_arithmetic_finds(n: int, k: int, seed:
         range(n),
         key=lambda at: (-round(float(rows[at].astype(float) @ query.astype(float)), 6), at),
     )
-    assert [one.row for one in nearest(rows, query, ids, k)] == wanted[:k]
+    assert [row for row, _ in rank_rows(rows, query, ids, k)] == wanted[:k]
 
 
 @pytest.mark.parametrize("agent_id", ["../x", "/etc/x", "..", ".hidden", "a/b", "ü" * 300, "a\\b"])
@@ -142,7 +142,7 @@ def test_an_agents_id_leads_to_no_other_folder(agent_id: str, tmp_path: Path) ->
     store.replace(agent_id, chunks, vectors_of(2), state_of(chunks))
     assert store.chunks(agent_id) == chunks
     assert {p.parent for p in tmp_path.rglob("*") if p.is_file()} == {folder}
-    assert not file_name(agent_id).startswith(".")
+    assert not agent_file_name(agent_id).startswith(".")
 
 
 def test_files_are_as_other_programs_read_them(tmp_path: Path) -> None:

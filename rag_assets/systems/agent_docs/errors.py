@@ -1,0 +1,22 @@
+"""Errors of agents' documentation."""
+
+from __future__ import annotations
+
+from rag_assets.common.errors import ConfigurationError, RagAssetsError
+
+
+class UnknownAgent(ConfigurationError):
+    """No agents.yaml declares an agent with this id."""
+
+    exit_status = 2
+
+
+class DamagedIndex(RagAssetsError):
+    """An index cannot be read; the next build moves it aside and replaces it.
+
+    Args:
+        path: the damaged file.
+    """
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"the index in {path} is damaged", hint="index the agent again")
