@@ -166,9 +166,15 @@ class OwnRuns(dg.ConfigurableResource):  # type: ignore[type-arg]
             instance.add_run_tags(run.run_id, wanted)
 
     def record_history(self, instance: dg.DagsterInstance, run: dg.DagsterRun) -> None:
-        """Record that an instance holds a run of a tenant, or of one over all tenants."""
+        """Record that an instance holds a run of a tenant, or of one over all tenants.
+
+        One that ends with its process keeps no records.
+        """
+        if instance.is_ephemeral:
+            return
         settings = self.postgres.installation.settings
-        folder = settings.home if self._is_of_own_home(instance) else instance.root_directory
+        is_ours = self._is_of_own_home(instance)
+        folder = settings.own_dagster_home if is_ours else instance.root_directory
         # People find an instance by this; the address of its database may hold a password.
         place = f"{folder} on {machine_name()}"
         self.postgres.catalog().dagster_histories.record(

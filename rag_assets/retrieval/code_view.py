@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from rag_assets.code.names import keys_of, name_parts
 from rag_assets.code.naming import CALLED, alike, depends_on_place, ends, meant
@@ -42,6 +42,13 @@ MOST_SPELLED = 500
 """Definitions, or files, of one name that are read."""
 
 _Place = TypeVar("_Place", FoundDocument, FoundEdge, FoundNameUses, FoundSymbol)
+
+
+class NamesRead(NamedTuple):
+    """The places of names that a caller may read, and whether the catalog has more places."""
+
+    rows: Sequence[FoundNameUses]
+    is_cut: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +100,10 @@ class View:
         """Return the documents whose path ends with a file name, or a path."""
         return self._permitted(self.relations.files_called(name.strip("/"), MOST_SPELLED))
 
-    def name_uses(
-        self, wanted: Collection[str], names: Collection[str], limit: int
-    ) -> list[FoundNameUses]:
+    def name_uses(self, wanted: Collection[str], names: Collection[str], limit: int) -> NamesRead:
         """Return the places of names in documents; see Relations.name_uses."""
-        return self._permitted(self.relations.name_uses(wanted, names, limit)) if wanted else []
+        rows = self.relations.name_uses(wanted, names, limit) if wanted else []
+        return NamesRead(self._permitted(rows), is_cut=len(rows) >= limit)
 
     def defined(self, names: Sequence[str]) -> list[FoundSymbol]:
         """Definitions by their qualified names."""

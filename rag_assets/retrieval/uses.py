@@ -12,7 +12,7 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from rag_assets.code.name_uses import NameUse, NameUses, UseKind, uses_of
 from rag_assets.code.names import folded_name, name_parts
@@ -21,6 +21,7 @@ from rag_assets.code.nodes import FILE
 from rag_assets.code.places import is_test
 from rag_assets.code.reading import language_of_type
 from rag_assets.code.tags.languages import family_of, tag_languages
+from rag_assets.common.batches import batched
 from rag_assets.ingest.sources.model import path_of
 from rag_assets.ingest.sources.repositories.names import repository_type_of
 from rag_assets.retrieval.code_nodes import PREFIXES, Node, Relation
@@ -33,6 +34,11 @@ MOST_FILES: Final = 400
 """Files whose definitions are read to tell what a place stands in."""
 MOST_TARGETS: Final = 60
 """Definitions that are looked for at once."""
+_SOURCES_AT_ONCE: Final = 50
+"""Definitions whose relations are read at once, so that few are beyond a view's limit of edges."""
+
+StatedUse: TypeAlias = tuple[str, int, str]
+"""The uri, line and name of a use that a relation states."""
 
 _RELATIONS: Final[Mapping[UseKind, str]] = {
     "implementation": "extends",
@@ -105,7 +111,7 @@ class UsesFound:
     Attributes:
         certain: by file and line.
         possible: the most telling ones first.
-        omitted: places that were counted and not read.
+        omitted: places and definitions that were counted and not read; at least as many exist.
     """
 
     certain: tuple[Use, ...] = ()
@@ -156,25 +162,36 @@ class _File:
 
 
 def uses_of_nodes(
-    view: View, nodes: Iterable[Node], *, stated: Collection[tuple[str, int]] = ()
+    view: View, nodes: Iterable[Node], *, stated: Collection[StatedUse] = ()
 ) -> UsesFound:
     """Return the uses of definitions by name.
 
     Args:
         view: what the caller may read.
         nodes: definitions; of what is none, nothing is found.
-        stated: uris and lines of uses that are known already, and are left out.
+        stated: uris, lines and names of uses that are known already, and are left out.
     """
-    targets = [one for node in nodes if (one := _target(node)) is not None][:MOST_TARGETS]
+    found = [one for node in nodes if (one := _target(node)) is not None]
+    targets = found[:MOST_TARGETS]
     wanted = dict.fromkeys(one.name for one in targets)
     if not wanted:
         return UsesFound()
     beside = dict.fromkeys(
         name for one in targets for name in (one.owner, one.stem) if name and name not in wanted
     )
-    rows = view.name_uses([*wanted], [*beside], MOST_ROWS)
-    files = _files(rows)
-    return _Resolving(view, targets, files, stated, is_cut=len(rows) >= MOST_ROWS).found()
+    names = view.name_uses([*wanted], [*beside], MOST_ROWS)
+    files = _files(names.rows)
+    omitted = len(found) - len(targets) + int(names.is_cut)
+    return _Resolving(view, targets, files, stated, omitted=omitted).found()
+
+
+def stated_uses(relations: Iterable[Relation]) -> set[StatedUse]:
+    """Return the uses that relations state, for `uses_of_nodes` to leave out."""
+    return {
+        (one.uri, one.line_start, _last_part(one.target, one.uri))
+        for one in relations
+        if one.uri is not None and one.line_start is not None
+    }
 
 
 class _Resolving:
@@ -185,18 +202,19 @@ class _Resolving:
         view: View,
         targets: Sequence[_Target],
         files: Sequence[_File],
-        stated: Collection[tuple[str, int]],
+        stated: Collection[StatedUse],
         *,
-        is_cut: bool,
+        omitted: int,
     ) -> None:
         self._targets, self._files = targets, files
         self._stated = frozenset(stated)
-        self._is_cut = is_cut
         read = files[:MOST_FILES]
+        self._omitted = omitted + len(files) - len(read)
         self._symbols: dict[str, list[FoundSymbol]] = defaultdict(list)
         for one in view.within_any([file.row.uri for file in read]):
             self._symbols[one.uri].append(one)
         self._candidates: dict[tuple[str, str, str], set[str]] = defaultdict(set)
+        self._by_file: dict[tuple[str, str], dict[str, set[str]]] = defaultdict(dict)
         names = {target.name for target in targets}
         for file in read:
             family = family_of(file.language)
@@ -204,13 +222,15 @@ class _Resolving:
                 last = _last_part(one.name, one.uri)
                 if last in names:
                     self._candidates[file.row.source, family, last].add(one.name)
+                    of_name = self._by_file[file.row.source, last]
+                    of_name.setdefault(one.uri, set()).add(one.name)
         self._elsewhere = self._resolved_elsewhere(view)
 
     def found(self) -> UsesFound:
         """Return all uses."""
         certain: dict[tuple[str, int, str], Use] = {}
         possible: dict[tuple[str, int, str], Use] = {}
-        omitted = 0
+        omitted = self._omitted
         for target in self._targets:
             for file in self._files:
                 if file.row.source != target.node.repository or target.name not in file.names:
@@ -225,12 +245,12 @@ class _Resolving:
         left = [use for key, use in possible.items() if key not in certain]
         left.sort(key=lambda use: (*self._rank(use), use.uri, use.line))
         ordered = sorted(certain.values(), key=lambda use: (use.uri, use.line))
-        return UsesFound(tuple(ordered), tuple(left), omitted + int(self._is_cut))
+        return UsesFound(tuple(ordered), tuple(left), omitted)
 
     def _use(self, target: _Target, file: _File, place: NameUse) -> Use | None:
         """Return a place as a use of a definition; None where it is none."""
         row = file.row
-        if place.kind == "definition" or (row.uri, place.line) in self._stated:
+        if place.kind == "definition" or (row.uri, place.line, target.name) in self._stated:
             return None
         language = file.language
         is_program = language in tag_languages() or language in {"vue", "svelte"}
@@ -271,7 +291,7 @@ class _Resolving:
         if place.receiver and place.receiver == target.owner:
             return "receiver"
         if place.receiver in {"", "self"} and target.holder:
-            inside = within is not None and within.name.startswith(target.holder)
+            inside = within is not None and _is_held(within.name, target.holder)
             if inside and not self._rivals(target, candidates):
                 return "same class"
         if place.receiver == "":
@@ -283,13 +303,13 @@ class _Resolving:
 
     def _rivals(self, target: _Target, candidates: Collection[str]) -> bool:
         """Return whether another definition of the name has the same holder."""
-        return any(one != target.node.name and one.startswith(target.holder) for one in candidates)
+        return any(one != target.node.name and _is_held(one, target.holder) for one in candidates)
 
     def _near(self, target: _Target, file: _File, candidates: Collection[str]) -> str:
         """Return why a bare name of a file means a definition: its place, or an import."""
         places = self._places(target)
         if file.row.uri == target.node.uri:
-            return "same file" if len(places[file.row.uri]) <= 1 else ""
+            return "same file" if len(places[file.row.uri]) == 1 else ""
         if target.holder and not target.name[:1].isupper():
             return ""  # A method of another class needs a receiver.
         same_file = places.get(file.row.uri)
@@ -313,14 +333,9 @@ class _Resolving:
 
     def _places(self, target: _Target) -> dict[str, set[str]]:
         """Return the definitions of a name by their files."""
-        found: dict[str, set[str]] = defaultdict(set)
-        for file in self._files:
-            if file.row.source == target.node.repository and target.name in file.names:
-                for one in self._symbols[file.row.uri]:
-                    if _last_part(one.name, one.uri) == target.name:
-                        found[file.row.uri].add(one.name)
+        found = self._by_file[target.node.repository, target.name]
         if target.node.uri is not None:
-            found[target.node.uri].add(target.node.name)
+            found.setdefault(target.node.uri, set()).add(target.node.name)
         return found
 
     def _resolved_elsewhere(self, view: View) -> dict[tuple[str, int, str], set[str]]:
@@ -336,7 +351,12 @@ class _Resolving:
         }
         found: dict[tuple[str, int, str], set[str]] = defaultdict(set)
         if len(known) > 1 and sources:
-            for edge in view.edges(sorted(sources), "out").edges:
+            edges = (
+                edge
+                for some in batched(sorted(sources), _SOURCES_AT_ONCE)
+                for edge in view.edges(some, "out").edges
+            )
+            for edge in edges:
                 if edge.target in known:
                     last = _last_part(edge.target, edge.uri)
                     found[edge.uri, edge.line_start, last].add(edge.target)
@@ -354,20 +374,24 @@ class _Resolving:
         return int(use.kind in _MENTIONS), int(not is_alike), _ORDER.index(use.kind)
 
 
-def named_places(view: View, name: str) -> tuple[Use, ...]:
+def named_places(view: View, name: str) -> UsesFound:
     """Return the places of a name that need not have a definition: what `grep -w` would find.
 
     Args:
         view: what the caller may read.
         name: one word.
     """
-    return tuple(
+    names = view.name_uses([name], [], MOST_ROWS)
+    files = _files(names.rows)
+    uses = tuple(
         Use(
             name, name, one.kind, one.receiver, file.row.uri, one.line, file.row.source, None, "", 0
         )
-        for file in _files(view.name_uses([name], [], MOST_ROWS))
+        for file in files
         for one in file.names[name].uses
     )
+    omitted = sum(file.names[name].omitted for file in files) + int(names.is_cut)
+    return UsesFound(possible=uses, omitted=omitted)
 
 
 def _target(node: Node) -> _Target | None:
@@ -391,6 +415,12 @@ def _files(rows: Iterable[FoundNameUses]) -> list[_File]:
         file = found.setdefault((row.document_id, row.uri), _File(row))
         file.names[row.name] = uses_of(row.places)
     return [file for file in found.values() if file.language not in {"derived"}]
+
+
+def _is_held(name: str, holder: str) -> bool:
+    """Return whether a definition is its holder, or one of what the holder holds."""
+    rest = name.removeprefix(holder)
+    return name.startswith(holder) and rest[:1] in {"", ":", ".", "#", "\\"}
 
 
 def _innermost(symbols: Sequence[FoundSymbol], line: int) -> FoundSymbol | None:

@@ -26,7 +26,7 @@ from rag_assets.retrieval.code_view import MOST_EDGES, View
 from rag_assets.retrieval.model import Caller
 from rag_assets.retrieval.roles import require_asker
 from rag_assets.retrieval.unresolved import Question, concerned, may_lack, unfollowed
-from rag_assets.retrieval.uses import uses_of_nodes
+from rag_assets.retrieval.uses import stated_uses, uses_of_nodes
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.found_relations import Direction, FoundEdge, Readable
 from rag_assets.storage.catalog.relation_graph.graph import GraphKey
@@ -189,15 +189,14 @@ class Walker:
 def _with_uses(view: View, found: Walk, kinds: Sequence[str]) -> Walk:
     """Return a walk with the uses by name of what it began at."""
     begun = [node for node in found.nodes if node.name in found.begun]
-    stated = {(one.uri, one.line_start) for one in found.relations}
-    by_name = uses_of_nodes(view, begun, stated=stated)
+    by_name = uses_of_nodes(view, begun, stated=stated_uses(found.relations))
     uses = [one.relation for one in (*by_name.certain, *by_name.possible)]
     uses = [one for one in uses if not kinds or one.kind in kinds]
-    left = max(0, len(uses) - MOST_USES)
+    left = max(0, len(uses) - MOST_USES) + by_name.omitted
     found = replace(found, uses=tuple(uses[:MOST_USES]))
     if not left:
         return found
-    why = f"{counted(left, 'use')} by name are left out"
+    why = f"at least {counted(left, 'use')} by name are left out"
     return replace(found, complete=False, why=f"{found.why}; {why}" if found.why else why)
 
 

@@ -22,10 +22,9 @@ def derived_documents(files: Sequence[FileFacts]) -> Derivation:
     for one in found:
         for document in one.documents:
             documents.setdefault(document.name, document)
-    documents = with_tests(documents, files)
-    return Derivation(
-        tuple(documents.values()), tuple(why for one in found for why in one.unresolved)
-    )
+    documents, cut = with_tests(documents, files)
+    unresolved = (why for one in found for why in one.unresolved)
+    return Derivation(tuple(documents.values()), (*unresolved, *cut))
 
 
 def _frameworks(files: Sequence[FileFacts]) -> Iterator[laravel.Derive]:

@@ -14,6 +14,7 @@ from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from rag_assets.code.derived.model import ROUTE, DerivedDocument, Statement
+from rag_assets.code.derived.unresolved import Unresolved
 from rag_assets.code.framework_data.definitions import Requests, built_in
 from rag_assets.code.framework_data.repository import LAST_PARTS, File, Repository, argument
 from rag_assets.code.model import Fact, FileFacts
@@ -29,9 +30,9 @@ _ANY: Final = "ANY"
 _HOST: Final = re.compile(r"^https?://[^/]*", re.IGNORECASE)
 _PARAMETER: Final = re.compile(r"\{[^{}/]*\}|<[^<>/]*>|(?<=/):\w+")
 _LONGEST_CHAIN: Final = 12
-_MOST_TESTS: Final = 40
+_MOST_TESTS: Final = 200
 """Requests that are stated of one route."""
-_MOST_REQUESTS: Final = 500
+_MOST_REQUESTS: Final = 2_000
 """Requests of one file that are matched."""
 _MOST_PARTS: Final = 24
 
@@ -44,8 +45,8 @@ class _Request(NamedTuple):
 
 def with_tests(
     documents: Mapping[str, DerivedDocument], files: Sequence[FileFacts]
-) -> dict[str, DerivedDocument]:
-    """Return derived documents with what tests request of those that are routes.
+) -> tuple[dict[str, DerivedDocument], list[Unresolved]]:
+    """Return derived documents with what tests request of those that are routes, and what is cut.
 
     Args:
         documents: of one repository, by name.
@@ -62,14 +63,18 @@ def with_tests(
                 repositories[one.language] = Repository(same)
             for request in _requests(file, repositories[one.language]):
                 for name in routes.matching(request):
-                    held = stated.setdefault(name, [])
-                    if len(held) < _MOST_TESTS:
-                        held.append(_statement(file, request, name))
+                    stated.setdefault(name, []).append(_statement(file, request, name))
     found = dict(documents)
+    cut = []
     for name, statements in stated.items():
-        unique = tuple(dict.fromkeys(statements))
-        found[name] = replace(found[name], statements=(*found[name].statements, *unique))
-    return found
+        unique = [*dict.fromkeys(statements)]
+        kept = (*found[name].statements, *unique[:_MOST_TESTS])
+        found[name] = replace(found[name], statements=kept)
+        if len(unique) > _MOST_TESTS:
+            reason = f"{len(unique):,} requests of tests, of which {_MOST_TESTS} are listed"
+            first = unique[_MOST_TESTS]
+            cut.append(Unresolved(first.path, first.line_start, reason, name))
+    return found, cut
 
 
 @dataclass(slots=True)

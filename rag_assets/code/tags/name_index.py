@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import takewhile
+from heapq import nsmallest
 from typing import Final
 
 from rag_assets.code.name_uses import LETTERS
@@ -64,8 +64,13 @@ def index_names(
                 at[one.line] = letter, one.receiver
     pattern = DEFAULT_WORD if language is None else language.word
     _add_words(found, text, _joined(tags.comments), pattern)
-    names = sorted(found)[:_MOST_NAMES]
-    return "\n".join(f"{name}|{_packed(found[name])}" for name in names)
+    # Where there are too many, those that are only mentioned are left out first.
+    kept = nsmallest(_MOST_NAMES, found, key=lambda name: (_best(found[name]), name))
+    return "\n".join(f"{name}|{_packed(found[name])}" for name in sorted(kept))
+
+
+def _best(places: Mapping[int, tuple[str, str]]) -> int:
+    return min(_rank(letter) for letter, _ in places.values())
 
 
 def _rank(letter: str) -> int:
@@ -108,7 +113,10 @@ def _add_words(
         if len(line) > _LONGEST_LINE:
             continue
         if span < len(comments) and comments[span][0] < at:
-            words, noted = _beside_comments(line, start, comments[span:], pattern)
+            last = span
+            while last < len(comments) and comments[last][0] < at:
+                last += 1
+            words, noted = _beside_comments(line, start, comments[span:last], pattern)
         else:
             words, noted = {*pattern.findall(line)}, set()
         for letters, place in ((words - _NO_NAMES, _MENTION), (noted - words, _COMMENT)):
@@ -128,15 +136,14 @@ def _beside_comments(
     Args:
         line: of a text.
         start: its offset.
-        comments: in order; the first one ends behind that offset.
+        comments: spans of the comments in the line.
         pattern: of a word.
     """
-    near = [*takewhile(lambda span: span[0] < start + len(line), comments)]
     words: set[str] = set()
     noted: set[str] = set()
     for found in pattern.finditer(line):
         at = start + found.start()
-        if not any(first <= at < last for first, last in near):
+        if not any(first <= at < last for first, last in comments):
             words.add(found[0])
         elif _NAME_IN_COMMENT.search(found[0]) is not None:
             noted.add(found[0])

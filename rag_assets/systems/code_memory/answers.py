@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from rag_assets.code.derived.model import ROUTE
@@ -26,7 +26,7 @@ from rag_assets.retrieval.code_view import View
 from rag_assets.retrieval.documents import DocumentReader
 from rag_assets.retrieval.model import Caller, Origin, SearchAnswer
 from rag_assets.retrieval.unresolved import Question
-from rag_assets.retrieval.uses import NO_USES, UsesFound, named_places, uses_of_nodes
+from rag_assets.retrieval.uses import NO_USES, UsesFound, named_places, stated_uses, uses_of_nodes
 from rag_assets.retrieval.walk import MOST_NODES, MOST_STEPS, Walk, Walker
 from rag_assets.storage.catalog.found_relations import Direction
 from rag_assets.systems.code_memory.meant import Meant
@@ -60,7 +60,6 @@ _NOTHING: Final = "Nothing that you may read is called so."
 _UNUSED: Final = "Nothing uses it in the files that were read."
 _STEPS_BY_NAME: Final = 3
 """Steps from users to their users that are taken by names."""
-_MOST_MEMBERS: Final = 40
 _WORD: Final = re.compile(r"\w[\w-]{1,119}[?!]?")
 
 
@@ -155,7 +154,7 @@ class CodeAnswers:
         relations = {one: None for walk in walks for one in walk.relations}
         begun = [node for walk in walks for node in walk.nodes if node.name in walk.begun]
         uses = uses_of_nodes(
-            meant.view, _with_members(meant.view, begun), stated=_places(relations)
+            meant.view, _with_members(meant.view, begun), stated=stated_uses(relations)
         )
         relations |= {one.relation: None for one in uses.certain}
         if not relations and not uses.possible:
@@ -247,15 +246,20 @@ class CodeAnswers:
         first = [node for walk in walks for node in walk.nodes if node.name in walk.begun]
         frontier = _with_members(view, first)
         asked: UsesFound | None = None
+        omitted = 0
         for _ in range(_STEPS_BY_NAME):
-            uses = uses_of_nodes(view, frontier, stated=_places(stated))
+            uses = uses_of_nodes(view, frontier, stated=stated_uses(stated))
             asked = uses if asked is None else asked
+            omitted += uses.omitted
             owners = {node.name: node.repository for node in frontier}
             frontier = []
             for one in uses.certain:
                 stated.append(one.relation)
                 key = one.repository, one.source
-                if key in found or key in begun or len(found) >= MOST_NODES:
+                if key in found or key in begun:
+                    continue
+                if len(found) >= MOST_NODES:
+                    omitted += 1
                     continue
                 way = found.get((owners[one.target], one.target))
                 before = (one.target,) if way is None else way[1]
@@ -265,7 +269,7 @@ class CodeAnswers:
                     frontier.append(node)
             if not frontier:
                 break
-        return asked or UsesFound()
+        return replace(asked or NO_USES, omitted=omitted)
 
     def outline(self, path: str) -> str:
         """The definitions of a file with their lines; the files of a folder."""
@@ -397,9 +401,10 @@ class CodeAnswers:
         lacking = dict.fromkeys(note for walk in walks for note in _lacking(walk))
         read = [_read(Meant(view, self.tenant), 0)] if known else []
         last = (name_parts(said, folded=False) or ("",))[-1]
-        places = () if known or first or not _WORD.fullmatch(last) else named_places(view, last)
-        listed_places = [*possible(places, several=self._several)] if places else []
-        return within_limit([told, *listed_places], notes=[*lacking, *read])
+        is_name = not (known or first) and _WORD.fullmatch(last) is not None
+        places = named_places(view, last) if is_name else NO_USES
+        listed_places = [*possible(places.possible, several=self._several)]
+        return within_limit([told, *listed_places], notes=[*lacking, *read, *_omitted(places)])
 
 
 def _sources(walks: Iterable[Walk], kind: str) -> list[str]:
@@ -417,14 +422,12 @@ def _read(meant: Meant, count: int, uses: UsesFound = NO_USES) -> str:
     parts = [counted(count, "use")]
     if uses.possible:
         parts.append(counted(len(uses.possible), "possible one"))
-    if uses.omitted:
-        parts.append(f"at least {counted(uses.omitted, 'place')} of common names only counted")
+    parts += _omitted(uses)
     return "; ".join(filter(None, (*parts, meant.coverage())))
 
 
-def _places(relations: Iterable[Relation]) -> set[tuple[str, int]]:
-    """Return the lines that state relations."""
-    return {(one.uri, one.line_start) for one in relations}
+def _omitted(uses: UsesFound) -> list[str]:
+    return [f"at least {counted(uses.omitted, 'place')} not looked at"] if uses.omitted else []
 
 
 def _with_members(view: View, nodes: Sequence[Node]) -> list[Node]:
@@ -433,7 +436,7 @@ def _with_members(view: View, nodes: Sequence[Node]) -> list[Node]:
     uris = sorted({node.uri for node in nodes if node.uri})
     names = tuple(f"{node.name}{mark}" for node in nodes for mark in ("::", ".", "#"))
     members = [one for one in view.within_any(uris) if one.name.startswith(names)] if names else []
-    for one in members[:_MOST_MEMBERS]:
+    for one in members:
         found.setdefault((one.source, one.name), node_of(one))
     return [*found.values()]
 

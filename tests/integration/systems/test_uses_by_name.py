@@ -200,7 +200,7 @@ def test_lines_of_a_common_name_are_counted_beyond_those_that_are_kept(
 ) -> None:
     told = about.what_touches(symbol="ping_all")
     assert "lua/many.lua:3 " in told
-    assert "at least 20 places of common names only counted" in told
+    assert "at least 20 places not looked at" in told
 
 
 def test_names_of_a_text_leave_with_it(

@@ -259,6 +259,19 @@ def test_what_moves_in_a_file_changes_no_embedded_text() -> None:
     assert "invoices.store" in texts[0]
 
 
+def test_requests_of_tests_beyond_the_limit_are_counted() -> None:
+    requests = "\n".join(
+        f"    public function test_{n}() {{ $this->postJson('/invoices'); }}" for n in range(203)
+    )
+    head = "<?php\nnamespace Tests\\Feature;\nuse Tests\\TestCase;\n"
+    test = f"{head}class InvoiceTest extends TestCase {{\n{requests}\n}}\n"
+    found = derived({**LARAVEL, "tests/Feature/InvoiceTest.php": test})
+    [route] = [one for one in found.documents if one.name.endswith("/invoices")]
+    assert sum(one.kind == "requests" for one in route.statements) == 200
+    [cut] = [one for one in found.unresolved if one.about == route.name]
+    assert cut.reason == "203 requests of tests, of which 200 are listed"
+
+
 def test_files_of_no_framework_have_no_derived_documents() -> None:
     assert (
         derived({"a.py": "def route(): ...\n", "b.php": "<?php\nfunction x() {}\n"}).documents == ()

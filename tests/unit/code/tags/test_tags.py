@@ -121,6 +121,27 @@ def test_an_index_tells_how_a_name_is_used_and_counts_what_it_leaves_out() -> No
     assert len(mentions) + uses_of(packed["other_name0"]).omitted == 15
 
 
+def test_an_index_of_commented_lines_takes_linear_time() -> None:
+    language = tag_languages()["python"]
+
+    def index(lines: int) -> None:
+        text = "x = 1  # foo_bar\n" * lines
+        comments = tuple((17 * n + 7, 17 * n + 16) for n in range(lines))
+        index_names(text, Tags(comments=comments), language)
+
+    assert_linear(index, 4_000)
+
+
+def test_an_index_of_too_many_names_keeps_definitions_and_uses_before_mentions() -> None:
+    names = "\n".join(f"var A{n} = b{n};" for n in range(15_000))
+    text = f"{names}\nfunction zebra() {{}}\nzebra();\n"
+    language = tag_languages()["javascript"]
+    index = index_names(text, read_tags(text, language), language)
+    packed = dict(line.split("|", 1) for line in index.split("\n"))
+    assert len(packed) == 20_000
+    assert [use.kind for use in uses_of(packed["zebra"]).uses] == ["definition", "call"]
+
+
 def test_words_of_prose_are_names_only_where_they_look_like_some() -> None:
     reading = read_code(
         "# Reading\n\nThe store calls `find_order` and OrderRepo.\n", "text/markdown"
