@@ -1,6 +1,6 @@
-"""Frameworks as data: what makes a route, a table, an event or a test, one file for each framework.
+"""Frameworks as data: the rules for routes, tables and tests, one file for each framework.
 
-Belongs here: the data (frameworks/), what a text states in the terms of the data (statements), and
-the routes and tables that follow (derivation). Does not: Laravel and Django, which interpreters
-read exactly (see code.frameworks).
+Belongs here: the data (frameworks/), the statements of a text in the terms of the data (statements,
+facts), and the routes that follow from them (routes). Does not: Laravel and Django, which
+interpreters read exactly (see code.frameworks).
 """

@@ -15,19 +15,20 @@ class _Part(BaseModel):
 
 
 class Routers(_Part):
-    """What makes an object that routes are added to.
+    """The routers of a framework: objects that routes are added to.
 
     Attributes:
-        made_by: names of calls; called: usual names; types: of parameters.
-        roots: those of made_by that make what is never mounted: applications.
+        made_by: calls that make a router.
+        roots: calls of made_by that make an application, which is never mounted.
+        called: usual names of a router's variable.
+        types: types of a router's parameter.
         prefix: name or position of the argument with the prefix.
-        nested: calls that give the prefix of what their block holds, or of what they return.
-        rename: of nested ones, whose argument is a name rather than a path.
-        mounts: calls that add a router: position or name of the router, and of the prefix.
-        holders: calls that add a router, or a function with annotations, that is their argument.
-        is_implicit: whether routes are calls on nothing.
+        nested: calls with a prefix for the routes in their block, or of the router they return.
+        mounts: calls that mount a router, with the arguments for that router and its prefix.
+        holders: calls that add a router, or an annotated function, which is their argument.
+        is_implicit: whether a route is a call without a receiver.
 
-    What any other call on a router returns is that router.
+    Any other call on a router returns that router.
     """
 
     made_by: tuple[str, ...] = ()
@@ -48,13 +49,16 @@ class Routes(_Part):
         calls: method by name of call; "" where `method` says which argument has it.
         annotations: the same, of annotations of functions.
         class_prefix: annotations of a class with the prefix of its routes.
-        path, handler, method: names or positions of arguments, `|` between several; `-1` is the
-            last, `chain` the handlers in calls on what `verbs` return.
-        within: calls, one of which must hold it.
+        path, handler, method: the argument, by name or position; `a|b` takes the first that
+            exists, `-1` is the last. `key` and `value_of_key` are the two sides of
+            `"path" => "controller#action"`; a name that no call has, such as `none`, means that
+            the call does not state it.
+        within: calls, one of which must enclose the route.
+        verbs: method by name of a call in the chain of an argument: `get(show).post(store)`.
         has_method_in_path: whether a path begins with the method: `GET /items`.
-        is_joined: whether all strings are parts of the path.
-        needs_path: whether a call without a path is none.
-        is_plain: whether annotations stand for themselves although there are routers.
+        is_joined: whether the path is all string arguments, joined.
+        needs_path: whether a call without a path makes no route.
+        is_plain: whether an annotated function may be a route without a router.
     """
 
     calls: Mapping[str, str] = Field(default_factory=dict)
@@ -82,11 +86,14 @@ class Resources(_Part):
 
 
 class Pages(_Part):
-    """Files whose place is their route.
+    """Files whose path states their route.
 
     Attributes:
         path: regular expression with the group `route`.
-        methods: names of exported functions; any method if there are none.
+        prefix: path in front of the route.
+        methods: methods that a file answers with exported functions of these names. Without them, a
+            file has one route: for any method if there is a prefix, else for GET.
+        drop: regular expression of the parts of a path that are not in the route.
     """
 
     path: str
@@ -96,14 +103,15 @@ class Pages(_Part):
 
 
 class Tables(_Part):
-    """What maps a class to a table.
+    """The rules by which a class has a table.
 
     Attributes:
-        bases, annotations: of the class, of which one is enough.
-        annotation, argument: that name the table.
-        field: an assignment in the class that names it.
-        calls: whose first argument is the table.
-        naming: of a table that nothing names: `plural`, `snake`, `same`, or "" for none.
+        bases, annotations: base classes and annotations, one of which is enough.
+        annotation, argument: the annotation, and its argument, with the table's name.
+        field: the name to which the class assigns the table's name.
+        calls: calls with the table's name as their first argument.
+        naming: how a class name becomes a table name where nothing states one: `plural`, `snake` or
+            `same`; "" for no table.
     """
 
     bases: tuple[str, ...] = ()
@@ -119,8 +127,8 @@ class Requests(_Part):
     """Calls by which a test sends a request by HTTP.
 
     Attributes:
-        calls: method by name of call; "" where an argument or another call of its chain says it.
-        path, method: names or positions of arguments, `|` between several.
+        calls: method by name of call; "" where an argument or another call of its chain has it.
+        path, method: the argument, as in Routes.
         verbs: methods by names of other calls of the chain: `put().uri("/items/1")`.
         method_call: a call of the chain that has the method as its argument.
     """
@@ -137,10 +145,10 @@ class Framework(_Part):
 
     Attributes:
         name: as manifests call it.
-        languages: of its files, some of GRAMMARS.
-        markers: texts of which one of a repository's files has one.
+        languages: languages of its files, which are keys of GRAMMARS.
+        markers: texts; a repository with one of them in a file uses the framework.
         handlers: how a handler is written: `name`; `rails` for `orders#show`, `alias` for a module
-            before an action, or `none`.
+            before an action, or `none` if no handler has a name.
     """
 
     name: str = Field(pattern=r"^[a-z][a-z0-9-]{0,39}$")
@@ -155,7 +163,7 @@ class Framework(_Part):
     handlers: str = "name"
 
     def names(self) -> Iterator[str]:
-        """Yield all names of calls and annotations that count."""
+        """Yield every name that the rules of this framework look for."""
         made = (one.rpartition(".")[2].rpartition("::")[2] for one in self.routers.made_by)
         yield from (*made, *self.routers.nested, *self.routers.mounts, *self.routers.holders)
         for routes in self.routes:
@@ -172,7 +180,7 @@ class Framework(_Part):
 
 @cache
 def built_in() -> tuple[Framework, ...]:
-    """Return the frameworks of the files in frameworks/, by name."""
+    """Return the built-in frameworks, sorted by file name."""
     folder = files(__package__).joinpath("frameworks")
     read = sorted(folder.iterdir(), key=lambda one: one.name)
     return tuple(

@@ -1,4 +1,4 @@
-"""The statements of one text that the data of a framework may speak of, as facts."""
+"""The statements of one text that the data of a framework may use, as facts."""
 
 from __future__ import annotations
 
@@ -24,17 +24,18 @@ from rag_assets.code.model import Fact
 FOUND: Final = "frameworks"
 """The kind of the fact that names the frameworks whose markers a file has."""
 _LONGEST_CHAIN: Final = 30
+"""Calls of one chain that are followed; the others are ignored."""
 _MOST_KEPT: Final = 2_000
-"""Statements of one text that are kept."""
+"""Statements of one text that are kept; the others are dropped, which the text's note says."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Words:
-    """The names that the frameworks of one language speak of.
+    """The names that the frameworks of one language look for.
 
     Attributes:
-        called: of calls, annotations and fields.
-        makers: of calls that make a router.
+        called: names of calls, annotations and fields.
+        makers: names of calls that make a router.
         routers: usual names and types of routers.
     """
 
@@ -55,18 +56,18 @@ def _words(language: str) -> _Words:
 
 
 def framework_facts(text: str, language: str) -> tuple[list[Fact], str]:
-    """Return what of a text may count for frameworks, and a note on what is left out.
+    """Return the statements of a text that frameworks may use, and a note if some are left out.
 
     Args:
-        text: of a file.
-        language: as media types name it.
+        text: the text of a file.
+        language: its name in media types.
     """
     if language not in GRAMMARS:
         return [], ""
     known = [one for one in built_in() if language in one.languages]
     marked = [one.name for one in known if any(marker in text for marker in one.markers)]
     if not marked and all(one.requests for one in known):
-        return [], ""  # Only tests count in this language, and this text is none.
+        return [], ""  # Only tests count in this language, and this text is not one.
     module, function = GRAMMARS[language]
     tree = syntax_tree(text, module, function)
     if language == "typescript" and tree.has_errors:
@@ -81,26 +82,26 @@ def framework_facts(text: str, language: str) -> tuple[list[Fact], str]:
 
 
 def _kept(found: Sequence[Fact], words: _Words) -> list[Fact]:
-    """Return the statements that a framework may speak of, and the calls that they are made on."""
+    """Return the statements that a framework may use, and the calls that they are made on."""
     by_place = {(one.start, one.end): one for one in found if one.kind == CALL}
     assigned = [one for one in found if one.kind == ASSIGNED and one.values["value"][0] == "c"]
     chains = {id(one): [*_chain(by_place, one.values["value"][1:3])] for one in assigned}
-    routers = {
+    router_variables = {
         one.values["name"]
         for one in assigned
         if any(call.values["name"] in words.called for call in chains[id(one)])
     }
     declared = (one.values for one in found if one.kind == ASSIGNED)
-    routers |= {
+    router_variables |= {
         one["name"]
         for one in declared
         if one["value"][0] == "t" and one["value"][1].lstrip("&*") in words.routers
     }
     held: set[int] = set()
     for one in found:
-        if _may_count(one, words, routers):
+        if _may_count(one, words, router_variables):
             held.add(id(one))
-        elif one.kind == ASSIGNED and one.values["name"] in routers and id(one) in chains:
+        elif one.kind == ASSIGNED and one.values["name"] in router_variables and id(one) in chains:
             held |= {id(one), *map(id, chains[id(one)])}
     todo = [one for one in found if one.kind == CALL and id(one) in held]
     made = sorted(one.start for one in todo if one.values["name"] in words.makers)
@@ -118,7 +119,7 @@ def _kept(found: Sequence[Fact], words: _Words) -> list[Fact]:
 
 
 def _chain(by_place: Mapping[tuple[int, int], Fact], place: Sequence[int]) -> Iterator[Fact]:
-    """Yield a call and those that it is made on."""
+    """Yield a call, and the calls that it is made on."""
     for _ in range(_LONGEST_CHAIN):
         call = by_place.get((place[0], place[1]))
         if call is None:
@@ -130,11 +131,11 @@ def _chain(by_place: Mapping[tuple[int, int], Fact], place: Sequence[int]) -> It
         place = on[1:3]
 
 
-def _may_count(fact: Fact, words: _Words, routers: set[str]) -> bool:
-    """Return whether a framework may speak of a statement.
+def _may_count(fact: Fact, words: _Words, router_variables: set[str]) -> bool:
+    """Return whether a framework may use a statement.
 
     Args:
-        routers: names that the text gives to what may be routers.
+        router_variables: names of the text's variables that may hold routers.
     """
     values = fact.values
     name = values["name"]
@@ -142,7 +143,9 @@ def _may_count(fact: Fact, words: _Words, routers: set[str]) -> bool:
         return True
     if fact.kind in {CALL, ANNOTATION}:
         given = (*values["arguments"], *values.get("named", {}).values())
-        return name in words.called or any(_is_telling(one, words, routers) for one in given)
+        return name in words.called or any(
+            _is_telling(one, words, router_variables) for one in given
+        )
     if fact.kind == FUNCTION:
         types = (p for one in values["parameters"] for p in one)
         return name in words.called or any(p.lstrip("&*") in words.routers for p in types)
@@ -153,10 +156,10 @@ def _may_count(fact: Fact, words: _Words, routers: set[str]) -> bool:
     return is_constant or name in words.called
 
 
-def _is_telling(value: Sequence[Any], words: _Words, routers: set[str]) -> bool:
+def _is_telling(value: Sequence[Any], words: _Words, router_variables: set[str]) -> bool:
     kind = value[0]
     return (
         (kind == "s" and value[1][:1] == "/" and len(value[1]) > 1)
-        or (kind == "n" and (value[1] in words.routers or value[1] in routers))
+        or (kind == "n" and (value[1] in words.routers or value[1] in router_variables))
         or (kind == "c" and value[3] in words.called)
     )

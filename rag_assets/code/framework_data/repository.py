@@ -1,4 +1,4 @@
-"""The statements of a repository's files, and what names in them stand for in other files."""
+"""The statements of a repository's files, and the values of names across its files."""
 
 from __future__ import annotations
 
@@ -22,12 +22,13 @@ from rag_assets.code.model import Fact, FileFacts
 
 LAST_PARTS: Final = re.compile(r"[.:#/\\]+")
 _MOST_STEPS: Final = 8
-"""Imports that a name is followed through."""
+"""Imports through which a name is followed, and definitions of it; further ones are ignored."""
 _MOST_STEPS_OF_TEXT: Final = 60
-"""Names and parts that a text is made of."""
+"""Names and parts of a text; a text with more counts as computed."""
 _MOST_AROUND: Final = 40
-"""Statements around an offset that count, inner ones first."""
+"""Statements around an offset; if there are more, the outer ones are dropped."""
 _LONGEST_TEXT: Final = 500
+"""Characters of a text; a longer one is cut off."""
 _OPEN_IN_FOLDER: Final = frozenset({"go", "swift"})
 """Languages whose files see what other files of their folder define."""
 
@@ -53,10 +54,10 @@ class File:
         self._around: dict[int, tuple[list[int], list[int], list[Fact]]] = {}
 
     def around(self, facts: Sequence[Fact], at: int) -> list[Fact]:
-        """Return those of the facts of one kind that hold an offset, outer ones first.
+        """Return the facts that enclose an offset, outer ones first.
 
         Args:
-            facts: calls, classes, functions or annotations of this file.
+            facts: all calls, classes, functions or annotations of this file.
         """
         starts, outer, ordered = self._nested(facts)
         found: list[Fact] = []
@@ -68,7 +69,7 @@ class File:
         return found[::-1]
 
     def _nested(self, facts: Sequence[Fact]) -> tuple[list[int], list[int], list[Fact]]:
-        """Return the facts in order with where each begins and the index of the one around it."""
+        """Return each fact's start, the index of the fact around it, and the facts, in order."""
         known = self._around.get(id(facts))
         if known is not None:
             return known
@@ -88,7 +89,7 @@ class File:
         return bool(self.around(self.annotations, fact.start))
 
     def call_of(self, value: Sequence[Any] | None) -> Fact | None:
-        """Return the call that a value is."""
+        """Return the call whose result is this value; None for other values."""
         if value is None or value[0] != "c":
             return None
         return self.by_place.get((value[1], value[2]))
@@ -101,7 +102,11 @@ class File:
         return known[max(bisect_right([one.start for one in known], before) - 1, 0)]
 
     def name_of(self, call: Fact) -> str:
-        """Return the name that a chain of calls, which begins with one, is assigned to."""
+        """Return the variable that receives the result of a chain of calls; "" without one.
+
+        Args:
+            call: a call of the chain.
+        """
         return self._names_of_calls.get(call.start, "")
 
     @cached_property
@@ -121,7 +126,7 @@ class File:
 
     @cached_property
     def imported(self) -> Mapping[str, str]:
-        """The modules of imported names; of Python and Rust with the name itself."""
+        """The module of each imported name; in Python and Rust, followed by the name itself."""
         found: dict[str, str] = {}
         for fact in self.imports:
             name = "." * int(fact.values.get("level", 0) or 0) + str(fact.values.get("name", ""))
@@ -133,7 +138,7 @@ class File:
         return found
 
     def original_name(self, name: str) -> str:
-        """Return what an imported name is called in its module: `b` of `import {b as c}`."""
+        """Return the name that an imported name has in its module: `b` of `import {b as c}`."""
         for fact in self.imports:
             for one in fact.values.get("names", ()):
                 if len(one) > 1 and str(one[1]) == name:
@@ -142,7 +147,7 @@ class File:
 
 
 class Repository:
-    """The files of one repository that the data of one framework are applied to."""
+    """The files of one repository to which the data of one framework are applied."""
 
     def __init__(self, files: Sequence[File]) -> None:
         self.files = files
@@ -204,7 +209,7 @@ class Repository:
 
     @cached_property
     def _constants(self) -> Mapping[str, Sequence[str]]:
-        """The texts that constants and attributes of classes are given, by name."""
+        """Every string that a name or attribute is assigned, by the last part of the name."""
         found: dict[str, dict[str, None]] = {}
         for file in self.files:
             for one in file.values:
@@ -217,8 +222,8 @@ class Repository:
         """Return the files and variables that a name means, through imports; "*" is any variable.
 
         Args:
-            file: in which the name stands.
-            name: with what it is an attribute of: `orders.bp`.
+            file: the file that uses the name.
+            name: the whole name, with the object whose attribute it is: `orders.bp`.
         """
         found: dict[tuple[str, str], tuple[File, str]] = {}
         todo = [(file, name, 0)]
@@ -241,7 +246,7 @@ class Repository:
         return [*found.values()]
 
     def _beside(self, file: File, name: str) -> File:
-        """Return the file of the same package that assigns a name; the file itself if none does."""
+        """Return the only file of a package that assigns a name; the file itself without one."""
         if file.language not in _OPEN_IN_FOLDER:
             return file
         beside = self._by_folder.get((posixpath.dirname(file.path), file.language), ())
@@ -269,23 +274,23 @@ class Repository:
         owner = owner if len(owner) >= level else "." * level
         return [(one, name) for one in self.modules(file, owner) if one is not file]
 
-    def modules(self, file: File, module: str) -> list[File]:
+    def modules(self, file: File, import_path: str) -> list[File]:
         """Return the files that an import names: usually one.
 
         Args:
-            file: that imports.
-            module: as it is written; of Python with a dot for each level.
+            file: the importing file.
+            import_path: the module's path as written; in Python with the leading dots.
         """
         folder = posixpath.dirname(file.path)
         if file.language == "python":
-            levels = len(module) - len(module.lstrip("."))
+            levels = len(import_path) - len(import_path.lstrip("."))
             for _ in range(levels - 1):
                 folder = posixpath.dirname(folder)
-            place = module.lstrip(".").replace(".", "/")
+            place = import_path.lstrip(".").replace(".", "/")
             place = posixpath.join(folder, place).rstrip("/") if levels else place
             is_relative = levels > 0
         else:
-            plain = re.sub(r"\.[jt]sx?$", "", module)
+            plain = re.sub(r"\.[jt]sx?$", "", import_path)
             is_relative = plain.startswith(".")
             place = posixpath.normpath(posixpath.join(folder, plain)) if is_relative else plain
             place = place if is_relative else place.lstrip("@~/")
@@ -358,14 +363,17 @@ def join_paths(before: str, after: str) -> str:
 
 
 def join_all(
-    before: Sequence[str | None], after: Sequence[str | None], most: int
+    before: Sequence[str | None], after: Sequence[str | None], limit: int
 ) -> list[str | None]:
-    """Return each path continued by each other one; None stands for what is computed."""
+    """Return every path of one list continued by every path of another.
+
+    None stands for a computed path. Paths beyond the limit are dropped.
+    """
     found: dict[str | None, None] = {}
     for one in before:
         for other in after:
             found[None if one is None or other is None else join_paths(one, other)] = None
-            if len(found) >= most:
+            if len(found) >= limit:
                 return [*found]
     return [*found]
 

@@ -30,8 +30,8 @@ class ResourceRoutes:
     """Reads the resources of one framework.
 
     Args:
-        framework: that has resources.
-        paths: of its routers.
+        framework: a framework with resources.
+        paths: the paths of its routers.
     """
 
     def __init__(self, framework: Framework, paths: RouterPaths) -> None:
@@ -99,5 +99,5 @@ class ResourceRoutes:
 
 
 def camel(name: str) -> str:
-    """Return a name of words in camel case: `line_items` is `LineItems`."""
+    """Convert snake_case to PascalCase: `line_items` becomes `LineItems`."""
     return "".join(part[:1].upper() + part[1:] for part in name.split("_"))

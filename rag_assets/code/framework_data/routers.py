@@ -22,24 +22,21 @@ from rag_assets.code.framework_data.repository import (
 from rag_assets.code.model import Fact
 
 MOST_PREFIXES: Final = 20
-"""Paths of one router: it may be mounted several times."""
+"""Paths of one router, which may be mounted several times; further ones are dropped."""
 _DEEPEST: Final = 8
-"""Routers that are mounted in, passed to, or made by each other."""
+"""Routers that are mounted in, passed to, or made by each other; deeper ones are ignored."""
 _LONGEST_CHAIN: Final = 200
+"""Calls of one chain; a longer chain has no router."""
 _NO_CALL: Final = ["?"]
 _COMPUTED: Final = ("?", "?")
-"""The key of mounts of routers that only running the program tells."""
+"""The key of mounted routers that only running the program would tell."""
 
 
 class RouterPaths:
-    """Resolves what a route is added to, by the data of one framework.
+    """Finds the paths of routers, by the data of one framework.
 
-    The paths of a router are a list: none if it is not a router, several if it is mounted several
-    times. None in the list is a path that only running the program would tell.
-
-    Args:
-        framework: whose routers.
-        repository: its files.
+    A list of paths is empty for a value that is not a router, and has several paths for a router
+    that is mounted several times. None in it is a path that only running the program would tell.
     """
 
     def __init__(self, framework: Framework, repository: Repository) -> None:
@@ -47,10 +44,10 @@ class RouterPaths:
         self._routers = framework.routers
         self._repository = repository
         self._known: dict[tuple[str, str, int], list[str | None]] = {}
-        """Paths by file, name and place; none of a router while they are worked out."""
+        """Paths by file, name and place; empty while they are being worked out."""
 
     def of_call(self, file: File, fact: Fact) -> list[str | None]:
-        """Return the paths of what a call that may state a route is made on."""
+        """Return the paths of the router on which a call is made that may state a route."""
         on = fact.values.get("on")
         if on is None:
             return [self.of_blocks(file, fact)] if self._routers.is_implicit else []
@@ -63,7 +60,7 @@ class RouterPaths:
     def of_value(
         self, file: File, value: Sequence[Any], at: int, depth: int = 0
     ) -> list[str | None]:
-        """Return the paths of the router that a value is."""
+        """Return the paths of the router that is this value."""
         if depth > _DEEPEST:
             return []
         if (call := file.call_of(value)) is not None:
@@ -71,7 +68,7 @@ class RouterPaths:
         return self._of_name(file, str(value[1]), at, depth) if value[0] == "n" else []
 
     def of_holders(self, file: File, fact: Fact, depth: int = 0) -> list[str | None]:
-        """Return the paths of the router whose call has a router as its argument."""
+        """Return the paths of the router to which a call around this one adds its argument."""
         holders = self._routers.holders
         around = file.around(file.calls, fact.start) if holders and depth < _DEEPEST else []
         for one in reversed(around):
@@ -82,7 +79,7 @@ class RouterPaths:
         return [""]
 
     def of_added_function(self, function: str) -> list[str | None]:
-        """Return the paths of the routers that a function with annotations is added to."""
+        """Return the paths of the routers that an annotated function is added to."""
         found: list[str | None] = []
         for holder in self._routers.holders:
             for file, call in self._repository.calls.get(holder, ()):
@@ -93,7 +90,7 @@ class RouterPaths:
         return found[:MOST_PREFIXES]
 
     def of_blocks(self, file: File, fact: Fact) -> str | None:
-        """Return the path of the blocks around a call; None for a computed one."""
+        """Return the path of the blocks around a call; None if it is computed."""
         path: str | None = ""
         resources = self._framework.resources
         around = [one for one in file.around(file.calls, fact.start) if one is not fact]
@@ -125,7 +122,10 @@ class RouterPaths:
     def _resource_path(
         self, file: File, resources: Resources, resource: Fact, fact: Fact
     ) -> str | None:
-        """Return the path of a resource for what is in its block: `/articles/{article_id}`."""
+        """Return the path that a resource puts before the routes in its block.
+
+        For example `articles/{article_id}`.
+        """
         value = argument(resource, "0")
         text = self._repository.text(file, value, resource.start) if value else None
         if text is None:
@@ -140,7 +140,7 @@ class RouterPaths:
         return f"{text}/{{{key if is_member else f'{_singular(last_word(text))}_{key}'}}}"
 
     def _nested_path(self, file: File, call: Fact) -> str | None:
-        """Return the path that a call gives to what is within it."""
+        """Return the path that a call puts before the routes within it."""
         if any(one.is_joined for one in self._framework.routes):
             return "/".join(strings_of(call.values["arguments"]))
         value = argument(call, "path|0")
@@ -152,7 +152,7 @@ class RouterPaths:
         return self._repository.text(file, value, call.start)
 
     def _of_block_parameter(self, file: File, fact: Fact) -> list[str | None]:
-        """Return the paths of the block around a route: of its parameter, which has any name."""
+        """Return the paths of the block around a route, whose parameter may have any name."""
         for one in reversed(file.around(file.calls, fact.start)):
             is_block = one is not fact and ["f"] in one.values["arguments"]
             if is_block and one.values["name"] in self._routers.nested:
@@ -160,11 +160,11 @@ class RouterPaths:
         return []
 
     def _of_chain(self, file: File, call: Fact, depth: int, name: str = "") -> list[str | None]:
-        """Return the paths of what a chain of calls returns.
+        """Return the paths of the router that a chain of calls returns.
 
         Args:
-            call: the last of the chain.
-            name: of the variable that it is assigned to.
+            call: the last call of the chain.
+            name: the variable that receives the result.
         """
         path: str | None = ""
         for _ in range(_LONGEST_CHAIN):
@@ -238,19 +238,19 @@ class RouterPaths:
             self._known[key] = self._mounted(file, last, depth)
         return self._known[key] or [""]
 
-    def _of_assigned(self, file: File, held: Fact, depth: int) -> list[str | None]:
-        """Return the paths of a variable; a router that is mounted in itself has none beyond."""
-        key = file.path, "", held.start
+    def _of_assigned(self, file: File, assignment: Fact, depth: int) -> list[str | None]:
+        """Return the paths of an assigned router; mounting a router in itself adds none."""
+        key = file.path, "", assignment.start
         if key not in self._known:
             self._known[key] = []
-            call = file.call_of(held.values["value"])
+            call = file.call_of(assignment.values["value"])
             if call is not None:
-                name = last_part(held.values["name"])
+                name = last_part(assignment.values["name"])
                 self._known[key] = self._of_chain(file, call, depth, name)
         return self._known[key]
 
     def _of_parameter(self, file: File, name: str, at: int, depth: int) -> list[str | None] | None:
-        """Return the paths of a router that is a parameter; None if the name is none."""
+        """Return the paths of a router that is a parameter; None if the name is not one."""
         for function in reversed(file.around(file.functions, at)):
             parameters = [one for one in function.values["parameters"] if one[0] not in _OBJECTS]
             for index, (parameter, type_) in enumerate(parameters):
@@ -263,7 +263,11 @@ class RouterPaths:
         return None
 
     def _passed(self, function: str, index: int, depth: int) -> list[str | None]:
-        """Return the paths of the routers that are passed to functions of a name."""
+        """Return the paths of the routers that calls pass to a function.
+
+        Args:
+            index: the position of the parameter.
+        """
         found: list[str | None] = []
         is_unknown = False
         for file, call in self._repository.calls.get(function, ()):
@@ -278,7 +282,12 @@ class RouterPaths:
     def _mounted(
         self, file: File, name: str, depth: int, at: int | None = None
     ) -> list[str | None]:
-        """Return the paths under which a router of a file is mounted."""
+        """Return the paths under which a router of a file is mounted.
+
+        Args:
+            name: the router's variable.
+            at: an offset in the function that makes it, whose callers may mount it.
+        """
         keys = [(file.path, name), (file.path, "*")]
         if at is not None:
             stem = posixpath.splitext(file.path)[0].removesuffix("/mod")
@@ -301,7 +310,11 @@ class RouterPaths:
 
     @cached_property
     def _mounts(self) -> Mapping[tuple[str, str], list[tuple[File, Fact, str | None]]]:
-        """Mounts by the file and the name of the router that is mounted."""
+        """Calls that mount a router, with their prefix, by what is mounted.
+
+        The keys are (file, variable), (file, "*") for any variable, ("()", function) for the result
+        of a function, and _COMPUTED.
+        """
         found: dict[tuple[str, str], list[tuple[File, Fact, str | None]]] = {}
         for called, (router, prefix) in self._routers.mounts.items():
             for file, call in self._repository.calls.get(called, ()):
@@ -321,11 +334,11 @@ class RouterPaths:
 
     @property
     def _has_computed_mounts(self) -> bool:
-        """Whether routers are mounted whose paths and names only running the program tells."""
+        """Whether routers are mounted whose paths and names only running the program would tell."""
         return _COMPUTED in self._mounts
 
     def _targets(self, file: File, value: Sequence[Any]) -> list[tuple[str, str]]:
-        """Return what a mounted router may be: a variable of a file, or what a function returns."""
+        """Return the keys in _mounts of a router that is mounted."""
         if value[0] == "n":
             return [(o.path, n) for o, n in self._repository.definitions(file, str(value[1]))]
         call = file.call_of(value)

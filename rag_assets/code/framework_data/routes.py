@@ -1,6 +1,6 @@
 """Routes that follow from the statements of a repository's files and the data of one framework.
 
-What only running the program would tell is reported as unresolved, and no route is made of it.
+A path that only running the program would tell is reported as unresolved, and makes no route.
 """
 
 from __future__ import annotations
@@ -24,17 +24,19 @@ from rag_assets.code.framework_data.routers import MOST_PREFIXES, RouterPaths
 from rag_assets.code.model import Fact
 
 _MOST_VERBS: Final = 8
-"""Methods of one path: `get(show).post(store)`."""
+"""Methods of one path, as in `get(show).post(store)`; further ones are ignored."""
 _LONGEST_PATH: Final = 400
+"""Characters of a path; a longer one is cut off."""
 _VERBS: Final = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "ANY"})
 
 
 @dataclass(slots=True)
 class Route:
-    """A route with what states it.
+    """A route, with the fact that states it.
 
     Attributes:
-        handler: as it is written; handler_at: where it stands, -1 if elsewhere.
+        handler: the handler's name as written.
+        handler_at: offset of the handler in `file`; -1 if only its name is known.
     """
 
     methods: tuple[str, ...]
@@ -51,7 +53,7 @@ class RouteReader:
     """Reads the routes of one framework in the files of one repository.
 
     Attributes:
-        unresolved: path, line and reason of each route that is computed.
+        unresolved: file, line and reason of each route whose path is computed.
     """
 
     framework: Framework
@@ -83,12 +85,12 @@ class RouteReader:
             if routes.within and not self._is_within(file, fact, routes.within):
                 continue
             if prefixes := self._paths.of_call(file, fact):
-                yield from self._stated(file, fact, routes, prefixes)
+                yield from self._routes_of_call(file, fact, routes, prefixes)
 
-    def _stated(
+    def _routes_of_call(
         self, file: File, fact: Fact, routes: Routes, prefixes: Sequence[str | None]
     ) -> Iterator[Route]:
-        """Yield the routes of one call, once for each path of what it is made on."""
+        """Yield the routes of one call, once for each prefix."""
         path = self._path(file, fact, routes)
         if not path and self._has_path_in_chain(file, fact):
             path = ""
@@ -100,9 +102,9 @@ class RouteReader:
             methods, path = ((first,), rest) if rest and first in _VERBS else (methods, path)
             path = path[path.find("/") :] if "/" in path else path
         if path is None or None in prefixes:
-            self._report(file, fact)
+            self._report_computed_path(file, fact)
             return
-        verbs = [*self._verbs(file, fact, routes)] if routes.verbs else []
+        verbs = [*self._chained_methods(file, fact, routes)] if routes.verbs else []
         for prefix in prefixes[:MOST_PREFIXES]:
             full = join_paths(str(prefix), path)
             for each, handler in verbs or [(methods, self._handler(file, fact, routes))]:
@@ -119,12 +121,12 @@ class RouteReader:
         around = file.around(file.calls, fact.start)
         return any(one.values["name"] in names for one in around if one is not fact)
 
-    def _report(self, file: File, fact: Fact) -> None:
+    def _report_computed_path(self, file: File, fact: Fact) -> None:
         reason = f"the path of a route ({self.framework.name}) is computed"
         self.unresolved.append((file.path, fact.line_start, reason))
 
     def _has_path_in_chain(self, file: File, fact: Fact) -> bool:
-        """Return whether a call before one of its chain gives a path: `route('/x').get(show)`."""
+        """Return whether an earlier call of its chain has the path: `route('/x').get(show)`."""
         call: Fact | None = fact
         for _ in range(_MOST_VERBS):
             on = call.values.get("on", ["?"]) if call is not None else ["?"]
@@ -147,7 +149,7 @@ class RouteReader:
         return tuple(one for one in found if one in _VERBS) or (("ANY",) if texts else ("GET",))
 
     def _path(self, file: File, fact: Fact, routes: Routes) -> str | None:
-        """Return the path of a route; "" for none, None for one that is computed."""
+        """Return the path of a route; "" without one, None if it is computed."""
         if routes.is_joined:
             is_computed = any(one[0] not in "sfnc" for one in fact.values["arguments"])
             return None if is_computed else "/".join(strings_of(fact.values["arguments"]))
@@ -157,7 +159,7 @@ class RouteReader:
         return self._repository.text(file, value, fact.start)
 
     def _handler(self, file: File, fact: Fact, routes: Routes) -> str:
-        """Return the name of a route's handler, as far as its call says one."""
+        """Return the name of a route's handler; "" if its call has none."""
         value = argument(fact, routes.handler)
         handlers = self.framework.handlers
         if value is None and handlers == "rails":
@@ -177,10 +179,10 @@ class RouteReader:
             return f"{self._resources.controller(file, fact, owner)}::{action_name}"
         return name if value[0] != "s" else ""
 
-    def _verbs(
+    def _chained_methods(
         self, file: File, fact: Fact, routes: Routes
     ) -> Iterator[tuple[tuple[str, ...], str]]:
-        """Yield methods and handlers of `get(show).post(store)`, which is an argument."""
+        """Yield methods and handlers of the calls in an argument: `get(show).post(store)`."""
         value: Sequence[Any] | None = next(
             (one for one in fact.values["arguments"] if one[0] == "c"), None
         )
@@ -203,26 +205,32 @@ class RouteReader:
             start = values["target"][0]
             if values["name"] not in routes.annotations or start in classes:
                 continue
-            owners = [one for one in file.around(file.classes, start) if one.start < start]
+            around = file.around(file.classes, start)
+            enclosing_classes = [one for one in around if one.start < start]
             path = self._path(file, fact, routes)
             if path == "" and routes.needs_path:
                 continue
             methods = self._methods(routes.annotations[values["name"]], routes, fact)
-            handler = f"{owners[-1].values['name']}.{values['of']}" if owners else values["of"]
-            for prefix in self._annotated_prefixes(file, fact, routes, owners):
+            handler = values["of"]
+            if enclosing_classes:
+                handler = f"{enclosing_classes[-1].values['name']}.{handler}"
+            for prefix in self._annotated_prefixes(file, fact, routes, enclosing_classes):
                 if prefix is None or path is None:
-                    self._report(file, fact)
+                    self._report_computed_path(file, fact)
                     break
                 full = path if path[:2] == "~/" else join_paths(prefix, path)
-                full = self._with_names(full.lstrip("~"), owners, values["of"])
+                full = self._with_names(full.lstrip("~"), enclosing_classes, values["of"])
                 yield self._route(methods, full, handler, (file, fact, start))
 
     def _annotated_prefixes(
-        self, file: File, fact: Fact, routes: Routes, owners: Sequence[Fact]
+        self, file: File, fact: Fact, routes: Routes, enclosing_classes: Sequence[Fact]
     ) -> list[str | None]:
-        """Return the prefixes of a route by annotation: of its router, or of its class."""
-        if owners and routes.class_prefix:
-            return self._class_prefixes(file, owners[-1], routes)
+        """Return the prefixes of an annotated route.
+
+        They are from its class, its router, or the call that adds its function.
+        """
+        if enclosing_classes and routes.class_prefix:
+            return self._class_prefixes(file, enclosing_classes[-1], routes)
         if "on" in fact.values:
             return self._paths.of_value(file, fact.values["on"], fact.start)
         if routes.is_plain:
@@ -246,9 +254,10 @@ class RouteReader:
                 found += texts
         return found[:MOST_PREFIXES] or [""]
 
-    def _with_names(self, path: str, owners: Sequence[Fact], action: str) -> str:
+    def _with_names(self, path: str, enclosing_classes: Sequence[Fact], action: str) -> str:
         """Return a path with the names of its controller and action: `api/[controller]`."""
-        name = owners[-1].values["name"].removesuffix("Controller") if owners else ""
+        name = enclosing_classes[-1].values["name"] if enclosing_classes else ""
+        name = name.removesuffix("Controller")
         return path.replace("[controller]", name).replace("[action]", action)
 
     def _of_resources(self, file: File) -> Iterator[Route]:
@@ -261,12 +270,12 @@ class RouteReader:
                 continue
             for one in self._resources.routes(file, fact):
                 if one.path is None:
-                    self._report(file, fact)
+                    self._report_computed_path(file, fact)
                 else:
                     yield self._route(one.methods, one.path, one.handler, (file, fact, -1))
 
     def _of_pages(self, file: File, pages: Pages) -> Iterator[Route]:
-        """Yield the routes of a file whose place is its route."""
+        """Yield the routes of a file whose path states its route."""
         found = re.search(pages.path, file.path[-_LONGEST_PATH:])
         if found is None:
             return

@@ -3,8 +3,8 @@
 The same forms for every language, so that framework data speak of `call = ["get"]`, whatever the
 grammar calls that. Values are JSON lists that begin with what they are: `["s", text]` a string,
 `["n", name]` a name, `["c", start, end, name]` a call, `["l", values]` a list, `["d", {…}]` a map,
-`["f"]` a function, `["t", name]` nothing yet but a type, `["?"]` what only running the program
-would tell.
+`["f"]` a function, `["t", name]` a declared type without a value, `["?"]` a value that only running
+the program would tell.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 Value: TypeAlias = list[Any]
 _Visit: TypeAlias = "tuple[Node, int, Node | None, str]"
-"""A node, its depth, the definition that it stands at, and the type of its parent."""
+"""A node, its depth, the definition that it may annotate, and the type of its parent."""
 
 CALL: Final = "framework_call"
 ANNOTATION: Final = "framework_annotation"
@@ -49,14 +49,19 @@ GRAMMARS: Final[dict[str, tuple[str, str]]] = {
 """Package and function of the grammar of each language that framework data may name."""
 
 _LONGEST: Final = 1_000_000
+"""Characters of a text; a longer one has no statements, only a note."""
 _MOST: Final = 50_000
-"""Statements of one text that are read; the text is noted if it has more."""
+"""Statements of one text that are read; the others are dropped, which the text's note says."""
 _LONGEST_VALUE: Final = 300
+"""Characters of a value; a longer one counts as unknown, or is cut off if it is a symbol or sum."""
 _LONGEST_NAME: Final = 80
+"""Characters of a name; a call or assignment with a longer one is dropped."""
 _MOST_VALUES: Final = 24
+"""Arguments, elements or parameters that are read; the others are dropped."""
 _DEEPEST: Final = 4
+"""Levels of nested values that are read; deeper values count as unknown."""
 _DEEPEST_NODE: Final = 400
-"""Levels of a tree that are read: a chain of calls has two for each."""
+"""Levels of a tree that are read; deeper nodes are skipped. A call in a chain has two levels."""
 _UNKNOWN: Final[Value] = ["?"]
 _TYPES: Final = {
     name: frozenset(types)
@@ -93,7 +98,7 @@ _AROUND_ANNOTATIONS: Final = frozenset({"modifiers", "attribute_list"})
 _BEFORE_DEFINITIONS: Final = frozenset(
     {"decorator", "attribute_item", "comment", "line_comment", *_AROUND_ANNOTATIONS}
 )
-"""Types of nodes that may stand before the definition that an annotation is of."""
+"""Types of nodes that may precede a definition: its annotations, and comments."""
 _HOLDING: Final = _AROUND_ANNOTATIONS | _CLASSES | _DEFINED | {"decorated_definition"}
 _STATING: Final = _CALLS | _CLASSES | _DEFINED | _ANNOTATIONS | _ASSIGNING
 _MARKS: Final = re.compile(r"^(?:[@$rRbBuU]{0,2}(?:'''|\"\"\"|[`'\"])|[:/])|(?:'''|\"\"\"|[`'\"])$")
@@ -105,8 +110,8 @@ def statements_of(tree: SyntaxTree, language: str) -> tuple[list[Fact], str]:
     """Return the statements of a text in its order, and a note if some are left out.
 
     Args:
-        tree: of the text.
-        language: of it, one of GRAMMARS.
+        tree: the syntax tree of the text.
+        language: its language, a key of GRAMMARS.
     """
     if tree.gave_up or len(tree.text) > _LONGEST:
         return [], "frameworks: the text is too long or could not be parsed"
@@ -114,32 +119,36 @@ def statements_of(tree: SyntaxTree, language: str) -> tuple[list[Fact], str]:
     todo: list[_Visit] = [(tree.root, 0, None, "")]
     reader = _Reader(tree, language)
     while todo:
-        node, depth, target, parent = todo.pop()
+        node, depth, annotated, parent = todo.pop()
         kind = node.type
         if kind in _STATING:
-            found += reader.read(node, target, parent)
+            found += reader.read(node, annotated, parent)
             if len(found) > _MOST:
                 return found[:_MOST], f"frameworks: more than {_MOST} statements"
         if depth >= _DEEPEST_NODE:
             continue
         children = node.named_children
         if kind in _HOLDING or any(one.type in _BEFORE_DEFINITIONS for one in children):
-            todo.extend(_with_targets(node, children, depth, target))
+            todo.extend(_with_annotated(node, children, depth, annotated))
         else:
             todo.extend((one, depth + 1, None, kind) for one in reversed(children))
     return found, ""
 
 
-def _with_targets(
-    node: Node, children: Sequence[Node], depth: int, target: Node | None
+def _with_annotated(
+    node: Node, children: Sequence[Node], depth: int, annotated: Node | None
 ) -> Iterator[_Visit]:
-    """Yield the children of a node, the last one first, with the definitions they stand at."""
+    """Yield the children of a node, the last one first, with the definitions they may annotate.
+
+    Args:
+        annotated: the definition that the node itself may annotate.
+    """
     kind = node.type
     own: Node | None = None
     if kind == "decorated_definition":
         own = node.child_by_field_name("definition") or node
     elif kind in _AROUND_ANNOTATIONS:
-        own = target or node
+        own = annotated or node
     elif kind in _CLASSES or kind in _DEFINED:
         own = node
     following: Node | None = None
@@ -157,11 +166,11 @@ class _Reader:
         self.tree = tree
         self.language = language
 
-    def read(self, node: Node, target: Node | None, parent: str) -> Iterator[Fact]:
-        """Yield what a node states by itself.
+    def read(self, node: Node, annotated: Node | None, parent: str) -> Iterator[Fact]:
+        """Yield the statements of a node, without those of its children.
 
         Args:
-            target: the definition that it stands at, if it is an annotation.
+            annotated: the definition that it annotates, if it is an annotation.
             parent: the type of the node that holds it.
         """
         kind = node.type
@@ -169,7 +178,7 @@ class _Reader:
             if values := self._call(node):
                 yield self._fact(CALL, node, values)
         elif kind in _ANNOTATIONS and (kind != "attribute" or parent == "attribute_list"):
-            yield from self._annotation(node, target)
+            yield from self._annotation(node, annotated)
         elif kind in _CLASSES and (name := node.child_by_field_name("name")) is not None:
             values = {"name": self._text(name), "bases": self._bases(node)}
             yield self._fact(CLASS, node, values)
@@ -184,7 +193,7 @@ class _Reader:
         return Fact(kind, self.tree.start(node), self.tree.end(node), "", values)
 
     def _text(self, node: Node | None) -> str:
-        """Return the text of a node without blanks; "" of none and of a long one."""
+        """Return the text of a node without blanks; "" without a node, or if the text is long."""
         if node is None or node.end_byte - node.start_byte > 4 * _LONGEST_VALUE:
             return ""
         text = self.tree.of(node)
@@ -197,7 +206,7 @@ class _Reader:
         return None
 
     def _call(self, node: Node) -> dict[str, Any] | None:
-        """Return the name, receiver and arguments of a call; None for what has no name."""
+        """Return the name, receiver and arguments of a call; None without a name, or a long one."""
         name, on = self._called_name(node)
         if not name or len(name) > _LONGEST_NAME:
             return None
@@ -210,7 +219,7 @@ class _Reader:
         return values
 
     def _called_name(self, node: Node) -> tuple[str, Node | None]:
-        """Return the name of what a call calls, and what it is called on."""
+        """Return the name of the called function, and the node of its receiver if there is one."""
         callee = self._callee(node)
         name_node = node.child_by_field_name("method") or node.child_by_field_name("name")
         on: Node | None = None
@@ -265,10 +274,10 @@ class _Reader:
             last = node.named_children[-1]
         return ([*ordered, ["f"]] if last is not None else ordered), named
 
-    def _pairs(self, node: Node, named: dict[str, Value], depth: int) -> None:
+    def _pairs(self, node: Node, add_to: dict[str, Value], depth: int) -> None:
         if node.type == "keywords":
             for one in node.named_children[:_MOST_VALUES]:
-                self._pairs(one, named, depth)
+                self._pairs(one, add_to, depth)
             return
         parts = node.named_children
         key = node.child_by_field_name("key") or node.child_by_field_name("left")
@@ -280,7 +289,7 @@ class _Reader:
             value = value or parts[-1]
         told = self.value(key, depth + 1)
         name = told[1] if told[0] in {"s", "n"} else ""
-        named[str(name).strip(": ")] = self.value(value, depth + 1)
+        add_to[str(name).strip(": ")] = self.value(value, depth + 1)
 
     def value(self, node: Node, depth: int = 0) -> Value:
         """Return the value that a node writes."""
@@ -333,7 +342,7 @@ class _Reader:
         return ["d", held]
 
     def _last(self, node: Node, depth: int) -> Value:
-        """Return the value of what only wraps another one."""
+        """Return the value in a node that only wraps another one."""
         return self.value(node.named_children[-1], depth + 1) if node.named_children else _UNKNOWN
 
     def _string(self, node: Node, depth: int = 0) -> Value:
@@ -379,8 +388,8 @@ class _Reader:
             return ["s", (parts[0][1] + parts[1][1])[:_LONGEST_VALUE]]
         return ["+", parts] if is_sum else _UNKNOWN
 
-    def _annotation(self, node: Node, target: Node | None) -> Iterator[Fact]:
-        """Yield an annotation with the start of what it stands at."""
+    def _annotation(self, node: Node, annotated: Node | None) -> Iterator[Fact]:
+        """Yield an annotation with the place and name of the definition that it annotates."""
         inner = node
         values: dict[str, Any] = {"named": {}, "arguments": []}
         if node.type == "attribute_item":
@@ -397,12 +406,12 @@ class _Reader:
         else:
             name = self._text(node.child_by_field_name("name"))
             values["arguments"], values["named"] = self._arguments(node)
-        if not name or target is None:
+        if not name or annotated is None:
             return
         values |= {
             "name": name.rpartition(".")[2].rpartition("::")[2],
-            "target": [self.tree.start(target), self.tree.end(target)],
-            "of": self._text(target.child_by_field_name("name")),
+            "target": [self.tree.start(annotated), self.tree.end(annotated)],
+            "of": self._text(annotated.child_by_field_name("name")),
         }
         yield self._fact(ANNOTATION, node, values)
 

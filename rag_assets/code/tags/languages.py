@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 _PACK: Final = "tree_sitter_language_pack.bindings."
 DEFAULT_WORD: Final = re.compile(r"\b[^\W\d]\w{1,119}")
-"""A name of two characters or more; texts that no query reads are looked through for these."""
+"""Matches a name: two characters or more, up to the first 120.
+
+Used for languages without a pattern of their own, and for texts that no query reads.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +27,9 @@ class TagGrammar:
     """A grammar and the query that is run on its trees.
 
     Attributes:
-        module, function: what gives the grammar.
+        module, function: the Python module and function that return the grammar.
         query: name of a file in queries/.
-        where: found in texts of this grammar; None if any text may be of it.
+        where: pattern that a text must contain to be read by this grammar; None for any text.
     """
 
     module: str
@@ -40,9 +43,9 @@ class TagLanguage:
     """A language whose files are read by tag queries.
 
     Attributes:
-        name: as media types name it.
+        name: its name in media types.
         grammars: the first one whose tree has no error reads a text, else the first.
-        separators: what joins the parts of a qualified name.
+        separators: marks that join the parts of a qualified name.
         family: languages whose files use each other's definitions.
         word: matches a name.
         is_interpreted: whether an interpreter reads its definitions and chunks.
@@ -66,7 +69,7 @@ def tag_languages() -> Mapping[str, TagLanguage]:
 
 
 def family_of(language: str) -> str:
-    """Return the family of a language; a language that no query reads is one of its own."""
+    """Return the family of a language; one that no query reads is a family of its own."""
     known = tag_languages().get(language)
     if known is None:
         return _FAMILIES.get(language, language)

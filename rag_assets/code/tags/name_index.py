@@ -19,11 +19,15 @@ from rag_assets.code.tags.reading import Tags
 _MOST_LINES: Final = 40
 """Lines of one name and kind that are kept, of one file; the others are counted."""
 _MOST_MENTIONS: Final = 8
+"""The same for mentions."""
 _MOST_NAMES: Final = 20_000
+"""Names of one file that are kept; the others are dropped."""
 _LONGEST_LINE: Final = 2_000
+"""Characters of a line; the words of a longer one are skipped."""
 _LONGEST_NAME: Final = 120
+"""Characters of a name; a longer one is dropped."""
 _NAME_IN_COMMENT: Final = re.compile(r"_|[a-z0-9][A-Z]|^[A-Z]")
-"""What words of a comment look like that may be names."""
+"""Matches a word of a comment that looks like a name."""
 _KEYWORDS: Final = """
 abstract and as async await begin bool boolean break case catch char class const continue def
 default defer delete do double elif else elsif end enum export extends extern false final
@@ -45,10 +49,10 @@ def index_names(
     """Return the index of the names in a text.
 
     Args:
-        text: of the file.
-        tags: what a query found in it.
-        language: of the file; None where no query reads it.
-        defined: names of definitions with their lines, where others know them better.
+        text: the text of a file.
+        tags: the result of the query on it.
+        language: the file's language; None if no query reads it.
+        defined: names of definitions with their lines, from another reader than the query.
     """
     found: dict[str, dict[int, tuple[str, str]]] = {}
     definitions = [(one.name.rpartition("::")[2], one.line) for one in tags.definitions]
@@ -82,7 +86,7 @@ def _is_kept(name: str) -> bool:
 
 
 def _packed(places: Mapping[int, tuple[str, str]]) -> str:
-    """Return the places of a name as an index has them."""
+    """Return the places of a name in the form of the index."""
     if len(places) == 1:
         [(line, (letter, receiver))] = places.items()
         return f"{letter}{line}:{receiver}" if receiver else f"{letter}{line}"
@@ -104,7 +108,7 @@ def _add_words(
     comments: Sequence[tuple[int, int]],
     pattern: re.Pattern[str],
 ) -> None:
-    """Add the words of a text that may be names, where nothing more is known of them."""
+    """Add the words of a text that may be names, on lines where nothing more is known of them."""
     at = span = 0
     for number, line in enumerate(text.split("\n"), start=1):
         start, at = at, at + len(line) + 1
@@ -134,10 +138,10 @@ def _beside_comments(
     """Return the words of a line outside of comments, and those in comments that look like names.
 
     Args:
-        line: of a text.
-        start: its offset.
-        comments: spans of the comments in the line.
-        pattern: of a word.
+        line: a line of a text.
+        start: its offset in the text.
+        comments: the spans of the comments in the line.
+        pattern: matches a word.
     """
     words: set[str] = set()
     noted: set[str] = set()

@@ -16,37 +16,50 @@ if TYPE_CHECKING:
 DefinitionKind: TypeAlias = Literal[
     "class", "function", "method", "type", "constant", "module", "signature"
 ]
-"""What a definition is; a signature states a member without a body."""
+"""Kinds of definitions; a signature states a member without a body."""
 
 ReferenceKind: TypeAlias = Literal["implementation", "call", "import", "type"]
 """How a name is used; of several at one place the first of these counts."""
 
 LONGEST: Final = 1_000_000
-"""Characters of a text that a query is run on."""
+"""Characters of a text; no query is run on a longer one."""
 _SECONDS: Final = 5.0
-"""Processor time of a query; ordinary code takes a tenth of a second for 100,000 characters."""
+"""Processor time after which a query gives up.
+
+Ordinary code takes a tenth of a second for 100,000 characters.
+"""
 _WINDOW: Final = 1 << 15
 """Bytes of a text that a query is run on at once, between two looks at the clock."""
 _MOST_CHILDREN: Final = 4_000
 _DEEPEST: Final = 1_000
-"""Limits of what could not be parsed: a query takes time by the square of these."""
+"""Limits of the nodes that could not be parsed; beyond them, no query is run.
+
+It would take quadratic time.
+"""
 _DEEPEST_WINDOW: Final = 2_000
-"""Levels above the first byte of a window: a query visits them again in each window."""
+"""Levels above the first byte of a window; a query gives up at a deeper one.
+
+It visits these levels again in each window.
+"""
 _OVERLAP: Final = 1 << 11
 """Bytes by which windows overlap, so that no match lies between two of them."""
 _MOST_STATES: Final = 1 << 9
-"""Matches in progress: each node is compared with all of them, and nesting adds some a level."""
+"""Unfinished matches that a query keeps; further ones are dropped.
+
+Each node is compared with all of them, and each level of nesting adds some.
+"""
 _LONGEST_NAME: Final = 120
 _LONGEST_HOLDER: Final = 300
 _LONGEST_RECEIVER: Final = 300
 _LONGEST_IMPORT: Final = 2_000
+"""Characters: longer names are dropped; holders, receivers and imports are cut off."""
 _RANKS: Final[Mapping[str, int]] = {kind: at for at, kind in enumerate(get_args(ReferenceKind))}
 _CONTAINERS: Final = frozenset({"class", "module", "scope"})
 _BODIES: Final = frozenset({"function", "method"})
 _BRACKETS: Final = re.compile(r"\([^()]*\)|\[[^\[\]]*\]|\{[^{}]*\}|<[^<>]*>|\"[^\"\n]*\"|'[^'\n]*'")
 _LAST_NAME: Final = re.compile(r"(\w+)[?!]?\W*$")
 _MADE: Final = re.compile(r"(?<=\w)(?:\.|::|->|#)(?:new|instance|getInstance|shared)\W*$")
-"""Ends what makes or gives an object of a class, whose name stands in front."""
+"""Matches the end of an expression that makes or returns an object of a class: `Order.new`."""
 _SELF: Final = frozenset({"cls", "me", "parent", "self", "static", "super", "this"})
 _IMPORT_WORDS: Final = frozenset(
     {
@@ -81,7 +94,6 @@ class TagDefinition(NamedTuple):
     """A definition in a text.
 
     Attributes:
-        kind: what it is.
         name: qualified by the definitions around it, parts joined by `::`.
         start, end: character offsets.
         line, line_end: counted from 1.
@@ -101,10 +113,9 @@ class TagReference(NamedTuple):
     """A use of a name in a text.
 
     Attributes:
-        kind: how it is used.
-        name: without what qualifies it.
+        name: its last part, without qualifiers.
         line: counted from 1.
-        receiver: the last name in front of it; `self` for the object itself, "" for none.
+        receiver: the last name in front of it; `self` for the object itself, "" without one.
     """
 
     kind: ReferenceKind
@@ -114,13 +125,13 @@ class TagReference(NamedTuple):
 
 
 class Tags(NamedTuple):
-    """What a tag query finds in a text.
+    """The result of a tag query on a text.
 
     Attributes:
-        definitions: in order, outer ones before what they hold.
+        definitions: in order, outer ones before inner ones.
         references: in order.
         comments: character offsets of comments.
-        note: what could not be read; "" if nothing.
+        note: why the text was not read; "" if it was.
     """
 
     definitions: tuple[TagDefinition, ...] = ()
@@ -146,8 +157,8 @@ def read_tags(text: str, language: TagLanguage) -> Tags:
     """Return the definitions and references of a text.
 
     Args:
-        text: of one file; one that is not of its language has those of its readable parts.
-        language: of the file.
+        text: the text of a file; parts of it that cannot be parsed are left out.
+        language: the file's language.
     """
     if len(text) > LONGEST:
         return Tags(note=f"{len(text)} characters are more than a query is run on")
@@ -203,7 +214,7 @@ def _is_shapeless(root: Node) -> bool:
 
 
 def _matches(tree: SyntaxTree, grammar: TagGrammar) -> list[dict[str, list[Node]]] | None:
-    """Return the captures of each match; None if that takes too long.
+    """Return the captures of each match; None if the tree is too deep or the query takes too long.
 
     The query is run on a window of the text after the other, with a look at the clock between them:
     tree-sitter 0.26 crashes where a cursor is given a callback.
@@ -259,7 +270,7 @@ def _last_line(node: Node) -> int:
 
 
 def _name(written: str, language: TagLanguage) -> str:
-    """Return a written name with `::` between its parts; "" for what is no name."""
+    """Return a written name with `::` between its parts; "" if it is not a name."""
     name = "".join(written.split()).strip("\"':`")
     if language.separators:
         marks = "|".join(map(re.escape, ("::", *language.separators)))
@@ -270,7 +281,7 @@ def _name(written: str, language: TagLanguage) -> str:
 def _references(
     tree: SyntaxTree, node: Node, captures: Mapping[str, Sequence[Node]], kind: str
 ) -> Iterator[tuple[int, TagReference]]:
-    """Yield what a match refers to, with the offset of each name."""
+    """Yield the references of a match, with the offset of each name."""
     named: ReferenceKind = kind  # type: ignore[assignment]
     receivers = captures.get("receiver", ())
     receiver = _receiver(_written(tree, receivers[-1])) if receivers else ""
@@ -289,7 +300,7 @@ def _references(
 
 
 def _written(tree: SyntaxTree, node: Node) -> str:
-    """Return the last characters of a node: whole texts of nested nodes add up to a square."""
+    """Return the last characters of a node; whole texts of nested nodes take quadratic time."""
     end = tree.end(node)
     return tree.text[max(tree.start(node), end - _LONGEST_RECEIVER) : end]
 
@@ -312,7 +323,7 @@ def _receiver(written: str) -> str:
 def _keep(
     used: dict[int, tuple[int, TagReference]], found: Iterable[tuple[int, TagReference]]
 ) -> None:
-    """Keep references unless a more telling one is known at their place."""
+    """Keep references unless a more precise one is known at their place."""
     for at, reference in found:
         rank = _RANKS[reference.kind]
         known = used.get(at)
@@ -334,11 +345,11 @@ def _outside(
 
 
 class _Around(NamedTuple):
-    """What a definition stands in.
+    """The definitions around a definition.
 
     Attributes:
         end: offset after the innermost definition.
-        holder: name of the innermost one that gives its name to others; "" for none.
+        holder: name of the innermost one that qualifies others; "" without one.
         is_local: whether one of them is a function.
         in_type: whether one of them is a type.
     """
@@ -350,7 +361,7 @@ class _Around(NamedTuple):
 
 
 def _qualified(found: Iterable[_Found]) -> tuple[TagDefinition, ...]:
-    """Return definitions with the names of what holds them in front of theirs."""
+    """Return definitions with their names qualified by the definitions around them."""
     made: list[TagDefinition] = []
     above: list[_Around] = []
     for one in sorted(found, key=lambda each: (each.start, -each.end, each.name_start)):

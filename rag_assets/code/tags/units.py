@@ -28,19 +28,21 @@ _ABOVE: Final = re.compile(
 _CLOSING: Final = re.compile(
     r"(?:[ \t]*\n)*(?:[ \t]*(?:end|fi|done|esac|[)\]}]+[;,]?)[ \t]*(?:\n|$))+"
 )
-"""Lines that only close what a definition stands in: no chunk is one of these alone."""
+"""Lines that only close the blocks around a definition: they are never a chunk alone."""
 _SIGNATURE: Final = 200
+"""Characters of a signature; a longer one is cut off."""
 
 
 def with_definitions(text: str, reading: CodeText, tags: Tags) -> CodeText:
-    """Return a reading with the definitions of a tag query, if it has no named unit.
+    """Add the definitions of a tag query to a reading that has no named units.
 
-    Each gives the fact `declares` {role, public, what}, as those of other languages do.
+    Any other reading is returned unchanged. Each definition also becomes a fact `declares`
+    {role, public, what}, as in other languages.
 
     Args:
-        text: of the file.
-        reading: of it.
-        tags: what the query found.
+        text: the text of a file.
+        reading: the units and facts that were read from it without the query.
+        tags: the result of the query on it.
     """
     shown = [one for one in tags.definitions if not one.is_local]
     if not shown or any(unit.symbol for unit in reading.units):
@@ -70,7 +72,7 @@ def _units(text: str, shown: Sequence[TagDefinition]) -> Iterator[Unit]:
 
 
 def _closing_end(text: str, end: int, after: int) -> int:
-    """Return the end of a definition with the lines that close what it stands in."""
+    """Return the end of a definition with the lines that close the blocks around it."""
     line = text.find("\n", end, after)
     if line < 0 or text[end:line].strip():
         return end

@@ -1,4 +1,4 @@
-"""Documentation for command-line agents: on one machine without a server, or as tenants."""
+"""Lets command-line agents read and search their documentation: locally, or as tenants."""
 
 from rag_assets.systems.base import Profile, System
 

@@ -152,9 +152,11 @@ def show_status(ids: Sequence[str], *, as_json: bool) -> None:
             state = store.state(agent.id)
         index = "none"
         if state is not None:
-            is_current = _can_search(configuration, agent) and open_manager(
-                configuration
-            ).is_current(agent.id, docs.sources.value, agent.base)
+            error = _find_embedder_error(configuration)
+            _warn_of_preload(configuration, agent, error)
+            is_current = error is None and open_manager(configuration).is_current(
+                agent.id, docs.sources.value, agent.base
+            )
             index = "current" if is_current else "stale"
         rows.append(
             {
@@ -226,8 +228,9 @@ def print_prompt(id_: str, *, as_json: bool) -> None:
     configuration = _load()
     agent = find_agent(configuration, id_)
     _warn_of_empty(expand(agent.docs.sources.value, agent.base).empty)
-    can_search = _can_search(configuration, agent)
-    prompt = build_prompt(configuration, agent, SecretMasker(), can_search=can_search)
+    error = _find_embedder_error(configuration)
+    _warn_of_preload(configuration, agent, error)
+    prompt = build_prompt(configuration, agent, SecretMasker(), can_search=error is None)
     if as_json:
         print_json(prompt)
         return
@@ -239,7 +242,9 @@ def print_tools(id_: str, *, as_json: bool) -> None:
     """Print the tools of an agent."""
     configuration = _load()
     agent = find_agent(configuration, id_)
-    has_search = _can_search(configuration, agent) and has_tool(configuration, agent)
+    error = _find_embedder_error(configuration)
+    _warn_of_preload(configuration, agent, error)
+    has_search = error is None and has_tool(configuration, agent)
     tools = [tool_schema() | {"timeout_seconds": TIMEOUT_SECONDS}] if has_search else []
     if as_json:
         print_json({"agent": agent.id, "categories": {"rag": has_search}, "tools": tools})
@@ -271,10 +276,11 @@ def show_host(name: str, ids: Sequence[str], *, write: bool, as_json: bool) -> N
         path.resolve().parent.mkdir(parents=True, exist_ok=True)
         rewrite_file(path, merged.encode(), new_mode=0o644)
     except UnicodeDecodeError:
-        raise ConfigurationError(f"{path} is not UTF-8 text", hint="correct the file") from None
+        raise ConfigurationError(f"{path} is not UTF-8 text", hint="save it as UTF-8") from None
     except OSError as error:
         raise ConfigurationError(
-            f"{path} cannot be written: {error.strerror}", hint="check its permissions"
+            f"{path} cannot be read or written: {error.strerror}",
+            hint="check its permissions and its disk, or print the configuration without --write",
         ) from None
     if as_json:
         print_json({"host": host.title, "file": str(path), "written": [*servers]})
@@ -282,19 +288,21 @@ def show_host(name: str, ids: Sequence[str], *, write: bool, as_json: bool) -> N
         say(f"{path}: {counted(len(servers), 'server')} written, all else kept.")
 
 
-def serve_agent(id_: str, folder: Path | None) -> None:
+def serve_agent(id_: str, working_directory: Path | None) -> None:
     """Serve the search tool of an agent until its host ends."""
     from rag_assets.systems.agent_docs.server import RefreshingIndex, serve
 
-    if folder is not None:
+    if working_directory is not None:
         try:
-            os.chdir(folder)
+            os.chdir(working_directory)
         except OSError as error:
-            why = f"the folder {folder} cannot be entered: {error.strerror}"
+            why = f"the folder {working_directory} cannot be entered: {error.strerror}"
             raise ConfigurationError(why, hint="print the configuration again") from None
     configuration = _load()
     agent = find_agent(configuration, id_)
-    if not _can_search(configuration, agent):
+    embedder_error = _find_embedder_error(configuration)
+    if embedder_error is not None:
+        _warn_of_preload(configuration, agent, embedder_error)
         serve(None)
     manager = open_manager(configuration)
     _warn_of_empty(expand(agent.docs.sources.value, agent.base).empty)
@@ -309,10 +317,14 @@ def write_docs(
     *,
     as_json: bool,
 ) -> None:
-    """Write the pages of commands.
+    """Write the help or man pages of commands as Markdown files.
+
+    Args:
+        out: the folder of the files.
+        depth: levels of subcommands below each command; only for help.
 
     Raises:
-        ConfigurationError: a command is not installed, or the folder cannot be written.
+        ConfigurationError: a command was not found, or the folder cannot be written.
     """
     from rag_assets.systems.agent_docs.command_runner import (
         MAX_CALLS,
@@ -383,15 +395,13 @@ def _select_with_tool(configuration: Configuration, ids: Sequence[str]) -> list[
     return [agent for agent in agents if ids or has_tool(configuration, agent)]
 
 
-def _can_search(configuration: Configuration, agent: Agent) -> bool:
-    """Return whether an embedder can be loaded; if not, warn about an agent with the tool."""
+def _find_embedder_error(configuration: Configuration) -> ConfigurationError | None:
+    """Return why no embedder can be loaded; None if one can."""
     try:
         open_embedder(configuration)
     except ConfigurationError as error:
-        if has_tool(configuration, agent):
-            warn(f"@{agent.id} is preloaded instead: {error.message}")
-        return False
-    return True
+        return error
+    return None
 
 
 def _ensure_index(manager: RagIndexManager, agent: Agent) -> IndexReport:
@@ -441,6 +451,13 @@ def _format_value(value: Any) -> str:
 def _warn_of_empty(patterns: Sequence[str]) -> None:
     for pattern in patterns:
         warn(f"no file matches {pattern}")
+
+
+def _warn_of_preload(
+    configuration: Configuration, agent: Agent, embedder_error: ConfigurationError | None
+) -> None:
+    if embedder_error is not None and has_tool(configuration, agent):
+        warn(f"@{agent.id} is preloaded instead: {embedder_error.message}")
 
 
 def _warn_of_left_out(names: Sequence[str]) -> None:

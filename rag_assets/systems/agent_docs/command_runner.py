@@ -24,8 +24,11 @@ from typing import IO, Final
 from rag_assets.common.errors import ConfigurationError
 
 MAX_SECONDS: Final = 5.0
+"""A command that runs longer is killed."""
 MAX_BYTES: Final = 1024 * 1024
+"""A command that prints more is killed, and its output is cut off there."""
 MAX_CALLS: Final = 2_000
+"""The default limit of a runner's calls."""
 _PASSED_VARIABLES: Final = ("LD_LIBRARY_PATH", "SYSTEMROOT", "JAVA_HOME")
 _WIDTH: Final = "100"
 _FIXED_VARIABLES: Final = {
@@ -93,7 +96,7 @@ class CommandOutput:
 
 
 class CommandRunner:
-    """Runs commands, up to a number of calls.
+    """Runs at most `max_calls` commands, then raises CallLimitReached.
 
     Args:
         home: an empty folder; the home folder and working directory of commands.
@@ -164,13 +167,15 @@ def find_command(name: str, variables: Mapping[str, str]) -> str:
     """Return the absolute path of a command.
 
     Raises:
-        ConfigurationError: it is not installed, or its name starts with a hyphen.
+        ConfigurationError: no absolute folder of PATH has it, or its name starts with a hyphen.
     """
     is_name = name[:1] not in {"", "-"}
     path = shutil.which(name, path=filter_search_path(variables)) if is_name else None
     if path is None:
         raise ConfigurationError(
-            f"the command {name!r} is not installed", hint="name a command in PATH"
+            f"the command {name!r} was not found",
+            hint="name a program in an absolute folder of PATH;"
+            " names starting with - are not allowed",
         )
     return str(Path(path).absolute())
 
@@ -183,8 +188,9 @@ def can_block_network() -> bool:
 def _block_network() -> None:
     """Make the kernel refuse sockets to this process and all its descendants.
 
-    Runs between fork and exec. Local sockets are refused too, as they lead to servers that have a
-    network. No command needs a socket to print its help.
+    Does nothing where can_block_network() is False. Runs between fork and exec. Local sockets are
+    refused too, as they lead to servers that have a network. No command needs a socket to print its
+    help.
     """
     if not can_block_network():
         return
@@ -285,6 +291,7 @@ _VERSION_ARGUMENTS: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
 }
 """Programs without --version. For others a plain word could be a command that does something."""
 _MAX_VERSION_LENGTH: Final = 120
+"""Characters of a version; a longer one is cut off."""
 
 
 def read_version(runner: CommandRunner, program: str) -> str:

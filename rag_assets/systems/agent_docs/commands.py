@@ -155,7 +155,7 @@ def _exit_with_parent(parent: int) -> None:
     """End this process when its parent ends.
 
     Args:
-        parent: read before slow imports, since the parent may end during them.
+        parent: the id of the parent process, read before slow imports, during which it may end.
     """
 
     def watch() -> None:

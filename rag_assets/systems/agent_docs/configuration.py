@@ -30,7 +30,9 @@ from rag_assets.systems.agent_docs.settings import (
 )
 
 MAX_BYTES: Final = 4 * 1024 * 1024
+"""Largest agents.yaml; a larger one is an error."""
 MAX_ID_LENGTH: Final = 200
+"""Characters of an agent's id; a longer one is an error."""
 _PROJECT_FILE: Final = Path(".swebash/agents.yaml")
 _USER_FILES: Final = (Path(".config/swebash/agents.yaml"), Path(".swebash/agents.yaml"))
 _PROMPT_KEYS: Final = ("systemPrompt", "system_prompt", "prompt")
@@ -320,12 +322,12 @@ def _invalid_variable(name: str, what: str) -> ConfigurationError:
 
 
 def _read_layer(
-    path: Path, folder: Path, base: Setting[Path], environment: Environment, *, is_users: bool
+    path: Path, relative_to: Path, base: Setting[Path], environment: Environment, *, is_users: bool
 ) -> _Layer:
     """Read a file.
 
     Args:
-        folder: the folder of its relative paths.
+        relative_to: the folder of its relative paths.
         base: replaces that folder for glob patterns if a variable sets it.
 
     Raises:
@@ -342,8 +344,8 @@ def _read_layer(
     allow = rag.pop("allow", Setting(()))
     allowed = tuple(environment.resolve(written, path.parent) for written in allow.value)
     for name in {"path", "model"} & set(rag):
-        rag[name] = replace(rag[name], value=environment.resolve(rag[name].value, folder))
-    glob_base = folder if base.origin == DEFAULT_ORIGIN else base.value
+        rag[name] = replace(rag[name], value=environment.resolve(rag[name].value, relative_to))
+    glob_base = relative_to if base.origin == DEFAULT_ORIGIN else base.value
     agents = reader.read_agents(document, glob_base, is_users=is_users)
     return _Layer(path, is_users, rag, agents, Setting(allowed, allow.origin), reader.warnings)
 

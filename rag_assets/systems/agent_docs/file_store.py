@@ -37,7 +37,7 @@ from rag_assets.systems.agent_docs.stores import (
 )
 
 _MAX_TRIES: Final = 5
-"""Attempts of a reader when files are replaced between its two reads."""
+"""Attempts of a reader while files are replaced between its two reads; then it has no state."""
 
 _MARK: Final = {"format": "rag-assets agent index", "version": 1}
 """Identifies our state files; files without it are never written to."""
@@ -56,7 +56,7 @@ class FileStore:
     """Stores indexes as JSON files in a folder; see PassageStore.
 
     Args:
-        folder: created by the first write, accessible only to its owner.
+        folder: the folder of the files; the first write creates it, accessible only to its owner.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -145,7 +145,7 @@ class FileStore:
         """Return an agent's index; an empty index if the file is missing, None if it is damaged.
 
         Raises:
-            ConfigurationError: the file belongs to another program.
+            ConfigurationError: see _read_states.
         """
         self._read_states(agent_id)
         path = self._index_path(agent_id)
@@ -183,23 +183,28 @@ class FileStore:
         """Return the states in an agent's state file, by the digest of their index.
 
         Raises:
-            ConfigurationError: a file is a link, or was written by another program or version.
+            ConfigurationError: a file or a folder above it is a link, the state file is missing
+                beside an index, or it is damaged or of another version.
         """
         index_path, path = self._index_path(agent_id), self._state_path(agent_id)
         for checked in (index_path, path):
             if os.path.realpath(checked) != str(checked):
-                raise refuse_file(checked, "has become a link")
+                raise refuse_file(checked, "or a folder above it has become a link")
         # The state file is written before its index, and deleted after it.
         has_index = _file_version(index_path) is not None
         if (version := _file_version(path)) is None:
             if has_index and _file_version(index_path) is not None:
-                raise refuse_file(index_path, "is an index of another program")
+                raise refuse_file(
+                    index_path, "has no state file, so it may belong to another program"
+                )
             return {}
         cached = self._state_cache.get(agent_id)
         if cached is None or cached[0] != version:
             states = _parse_states(path)
             if states is None:
-                raise refuse_file(path, "is not a state file of this version")
+                raise refuse_file(
+                    path, "is damaged, or was not written by this version of rag-assets"
+                )
             cached = self._state_cache[agent_id] = (version, states)
         return cached[1]
 

@@ -21,9 +21,10 @@ from rag_assets.common.errors import ConfigurationError
 from rag_assets.ingest.sources.roots import MOST_MOUNTS, FolderIdentity
 
 MAX_ENTRIES: Final = 200_000
-"""Folder entries that the patterns of one agent may visit."""
+"""Folder entries that the patterns of one agent may visit; more raise ConfigurationError."""
 
 _MAX_DEPTH: Final = 64
+"""Levels below a pattern's root folder that are visited; deeper folders are skipped."""
 _WILDCARD = re.compile(r"[*?\[]")
 _File = tuple[str, os.stat_result]
 
@@ -156,7 +157,10 @@ def _split_pattern(pattern: str, base: Path, home: Path | None) -> tuple[GlobRoo
 
 
 class _Walker:
-    """Walks folders for the patterns of an agent, up to MAX_ENTRIES entries."""
+    """Walks folders for an agent's patterns.
+
+    Raises ConfigurationError after MAX_ENTRIES entries.
+    """
 
     def __init__(self) -> None:
         self.unreadable: list[str] = []

@@ -9,7 +9,7 @@ import re
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.systems.agent_docs.command_runner import (
@@ -34,6 +34,7 @@ _HEADING = re.compile(
     r"(?:\S+ ){0,5}(?:sub)?(?:commands|services)\b(?:\W| are:?$|$).*", re.IGNORECASE
 )
 _MAX_HEADING = 60
+"""A longer line is not a heading."""
 _ARGUMENT = r"(?: (?:\[[^\]]{1,60}\]|<[^>]{1,60}>|\.\.\.))"
 _ENTRY = re.compile(
     rf"^\s{{1,8}}(?P<name>{_NAME})(?:, {_NAME})*\*?{_ARGUMENT}{{0,9}}"
@@ -80,7 +81,7 @@ def build_help_pages(
         progress: called with each command after its help was read.
 
     Raises:
-        ConfigurationError: a command is not installed, or prints no help.
+        ConfigurationError: a command was not found, or prints no help.
     """
     pages: list[Page] = []
     warnings: list[str] = []
@@ -105,11 +106,26 @@ def build_help_pages(
     return Corpus(tuple(pages), tuple(warnings))
 
 
+class _CommandHelp(NamedTuple):
+    """The help of a command.
+
+    Attributes:
+        command_words: the command and any subcommands.
+        levels: levels of subcommands below it that are read.
+        summary: its description in the parent command's help.
+    """
+
+    command_words: list[str]
+    text: str
+    levels: int
+    summary: str = ""
+
+
 class _CommandTree:
     """A command and its subcommands.
 
     Args:
-        words: the command and any subcommands.
+        command_words: the command and any subcommands.
         warnings: warnings are added to this list.
         tools: the folder with our groff.
     """
@@ -117,14 +133,14 @@ class _CommandTree:
     def __init__(
         self,
         runner: CommandRunner,
-        words: Sequence[str],
+        command_words: Sequence[str],
         variables: Mapping[str, str],
         warnings: list[str],
         tools: Path,
     ) -> None:
         self._runner = runner
-        self._words = list(words)
-        name = self._words[0] if words else ""
+        self._command_words = list(command_words)
+        name = command_words[0] if command_words else ""
         # Reduced to the form that works for the command: a subcommand could obey the word `help`.
         self._help_arguments = _HELP_ARGUMENTS.get(Path(name).name, _DEFAULT_HELP_ARGUMENTS)
         self._program = find_command(name, variables)
@@ -134,48 +150,50 @@ class _CommandTree:
         self._version = read_version(runner, self._program)
 
     def build_pages(self, depth: int) -> Iterator[Page]:
-        text = self._read_help(self._words)
+        text = self._read_help(self._command_words)
         if not text:
             raise ConfigurationError(
-                f"{' '.join(self._words)} prints no help", hint="name a command that has --help"
+                f"{' '.join(self._command_words)} prints no help",
+                hint="name a command that has --help",
             )
-        pending = [(self._words, text, depth, "")]
+        pending = [_CommandHelp(self._command_words, text, depth)]
         while pending:
-            words, text, levels, summary = pending.pop()
-            command = " ".join(words)
-            if is_docutils(text):
-                markdown = drop_empty_name_section(roff_to_markdown(text))
+            one = pending.pop()
+            command = " ".join(one.command_words)
+            if is_docutils(one.text):
+                markdown = drop_empty_name_section(roff_to_markdown(one.text))
                 page = Page(command, self._version, markdown)
             else:
-                page = page_from_help(command, self._version, text, summary)
+                page = page_from_help(command, self._version, one.text, one.summary)
             yield drop_repeated_sections(page, self._section_owners)
-            if levels > 0:
-                pending += reversed(list(self._read_subcommands(words, text, levels - 1)))
+            if one.levels > 0:
+                pending += reversed(list(self._read_subcommands(one)))
 
-    def _read_subcommands(
-        self, words: list[str], text: str, levels: int
-    ) -> Iterator[tuple[list[str], str, int, str]]:
-        if is_docutils(text):
-            listed = dict.fromkeys(list_subcommands(roff_to_markdown(text)), "")
+    def _read_subcommands(self, parent: _CommandHelp) -> Iterator[_CommandHelp]:
+        if is_docutils(parent.text):
+            listed = dict.fromkeys(list_subcommands(roff_to_markdown(parent.text)), "")
         else:
-            listed = parse_subcommands(self._read_list(words) or text)
+            listed = parse_subcommands(self._read_list(parent.command_words) or parent.text)
         for name, summary in listed.items():
-            if not _WORD.fullmatch(name) or name == words[-1]:
+            if not _WORD.fullmatch(name) or name == parent.command_words[-1]:
                 continue
-            help_text = self._read_help([*words, name])
+            command_words = [*parent.command_words, name]
+            help_text = self._read_help(command_words)
             # For an unknown subcommand, programs print their own help again, or none.
-            if help_text and help_text != text:
-                yield [*words, name], help_text, levels, summary
+            if help_text and help_text != parent.text:
+                yield _CommandHelp(command_words, help_text, parent.levels - 1, summary)
 
-    def _read_list(self, words: Sequence[str]) -> str:
-        arguments = _LIST_ARGUMENTS.get(Path(words[0]).name) if len(words) == 1 else None
+    def _read_list(self, command_words: Sequence[str]) -> str:
+        name, *subcommands = command_words
+        arguments = None if subcommands else _LIST_ARGUMENTS.get(Path(name).name)
         if arguments is None:
             return ""
-        return strip_formatting(self._run([self._program, *arguments], words[0]).text)
+        return strip_formatting(self._run([self._program, *arguments], name).text)
 
-    def _read_help(self, words: Sequence[str]) -> str:
+    def _read_help(self, command_words: Sequence[str]) -> str:
+        label = " ".join(command_words)
         for arguments in self._help_arguments:
-            output = self._run([self._program, *words[1:], *arguments], " ".join(words))
+            output = self._run([self._program, *command_words[1:], *arguments], label)
             text = strip_formatting(output.text)
             if output.exit_code in _HELP_EXIT_CODES and _is_help(text):
                 self._help_arguments = (arguments,)

@@ -118,7 +118,7 @@ def _merge_json(host: Host, text: str, servers: _Servers) -> str:
     except ValueError:
         raise _refuse_merge(host, "it is not JSON, or has comments") from None
     if not isinstance(document, dict) or not isinstance(document.get(host.key, {}), dict):
-        raise _refuse_merge(host, f"it is not an object with an object {host.key!r}")
+        raise _refuse_merge(host, f"the file, or its {host.key!r}, is not a JSON object")
     document[host.key] = {**document.get(host.key, {}), **servers}
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
@@ -138,11 +138,15 @@ def _merge_toml(host: Host, text: str, servers: _Servers) -> str:
     try:
         before, after = tomllib.loads(text), tomllib.loads(merged)
     except tomllib.TOMLDecodeError:
-        raise _refuse_merge(host, "it is not TOML, or declares servers in another form") from None
+        raise _refuse_merge(host, f"it is not TOML, or {_other_form(host)}") from None
     # The lines were edited without parsing TOML, so the result is verified.
     if after != before | {host.key: {**before.get(host.key, {}), **servers}}:
-        raise _refuse_merge(host, "it declares servers in another form")
+        raise _refuse_merge(host, f"it {_other_form(host)}")
     return merged
+
+
+def _other_form(host: Host) -> str:
+    return f"declares servers other than as [{host.key}.NAME] tables"
 
 
 def _refuse_merge(host: Host, reason: str) -> ConfigurationError:

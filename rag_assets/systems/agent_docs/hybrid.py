@@ -23,7 +23,10 @@ _K1: Final = 1.2
 _B: Final = 0.75
 """The two constants of BM25."""
 _EXTRA_CANDIDATES: Final = 50
-"""Passages of each ranking that are combined, in addition to the requested number."""
+"""Passages of each ranking that are combined, in addition to the requested number.
+
+The others are dropped.
+"""
 
 
 def fuse_rankings(
@@ -111,12 +114,15 @@ class WordIndex:
         return {id_: -score for score, id_ in order}
 
     def term_coverage(self, id_: str, words: Collection[str]) -> float:
-        """Return the share of words that a passage contains."""
+        """Return the share of the given words that occur in a passage."""
         position = self.ids.index(id_)
         return sum(position in self._count_word(word) for word in words) / len(words)
 
     def _count_word(self, word: str) -> dict[int, int]:
-        """Count a word in each passage, in the form that is most frequent there."""
+        """Return how often a word occurs in each passage that has it.
+
+        Of several forms, only the one most frequent in that passage counts.
+        """
         counts: dict[int, int] = {}
         for form, analyses in forms_of(word).items():
             if form in self.positions and not self.analyses.isdisjoint(analyses):

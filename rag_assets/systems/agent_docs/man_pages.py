@@ -1,8 +1,8 @@
 """Pages from man pages, rendered by mandoc or pandoc.
 
 Man pages are written in mdoc(7) or man(7). mandoc renders mdoc as Markdown and man as text; pandoc
-renders man as Markdown. The help of aws is a man page of docutils, which is converted here: a
-rendering for terminals would hyphenate words at line ends, even exact names.
+renders man as Markdown. `aws help` prints a man page made by docutils. This module converts it
+itself, because a terminal renderer would hyphenate even exact names.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ _MDOC = re.compile(rb"^\.Dd\b", re.MULTILINE)
 _ALIAS = re.compile(rb"\A(?:[.'](?:\\\"| *$).*\n)*\.so +(\S+)")
 """A page that consists of a reference to another page."""
 _MAX_ALIASES: Final = 5
+"""References that are followed from a page; the next one is rendered as it is."""
 _HEADING = re.compile(r"^(?=#+ )", re.MULTILINE)
 _MARKDOWN_EDGES = re.compile(r"\A\S+\(\d\w*\) - .*\n|\n.*\w - .+\Z")
 _TEXT_EDGES = re.compile(r"\A[^\n]*\n|\n[^\n]*\Z")
@@ -212,7 +213,7 @@ def is_docutils(text: str) -> bool:
 def roff_to_markdown(text: str) -> str:
     """Convert a man page of docutils to Markdown; definitions become list items."""
     reader = _RoffReader()
-    for line in _skip_macros(text):
+    for line in _select_content_lines(text):
         reader.read(line)
     parts: list[str] = []
     previous: _Block | None = None
@@ -239,7 +240,7 @@ def list_subcommands(markdown: str) -> list[str]:
     return [name for name in names if name != "help"]
 
 
-def _skip_macros(text: str) -> Iterator[str]:
+def _select_content_lines(text: str) -> Iterator[str]:
     """Yield the lines of a page, without comments and macro definitions."""
     is_macro = False
     for line in text.split("\n"):

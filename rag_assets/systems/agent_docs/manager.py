@@ -43,7 +43,7 @@ from rag_assets.systems.agent_docs.stores import (
 from rag_assets.systems.agent_docs.trust import Trust, Verdict
 
 _MAX_TRIES: Final = 5
-"""Attempts of a search when its index is replaced meanwhile."""
+"""Attempts of a search while its index is replaced; then the results of the last one count."""
 _UNKNOWN_TIME: Final = -1
 
 
@@ -54,7 +54,7 @@ class IndexReport:
     Attributes:
         files: number of indexed files.
         chunks: number of passages in the index.
-        embedded: number of texts that were embedded this time.
+        embedded: number of texts that were sent to the embedder this time.
         dropped: number of passages left out because they held only a credential.
         secrets: files with masked credentials, and the rules that matched.
         built: whether the index was replaced; False if it was current.
@@ -183,7 +183,7 @@ class RagIndexManager:
             min_score: minimum cosine of a result, in both modes.
 
         Raises:
-            InputRejected: the question is empty.
+            InputRejected: the query is empty or has no readable content.
             ProviderError: the embedder failed.
             DamagedIndex: the index cannot be read; ensure_index builds it again.
         """
@@ -192,7 +192,9 @@ class RagIndexManager:
             return []
         vector = asyncio.run(self._embed([query], "query"))[0]
         if vector is None:
-            raise InputRejected("the question is empty or has no readable content")
+            raise InputRejected(
+                "the query is empty or has no readable content", hint="say what to look for"
+            )
 
         def search_vectors(count: int) -> list[SearchResult]:
             results = self.store.search(vector, agent_id, count)
@@ -319,9 +321,9 @@ class RagIndexManager:
     def _embed_missing(
         self, agent_id: str, passages: Passages, previous: IndexState | None
     ) -> tuple[dict[str, Vectors], int]:
-        """Return the vectors of passages by text hash, and how many texts were embedded.
+        """Return the vector of each text by its hash, and how many texts were sent to the embedder.
 
-        Texts that the embedder rejects have no vector.
+        A text that it rejects has no vector.
         """
         vectors: dict[str, Vectors] = {}
         if previous is not None and previous.embedder_id == self._embedder.embedder_id:

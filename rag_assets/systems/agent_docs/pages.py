@@ -23,6 +23,7 @@ _PAGE_EDGE = re.compile(r"^[\w-]+\(\d?\) .*\)\s*$|^ {10,}[\w-]+\(\d?\)$", re.MUL
 _MIN_REPEATED: Final = 400
 """Sections longer than this are not repeated on a second page."""
 _MAX_HEADING: Final = 80
+"""A longer line is not a heading."""
 _BACKTICKS = re.compile(r"`{3,}")
 
 
@@ -31,7 +32,7 @@ class Page:
     """A page about a command.
 
     Attributes:
-        command: with its subcommands: `git remote add`.
+        command: the command with its subcommands: `git remote add`.
         text: Markdown below the title.
     """
 
@@ -105,7 +106,7 @@ def write_pages(
     """Write pages, and delete outdated pages.
 
     Args:
-        folder: created if it is missing.
+        folder: the folder of the pages; created if it is missing.
         replacing: commands with all their pages given: their other pages are deleted.
 
     Returns:

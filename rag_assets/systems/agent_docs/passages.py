@@ -34,7 +34,7 @@ Mask: TypeAlias = Callable[[ParsedText], ParsedText]
 """Masks the credentials of a document; see document_masker.masked."""
 
 MAX_BYTES: Final = 5 * 1024 * 1024
-"""Largest file that is indexed without Dagster."""
+"""Largest file that is indexed without Dagster; a larger one is rejected."""
 _BINARY_CHECK_BYTES: Final = 8_192
 _RECIPE_VERSION: Final = 2
 """Increased whenever the same file would produce other passages."""
@@ -68,7 +68,7 @@ def parse_file(path: str, data: bytes) -> tuple[ParsedText, int]:
     """Return the text of a file and the length in bytes of its byte order mark.
 
     Args:
-        path: its suffix determines the format.
+        path: the path of the file; its suffix determines the format.
 
     Raises:
         DocumentRejected: the file is empty, not UTF-8, or of an unsupported format.
@@ -76,7 +76,8 @@ def parse_file(path: str, data: bytes) -> tuple[ParsedText, int]:
     kind = media_types.media_type_of(path) or media_types.PLAIN
     if kind not in media_types.SOURCE_TEXTS:
         raise DocumentUnsupported(
-            "its format is not supported here", hint="index it with Dagster, as a tenant"
+            "its format cannot be read locally",
+            hint="make the agent a tenant, and index it with Dagster",
         )
     if data.startswith(UTF16_MARKS):
         raise DocumentRejected("it is UTF-16 text", hint="save it as UTF-8")

@@ -1,4 +1,7 @@
-"""Prompts of agents: documentation within a token budget or a hint at the tool, and their costs."""
+"""Prompts of agents: documentation within a token budget, or a hint to use the search tool.
+
+Also estimates what each of the two costs.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ class Section:
 
     Attributes:
         title: the heading; "" for the part above the first heading.
-        text: includes the heading.
+        text: the text, including the heading.
         tokens: cl100k_base tokens of the text.
     """
 
@@ -138,7 +141,10 @@ def _join_sections(sections: Sequence[Section]) -> str:
 
 
 def _find_largest(maximum: int, fits: Callable[[int], bool]) -> int:
-    """Return the largest number that fits, by bisection; every smaller number fits too."""
+    """Return the largest number up to a maximum that fits.
+
+    `fits` must hold for every number below one that fits.
+    """
     low, high = 0, maximum
     while low < high:
         middle = (low + high + 1) // 2
@@ -176,13 +182,16 @@ TOOL: Final = "rag_search"
 DESCRIPTION: Final = "Search this agent's documentation. Returns the passages nearest to the query."
 QUERY_DESCRIPTION: Final = "What to look for, in plain words."
 MAX_QUERY: Final = 4_000
-"""Maximum characters of a query."""
+"""Maximum characters of a query; the tool refuses a longer one."""
 TIMEOUT_SECONDS: Final = 30
 _MAX_HINT_TOKENS: Final = 120
+"""Tokens of a hint; topics beyond them are dropped."""
 _MAX_DESCRIPTION_TOKENS: Final = 40
+"""Tokens of a description; a longer one is cut short."""
 _MAX_NAMED_FILES: Final = 12
 """Up to this number, files are described by their names."""
 _MAX_TOPICS: Final = 40
+"""Topics of a description; the others are dropped."""
 _HEAD_BYTES: Final = 4_096
 _HEADING: Final = re.compile(r"^#{1,2}[ \t]+(?P<title>[^\n]{1,200})", re.MULTILINE)
 _WORD: Final = re.compile(r"[^\W\d_][^\W_]*")
@@ -313,10 +322,12 @@ def _split_words(text: str) -> list[str]:
     return [word for word in words if word not in COMMON_WORDS and len(word) > 1]
 
 
-Way: TypeAlias = Literal["preload", "rag", "dagster"]
+Recommendation: TypeAlias = Literal["preload", "rag", "dagster"]
 _MAX_PRELOAD_FILES: Final = 30
 _MAX_PRELOAD_TOKENS: Final = 12_000
+"""From these sizes on, `rag` is recommended instead of `preload`."""
 _MAX_LOCAL_CHUNKS: Final = 20_000
+"""Above this number, Dagster is recommended."""
 _CHARACTERS_PER_TOKEN: Final = 4
 _HEADER_TOKENS: Final = 20
 """Tokens of the line above a passage."""
@@ -335,7 +346,7 @@ class Advice:
     """
 
     agent_id: str
-    way: Way
+    way: Recommendation
     files: int
     tokens: int
     chunks: int
@@ -346,7 +357,7 @@ class Advice:
 
 
 def advise(configuration: Configuration, agent: Agent, mask: Mask) -> Advice:
-    """Estimate the costs of an agent's documentation, and choose the best way to provide it."""
+    """Estimate the costs of an agent's documentation, and recommend how to provide it."""
     docs, rag = agent.docs, configuration.rag
     matches = expand(docs.sources.value, agent.base)
     documentation = read_sections(matches.files, mask)
@@ -356,7 +367,7 @@ def advise(configuration: Configuration, agent: Agent, mask: Mask) -> Advice:
     chunks = sum(-(-length // step) for length in lengths)
     chunk_tokens = min(rag.chunk_size.value // _CHARACTERS_PER_TOKEN, tokens // max(1, chunks))
     fixed_tokens = count_text(canonical(tool_schema())) + count_text(build_hint(agent))
-    way, reason = _choose_way(files, tokens, chunks)
+    way, reason = _recommend_strategy(files, tokens, chunks)
     return Advice(
         agent.id,
         way,
@@ -370,7 +381,8 @@ def advise(configuration: Configuration, agent: Agent, mask: Mask) -> Advice:
     )
 
 
-def _choose_way(files: int, tokens: int, chunks: int) -> tuple[Way, str]:
+def _recommend_strategy(files: int, tokens: int, chunks: int) -> tuple[Recommendation, str]:
+    """Return the best strategy for a size of documentation, and the reason."""
     if chunks > _MAX_LOCAL_CHUNKS:
         return "dagster", f"over {_MAX_LOCAL_CHUNKS:,} chunks are for the Dagster way"
     if files < _MAX_PRELOAD_FILES and tokens < _MAX_PRELOAD_TOKENS:

@@ -54,7 +54,7 @@ class RefreshingIndex:
         """Return the passages that answer a question, as text.
 
         Raises:
-            RagAssetsError: the question is empty or cannot be embedded, or there is no index and
+            RagAssetsError: the query is empty or cannot be embedded, or there is no index and
                 building one failed.
         """
         require_query(query)
@@ -128,11 +128,10 @@ class _Server(MCPServer[None]):
 
 
 def build_server(index: RefreshingIndex | None, instructions: str | None = None) -> MCPServer[None]:
-    """Create a server with the search tool.
+    """Create an MCP server, with the search tool if there is an index.
 
     Args:
-        index: the index to search; None for a server without tools.
-        instructions: a description of the documentation for the host.
+        instructions: tells the host what the documentation is about.
     """
     with root_logger_unchanged():
         server = _Server("rag-assets", subscriptions=False, instructions=instructions)

@@ -35,8 +35,8 @@ class RagSettings:
         chunk_size: maximum characters of a passage.
         chunk_overlap: maximum characters that a passage repeats of the previous passage.
         model: the folder of an embedding model; None for the shipped model.
-        allow: files and folders outside its base that a project's file may name; read only from
-            the user's own file.
+        allow: paths outside a project that its file may still name. Only the user's own file can
+            set this.
     """
 
     store: Setting[StoreKind] = Setting("memory")
@@ -65,7 +65,7 @@ class DocsSettings:
         top_k: maximum passages in an answer.
         sources: glob patterns.
         min_score: minimum cosine of a passage; None for no threshold.
-        description: what the documentation is about; if empty, folders and titles describe it.
+        description: the subject of the documentation; if empty, folders and titles describe it.
     """
 
     strategy: Setting[Strategy] = Setting("preload")

@@ -64,7 +64,7 @@ class GlobsSource:
     """Lists and reads the files that match patterns.
 
     Args:
-        config: its base is absolute.
+        config: the configuration, with an absolute base.
         roots: the folders where patterns may start.
 
     Raises:
@@ -127,7 +127,7 @@ class GlobsSource:
         for file in matches.files:
             if not self._is_forbidden(os.path.realpath(file.location)):
                 yield self._describe(file)
-        mounts = {self._relative_path(path): identity for path, identity in matches.mounts.items()}
+        mounts = {self._source_path(path): identity for path, identity in matches.mounts.items()}
         self._folders = {**mounts, **before}
 
     def read(self, document_path: str, *, max_bytes: int) -> bytes:
@@ -159,17 +159,17 @@ class GlobsSource:
                     raise ListingFailed(what, hint=error.hint) from None
             identity = FolderIdentity.at(Path(os.path.realpath(folder)))
             if identity is not None:
-                path = "" if folder == self._base else self._relative_path(str(folder))
+                path = "" if folder == self._base else self._source_path(str(folder))
                 follows_link = self._config.follow_root_link
                 identities[path] = identity.as_file_system() if follows_link else identity
         return identities
 
-    def _relative_path(self, path: str) -> str:
+    def _source_path(self, path: str) -> str:
         """Return a path relative to the base; absolute if it is outside."""
         return path.removeprefix(os.path.join(self._base, ""))  # noqa: PTH118 - called often
 
     def _describe(self, file: MatchedFile) -> ListedDocument:
-        path = self._relative_path(file.location)
+        path = self._source_path(file.location)
         return ListedDocument(
             source=self.name,
             path=path,

@@ -6,13 +6,16 @@
 | agents | agent_id, state (JSON) |
 | arriving | like chunks: rows to be moved into chunks |
 | leaving | id, agent_id: rows to be deleted from chunks |
-| moving | agent_id: agents whose arriving and leaving rows are already visible to readers |
+| moving | agent_id: agents whose arriving and leaving rows count as moved for our readers |
 
-Readers neither wait for a writer nor see a partial change: the database is in WAL mode. A small
-change is one transaction on chunks. For a large change, a single transaction would make the log as
-large as the index. So its rows are first written to arriving and leaving in batches. One short
-transaction then makes them visible and stores the new state, and the rows are moved in batches. The
-process may be killed between any two steps: readers of this module see the old or the new index.
+Readers of this module neither wait for a writer nor see a partial change: the database is in WAL
+mode. Another program, which reads only chunks, may see part of a large change.
+
+A small change is one transaction on chunks. For a large change, a single transaction would make the
+log as large as the index. So its rows are first written to arriving and leaving in batches. One
+short transaction then makes them visible to our readers and stores the new state, and the rows are
+moved in batches. The process may be killed between any two steps: our readers see the old or the
+new index.
 """
 
 from __future__ import annotations
@@ -304,7 +307,8 @@ class SqliteStore:
         """Return whether there is a database with our mark, before SQLite opens or changes it.
 
         An empty file, or a database of an earlier version, is not marked; the next write adds the
-        mark. A process reads each file once: closing it would release SQLite's locks on it.
+        mark. A marked file is opened here only once per process, because closing a second handle
+        would release SQLite's locks.
 
         Raises:
             DamagedIndex: the database was ours, and its header is lost.
@@ -346,7 +350,7 @@ class SqliteStore:
     def _refuse_links(self) -> None:
         # Someone who replaces a folder or a file by a link would choose what SQLite opens.
         if os.path.realpath(self._path) != str(self._path):
-            raise refuse_file(self._path, "has become a link")
+            raise refuse_file(self._path, "or a folder above it has become a link")
         for suffix in ("-wal", "-shm"):
             log = self._path.with_name(self._path.name + suffix)
             if log.is_symlink():

@@ -153,6 +153,8 @@ class PassageStore(Protocol):
     def upsert(self, chunks: Sequence[DocChunk], embeddings: npt.ArrayLike) -> None:
         """Add passages of any agents, or replace those with the same ids.
 
+        The indexes of these agents then have no state.
+
         Args:
             embeddings: one row per passage; shape (chunks, dimensions).
         """
@@ -263,7 +265,7 @@ class Index:
     def from_chunks(
         cls, chunks: Sequence[DocChunk], embeddings: npt.ArrayLike, state: IndexState | None = None
     ) -> Index:
-        """Create an index of passages in any order."""
+        """Create an index. The passages may be in any order."""
         if not chunks:
             return cls((), np.empty((0, 0), dtype=np.float32), state)
         rows = normalize_rows(embeddings)
@@ -280,7 +282,7 @@ class Index:
         return {chunk.id: row for chunk, row in zip(self.chunks, self.rows, strict=True)}
 
     def with_chunks(self, chunks: Sequence[DocChunk], embeddings: npt.ArrayLike) -> Index:
-        """Return a copy with more passages; those with the same ids are replaced."""
+        """Return a new index with these passages added or replaced by id, and without a state."""
         vectors = self.vectors_by_id()
         by_id = {chunk.id: chunk for chunk in self.chunks}
         for chunk, row in zip(chunks, normalize_rows(embeddings), strict=True):
@@ -398,6 +400,7 @@ def rename_damaged(path: Path) -> Path:
 
 
 _MAX_NAME_LENGTH = 150
+"""A longer file name is cut off, and ends in a hash of the agent's id."""
 
 
 def agent_file_name(agent_id: str) -> str:

@@ -37,6 +37,7 @@ from rag_assets.systems.agent_docs.stores import SCORE_TOLERANCE, normalize_rows
 _EXTRA_CANDIDATES: Final = 10
 """Candidates ordered beyond the requested ones, as some may be previous versions."""
 _MAX_CANDIDATES: Final = 10_000
+"""Candidates that are fetched to order ties; further ties are not considered."""
 _GROWTH: Final = 8
 
 
@@ -120,7 +121,10 @@ async def order_exactly(
 
 
 def _minimum_score(candidates: Sequence[Candidate], count: int) -> float:
-    """Return the lowest score of a candidate that may be among the first."""
+    """Return the score that a candidate needs to be among the first `count`.
+
+    It allows for the error of float32.
+    """
     if not candidates:
         return 0.0
     return candidates[min(count, len(candidates)) - 1].score - SCORE_TOLERANCE

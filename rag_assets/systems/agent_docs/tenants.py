@@ -126,7 +126,10 @@ def _parse_paths(value: Any, folder: Path) -> list[Path]:
 
 
 class _Uncacheable(Exception):
-    """The result must not be cached: the file has refused agents, which depends on links."""
+    """Agents were refused because of where links lead, which the cache key does not include.
+
+    So the result must not be cached.
+    """
 
     def __init__(self, configuration: Configuration) -> None:
         self.configuration = configuration

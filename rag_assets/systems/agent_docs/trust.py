@@ -109,7 +109,10 @@ def _matches_file(location: str, passage: DocChunk) -> bool:
 
 
 def _equals_unmasked(data: bytes, text: str) -> bool:
-    """Return whether bytes equal a text, where a mask stands for a character of the same width."""
+    """Return whether bytes equal a text in UTF-8.
+
+    A mask character in the text matches any bytes of its own length.
+    """
     position = 0
     for character in text:
         encoded = character.encode("utf-8", "surrogatepass")

@@ -112,7 +112,9 @@ def test_runs_of_an_earlier_version_on_a_server_of_the_operators_are_moved_by_a_
     def sync_tenant() -> None: ...
 
     tags = {**RUN_TAGS, PARTITION_TAG: "acme"}
-    with dg.DagsterInstance.from_ref(InstanceRef.from_dir(str(installation.home))) as earlier:
+    with dg.DagsterInstance.from_ref(
+        InstanceRef.from_dir(str(session.settings.own_dagster_home))
+    ) as earlier:
         run = earlier.create_run_for_job(sync_tenant, tags=tags)
         earlier.add_dynamic_partitions("tenants", ["acme"])
     made = tables(address, "public")

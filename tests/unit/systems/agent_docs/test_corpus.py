@@ -218,7 +218,7 @@ def test_calls_are_limited(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["", "--version", "no-such-command-at-all", "-c"])
 def test_a_command_that_is_not_there(name: str) -> None:
-    with pytest.raises(ConfigurationError, match="not installed"):
+    with pytest.raises(ConfigurationError, match="was not found"):
         build_help_pages([name], 1, dict(os.environ), max_calls=5)
 
 
@@ -284,7 +284,7 @@ def test_the_present_folder_is_not_looked_for_commands(
     (tmp_path / "tool").chmod(0o755)
     monkeypatch.chdir(tmp_path)
     for path in ("", ".", "./", f".{os.pathsep}/usr/bin", f"/usr/bin{os.pathsep}"):
-        with pytest.raises(ConfigurationError, match="not installed"):
+        with pytest.raises(ConfigurationError, match="was not found"):
             build_help_pages(["tool"], 0, {"PATH": path}, max_calls=10)
     assert build_help_pages(["./tool"], 0, {"PATH": "/bin:/usr/bin"}, max_calls=10).pages
 
