@@ -169,7 +169,8 @@ def test_an_agent_that_leads_out_of_its_project_is_no_tenant(place: Place, patte
     assert place.states()["guide"] == ("agents", "ACTIVE")
     place.agents(place.first, guide=["docs/*.md", pattern])
     assert place.states() == {"guide": ("agents", "DISABLED"), "other": ("agents", "ACTIVE")}
-    assert f"{place.first}:4: the source '{pattern}' of agent 'guide' leads out" in place.problem()
+    said = f"{place.first}:4: the source '{pattern}' of agent 'guide' is outside the project"
+    assert said in place.problem()
     place.agents(place.first, guide=["docs/*.md"])
     assert place.states()["guide"] == ("agents", "ACTIVE")
 
