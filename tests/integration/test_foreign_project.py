@@ -169,7 +169,7 @@ def test_the_sensor_of_tenants_deletes_what_a_removal_elsewhere_left(
         elsewhere.delenv("DAGSTER_HOME")
         removed = guest.installation.command("tenants", "remove", "eu", "--yes")
     assert removed.code == 0, removed.err
-    assert f"in the instance {tmp_path / 'home'} on " in removed.out
+    assert f"in the instance {tmp_path / 'home' / '.local' / 'dagster'} on " in removed.out
     assert f"Out of reach: runs in the Dagster instance {tmp_path / 'team'} on " in removed.out
     session = guest.session
     [receipt] = session.catalog.receipts.all("eu")
@@ -229,7 +229,8 @@ def test_a_removal_with_runs_left_in_the_homes_own_instance_names_it(
     assert synced.code == 0, synced.err
     refused = guest.installation.command("tenants", "remove", "eu", "--yes")
     assert refused.code == 1
-    assert f"once the Dagster instance {tmp_path / 'home'} on " in refused.err
+    ours = tmp_path / "home" / ".local" / "dagster"
+    assert f"once the Dagster instance {ours} on " in refused.err
     with monkeypatch.context() as elsewhere:
         elsewhere.delenv("DAGSTER_HOME")
         removed = guest.installation.cli("tenants", "remove", "eu", "--yes")
