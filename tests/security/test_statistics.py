@@ -127,6 +127,7 @@ SAMPLED_COLUMNS: Mapping[str, tuple[str, ...]] = {
         *("tenant", "tag", "batch_id", "embedder_id", "embedder", "hashes", "state"),
     ),
     "erasures": ("tenant", "kind", "rule"),
+    "dagster_histories": ("tenant", "instance", "place"),
     "installation_clock": ("boot_id",),
     "events": ("tenant", "kind"),
     "generations": (

@@ -75,6 +75,8 @@ OTHERS: Mapping[str, str] = {
     "edges.evidence": "likewise",
     "edges.path": "likewise",
     "name_uses.names": "likewise",
+    "dagster_histories.instance": "the id of a Dagster instance",
+    "dagster_histories.place": "a folder of Dagster, and a machine",
     "derivations.fingerprint": "a hash",
     "derivations.unresolved": "made of masked texts; made anew when these are",
     "source_records.text": "what a source pushed, as it pushed it",
