@@ -187,7 +187,7 @@ class Walker:
 
 
 def _with_uses(view: View, found: Walk, kinds: Sequence[str]) -> Walk:
-    """Return a walk with the uses by name of what it began at."""
+    """Add to a walk the uses by name of the nodes that it started from."""
     begun = [node for node in found.nodes if node.name in found.begun]
     by_name = uses_of_nodes(view, begun, stated=stated_uses(found.relations))
     uses = [one.relation for one in (*by_name.certain, *by_name.possible)]

@@ -46,7 +46,7 @@ class _Request(NamedTuple):
 def with_tests(
     documents: Mapping[str, DerivedDocument], files: Sequence[FileFacts]
 ) -> tuple[dict[str, DerivedDocument], list[Unresolved]]:
-    """Return derived documents with what tests request of those that are routes, and what is cut.
+    """Add the requests of tests to routes; return the documents, and a note for each cut list.
 
     Args:
         documents: of one repository, by name.
@@ -182,7 +182,7 @@ def _receiver(call: Fact) -> Sequence[Any]:
 def _requested(
     file: File, value: Sequence[Any] | None, call: Fact, repository: Repository
 ) -> str | None:
-    """Return the path that a value requests, `{}` for what is computed; None if it is none."""
+    """Return the path that a value requests, `{}` for computed parts; None for other values."""
     if value is None or value[0] not in {"s", "n", "+"}:
         return None
     parts = value[1] if value[0] == "+" else [value]

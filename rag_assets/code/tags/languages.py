@@ -28,7 +28,7 @@ class TagGrammar:
 
     Attributes:
         module, function: the Python module and function that return the grammar.
-        query: name of a file in queries/.
+        query: names of files in queries/, separated by spaces, that form one query.
         where: pattern that a text must contain to be read by this grammar; None for any text.
     """
 
@@ -85,7 +85,9 @@ def query_of(grammar: TagGrammar) -> Query:
     from tree_sitter import Language, Query
 
     language = Language(getattr(import_module(grammar.module), grammar.function)())
-    text = files(__package__).joinpath("queries", f"{grammar.query}.scm").read_text("utf-8")
+    folder = files(__package__).joinpath("queries")
+    names = grammar.query.split()
+    text = "\n".join(folder.joinpath(f"{name}.scm").read_text("utf-8") for name in names)
     return Query(language, text)
 
 
