@@ -41,6 +41,11 @@ MOST_EDGES = 2_000
 MOST_SPELLED = 500
 """Definitions, or files, of one name that are read."""
 
+
+class RelationsChanged(Exception):
+    """The catalog no longer has the evidence of an edge that was read from a graph in memory."""
+
+
 _Place = TypeVar("_Place", FoundDocument, FoundEdge, FoundNameUses, FoundSymbol)
 
 
@@ -279,15 +284,21 @@ class View:
         return [file_node(FILE + one.uri, repository_of(one.source)) for one in found]
 
     def with_evidence(self, found: Sequence[tuple[FoundEdge, Relation]]) -> list[Relation]:
-        """The relations of edges with what states them, where it has not been replaced."""
+        """Return the relations of edges with their evidence.
+
+        Raises:
+            RelationsChanged: the evidence of an edge was replaced after the edge was read.
+        """
         read = {
             (one.document_id, one.position): one.evidence or ""
             for one in self.relations.evidence([edge for edge, _ in found])
         }
+        places = [(edge.document_id, edge.position) for edge, _ in found]
+        if any(place not in read for place in places):
+            raise RelationsChanged
         return [
             replace(relation, evidence=read[place])
-            for edge, relation in found
-            if (place := (edge.document_id, edge.position)) in read
+            for place, (_, relation) in zip(places, found, strict=True)
         ]
 
     def _permitted(self, found: Sequence[_Place]) -> list[_Place]:

@@ -5,8 +5,9 @@ Only versions that count and evidence that the caller may read are told, counted
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from rag_assets.code.nodes import MEMBER
 from rag_assets.common.formatting import counted
@@ -22,7 +23,7 @@ from rag_assets.retrieval.code_nodes import (
     relation_of,
     stated_of,
 )
-from rag_assets.retrieval.code_view import MOST_EDGES, View
+from rag_assets.retrieval.code_view import MOST_EDGES, RelationsChanged, View
 from rag_assets.retrieval.model import Caller
 from rag_assets.retrieval.roles import require_asker
 from rag_assets.retrieval.unresolved import Question, concerned, may_lack, unfollowed
@@ -37,6 +38,8 @@ MOST_STEPS = 8
 USUAL_STEPS = 5
 MOST_NODES = 200
 MOST_USES = 200
+
+_Answer = TypeVar("_Answer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,11 +119,35 @@ class Walker:
             UnknownTenant: there is none of that id.
             RoleRefused: the caller's role may not ask this tenant.
         """
-        view = self.serving_view(tenant_id, caller)
-        if view is None:
-            return Walk()
-        found = self.walked(view, tenant_id, Question(name, kinds, direction), depth=depth)
-        return found if direction == "out" else _with_uses(view, found, kinds)
+
+        def walk(view: View) -> Walk:
+            found = self.walked(view, tenant_id, Question(name, kinds, direction), depth=depth)
+            return found if direction == "out" else _with_uses(view, found, kinds)
+
+        return self.ask(tenant_id, caller, walk) or Walk()
+
+    def ask(
+        self, tenant_id: str, caller: Caller, read: Callable[[View], _Answer]
+    ) -> _Answer | None:
+        """Return what a function reads from the view of the build that answers; None without one.
+
+        The evidence of edges that were read from memory is read from the catalog. If a document
+        was replaced in between, the function is called once more, with a view of the catalog alone.
+
+        Args:
+            tenant_id, caller: whose repositories, and who asks.
+            read: may raise RelationsChanged if the view is of a graph in memory.
+
+        Raises:
+            UnknownTenant: there is none of that id.
+            RoleRefused: the caller's role may not ask this tenant.
+        """
+        try:
+            view = self.serving_view(tenant_id, caller)
+            return None if view is None else read(view)
+        except RelationsChanged:
+            view = self.serving_view(tenant_id, caller, from_memory=False)
+            return None if view is None else read(view)
 
     def walked(self, view: View, tenant_id: str, question: Question, *, depth: int) -> Walk:
         """What relates to a name, of what a view has: several walks of one answer share it.
@@ -130,6 +157,9 @@ class Walker:
             tenant_id: whose repositories.
             question: what is asked.
             depth: steps, up to MOST_STEPS.
+
+        Raises:
+            RelationsChanged: a document was replaced meanwhile; see ask.
         """
         name, kinds, direction = question.name, question.kinds, question.direction
         walking = _Walking(view, frozenset(kinds), direction)
@@ -154,8 +184,14 @@ class Walker:
             return None
         return may_lack(question, found.nodes, unresolved, view)
 
-    def serving_view(self, tenant_id: str, caller: Caller) -> View | None:
+    def serving_view(
+        self, tenant_id: str, caller: Caller, *, from_memory: bool = True
+    ) -> View | None:
         """What a caller may read of the build that answers; None where none does.
+
+        Args:
+            tenant_id, caller: whose repositories, and who asks.
+            from_memory: whether a graph in memory may be read instead of the catalog.
 
         Raises:
             UnknownTenant: there is none of that id.
@@ -167,21 +203,26 @@ class Walker:
         if record.state != "ACTIVE" or serving is None:
             return None
         moment = self._catalog.relations.moment(tenant_id, self._policy.principals(caller))
-        return self.view(GraphKey(record.ref, serving.number), caller, moment)
+        build = GraphKey(record.ref, serving.number)
+        return self.view(build, caller, moment, from_memory=from_memory)
 
-    def view(self, build: GraphKey, caller: Caller, moment: RelationMoment) -> View:
+    def view(
+        self, build: GraphKey, caller: Caller, moment: RelationMoment, *, from_memory: bool = True
+    ) -> View:
         """What a caller may read of the relations of a tenant's build.
 
         Args:
             build: of the tenant.
             caller: who asks.
             moment: the relations' state, and what the caller's principals may read.
+            from_memory: see serving_view.
         """
         principals = self._policy.principals(caller)
         rows = self._catalog.relations.readable(
             Readable(build.ref.id, build.generation, principals)
         )
-        graph = self._catalog.relations.graphs.of(build, moment.state)
+        graphs = self._catalog.relations.graphs
+        graph = graphs.of(build, moment.state) if from_memory else None
         found = rows if graph is None else GraphRelations(graph, moment.scopes, rows)
         return View(found, self._policy, caller)
 

@@ -14,8 +14,10 @@ from sqlalchemy import Delete, Update, delete, func, select, update
 from rag_assets.code.nodes import FILE
 from rag_assets.code.relations import Relations as Recorded
 from rag_assets.pipeline.labelling import relations_of_texts
+from rag_assets.retrieval.code_view import View
 from rag_assets.retrieval.model import Caller
-from rag_assets.retrieval.walk import Walker
+from rag_assets.retrieval.unresolved import Question
+from rag_assets.retrieval.walk import Walk, Walker
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.code_tables import (
     document_kinds,
@@ -229,6 +231,31 @@ def test_an_edit_a_move_and_a_removal_hold_with_the_next_walk(kept: Kept) -> Non
     kept.driver.sync(TENANT)
     assert_same(kept, ANN)
     assert ("queries_table", STORE, "table:audit") in kept.walked(STORE)
+
+
+def test_a_walk_during_a_publication_keeps_relations_of_the_replaced_document(kept: Kept) -> None:
+    name = "walked/during.py"
+    text = "from walked.base import Base\n\n\nclass During(Base):\n    pass\n"
+    kept.write("repo", {"walked/base.py": "class Base:\n    pass\n", name: text})
+    kept.driver.sync(TENANT)
+    kept.graph()
+    walker = Walker(kept.catalog)
+    views: list[View] = []
+
+    def walk_and_publish(view: View) -> Walk:
+        views.append(view)
+        if len(views) == 1:
+            kept.write("repo", {name: f"# another line\n{text}"})
+            kept.driver.sync(TENANT)
+        question = Question("walked.during.During", (), "out")
+        return walker.walked(view, TENANT, question, depth=1)
+
+    found = walker.ask(TENANT, Caller(), walk_and_publish)
+    assert found is not None
+    assert [(one.kind, one.target, one.line_start) for one in found.relations] == [
+        ("extends", "walked.base.Base", 5)
+    ]
+    assert [type(view.relations) for view in views] == [GraphRelations, RelationRows]
 
 
 def test_many_small_changes_are_taken_together(kept: Kept) -> None:

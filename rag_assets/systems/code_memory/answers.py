@@ -346,12 +346,14 @@ class CodeAnswers:
         kinds: Sequence[str] = (),
     ) -> list[Walk]:
         """A walk from each of some names, all in the same state of the relations."""
-        walker = self._walker
-        view = walker.serving_view(self.tenant.id, self.caller) if names else None
-        if view is None:
-            return [Walk() for _ in names]
-        questions = (Question(name, kinds, direction) for name in names)
-        return [walker.walked(view, self.tenant.id, one, depth=depth) for one in questions]
+        tenant_id, walker = self.tenant.id, self._walker
+
+        def walk(view: View) -> list[Walk]:
+            questions = (Question(name, kinds, direction) for name in names)
+            return [walker.walked(view, tenant_id, one, depth=depth) for one in questions]
+
+        walks = walker.ask(tenant_id, self.caller, walk) if names else None
+        return walks or [Walk() for _ in names]
 
     @property
     def _meant(self) -> Meant | None:
