@@ -74,7 +74,7 @@ _NOT_INDEXED: Final = frozenset({"css", "derived", "run-event"})
 _LONGEST_STRUCTURED: Final = 1 << 17
 """Characters from which on a structured file is data, whose words are no names."""
 
-READING_VERSION = 18
+READING_VERSION = 19
 """Increased whenever the same text would give other units, facts or relations."""
 
 
@@ -124,9 +124,10 @@ def _with_names(text: str, reading: CodeText, name: str) -> CodeText:
     defined = () if tags.definitions else _defined(text, reading)
     names = index_names(text, tags, language, defined=defined)
     stated, note = framework_facts(text, name)
-    index = [Fact(USES, 0, 0, values={"names": names})] if names else []
+    # Also of a text without names: its fact says that it was read.
+    index = Fact(USES, 0, 0, values={"names": names})
     notes = filter(None, (tags.note, note))
-    return replace(reading, facts=(*reading.facts, *stated, *index), notes=(*reading.notes, *notes))
+    return replace(reading, facts=(*reading.facts, *stated, index), notes=(*reading.notes, *notes))
 
 
 def _defined(text: str, reading: CodeText) -> list[tuple[str, int]]:

@@ -130,6 +130,10 @@ class View:
         """The documents of these types."""
         return self._permitted(self.relations.documents(source_types))
 
+    def without_names(self, source_types: Sequence[str]) -> list[FoundDocument]:
+        """Return the documents of these types whose texts were not read for names yet."""
+        return self._permitted(self.relations.without_names(source_types))
+
     def readable_of(self, sources: Sequence[str]) -> list[str]:
         """Return those sources of which the caller may read at least one document."""
         found = {one.source for one in self._permitted(self.relations.first_of(sources))}

@@ -67,16 +67,10 @@ def rows_of_edges(ref: TenantRef, relations: Mapping[str, Relations]) -> Iterato
 
 
 def rows_of_names(ref: TenantRef, relations: Mapping[str, Relations]) -> Iterator[dict[str, Any]]:
-    """The rows of the names in texts."""
+    """Yield the rows of the names in texts; a text without names has a row, as it was read."""
     for key, found in relations.items():
-        if found.names:
-            numbers = sorted({number_of_name(ref.id, name) for name in names_of(found.names)})
-            yield {
-                "tenant": ref.id,
-                "chunk_set_key": key,
-                "numbers": numbers,
-                "names": found.names,
-            }
+        numbers = sorted({number_of_name(ref.id, name) for name in names_of(found.names)})
+        yield {"tenant": ref.id, "chunk_set_key": key, "numbers": numbers, "names": found.names}
 
 
 def number_of_name(tenant_id: str, name: str) -> int:

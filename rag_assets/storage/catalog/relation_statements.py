@@ -235,6 +235,15 @@ def _documents_of_type() -> Select[Any]:
     return _versions(*_DOCUMENT_COLUMNS).where(wanted).order_by(documents.c.uri)
 
 
+def _documents_without_names() -> Select[Any]:
+    of_text = (
+        name_uses.c.tenant == document_index.c.tenant,
+        name_uses.c.chunk_set_key == document_index.c.chunk_set_key,
+    )
+    has_names = select(name_uses.c.tenant).where(*of_text).exists()
+    return _documents_of_type().where(~has_names)
+
+
 def _first_of_sources() -> Select[Any]:
     asked = _asked("sources")
     of_source = _versions(*_DOCUMENT_COLUMNS).where(documents.c.source == asked.c.value)
@@ -340,4 +349,6 @@ FIRST_OF_SOURCES = Statement.of(_first_of_sources())
 """A document of each of `sources` that has one."""
 
 DOCUMENTS_OF_TYPE = Statement.of(_documents_of_type())
+DOCUMENTS_WITHOUT_NAMES = Statement.of(_documents_without_names())
+"""The documents of some types whose texts were not read for names yet."""
 DOCUMENTS_AT = Statement.of(_documents_at())

@@ -135,6 +135,10 @@ class Relations(Protocol):
         """The documents of these types, by uri."""
         ...
 
+    def without_names(self, source_types: Sequence[str]) -> list[FoundDocument]:
+        """Return the documents of these types whose texts were not read for names yet."""
+        ...
+
     def at(self, uris: Sequence[str]) -> list[FoundDocument]:
         """The documents with these uris."""
         ...
@@ -311,6 +315,11 @@ class RelationRows:
     def documents(self, source_types: Sequence[str]) -> list[FoundDocument]:
         """See Relations."""
         rows = self._rows(statements.DOCUMENTS_OF_TYPE, source_types=[*source_types])
+        return [FoundDocument(*row) for row in rows]
+
+    def without_names(self, source_types: Sequence[str]) -> list[FoundDocument]:
+        """See Relations."""
+        rows = self._rows(statements.DOCUMENTS_WITHOUT_NAMES, source_types=[*source_types])
         return [FoundDocument(*row) for row in rows]
 
     def at(self, uris: Sequence[str]) -> list[FoundDocument]:

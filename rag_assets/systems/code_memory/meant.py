@@ -131,11 +131,8 @@ class Meant:
 
     def coverage(self) -> str:
         """Return how the files of each language were read, as an answer about use ends with it."""
-        counts: Counter[str] = Counter()
-        for uri in self._uris:
-            media_type = repository_type_of(path_of(uri)) or ""
-            if media_type in SOURCE_CODE and language_of_type(media_type) not in NO_PROGRAMS:
-                counts[language_of_type(media_type)] += 1
+        counts = Counter(filter(None, map(_language, self._uris)))
+        unread = sum(_language(one.uri) != "" for one in self.view.without_names(_OF_FILES))
         by_name = tag_languages().keys() - READ_FOR_USE
         rest = sorted(counts.keys() - READ_FOR_USE - by_name)
         parts = [
@@ -146,8 +143,12 @@ class Meant:
             )
             if languages
         ]
-        files = (f"{counted(counts[one], 'file')} in {one}" for one in rest)
-        return "; ".join([*parts, *(f"{one} were read for names only" for one in files)])
+        files = ", ".join(f"{counted(counts[one], 'file')} in {one}" for one in rest)
+        if files:
+            parts.append(f"read for names only: {files}")
+        if unread:
+            parts.append(f"not read for uses yet: {counted(unread, 'file')}")
+        return "; ".join(parts)
 
     def _at(self, path: str) -> list[str]:
         """Return the uris of the files at exactly this path, in any repository."""
@@ -181,6 +182,13 @@ class Meant:
         """Those of all files, which are read only where a path is of none."""
         found = self.view.documents([*_OF_FILES])
         return [one.uri for one in found if repository_of(one.source) == one.source]
+
+
+def _language(uri: str) -> str:
+    """Return the language of a file of a program; "" for other files."""
+    media_type = repository_type_of(path_of(uri)) or ""
+    language = language_of_type(media_type) if media_type in SOURCE_CODE else ""
+    return "" if language in NO_PROGRAMS else language
 
 
 def _ordered(routes: Iterable[Node]) -> list[Node]:

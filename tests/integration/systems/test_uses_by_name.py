@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
-from sqlalchemy import func, select
+from sqlalchemy import delete, func, select
 
 from rag_assets.retrieval.documents import DocumentReader
 from rag_assets.retrieval.model import Caller
 from rag_assets.retrieval.walk import Walker
 from rag_assets.storage.catalog.code_tables import name_uses
+from rag_assets.storage.catalog.tables import document_index, documents
 from rag_assets.systems.code_memory.answers import CodeAnswers
 from tests.driving import Driver
 from tests.installation import FAST, Installation
@@ -66,6 +67,7 @@ int Run(Pump* p) { p->Seek(1); }
     # Others
     "config/jobs.yml": "jobs:\n  - class: KratesController\n    method: refresh_krates\n",
     "views/krate.html.erb": "<% krate.owners(conn).each do |owner| %>\n",
+    "config/empty.rb": "# nothing here\n",
     "lib/store.go": """package lib
 func (s *Store) Tokens() *AccessTokens { return nil }
 func (t *AccessTokens) Mint(id int) {}
@@ -160,7 +162,25 @@ def test_an_answer_says_how_each_language_was_read(about: CodeAnswers) -> None:
     last = about.what_touches(symbol="Krate").split("\n")[-1]
     assert "read for uses by name: " in last
     assert "ruby" in last.partition("read for uses by name: ")[2]
-    assert "1 file in template were read for names only" in last
+    assert last.endswith("read for names only: 1 file in template")
+
+
+def test_an_answer_counts_the_files_that_an_earlier_version_did_not_read(
+    about: CodeAnswers, driver: Driver
+) -> None:
+    uri = "repo/config/empty.rb"
+    with driver.locked(TENANT) as ctx, ctx.catalog.database.begin() as connection:
+        of_file = documents.c.tenant == TENANT, documents.c.uri == uri
+        keys = (
+            select(document_index.c.chunk_set_key)
+            .join(documents, documents.c.document_id == document_index.c.document_id)
+            .where(*of_file)
+        )
+        rows = [*connection.execute(select(name_uses).where(name_uses.c.chunk_set_key.in_(keys)))]
+        assert [row.names for row in rows] == [""], "a text without names is read as well"
+        connection.execute(delete(name_uses).where(name_uses.c.chunk_set_key.in_(keys)))
+    last = about.what_touches(symbol="Krate").split("\n")[-1]
+    assert last.endswith("; not read for uses yet: 1 file")
 
 
 @pytest.mark.parametrize(

@@ -200,6 +200,10 @@ class GraphRelations:
         """See Relations."""
         return self._catalog.documents(source_types)
 
+    def without_names(self, source_types: Sequence[str]) -> list[FoundDocument]:
+        """See Relations."""
+        return self._catalog.without_names(source_types)
+
     def first_of(self, sources: Sequence[str]) -> list[FoundDocument]:
         """See Relations."""
         return self._catalog.first_of(sources)
