@@ -77,3 +77,14 @@ class CodeSymbols:
     """Definitions of a name, or of a document."""
 
     symbols: tuple[CodeNode, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CodeAnswer:
+    """An answer about a repository, as agents get it.
+
+    Attributes:
+        answer: lines of text, each place as `path:line`; the last lines say what may be missing.
+    """
+
+    answer: str

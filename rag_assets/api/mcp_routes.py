@@ -88,6 +88,7 @@ async def mcp_server(
         error_text=lambda error, message: problem_text(error, message.request_id),
         run_blocking=run_blocking,
         masker=backend.retriever.masker,
+        settings=backend.embedders.settings,
     )
     server = build_server(
         knowledge,

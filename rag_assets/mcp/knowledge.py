@@ -12,6 +12,7 @@ from typing import Protocol, TypeVar
 from anyio.to_thread import run_sync
 
 from rag_assets.common.errors import RagAssetsError
+from rag_assets.common.settings import Settings
 from rag_assets.privacy.masker import Masker
 from rag_assets.retrieval.contexts import as_results, neutralised
 from rag_assets.retrieval.documents import DocumentReader
@@ -103,6 +104,7 @@ class Knowledge:
         run_blocking: runs blocking work elsewhere than in the event loop.
         masker: finds credentials in what agents write; None: nothing is written.
         require_trust: raises while grants do not count; called for each message.
+        settings: of the installation; None: nothing outside of the catalog and the index is read.
     """
 
     search: Search
@@ -112,6 +114,7 @@ class Knowledge:
     run_blocking: BlockingRunner | None = None
     masker: Masker | None = None
     require_trust: Callable[[], None] | None = None
+    settings: Settings | None = None
 
     async def answer(
         self, query: str, top_k: int | None = None, within: Sequence[str] | None = None

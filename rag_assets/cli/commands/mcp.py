@@ -44,6 +44,7 @@ def serve(session: Session, tenant_id: str, caller: Caller) -> None:
             reader,
             masker=retriever.masker,
             require_trust=watch.require_accepted if caller.principals else None,
+            settings=session.settings,
         ),
         lambda _: message,
         tools,

@@ -253,6 +253,15 @@ class GitSource:
         repository = self._open()
         return lambda paths: repository.describe(repository.commit(self._config.ref), paths)
 
+    def open_commit(self) -> tuple[Repository, str | None]:
+        """Return the repository, opened, and the id of the commit that the ref means.
+
+        Raises:
+            ListingFailed: as in list().
+        """
+        repository = self._open()
+        return repository, repository.commit(self._config.ref)
+
     def _remembered(
         self, listed: Mapping[str, FolderIdentity] = MappingProxyType({})
     ) -> dict[str, FolderIdentity]:

@@ -39,6 +39,7 @@ SYSTEM = System(
         "impact_of": f"{_HERE}.tools:IMPACT_OF",
         "tests_of": f"{_HERE}.tools:TESTS_OF",
         "outline": f"{_HERE}.tools:OUTLINE",
+        "history_of": f"{_HERE}.tools:HISTORY_OF",
         "rules_for": f"{_HERE}.tools:RULES_FOR",
     },
     commands={

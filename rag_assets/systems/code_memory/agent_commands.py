@@ -54,7 +54,7 @@ def _about(session: Session, tenant: str, caller: Caller) -> CodeAnswers:
     session.require_trusted_grants(caller.principals)
     record = session.active(tenant)
     reader = DocumentReader(session.catalog, session.store)
-    return CodeAnswers(reader, session.embedders.tenant(record), caller)
+    return CodeAnswers(reader, session.embedders.tenant(record), caller, session.settings)
 
 
 def _print(text: str, *, as_json: bool) -> None:

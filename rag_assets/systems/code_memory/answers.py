@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
@@ -12,6 +13,7 @@ from rag_assets.code.names import name_parts
 from rag_assets.code.nodes import FILE, TABLE
 from rag_assets.code.places import is_test
 from rag_assets.common.formatting import counted
+from rag_assets.common.settings import Settings
 from rag_assets.ingest.sources.model import path_of
 from rag_assets.retrieval.clarification import clarification_of
 from rag_assets.retrieval.code_nodes import (
@@ -29,6 +31,7 @@ from rag_assets.retrieval.unresolved import Question
 from rag_assets.retrieval.uses import NO_USES, UsesFound, named_places, stated_uses, uses_of_nodes
 from rag_assets.retrieval.walk import MOST_NODES, MOST_STEPS, Walk, Walker
 from rag_assets.storage.catalog.found_relations import Direction
+from rag_assets.systems.code_memory.history import Histories, HistoryTarget
 from rag_assets.systems.code_memory.meant import Meant
 from rag_assets.systems.code_memory.outlines import (
     Tree,
@@ -55,6 +58,8 @@ _MOST_NAMED: Final = 10
 _MOST_RELATIONS: Final = 50
 """Relations that lead to a table's models, whose users are looked for."""
 _FEW: Final = 3
+_MOST_COMMITS: Final = 20
+"""Commits of one file or definition that are listed."""
 _EXCERPT: Final = 240
 _NOTHING: Final = "Nothing that you may read is called so."
 _UNUSED: Final = "Nothing uses it in the files that were read."
@@ -88,11 +93,13 @@ class CodeAnswers:
         reader: reads documents, and has the catalog.
         tenant: whose repositories.
         caller: who asks.
+        settings: of the installation; None where no repository may be opened.
     """
 
     reader: DocumentReader
     tenant: Tenant
     caller: Caller
+    settings: Settings | None = None
 
     @property
     def _walker(self) -> Walker:
@@ -160,7 +167,7 @@ class CodeAnswers:
         if not relations and not uses.possible:
             return self._unknown(said, *walks, known=any(walk.nodes for walk in walks))
         notes = [*dict.fromkeys(note for walk in walks for note in _lacking(walk)), *more]
-        notes.append(_read(meant, len(relations), uses))
+        notes += [_read(meant, len(relations), uses), *_search_for(symbol or table or "")]
         lines = [*listed(relations, several=self._several)]
         lines += possible(uses.possible, several=self._several)
         heading = meant.shorter_path(path) if path else self._heading(said, walks)
@@ -181,7 +188,8 @@ class CodeAnswers:
         heading = [line for path in paths for line in meant.shorter_path(path)]
         lines = [*grouped(all_of_it.shown, all_of_it.stated, several=self._several)]
         lines += possible(all_of_it.uses.possible, several=self._several)
-        return within_limit([*heading, *lines], notes=[*dict.fromkeys(all_of_it.notes), read])
+        notes = [*dict.fromkeys(all_of_it.notes), read, *_search_for(*symbols)]
+        return within_limit([*heading, *lines], notes=notes)
 
     def tests_of(
         self, *, symbols: Sequence[str] = (), paths: Sequence[str] = (), route: str | None = None
@@ -204,7 +212,8 @@ class CodeAnswers:
         lines += possible(uses, several=self._several)
         lines = lines or [f"No test is found that requests, calls or names {one_line(said)}."]
         heading = [line for path in paths for line in meant.shorter_path(path)]
-        notes = [*dict.fromkeys(all_of_it.notes), _read(meant, len(lines), all_of_it.uses)]
+        read = _read(meant, len(lines), all_of_it.uses)
+        notes = [*dict.fromkeys(all_of_it.notes), read, *_search_for(*symbols)]
         return within_limit([*heading, *lines], notes=notes)
 
     def _depending(self, meant: Meant, names: Sequence[str]) -> _Depending:
@@ -283,6 +292,35 @@ class CodeAnswers:
         if uris:
             return within_limit(f"{uri} is there, and defines nothing by name." for uri in uris)
         return within_limit(below) if (below := meant.below(path)) else self._unknown(path)
+
+    def history_of(self, *, symbol: str | None = None, path: str | None = None) -> str:
+        """The commits, and the runs of agents, that changed a definition or a file."""
+        said = symbol or path or ""
+        meant = self._meant
+        if meant is None or self.settings is None:
+            return _NOTHING
+        uris = meant.documents(path) if path else []
+        targets = [HistoryTarget(uri, self._place(uri), None) for uri in uris]
+        for node in meant.symbols(symbol) if symbol else ():
+            if node.uri and node.line_start and node.line_end:
+                shown = f"{shown_name(node.name)}  {self._place(node.uri, node.line_start)}"
+                lines = node.line_start, node.line_end
+                targets.append(HistoryTarget(node.uri, shown, lines))
+        if not targets:
+            return self._unknown(said)
+        histories = Histories(self.tenant, self.settings)
+        answer: list[str] = []
+        for target in targets[:_FEW]:
+            answer += histories.lines(target, _MOST_COMMITS)
+        files = [FILE + uri for uri in dict.fromkeys(one.uri for one in targets[:_FEW])]
+        runs = self._walks(files, direction="out", depth=1, kinds=("changed_by",))
+        answer += listed([one for walk in runs for one in walk.relations], several=self._several)
+        left = len(targets) - _FEW
+        notes = [f"{counted(left, 'more definition')} of the name"] if left > 0 else []
+        return within_limit(answer, notes=notes)
+
+    def _place(self, uri: str, line: int | None = None) -> str:
+        return place(uri, line, several=self._several)
 
     def rules_for(self, paths: Sequence[str]) -> str:
         """The rules, decisions, known bugs and documents that are about files."""
@@ -402,11 +440,12 @@ class CodeAnswers:
         told = f"{told} Alike: {', '.join(map(one_line, names))}" if names else told
         lacking = dict.fromkeys(note for walk in walks for note in _lacking(walk))
         read = [_read(Meant(view, self.tenant), 0)] if known else []
-        last = (name_parts(said, folded=False) or ("",))[-1]
-        is_name = not (known or first) and _WORD.fullmatch(last) is not None
+        last = _last_name(said)
+        is_name = bool(last) and not (known or first)
         places = named_places(view, last) if is_name else NO_USES
         listed_places = [*possible(places.possible, several=self._several)]
-        return within_limit([told, *listed_places], notes=[*lacking, *read, *_omitted(places)])
+        notes = [*lacking, *read, *_omitted(places), *(_search_for(said) if is_name else ())]
+        return within_limit([told, *listed_places], notes=notes)
 
 
 def _sources(walks: Iterable[Walk], kind: str) -> list[str]:
@@ -430,6 +469,22 @@ def _read(meant: Meant, count: int, uses: UsesFound = NO_USES) -> str:
 
 def _omitted(uses: UsesFound) -> list[str]:
     return [f"at least {counted(uses.omitted, 'place')} not looked at"] if uses.omitted else []
+
+
+def _last_name(said: str) -> str:
+    """Return the last part of a name as code writes it; "" if it cannot be one word of code."""
+    last = (name_parts(said, folded=False) or ("",))[-1]
+    return last if _WORD.fullmatch(last) else ""
+
+
+def _search_for(*said: str) -> list[str]:
+    """Return how to find every place of names, also those that no language reader finds."""
+    names = (one for one in said if "/" not in one)
+    words = [word for word in dict.fromkeys(map(_last_name, names)) if word][:_FEW]
+    if not words:
+        return []
+    patterns = " ".join(f"-e {shlex.quote(word)}" for word in words)
+    return [f"every place of the name: rg -nFw {patterns}"]
 
 
 def _with_members(view: View, nodes: Sequence[Node]) -> list[Node]:

@@ -201,6 +201,28 @@ def show_tests(
     )
 
 
+@app.command("history")
+def history(
+    tenant: TenantArgument,
+    symbol: Annotated[str | None, typer.Option("--symbol", help="A definition.")] = None,
+    path: Annotated[str | None, typer.Option("--path", help="A file.")] = None,
+    principal: AsOption = None,
+    role: RoleOption = None,
+    json: Json = False,
+) -> None:
+    """Show the commits, and agents' runs, that changed a definition or a file."""
+    from rag_assets.systems.code_memory import agent_commands
+
+    if not (symbol or path):
+        raise typer.BadParameter("give one of: --symbol, --path")
+    agent_commands.answer(
+        tenant,
+        lambda about: about.history_of(symbol=symbol, path=path),
+        caller=caller_of(principal, role),
+        as_json=json,
+    )
+
+
 @app.command("rules")
 def rules(
     tenant: TenantArgument,

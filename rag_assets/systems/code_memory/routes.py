@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, TypeVar
+from typing import Annotated, Self, TypeVar
 
 from fastapi import APIRouter, Depends, Path, Query, Request
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from rag_assets.api.backend import Backend
 from rag_assets.api.code_responses import (
+    CodeAnswer,
     CodeEdge,
     CodeNode,
     CodeRelations,
@@ -24,7 +25,9 @@ from rag_assets.api.identity import Identity
 from rag_assets.api.problems import documented
 from rag_assets.retrieval.code_nodes import Node, Relation
 from rag_assets.retrieval.walk import MOST_STEPS, Walk, Walker
+from rag_assets.systems.code_memory.answers import CodeAnswers
 from rag_assets.systems.code_memory.projects import tenant_of
+from rag_assets.tenants.model import Tenant
 
 _REFUSED = documented(401, 403, 404, 408, 409, 422, 429, 500, 503)
 _T = TypeVar("_T")
@@ -54,6 +57,91 @@ class RelationsQuery(BaseModel):
     kind: Annotated[tuple[_Text, ...], Field(max_length=50)] = ()
     direction: RelationDirection = "both"
     depth: Annotated[int, Field(ge=1, le=MOST_STEPS)] = 1
+
+
+class _Named(BaseModel):
+    """A question that names at least one thing."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    @model_validator(mode="after")
+    def _names_something(self) -> Self:
+        if not any(dict(self).values()):
+            raise ValueError(f"give one of: {', '.join(type(self).model_fields)}")
+        return self
+
+
+class DefinitionsQuery(_Named):
+    """A question about definitions and files.
+
+    Attributes:
+        symbol: classes, `Class@method`s or functions.
+        path: files, as hits name them, or within their repository.
+    """
+
+    symbol: Annotated[tuple[_Text, ...], Field(max_length=20)] = ()
+    path: Annotated[tuple[_Text, ...], Field(max_length=20)] = ()
+
+
+class TestsQuery(DefinitionsQuery):
+    """A question for tests of definitions, files or a route.
+
+    Attributes:
+        route: its name, its path, or METHOD /path.
+    """
+
+    route: _Text | None = None
+
+
+class HistoryQuery(_Named):
+    """A question for what changed a definition or a file.
+
+    Attributes:
+        symbol, path: as of definitions.
+    """
+
+    symbol: _Text | None = None
+    path: _Text | None = None
+
+
+class UsersQuery(HistoryQuery):
+    """A question for what uses a table, a definition, or those of a file.
+
+    Attributes:
+        table: its name, or that of a model.
+    """
+
+    table: _Text | None = None
+
+
+class RouteQuery(_Named):
+    """A question about a route.
+
+    Attributes:
+        route: its name, its path, or METHOD /path.
+    """
+
+    route: _Text
+
+
+class FileQuery(_Named):
+    """A question about a file or a folder.
+
+    Attributes:
+        path: of it, as hits name it, or within its repository.
+    """
+
+    path: _Text
+
+
+class FilesQuery(_Named):
+    """A question about files.
+
+    Attributes:
+        path: of each.
+    """
+
+    path: Annotated[tuple[_Text, ...], Field(min_length=1, max_length=20)]
 
 
 class SymbolsQuery(BaseModel):
@@ -92,6 +180,16 @@ class AskedRepository:
         """Run blocking work; see Backend.run."""
         walker = Walker(self.backend.catalog, self.backend.reader.policy)
         return await self.backend.run(self.tenant_id, self.identity.name, partial(work, walker))
+
+    async def answer(self, ask: Callable[[CodeAnswers], str]) -> CodeAnswer:
+        """Answer as agents are answered; blocking work is run as by run."""
+        reader, settings = self.backend.reader, self.backend.embedders.settings
+
+        def work() -> str:
+            tenant = Tenant.from_config(reader.catalog.tenants.get(self.tenant_id).config)
+            return ask(CodeAnswers(reader, tenant, self.identity.caller, settings))
+
+        return CodeAnswer(await self.backend.run(self.tenant_id, self.identity.name, work))
 
 
 async def _asked(
@@ -142,6 +240,50 @@ async def symbols(asked: _Asked, query: Annotated[SymbolsQuery, Query()]) -> Cod
         return walker.symbols(asked.tenant_id, caller, name=query.name, path=query.path)
 
     return CodeSymbols(tuple(map(_node, await asked.run(look))))
+
+
+@router.get("/{project_id}/who-serves")
+async def who_serves(asked: _Asked, query: Annotated[RouteQuery, Query()]) -> CodeAnswer:
+    """What serves a route, and what that touches."""
+    return await asked.answer(lambda about: about.who_serves(query.route))
+
+
+@router.get("/{project_id}/what-touches")
+async def what_touches(asked: _Asked, query: Annotated[UsersQuery, Query()]) -> CodeAnswer:
+    """Who uses, reads, writes or migrates a table, a definition, or those of a file."""
+    return await asked.answer(lambda about: about.what_touches(**dict(query)))
+
+
+@router.get("/{project_id}/impact-of")
+async def impact_of(asked: _Asked, query: Annotated[DefinitionsQuery, Query()]) -> CodeAnswer:
+    """All that depends on definitions or files, step by step."""
+    return await asked.answer(lambda about: about.impact_of(symbols=query.symbol, paths=query.path))
+
+
+@router.get("/{project_id}/tests-of")
+async def tests_of(asked: _Asked, query: Annotated[TestsQuery, Query()]) -> CodeAnswer:
+    """The tests of definitions, files or a route, and how each reaches it."""
+    return await asked.answer(
+        lambda about: about.tests_of(symbols=query.symbol, paths=query.path, route=query.route)
+    )
+
+
+@router.get("/{project_id}/outline")
+async def outline(asked: _Asked, query: Annotated[FileQuery, Query()]) -> CodeAnswer:
+    """The definitions of a file with their lines; the files of a folder."""
+    return await asked.answer(lambda about: about.outline(query.path))
+
+
+@router.get("/{project_id}/history-of")
+async def history_of(asked: _Asked, query: Annotated[HistoryQuery, Query()]) -> CodeAnswer:
+    """The commits, and agents' runs, that changed a definition or a file, newest first."""
+    return await asked.answer(lambda about: about.history_of(**dict(query)))
+
+
+@router.get("/{project_id}/rules-for")
+async def rules_for(asked: _Asked, query: Annotated[FilesQuery, Query()]) -> CodeAnswer:
+    """The rules, decisions and known bugs that are about files."""
+    return await asked.answer(lambda about: about.rules_for(query.path))
 
 
 def _node(one: Node) -> CodeNode:

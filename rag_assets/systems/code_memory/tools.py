@@ -26,7 +26,7 @@ async def _asked(knowledge: Knowledge, work: Callable[[CodeAnswers], str]) -> st
     def answer() -> str:
         record = knowledge.reader.catalog.tenants.get(message.tenant_id)
         tenant = Tenant.from_config(record.config)
-        return work(CodeAnswers(knowledge.reader, tenant, message.caller))
+        return work(CodeAnswers(knowledge.reader, tenant, message.caller, knowledge.settings))
 
     return await knowledge.in_thread(answer)
 
@@ -109,6 +109,14 @@ def _outline(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
     return outline
 
 
+def _history_of(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
+    async def history_of(symbol: _Name | None = None, path: _Name | None = None) -> str:
+        _require_one(symbol=symbol, path=path)
+        return await _asked(knowledge, lambda about: about.history_of(symbol=symbol, path=path))
+
+    return history_of
+
+
 def _rules_for(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
     async def rules_for(paths: _Names) -> str:
         return await _asked(knowledge, lambda about: about.rules_for(paths))
@@ -156,6 +164,11 @@ TESTS_OF = _tool(
     "tests_of", "Tests of symbols, files or a route: by HTTP, calls, or name.", _tests_of
 )
 OUTLINE = _tool("outline", "The definitions of a file, with lines.", _outline)
+HISTORY_OF = _tool(
+    "history_of",
+    "The commits and agents' runs that changed a symbol (its lines) or a file, newest first.",
+    _history_of,
+)
 RULES_FOR = _tool(
     "rules_for", "Rules, decisions and known bugs that are about files: before editing.", _rules_for
 )

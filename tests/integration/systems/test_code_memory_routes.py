@@ -115,6 +115,26 @@ def test_symbols_are_answered_with_lines_and_hashes(client: TestClient) -> None:
     assert both.json() == {"symbols": []}
 
 
+ANSWERS = {
+    "what-touches": ({"symbol": "Invoice"}, "Http/Controllers/InvoiceController.php:6"),
+    "impact-of": ({"symbol": "Invoice"}, "Http/Controllers/InvoiceController.php:6"),
+    "tests-of": ({"path": "Invoice.php"}, "No test is found"),
+    "who-serves": ({"route": "invoices.show"}, "Nothing that you may read is called so."),
+    "outline": ({"path": "Invoice.php"}, "Invoice.php:3-5  model  App\\Models\\Invoice"),
+    "history-of": ({"path": "Invoice.php"}, "the source repo is no Git repository"),
+    "rules-for": ({"path": "Invoice.php"}, "No rule, decision or document names these files."),
+}
+
+
+@pytest.mark.parametrize("path", ANSWERS)
+def test_answers_for_agents_are_given_over_http(client: TestClient, path: str) -> None:
+    parameters, expected = ANSWERS[path]
+    answer = Door(client, TENANT).get(f"shop/{path}", **parameters)
+    assert answer.status_code == 200, answer.text
+    assert expected in answer.json()["answer"]
+    assert Door(client, "elsewhere").get(f"shop/{path}", **parameters).status_code == 404
+
+
 def test_projects_that_a_token_does_not_cover_are_unknown(client: TestClient) -> None:
     assert Door(client, "elsewhere").get("shop/relations", name="x").status_code == 404
     assert Door(client, TENANT).get("unknown/symbols", name="x").status_code == 404
@@ -132,6 +152,13 @@ REFUSED = {
     "no such direction": ("relations", {"name": "x", "direction": "up"}),
     "another parameter": ("relations", {"name": "x", "deep": 1}),
     "neither name nor path": ("symbols", {}),
+    "nothing that is used": ("what-touches", {}),
+    "nothing that is depended on": ("impact-of", {}),
+    "nothing that is tested": ("tests-of", {}),
+    "nothing that has a history": ("history-of", {}),
+    "no route": ("who-serves", {"route": ""}),
+    "no file": ("rules-for", {}),
+    "an unknown parameter": ("outline", {"path": "x", "depth": 1}),
 }
 
 

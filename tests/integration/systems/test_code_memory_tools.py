@@ -25,7 +25,7 @@ from tests.installation import FAST, Installation
 
 TENANT = "agent-tools"
 EXAMPLE = Path(__file__).parents[3] / "examples" / "laravel"
-MOST_OF_SCHEMAS = 1_500
+MOST_OF_SCHEMAS = 1_900
 USERS = 2_500
 
 
@@ -330,7 +330,8 @@ def test_nobody_is_told_of_what_they_may_not_read(
     nobody = CodeAnswers(reader, config, Caller())
     nothing = "Nothing that you may read is called so."
     assert nobody.who_serves("invoices.store") == nothing
-    assert nobody.what_touches(table="invoices") == nothing
+    search = "every place of the name: rg -nFw -e invoices"
+    assert nobody.what_touches(table="invoices") == f"{nothing}\n{search}"
     assert nobody.impact_of(paths=["app/Models/Invoice.php"]) == nothing
     assert nobody.outline("app/Models/Invoice.php") == nothing
     assert nobody.outline("shop/app/Models/Invoice.php") == nothing
@@ -437,6 +438,7 @@ def test_tools_are_read_only_small_and_of_this_profile_alone(
         pass
     tools = [*DEFAULT_TOOLS, *installed_systems().load("tools").values()]
     names = {"code_search", "who_serves", "what_touches", "impact_of", "outline", "rules_for"}
+    names |= {"tests_of", "history_of"}
     listed = {}
     for tenant in (TENANT, plain):
         server = build_server(knowledge, lambda _, t=tenant: MessageContext(t, Caller()), tools)

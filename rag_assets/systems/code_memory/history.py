@@ -1,0 +1,314 @@
+"""The commits that changed a file, or some of its lines, read from the repository when asked for.
+
+History is not indexed: a repository has many more commits than an index has files, and few of them
+are ever asked for. The walk is that of `git log -- PATH` and `git log -L`: where a merge left the
+file as one of its parents has it, only that parent is followed. Renames are not followed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from heapq import heappop, heappush
+from time import thread_time
+from typing import Final, NamedTuple, TypeAlias
+
+from rag_assets.common.errors import ListingFailed, RagAssetsError
+from rag_assets.common.formatting import counted
+from rag_assets.common.settings import Settings
+from rag_assets.ingest.sources.git import GitSource
+from rag_assets.ingest.sources.kinds import SourceContext
+from rag_assets.ingest.sources.model import path_of
+from rag_assets.ingest.sources.repositories.repository import Repository
+from rag_assets.privacy.masker import masker_of
+from rag_assets.tenants.model import Tenant
+
+Lines: TypeAlias = tuple[int, int]
+"""The first and the last line of a definition, counted from 1."""
+
+_SECONDS: Final = 3.0
+"""Processor time after which a walk ends."""
+_MOST_COMMITS: Final = 50_000
+_LARGEST_COMPARED_BYTES: Final = 2 << 20
+"""Larger files are compared whole, not by lines."""
+_LONGEST_SUBJECT: Final = 200
+_SIGNATURE: Final = re.compile(r"(.*?) ?<[^>]*> (-?\d{1,12})")
+
+
+class Commit(NamedTuple):
+    """A commit.
+
+    Attributes:
+        id: as 40 hexadecimal digits.
+        tree: id of its tree.
+        parents: ids of its parents.
+        author: their name.
+        time: of the commit, in seconds since 1970.
+        subject: the first line of its message.
+    """
+
+    id: str
+    tree: str
+    parents: tuple[str, ...]
+    author: str
+    time: int
+    subject: str
+
+    @property
+    def date(self) -> str:
+        """The day of the commit, in UTC."""
+        try:
+            return datetime.fromtimestamp(self.time, UTC).strftime("%Y-%m-%d")
+        except (OverflowError, ValueError, OSError):
+            return "unknown day"
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """The commits that changed a file, or some of its lines.
+
+    Attributes:
+        changes: newest first.
+        looked_at: number of commits that were compared with their parents.
+        incomplete: why earlier ones may be missing; "" if none are.
+    """
+
+    changes: Sequence[Commit]
+    looked_at: int
+    incomplete: str
+
+
+class HistoryTarget(NamedTuple):
+    """A file, or a definition in it, whose history is asked for.
+
+    Attributes:
+        uri: of the file.
+        shown: its path, or the definition's name with its place.
+        lines: of the definition; None for the whole file.
+    """
+
+    uri: str
+    shown: str
+    lines: Lines | None
+
+
+class Histories:
+    """Reads histories from the Git sources of a tenant that are on this machine.
+
+    Args:
+        tenant: whose sources.
+        settings: say which folders may be read.
+    """
+
+    def __init__(self, tenant: Tenant, settings: Settings) -> None:
+        self._tenant = tenant
+        self._context = SourceContext(
+            base=settings.home, allowed_roots=tuple(settings.allowed_roots)
+        )
+        self._masker = masker_of(settings.local)
+
+    def lines(self, target: HistoryTarget, most: int) -> Iterator[str]:
+        """Yield the commits that changed a target, newest first, and what the list lacks."""
+        path = path_of(target.uri)
+        yield f"{target.shown}:"
+        try:
+            repository, commit = self._open(target.uri.partition("/")[0])
+            if (
+                commit is None
+                or (
+                    found := read_history(repository, commit, path, most=most, lines=target.lines)
+                ).looked_at
+                == 0
+            ):
+                yield "  not committed yet"
+                return
+            differs = repository.describe(commit, [path]).differing
+        except (RagAssetsError, OSError) as error:
+            reason = error.message if isinstance(error, RagAssetsError) else type(error).__name__
+            yield f"  its history cannot be read here: {reason}"
+            return
+        for one in found.changes:
+            shown = self._masker.text(f"{one.subject}  ({one.author})")
+            yield f"  {one.date}  {one.id[:9]}  {shown}"
+        looked_at = counted(found.looked_at, "commit")
+        yield f"  {looked_at} looked at, {found.incomplete or 'back to the first with this path'}"
+        if differs:
+            yield "  the file differs from the commit: lines that are not committed are not known"
+
+    def _open(self, source: str) -> tuple[Repository, str | None]:
+        config = next((one for one in self._tenant.sources if one.name == source), None)
+        opened = None if config is None else self._tenant.source_kind(config)
+        built = None if opened is None else opened.build(config, self._context)
+        if not isinstance(built, GitSource):
+            raise ListingFailed(f"the source {source} is no Git repository")
+        return built.open_commit()
+
+
+def read_history(
+    repository: Repository, commit: str, path: str, *, most: int, lines: Lines | None = None
+) -> History:
+    """Return the last commits that changed a file.
+
+    Args:
+        repository: the opened repository.
+        commit: id of the commit from which to go back.
+        path: the file's path in the repository.
+        most: number of commits to return at most.
+        lines: of the file in that commit; commits that left them as they were are skipped.
+
+    Raises:
+        ListingFailed: the commit, or the file in it, cannot be read.
+    """
+    return _Walk(repository, path).follow(commit, lines, most)
+
+
+@dataclass(slots=True)
+class _Walk:
+    """Goes back from commit to commit, newest first."""
+
+    _repository: Repository
+    _path: str
+    _waiting: list[tuple[int, int, Commit, str, Lines | None]] = field(default_factory=list)
+    _seen: set[str] = field(default_factory=set)
+    _cut_off: str = ""
+
+    def follow(self, commit: str, lines: Lines | None, most: int) -> History:
+        """Return the commits that changed the file, or these lines of it."""
+        changes: list[Commit] = []
+        looked_at = 0
+        last = thread_time() + _SECONDS
+        self._add(self._read(commit), lines)
+        while self._waiting:
+            if len(changes) == most:
+                return History(changes, looked_at, f"only the last {most} are listed")
+            if thread_time() > last or looked_at == _MOST_COMMITS:
+                oldest = self._waiting[0][2].date
+                return History(changes, looked_at, f"commits before {oldest} were not looked at")
+            _, _, current, blob, wanted = heappop(self._waiting)
+            looked_at += 1
+            if self._has_changed(current, blob, wanted):
+                changes.append(current)
+        return History(changes, looked_at, self._cut_off)
+
+    def _has_changed(self, commit: Commit, blob: str, lines: Lines | None) -> bool:
+        """Return whether a commit changed the lines of all its parents; go on to the parents."""
+        earlier: list[tuple[Commit, Lines | None]] = []
+        is_changed = True
+        for parent in self._parents(commit):
+            former = self._blob(parent)
+            if former == blob:
+                self._add(parent, lines)
+                return False
+            if former is None:
+                continue
+            wanted = lines
+            if lines is not None and (compared := self._compared(former, blob)) is not None:
+                wanted, is_touched = _mapped(compared, lines)
+                is_changed = is_changed and is_touched
+                if wanted is None:
+                    continue
+            earlier.append((parent, wanted))
+        for parent, wanted in earlier:
+            self._add(parent, wanted)
+        return is_changed
+
+    def _add(self, commit: Commit, lines: Lines | None) -> None:
+        blob = self._blob(commit)
+        if commit.id not in self._seen and blob is not None:
+            self._seen.add(commit.id)
+            heappush(self._waiting, (-commit.time, len(self._seen), commit, blob, lines))
+
+    def _parents(self, commit: Commit) -> Iterator[Commit]:
+        for id_ in commit.parents:
+            try:
+                yield self._read(id_)
+            except ListingFailed:  # A shallow clone ends here.
+                self._cut_off = f"the repository has no commits before {commit.id[:9]}"
+
+    def _read(self, id_: str) -> Commit:
+        return _parsed(id_, self._repository.objects.read(id_, "commit"))
+
+    def _blob(self, commit: Commit) -> str | None:
+        found = self._repository.file_at(commit.tree, self._path)
+        return None if found is None else found.oid
+
+    def _compared(self, former: str, blob: str) -> list[_Hunk] | None:
+        """Return the changed lines of two versions; None if one is too large to compare."""
+        import pygit2
+
+        objects = self._repository.objects
+        if any(objects.size(one, "blob") > _LARGEST_COMPARED_BYTES for one in (former, blob)):
+            return None
+        patch = pygit2.Patch.create_from(
+            objects.read(former, "blob"),
+            objects.read(blob, "blob"),
+            flag=pygit2.enums.DiffOption.INDENT_HEURISTIC,
+            context_lines=0,
+        )
+        return [
+            _Hunk(one.old_start, one.old_lines, one.new_start, one.new_lines) for one in patch.hunks
+        ]
+
+
+class _Hunk(NamedTuple):
+    """Lines that were replaced; where there are none, `start` is the line before them."""
+
+    old_start: int
+    old_lines: int
+    new_start: int
+    new_lines: int
+
+
+def _mapped(hunks: Sequence[_Hunk], lines: Lines) -> tuple[Lines | None, bool]:
+    """Return where lines were before a change, and whether it changed them.
+
+    The lines are None if the change added all of them.
+    """
+    first, last = lines
+    shift_first = shift_last = 0
+    is_touched = False
+    for one in hunks:
+        # A removal stands between two lines; elsewhere, these are the first and last new lines.
+        start = one.new_start if one.new_lines else one.new_start + 1
+        end = one.new_start + one.new_lines - 1 if one.new_lines else one.new_start
+        moved = one.old_lines - one.new_lines
+        if end < first and start <= first:
+            shift_first += moved
+            shift_last += moved
+        elif start <= last:
+            is_touched = True
+            old_start = one.old_start if one.old_lines else one.old_start + 1
+            if start <= first:
+                shift_first = old_start - first
+            shift_last = old_start + one.old_lines - 1 - last if end >= last else shift_last + moved
+    former = first + shift_first, last + shift_last
+    return (former if former[0] <= former[1] else None), is_touched
+
+
+def _parsed(id_: str, content: bytes) -> Commit:
+    header, _, message = content.partition(b"\n\n")
+    values: dict[bytes, list[bytes]] = {}
+    for line in header.split(b"\n"):
+        key, _, value = line.partition(b" ")
+        values.setdefault(key, []).append(value)
+    encoding = values.get(b"encoding", [b"utf-8"])[0].decode("ascii", "replace")
+    author = _SIGNATURE.match(_decoded(values.get(b"author", [b""])[0], encoding))
+    committer = _SIGNATURE.match(_decoded(values.get(b"committer", [b""])[0], encoding))
+    subject = next(iter(_decoded(message, encoding).strip().splitlines()), "")
+    return Commit(
+        id_,
+        _decoded(values.get(b"tree", [b""])[0], "ascii"),
+        tuple(_decoded(one, "ascii") for one in values.get(b"parent", ())),
+        author[1] if author else "unknown",
+        int(committer[2]) if committer else 0,
+        subject[:_LONGEST_SUBJECT],
+    )
+
+
+def _decoded(value: bytes, encoding: str) -> str:
+    try:
+        return value.decode(encoding, "replace")
+    except LookupError:
+        return value.decode("utf-8", "replace")
