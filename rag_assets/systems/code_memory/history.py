@@ -8,6 +8,7 @@ file as one of its parents has it, only that parent is followed. Renames are not
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -80,6 +81,9 @@ class History:
     incomplete: str
 
 
+_NO_HISTORY: Final = History((), 0, "nothing is committed yet")
+
+
 class HistoryTarget(NamedTuple):
     """A file, or a definition in it, whose history is asked for.
 
@@ -111,23 +115,20 @@ class Histories:
 
     def lines(self, target: HistoryTarget, most: int) -> Iterator[str]:
         """Yield the commits that changed a target, newest first, and what the list lacks."""
-        path = path_of(target.uri)
         yield f"{target.shown}:"
+        path = path_of(target.uri)
         try:
-            repository, commit = self._open(target.uri.partition("/")[0])
-            if (
-                commit is None
-                or (
-                    found := read_history(repository, commit, path, most=most, lines=target.lines)
-                ).looked_at
-                == 0
-            ):
-                yield "  not committed yet"
+            source = self._source(target.uri.partition("/")[0])
+            if source is None:
+                yield "  its source is no Git repository"
                 return
+            repository, commit = source.open_commit()
+            found = _NO_HISTORY
+            if commit is not None:
+                found = read_history(repository, commit, path, most=most, lines=target.lines)
             differs = repository.describe(commit, [path]).differing
-        except (RagAssetsError, OSError) as error:
-            reason = error.message if isinstance(error, RagAssetsError) else type(error).__name__
-            yield f"  its history cannot be read here: {reason}"
+        except (RagAssetsError, OSError):  # Its message names folders of this machine.
+            yield f"  the repository cannot be read here: git log -- {shlex.quote(path)}"
             return
         for one in found.changes:
             shown = self._masker.text(f"{one.subject}  ({one.author})")
@@ -135,15 +136,13 @@ class Histories:
         looked_at = counted(found.looked_at, "commit")
         yield f"  {looked_at} looked at, {found.incomplete or 'back to the first with this path'}"
         if differs:
-            yield "  the file differs from the commit: lines that are not committed are not known"
+            yield "  the file has changes that are not committed: its lines may have moved"
 
-    def _open(self, source: str) -> tuple[Repository, str | None]:
-        config = next((one for one in self._tenant.sources if one.name == source), None)
-        opened = None if config is None else self._tenant.source_kind(config)
-        built = None if opened is None else opened.build(config, self._context)
-        if not isinstance(built, GitSource):
-            raise ListingFailed(f"the source {source} is no Git repository")
-        return built.open_commit()
+    def _source(self, name: str) -> GitSource | None:
+        config = next((one for one in self._tenant.sources if one.name == name), None)
+        kind = None if config is None else self._tenant.source_kind(config)
+        built = None if kind is None else kind.build(config, self._context)
+        return built if isinstance(built, GitSource) else None
 
 
 def read_history(

@@ -126,4 +126,4 @@ def test_history_of_a_repository_that_moved_away_says_so(
         answer = about.history_of(path="bill.py")
     finally:
         elsewhere.rename(made.root)
-    assert "its history cannot be read here: " in answer
+    assert answer == "bill.py:\n  the repository cannot be read here: git log -- bill.py"
