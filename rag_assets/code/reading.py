@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from importlib import import_module
 from types import MappingProxyType
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from rag_assets.code.framework_data.facts import framework_facts
 from rag_assets.code.languages.queries import with_queries
@@ -92,11 +92,10 @@ def read_code(text: str, media_type: str) -> CodeText:
     language = language_of_type(media_type)
     try:
         reading = _read(text, media_type)
-        if language in _NOT_INDEXED:
-            return reading
-        if language in _STRUCTURED and len(text) > _LONGEST_STRUCTURED:
-            return reading
-        return _with_names(text, reading, language)
+        is_data = language in _STRUCTURED and len(text) > _LONGEST_STRUCTURED
+        if language not in _NOT_INDEXED and not is_data:
+            reading = _with_names(text, reading, language)
+        return _without_nul(reading)
     finally:
         syntax_tree.cache_clear()
 
@@ -108,6 +107,43 @@ def _read(text: str, media_type: str) -> CodeText:
     module, _, function = name.partition(":")
     reader: Reader = getattr(import_module(f"rag_assets.code.{module}"), function)
     return reader(text)
+
+
+def _without_nul(reading: CodeText) -> CodeText:
+    r"""Return a reading with a mark instead of each NUL in its names and values.
+
+    A literal may stand for one (`["\0" => 1]`), and Postgres stores none.
+    """
+    units = tuple(
+        replace(one, symbol=_storable(one.symbol), signature=_storable(one.signature))
+        if "\0" in one.symbol or "\0" in one.signature
+        else one
+        for one in reading.units
+    )
+    facts = tuple(
+        replace(one, symbol=_storable(one.symbol), values=_storable(dict(one.values)))
+        if "\0" in one.symbol or _has_nul(one.values)
+        else one
+        for one in reading.facts
+    )
+    return replace(reading, units=units, facts=facts)
+
+
+def _has_nul(value: object) -> bool:
+    if isinstance(value, str):
+        return "\0" in value
+    if isinstance(value, Mapping):
+        return any(_has_nul(key) or _has_nul(one) for key, one in value.items())
+    return isinstance(value, list | tuple) and any(map(_has_nul, value))
+
+
+def _storable(value: Any) -> Any:
+    """Return a JSON value with U+FFFD in place of each NUL."""
+    if isinstance(value, str):
+        return value.replace("\0", "\ufffd")
+    if isinstance(value, Mapping):
+        return {_storable(key): _storable(one) for key, one in value.items()}
+    return type(value)(map(_storable, value)) if isinstance(value, list | tuple) else value
 
 
 def _with_names(text: str, reading: CodeText, name: str) -> CodeText:

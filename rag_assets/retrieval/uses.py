@@ -41,6 +41,7 @@ StatedUse: TypeAlias = tuple[str, int, str]
 """The uri, line and name of a use that a relation states."""
 
 _RELATIONS: Final[Mapping[UseKind, str]] = {
+    "definition": "defines",
     "implementation": "extends",
     "call": "calls",
     "type": "uses",

@@ -217,6 +217,22 @@ def test_migrations_without_a_name_are_told_apart(
         assert not any("2025" in one.source for one in again.relations)
 
 
+def test_files_whose_literals_hold_nul_are_indexed(
+    shared_installation: Installation, driver: Driver, repository: Path
+) -> None:
+    root = repository / "nul"
+    escaped = '<?php\nreturn ["a\\0b" => ["c\\0" => env("KEY\\0")]];\n'
+    route = 'Route::get("/a\\0b", [\\App\\C::class, "x"])->name("n\\0"); DB::table("t\\0");\n'
+    write(root, {"config/a.php": escaped, "routes/web.php": f"<?php\n{route}"})
+    add(shared_installation, "code-nul", repo=(root, "public"))
+    done = driver.sync("code-nul")
+    assert done["failed"] == 0
+    with driver.locked("code-nul") as ctx:
+        assert {name for name, _ in types_of(ctx)} >= {"a.php", "web.php"}
+        named = Walker(ctx.catalog).symbols("code-nul", Caller(), path="repo/config/a.php")
+        assert "config:a.a\ufffdb.c\ufffd" in {node.name for node in named}
+
+
 def test_what_is_gone_leaves_no_symbol_no_edge_and_no_name(
     shared_installation: Installation, driver: Driver, repository: Path
 ) -> None:
