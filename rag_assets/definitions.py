@@ -36,13 +36,13 @@ from rag_assets.declarations import (
     Sensor,
 )
 from rag_assets.jobs.sync import refresh_job
+from rag_assets.plugins.registry import Systems, installed_systems
 from rag_assets.resources.embedders import EmbedderResource
 from rag_assets.resources.installation import InstallationResource
 from rag_assets.resources.own_runs import OwnRuns
 from rag_assets.resources.stores import ElasticsearchResource, LakeResource, PostgresResource
 from rag_assets.resources.tenant_lock import TenantLockResource
 from rag_assets.resources.workbench import Workbench
-from rag_assets.systems.registry import Systems, installed_systems
 
 Automation: TypeAlias = Literal["all", "sync", "none"]
 Upstream: TypeAlias = Mapping[str | None, Sequence[dg.AssetDep]]

@@ -23,10 +23,10 @@ from rag_assets.api.server import config, listening
 from rag_assets.api.settings import JwtSettings, ServiceSettings
 from rag_assets.billing.chat_models import ChatModels
 from rag_assets.cli.commands.session import Session
+from rag_assets.plugins.registry import installed_systems
 from rag_assets.retrieval import AsyncRetriever
 from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.storage.catalog.catalog import Catalog
-from rag_assets.systems.registry import installed_systems
 from tests.databases import as_service
 from tests.driving import Driver
 from tests.installation import FAST, Installation

@@ -13,7 +13,7 @@ from rag_assets.client import environment as client_settings
 from rag_assets.common import elasticsearch_settings, settings
 from rag_assets.ingest.sources.registry import SOURCE_KINDS
 from rag_assets.panel import settings as panel_settings
-from rag_assets.systems.registry import installed_systems
+from rag_assets.plugins.registry import installed_systems
 from rag_assets.tenants.kinds import installed_kinds
 from rag_assets.tenants.model import Tenant
 

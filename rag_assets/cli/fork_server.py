@@ -26,8 +26,8 @@ from rag_assets.forkserver.protocol import COMMAND, RUN, SOCKET, SYNC
 from rag_assets.forkserver.server import ForkServer, begin_anew
 from rag_assets.ingest.workers.process import fork_server_socket, scrubbed_environment
 from rag_assets.ingest.workers.worker import prepare_chunking
+from rag_assets.plugins.registry import installed_systems
 from rag_assets.privacy.masker import masker_of
-from rag_assets.systems.registry import installed_systems
 
 _PARSERS = "rag_assets.ingest.workers.fork_server"
 _NOT_OF_COMMANDS = re.compile(

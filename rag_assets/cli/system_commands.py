@@ -15,7 +15,7 @@ class SystemCommands(TyperGroup):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names of all commands, those of systems last."""
-        from rag_assets.systems.registry import installed_systems
+        from rag_assets.plugins.registry import installed_systems
 
         own = super().list_commands(ctx)
         return [*own, *installed_systems().parts("commands", reserved=own)]
@@ -28,7 +28,7 @@ class SystemCommands(TyperGroup):
         """
         if (own := super().get_command(ctx, cmd_name)) is not None:
             return own
-        from rag_assets.systems.registry import installed_systems
+        from rag_assets.plugins.registry import installed_systems
 
         part = installed_systems().parts("commands", reserved=self.commands).get(cmd_name)
         if part is None:

@@ -13,7 +13,7 @@ from rag_assets.common.installation import Installation
 from rag_assets.declarations import STAGES, Naming
 from rag_assets.definitions import Automation, Upstream
 from rag_assets.jobs.sync import refresh_job
-from rag_assets.systems.registry import Systems, installed_systems
+from rag_assets.plugins.registry import Systems, installed_systems
 
 UpstreamAsset: TypeAlias = (
     str | Sequence[str] | dg.AssetKey | dg.AssetSpec | dg.AssetDep | dg.AssetsDefinition

@@ -12,9 +12,9 @@ from importlib import import_module
 from typing import Any, Protocol
 
 from rag_assets.pipeline.context import TenantContext
+from rag_assets.plugins.registry import installed_systems
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.generations import Generation
-from rag_assets.systems.registry import installed_systems
 
 
 class FollowUp(Protocol):

@@ -11,8 +11,8 @@ from rag_assets.ingest.sources.files import FILES
 from rag_assets.ingest.sources.git import GIT
 from rag_assets.ingest.sources.registry import DEFAULT_KIND
 from rag_assets.ingest.sources.runs import runs_source
-from rag_assets.systems.base import Profile
-from rag_assets.systems.registry import installed_systems
+from rag_assets.plugins.registry import installed_systems
+from rag_assets.plugins.system import Profile
 
 DEFAULT_PROFILE = "documents"
 _CHOICES = {"chunker": "chunker", "embedder": "provider"}

@@ -8,7 +8,7 @@ import contextlib
 import socket
 from collections.abc import AsyncIterator, Sequence
 
-from rag_assets.systems.registry import installed_systems
+from rag_assets.plugins.registry import installed_systems
 from rag_assets.web.frame_policy import FramePolicy
 from rag_assets.web.lineage import OpenLineage
 from rag_assets.web.loopback_guard import LOOPBACK_NAMES, LoopbackGuard

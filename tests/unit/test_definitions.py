@@ -15,7 +15,7 @@ import yaml
 from dagster._utils.schedules import schedule_execution_time_iterator
 
 from rag_assets.definitions import build_defs
-from rag_assets.systems.registry import Systems
+from rag_assets.plugins.registry import Systems
 
 ROOT = Path(__file__).resolve().parents[2]
 ASSETS = {

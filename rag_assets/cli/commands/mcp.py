@@ -9,11 +9,11 @@ from rag_assets.mcp.knowledge import Knowledge, MessageContext
 from rag_assets.mcp.messages import serve_stdio
 from rag_assets.mcp.server import build_server
 from rag_assets.mcp.tools import DEFAULT_TOOLS
+from rag_assets.plugins.registry import installed_systems
 from rag_assets.privacy.masker import masker_of
 from rag_assets.retrieval import AsyncRetriever
 from rag_assets.retrieval.documents import DocumentReader
 from rag_assets.retrieval.model import Caller
-from rag_assets.systems.registry import installed_systems
 
 
 @with_reading_session

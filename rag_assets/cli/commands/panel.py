@@ -22,7 +22,7 @@ def print_link(session: Session, tenant_id: str, port: int, *, as_json: bool) ->
     """
     from rag_assets.panel.sessions import make_link
     from rag_assets.panel.settings import PanelSettings
-    from rag_assets.systems.registry import installed_systems
+    from rag_assets.plugins.registry import installed_systems
 
     settings = PanelSettings.from_environment()
     record = session.catalog.tenants.get(tenant_id)

@@ -194,8 +194,8 @@ def _app(
     from rag_assets.api.backend import Backend
     from rag_assets.api.shares import Share
     from rag_assets.billing.chat_models import ChatModels
+    from rag_assets.plugins.registry import installed_systems
     from rag_assets.storage.blobs.store import open_blobs
-    from rag_assets.systems.registry import installed_systems
 
     retriever = AsyncRetriever(session.catalog, session.store, session.embedders)
     backend = Backend(

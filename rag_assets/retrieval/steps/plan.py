@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from rag_assets.common.errors import ConfigurationError
+from rag_assets.plugins.registry import Systems, installed_systems
 from rag_assets.retrieval.search_progress import SearchProgress
 from rag_assets.retrieval.steps.budget import Budget
 from rag_assets.retrieval.steps.expand import Expand
@@ -27,7 +28,6 @@ from rag_assets.retrieval.steps.rerank import Rerank
 from rag_assets.retrieval.steps.score import Score
 from rag_assets.retrieval.steps.verify import Verify
 from rag_assets.retrieval.steps.walk import Walk
-from rag_assets.systems.registry import Systems, installed_systems
 
 BUILT_IN: Mapping[str, StepFactory] = MappingProxyType(
     {

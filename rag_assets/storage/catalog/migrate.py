@@ -31,6 +31,8 @@ from sqlalchemy.exc import ProgrammingError
 
 from rag_assets.common.errors import ConfigurationError, SchemaTooNew
 from rag_assets.common.formatting import counted
+from rag_assets.plugins.registry import InstalledSystem, Systems, installed_systems
+from rag_assets.plugins.system import Migrations
 from rag_assets.storage.catalog import (
     account_tables,
     clock,
@@ -43,8 +45,6 @@ from rag_assets.storage.catalog import (
 from rag_assets.storage.catalog.columns import SCHEMA
 from rag_assets.storage.catalog.database import APPLICATION, Database
 from rag_assets.storage.catalog.roles import GRANTS_SQL
-from rag_assets.systems.base import Migrations
-from rag_assets.systems.registry import InstalledSystem, Systems, installed_systems
 
 if TYPE_CHECKING:
     from alembic.config import Config

@@ -26,6 +26,7 @@ from sqlalchemy import (
     update,
 )
 
+from rag_assets.plugins.registry import installed_systems
 from rag_assets.storage.catalog.columns import SCHEMA
 from rag_assets.storage.catalog.database import Database, TenantRef, among
 from rag_assets.storage.catalog.document_rows import (
@@ -46,7 +47,6 @@ from rag_assets.storage.catalog.rescan_rows import (
     versions_of_texts,
 )
 from rag_assets.storage.catalog.tables import document_index, documents, events, tenants
-from rag_assets.systems.registry import installed_systems
 
 
 class RescanTable:

@@ -9,11 +9,11 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, text
 
+from rag_assets.plugins.registry import installed_systems
 from rag_assets.privacy.masker import Masker
 from rag_assets.storage.catalog.columns import SCHEMA
 from rag_assets.storage.catalog.database import Database, TenantRef
 from rag_assets.storage.catalog.run_storage import DAGSTER_SCHEMA
-from rag_assets.systems.registry import installed_systems
 
 _OF_TENANT = "tenant = :tenant"
 _ANY_RUNS = (

@@ -1,6 +1,6 @@
 """Lets command-line agents read and search their documentation: locally, or as tenants."""
 
-from rag_assets.systems.base import Profile, System
+from rag_assets.plugins.system import Profile, System
 
 _HERE = "rag_assets.systems.agent_docs"
 

@@ -1,6 +1,6 @@
 """Code memory: an agent's memory of a repository."""
 
-from rag_assets.systems.base import Migrations, Profile, System
+from rag_assets.plugins.system import Migrations, Profile, System
 
 _HERE = "rag_assets.systems.code_memory"
 

@@ -1,6 +1,6 @@
 """Documents: folders and pushed records, searched as they are. The plainest system."""
 
-from rag_assets.systems.base import Profile, System
+from rag_assets.plugins.system import Profile, System
 
 SYSTEM = System(
     name="documents",

@@ -1,6 +1,6 @@
 """Experience: what past projects learned, for the orchestrator of others."""
 
-from rag_assets.systems.base import Migrations, Profile, System
+from rag_assets.plugins.system import Migrations, Profile, System
 
 _HERE = "rag_assets.systems.experience"
 

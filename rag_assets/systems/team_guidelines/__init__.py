@@ -1,6 +1,6 @@
 """Team guidelines: documents of a project's team, for the prompts of its application."""
 
-from rag_assets.systems.base import Migrations, Profile, System
+from rag_assets.plugins.system import Migrations, Profile, System
 
 _ROUTES = "rag_assets.systems.team_guidelines.routes"
 

@@ -1,6 +1,6 @@
 """Workspace: pages, comments and rows that an application pushes as records."""
 
-from rag_assets.systems.base import Migrations, Profile, System
+from rag_assets.plugins.system import Migrations, Profile, System
 
 _HERE = "rag_assets.systems.workspace"
 

@@ -15,9 +15,9 @@ from rag_assets.api.backend import Backend
 from rag_assets.api.rate_limits import Rate
 from rag_assets.api.settings import JwtSettings, ServiceSettings
 from rag_assets.billing.chat_models import ChatModels
+from rag_assets.plugins.registry import installed_systems
 from rag_assets.retrieval import AsyncRetriever
 from rag_assets.storage.blobs.store import open_blobs
-from rag_assets.systems.registry import installed_systems
 from tests.databases import as_service
 from tests.driving import Driver
 from tests.installation import FAST, Installation

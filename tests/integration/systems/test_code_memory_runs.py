@@ -20,6 +20,7 @@ from rag_assets.api.rate_limits import Rate
 from rag_assets.api.settings import JwtSettings, ServiceSettings
 from rag_assets.billing.chat_models import ChatModels
 from rag_assets.common.errors import InvalidRequest, UnknownRun
+from rag_assets.plugins.registry import installed_systems
 from rag_assets.retrieval import AsyncRetriever
 from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.storage.catalog.catalog import Catalog
@@ -27,7 +28,6 @@ from rag_assets.storage.catalog.events import Event
 from rag_assets.storage.catalog.retention import Cutoffs
 from rag_assets.storage.catalog.tombstones import seal
 from rag_assets.systems.code_memory.service import CodeMemory
-from rag_assets.systems.registry import installed_systems
 from tests.databases import as_service
 from tests.driving import Driver
 from tests.installation import FAST, Installation

@@ -33,12 +33,12 @@ from rag_assets.mcp.server import build_server
 from rag_assets.mcp.tools import DEFAULT_TOOLS
 from rag_assets.panel.application import build_panel
 from rag_assets.panel.settings import PanelSettings
+from rag_assets.plugins.registry import installed_systems
 from rag_assets.retrieval import AsyncRetriever
 from rag_assets.retrieval.documents import DocumentReader
 from rag_assets.retrieval.model import Caller, SearchRequest
 from rag_assets.retrieval.walk import MOST_STEPS, Walker
 from rag_assets.storage.blobs.store import open_blobs
-from rag_assets.systems.registry import installed_systems
 from tests.databases import as_service
 from tests.driving import Driver
 from tests.installation import FAST, Installation

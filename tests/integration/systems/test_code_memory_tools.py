@@ -14,12 +14,12 @@ from rag_assets.common.tokens import count_text
 from rag_assets.mcp.knowledge import Knowledge, MessageContext, message_context
 from rag_assets.mcp.server import build_server
 from rag_assets.mcp.tools import DEFAULT_TOOLS
+from rag_assets.plugins.registry import installed_systems
 from rag_assets.retrieval import AsyncRetriever
 from rag_assets.retrieval.documents import DocumentReader
 from rag_assets.retrieval.model import Caller
 from rag_assets.systems.code_memory.answers import CodeAnswers
 from rag_assets.systems.code_memory.outlines import MOST_TOKENS
-from rag_assets.systems.registry import installed_systems
 from tests.driving import Driver
 from tests.installation import FAST, Installation
 

@@ -230,7 +230,7 @@ def test_its_page_is_among_the_panels_pages_with_their_policy(glossary: Installe
         import json
         from starlette.applications import Starlette
         from starlette.testclient import TestClient
-        from rag_assets.systems.registry import installed_systems
+        from rag_assets.plugins.registry import installed_systems
         from rag_assets.web.pages import routes
 
         pages = [*installed_systems().load("pages").values()]
@@ -253,7 +253,7 @@ def test_without_the_package_its_tenants_profile_is_unknown(glossary: Installed)
 def test_no_part_that_serves_imports_dagster(glossary: Installed) -> None:
     loaded = glossary.python("""
         import json, sys
-        from rag_assets.systems.registry import installed_systems
+        from rag_assets.plugins.registry import installed_systems
 
         for kind in ("source_kinds", "chunkers", "routers", "pages", "commands", "tools",
                      "prompts", "retrieval_steps"):

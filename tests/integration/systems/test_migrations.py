@@ -10,10 +10,10 @@ import pytest
 from alembic import command
 
 from rag_assets.common.errors import ConfigurationError
+from rag_assets.plugins.registry import InstalledSystem, Systems
+from rag_assets.plugins.system import Migrations, System
 from rag_assets.storage.catalog.database import Database
 from rag_assets.storage.catalog.migrate import HEAD, alembic_config, migrate
-from rag_assets.systems.base import Migrations, System
-from rag_assets.systems.registry import InstalledSystem, Systems
 from tests.installation import Installation
 
 MIGRATION = """

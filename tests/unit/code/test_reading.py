@@ -20,8 +20,10 @@ WITH_NUL = {
     "data.toml": ("text/x-toml", '"a\\u0000b" = 1\n'),
     "models.py": (
         "text/x-python",
-        'class Bill(Model):\n    table = "a\\0b"\n    settings["a\\x00"]\n\n\ndef f():\n'
-        '    cursor.execute("SELECT * FROM a\\0b")\n',
+        (
+            'class Bill(Model):\n    table = "a\\0b"\n    settings["a\\x00"]\n\n\ndef f():\n'
+            '    cursor.execute("SELECT * FROM a\\0b")\n'
+        ),
     ),
     "app.ts": (
         "text/x-typescript",

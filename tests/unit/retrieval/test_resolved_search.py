@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from rag_assets.plugins.registry import installed_systems
 from rag_assets.retrieval.model import SearchRequest
 from rag_assets.retrieval.resolved_search import ResolvedSearch
 from rag_assets.storage.catalog.generations import Generation
-from rag_assets.systems.registry import installed_systems
 from rag_assets.tenants.model import Tenant
 from tests.distributions import distribution
 
@@ -23,7 +23,7 @@ def tenant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Tenant]:
     monkeypatch.syspath_prepend(tmp_path)
     installed_systems.cache_clear()
     (tmp_path / "tides_system.py").write_text(
-        "from rag_assets.systems.base import Profile, System\n"
+        "from rag_assets.plugins.system import Profile, System\n"
         "THRESHOLDS = {'openai/text-embedding-3-small': 0.75}\n"
         "SYSTEM = System(name='tides', profile=Profile(defaults={}, thresholds=THRESHOLDS))\n"
     )

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from rag_assets.systems.base import PART_KINDS
-from rag_assets.systems.registry import installed_systems
+from rag_assets.plugins.registry import installed_systems
+from rag_assets.plugins.system import PART_KINDS
 from rag_assets.tenants.kinds import installed_kinds
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"

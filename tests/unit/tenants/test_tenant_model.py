@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from rag_assets.common.errors import ConfigurationError, UnknownProfile
 from rag_assets.models.factory import embedder_id_of
-from rag_assets.systems.registry import installed_systems
+from rag_assets.plugins.registry import installed_systems
 from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.profiles import with_profile
 

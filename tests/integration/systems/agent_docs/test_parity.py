@@ -30,6 +30,7 @@ from rag_assets.mcp.server import build_server
 from rag_assets.mcp.tools import DEFAULT_TOOLS
 from rag_assets.models.embedding.local import OnnxEmbedder
 from rag_assets.models.embedding.protocol import Answer, CallLimits, Embedder, Purpose, Vectors
+from rag_assets.plugins.registry import installed_systems
 from rag_assets.retrieval import AsyncRetriever
 from rag_assets.retrieval.documents import DocumentReader
 from rag_assets.retrieval.model import Caller, Hit
@@ -49,7 +50,6 @@ from rag_assets.systems.agent_docs.stores import (
     passage_id_prefix,
 )
 from rag_assets.systems.agent_docs.trust import Trust
-from rag_assets.systems.registry import installed_systems
 from tests.installation import Installation
 from tests.security.service_process import started
 

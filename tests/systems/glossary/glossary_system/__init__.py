@@ -3,7 +3,7 @@
 A tenant's terms are in a file with one line for each, `term: what it means`.
 """
 
-from rag_assets.systems.base import Migrations, Profile, System
+from rag_assets.plugins.system import Migrations, Profile, System
 
 SYSTEM = System(
     name="glossary",

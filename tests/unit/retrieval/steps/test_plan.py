@@ -12,6 +12,8 @@ from unittest.mock import Mock
 import pytest
 
 from rag_assets.common.errors import ConfigurationError
+from rag_assets.plugins.registry import InstalledSystem, Systems
+from rag_assets.plugins.system import Profile, System
 from rag_assets.retrieval.search_progress import SearchProgress
 from rag_assets.retrieval.steps.plan import (
     BUILT_IN,
@@ -21,8 +23,6 @@ from rag_assets.retrieval.steps.plan import (
     installed_steps,
 )
 from rag_assets.retrieval.steps.protocol import SearchServices, Step
-from rag_assets.systems.base import Profile, System
-from rag_assets.systems.registry import InstalledSystem, Systems
 
 
 @dataclass

@@ -7,8 +7,8 @@ from textwrap import dedent
 import pytest
 
 from rag_assets.common.errors import ConfigurationError, UnknownProfile
-from rag_assets.systems.base import Migrations, System
-from rag_assets.systems.registry import InstalledSystem, Systems, installed_systems
+from rag_assets.plugins.registry import InstalledSystem, Systems, installed_systems
+from rag_assets.plugins.system import Migrations, System
 from rag_assets.tenants.model import Tenant
 from tests.distributions import distribution
 
@@ -23,7 +23,7 @@ def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def install(packages: Path, name: str, module: str, *, distribution_name: str = "") -> None:
-    text = f"from rag_assets.systems.base import *\nSYSTEM = {module}\n"
+    text = f"from rag_assets.plugins.system import *\nSYSTEM = {module}\n"
     package = f"installed_{len(list(packages.glob('*.py')))}_{packages.name.replace('-', '_')}"
     (packages / f"{package}.py").write_text(dedent(text))
     distribution(packages, distribution_name or f"{name}-package", {name: f"{package}:SYSTEM"})
@@ -75,8 +75,8 @@ def test_two_systems_of_one_name_are_refused_with_both_distributions(packages: P
     ("target", "reason"),
     [
         ("no_such_module:SYSTEM", "No module named 'no_such_module'"),
-        ("rag_assets.systems.base:NOTHING", "NOTHING"),
-        ("rag_assets.systems.base:PART_KINDS", "of type tuple"),
+        ("rag_assets.plugins.system:NOTHING", "NOTHING"),
+        ("rag_assets.plugins.system:PART_KINDS", "of type tuple"),
         ("rag_assets.systems.documents:SYSTEM", "calls itself 'documents'"),
     ],
 )

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from rag_assets.common.errors import ConfigurationError, RagAssetsError
-from rag_assets.systems.base import PART_KINDS, Profile, System
+from rag_assets.plugins.system import PART_KINDS, Profile, System
 
 GROUP = "rag_assets.systems"
 _ONE_OF_TWO = "uninstall one of the two, or rename it there"
@@ -180,7 +180,7 @@ def _loaded(entry: EntryPoint) -> InstalledSystem:
         raise ConfigurationError(
             f"system {entry.name!r} of {distribution}: {entry.value} is of type"
             f" {type(system).__name__}",
-            hint="its entry point must name a rag_assets.systems.base.System",
+            hint="its entry point must name a rag_assets.plugins.system.System",
         )
     if system.name != entry.name:
         raise ConfigurationError(

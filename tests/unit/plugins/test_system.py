@@ -7,7 +7,7 @@ from dataclasses import fields
 import pytest
 
 from rag_assets.common.errors import ConfigurationError
-from rag_assets.systems.base import PART_KINDS, Migrations, Profile, System
+from rag_assets.plugins.system import PART_KINDS, Migrations, Profile, System
 
 THRESHOLDS = {"openai/text-embedding-3-small": 0.75}
 
@@ -60,7 +60,7 @@ def test_tables_and_migrations_belong_together(half: dict[str, object]) -> None:
 
 def test_finding_systems_imports_nothing_heavy() -> None:
     program = (
-        "import sys; from rag_assets.systems.registry import installed_systems;"
+        "import sys; from rag_assets.plugins.registry import installed_systems;"
         "assert 'documents' in installed_systems().names;"
         "print(*sys.modules)"
     )
