@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import islice
@@ -18,11 +19,12 @@ from rag_assets.retrieval.flow import Flow, flow
 from rag_assets.retrieval.search_progress import Ranking, SearchProgress, Walked
 from rag_assets.retrieval.steps.places import found_places, place_of_node, related
 from rag_assets.retrieval.steps.protocol import SearchServices
+from rag_assets.retrieval.steps.recall import entry_filter_of
 from rag_assets.retrieval.steps.views import Views
 from rag_assets.retrieval.surroundings import Surroundings
 from rag_assets.retrieval.walk import USUAL_STEPS
 from rag_assets.storage.catalog.found_relations import FoundSymbol
-from rag_assets.storage.index.model import Place
+from rag_assets.storage.index.model import Candidate, Place, RankingRequest, StoredEntry
 from rag_assets.tenants.model import Tenant
 
 _NAMED = 2.0
@@ -32,8 +34,12 @@ _ENOUGH = 0.5
 _DIRECTLY = 2
 """Names on the path to what is directly related."""
 _MOST_SEEDS = 40
+_DERIVED = frozenset({"route", "table"})
+"""Roles of what derived documents define: each has one passage."""
 _MOST_LEADING = 40
 """Definitions of a name that come before all other hits."""
+_MOST_HOLDING = 60
+"""Passages with the name of a definition among which the one that defines it is looked for."""
 
 
 class Walk:
@@ -73,10 +79,15 @@ class Walk:
         search = progress.search
         with progress.timings.part("walk"):
             view, surroundings = self._views.of(progress)
-            exact = await run_sync(partial(_exact, view, asked)) if asked.is_bare else []
+            exact, joined = (
+                await run_sync(partial(_exact, view, asked)) if asked.is_bare else ([], [])
+            )
             found = await run_sync(partial(walked_from, view, surroundings, search.tenant, asked))
             chosen = _chosen(found, asked)
-            leading = await found_places(self._services, progress, exact)
+            leading = [
+                *await found_places(self._services, progress, exact),
+                *await self._holding(joined, progress),
+            ]
             behind = await found_places(self._services, progress, related(chosen or found))
             candidates = [*{one.id: one for one in (*leading, *behind)}.values()]
         if not candidates:
@@ -93,6 +104,49 @@ class Walk:
         ranking = Ranking("walk", candidates, weight=_NAMED)
         return replace(progress, walked=walked, rankings=[*progress.rankings, ranking])
 
+    async def _holding(
+        self, joined: Sequence[FoundSymbol], progress: SearchProgress
+    ) -> Sequence[Candidate]:
+        """Return the passages that hold definitions without a passage of their own."""
+        filters = entry_filter_of(progress)
+        allowed = filters.documents
+        by_word: dict[str, list[FoundSymbol]] = {}
+        for one in joined:
+            if allowed is None or one.document_id in allowed:
+                by_word.setdefault(name_parts(one.name, folded=False)[-1], []).append(one)
+        requests = [
+            RankingRequest(
+                word,
+                _MOST_HOLDING,
+                replace(filters, documents=tuple({one.document_id for one in definitions})),
+                symbols=True,
+            )
+            for word, definitions in by_word.items()
+        ]
+        if not requests:
+            return ()
+        index, owner = progress.serving.index_name, progress.owner
+        searcher = self._services.searcher
+        rankings = await searcher.rankings(index, owner, requests)
+        candidates = {one.id: one for ranking in rankings for one in ranking}
+        entries = await searcher.entries(
+            index, owner, [*candidates], progress.scopes, moved=progress.moved
+        )
+        return [
+            candidate
+            for id_, candidate in candidates.items()
+            if id_ in entries and _holds(entries[id_], candidate, joined)
+        ]
+
+
+def _holds(entry: StoredEntry, candidate: Candidate, definitions: Sequence[FoundSymbol]) -> bool:
+    """Return whether the lines of a passage hold the beginning of one of some definitions."""
+    first, last = entry.fields.get("line_start") or 0, entry.fields.get("line_end") or 0
+    return any(
+        one.document_id == candidate.document_id and first <= one.line_start <= last
+        for one in definitions
+    )
+
 
 def walked_from(view: View, surroundings: Surroundings, tenant: Tenant, asked: AskedNames) -> Flow:
     """What is related to the names that were asked for."""
@@ -105,25 +159,36 @@ def walked_from(view: View, surroundings: Surroundings, tenant: Tenant, asked: A
     return replace(found, complete=found.complete and len(begun) == len(nodes))
 
 
-def _exact(view: View, asked: AskedNames) -> list[Place]:
-    """Return the places of the definitions and files that have exactly one of these names."""
+def _exact(view: View, asked: AskedNames) -> tuple[list[Place], list[FoundSymbol]]:
+    """Return where definitions and files of exactly these names stand.
+
+    Returns:
+        The places of definitions with a passage of their own, and of files; and the definitions
+        that share a passage with others, if no definition of the name has one of its own.
+    """
     places: dict[Place, None] = {}
+    joined: list[FoundSymbol] = []
     for name in asked.names:
         defined = [one for one in view.spelled(name) if one.role != "key"]
-        nodes = {one: node_of(one) for one in sorted(defined, key=partial(_distance, name))}
-        own = [node for node in nodes.values() if node.content_hash is not None]
-        found = own or nodes.values()
-        places |= {place: None for one in found if (place := place_of_node(one)) is not None}
-        if "." in name or "/" in name or not places:
+        defined.sort(key=partial(_distance, name))
+        own = [
+            place
+            for one in defined
+            if one.content_hash is not None or one.role in _DERIVED
+            if (place := place_of_node(node_of(one))) is not None
+        ]
+        places |= dict.fromkeys(own)
+        joined += [] if own else defined[:_MOST_LEADING]
+        if "." in name or "/" in name or not defined:
             files = sorted(view.files_called(name), key=lambda one: is_test(path_of(one.uri)))
             places |= {Place(one.document_id): None for one in files}
-    return [*places][:_MOST_LEADING]
+    return [*places][:_MOST_LEADING], joined[:_MOST_LEADING]
 
 
 def _distance(name: str, one: FoundSymbol) -> tuple[bool, bool, bool, int, str]:
     """Return by what definitions of one name are ordered: those that are written so first."""
     written, defined = name_parts(name, folded=False), name_parts(one.name, folded=False)
-    is_derived = one.role in {"route", "table"}
+    is_derived = one.role in _DERIVED
     is_other = defined[-len(written) :] != written
     return is_other, is_test(path_of(one.uri)), is_derived, len(defined), one.name
 
