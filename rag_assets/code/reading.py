@@ -74,7 +74,7 @@ _NOT_INDEXED: Final = frozenset({"css", "derived", "run-event"})
 _LONGEST_STRUCTURED: Final = 1 << 17
 """Characters from which on a structured file is data, whose words are no names."""
 
-READING_VERSION = 18
+READING_VERSION = 19
 """Increased whenever the same text would give other units, facts or relations."""
 
 

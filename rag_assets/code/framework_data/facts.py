@@ -35,11 +35,13 @@ class _Words:
 
     Attributes:
         called: names of calls, annotations and fields.
+        ends: ends of names of calls that make a column.
         makers: names of calls that make a router.
         routers: usual names and types of routers.
     """
 
     called: frozenset[str]
+    ends: tuple[str, ...]
     makers: frozenset[str]
     routers: frozenset[str]
 
@@ -50,6 +52,7 @@ def _words(language: str) -> _Words:
     made = (name for one in known for name in one.routers.made_by)
     return _Words(
         frozenset(name for one in known for name in one.names() if name),
+        tuple({name[1:] for one in known for name in one.names() if name[:1] == "*"}),
         frozenset(one.rpartition(".")[2].rpartition("::")[2] for one in made),
         frozenset(n for one in known for n in (*one.routers.called, *one.routers.types)),
     )
@@ -101,6 +104,8 @@ def _kept(found: Sequence[Fact], words: _Words) -> list[Fact]:
     for one in found:
         if _may_count(one, words, router_variables):
             held.add(id(one))
+            if id(one) in chains and _is_called(one.values["value"][3], words):
+                held |= {id(call) for call in chains[id(one)][:1]}
         elif one.kind == ASSIGNED and one.values["name"] in router_variables and id(one) in chains:
             held |= {id(one), *map(id, chains[id(one)])}
     todo = [one for one in found if one.kind == CALL and id(one) in held]
@@ -151,9 +156,13 @@ def _may_count(fact: Fact, words: _Words, router_variables: set[str]) -> bool:
         return name in words.called or any(p.lstrip("&*") in words.routers for p in types)
     value = values["value"]
     if value[0] == "c":
-        return value[3] in words.called or name in words.routers
+        return _is_called(value[3], words) or name in words.routers or name in words.called
     is_constant = value[0] == "s" and (value[1][:1] == "/" or name.isupper())
     return is_constant or name in words.called
+
+
+def _is_called(name: str, words: _Words) -> bool:
+    return name in words.called or name.endswith(words.ends)
 
 
 def _is_telling(value: Sequence[Any], words: _Words, router_variables: set[str]) -> bool:
