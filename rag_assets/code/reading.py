@@ -123,7 +123,7 @@ def _with_names(text: str, reading: CodeText, name: str) -> CodeText:
         reading = with_queries(text, reading)
     defined = () if tags.definitions else _defined(text, reading)
     names = index_names(text, tags, language, defined=defined)
-    stated, note = framework_facts(text, name)
+    stated, note = framework_facts(text, name, reading.facts)
     index = [Fact(USES, 0, 0, values={"names": names})] if names else []
     notes = filter(None, (tags.note, note))
     return replace(reading, facts=(*reading.facts, *stated, *index), notes=(*reading.notes, *notes))

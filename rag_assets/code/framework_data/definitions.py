@@ -49,6 +49,7 @@ class Routes(_Part):
         calls: method by name of call; "" where `method` says which argument has it.
         annotations: the same, of annotations of functions.
         class_prefix: annotations of a class with the prefix of its routes.
+        path_annotation: further annotations of the function, of which one may have the path.
         path, handler, method: the argument, by name or position; `a|b` takes the first that
             exists, `-1` is the last. `key` and `value_of_key` are the two sides of
             `"path" => "controller#action"`; a name that no call has, such as `none`, means that
@@ -64,6 +65,7 @@ class Routes(_Part):
     calls: Mapping[str, str] = Field(default_factory=dict)
     annotations: Mapping[str, str] = Field(default_factory=dict)
     class_prefix: tuple[str, ...] = ()
+    path_annotation: tuple[str, ...] = ()
     path: str = "0"
     handler: str = "-1"
     method: str = ""
@@ -199,6 +201,25 @@ class Requests(_Part):
     method_call: str = ""
 
 
+class Events(_Part):
+    """Calls that emit an event, or listen to one.
+
+    Attributes:
+        emits, listens: names of the calls, whose first argument is the event, and the second one
+            the listener.
+        annotations: annotations of listeners, with the event.
+        is_object: whether an event is an object: the receiver of the call, whose first argument is
+            the listener.
+        requires: an argument without which a call emits nothing.
+    """
+
+    emits: tuple[str, ...] = ()
+    listens: tuple[str, ...] = ()
+    annotations: tuple[str, ...] = ()
+    is_object: bool = False
+    requires: str = ""
+
+
 class Framework(_Part):
     """A framework.
 
@@ -220,6 +241,7 @@ class Framework(_Part):
     tables: tuple[Tables, ...] = ()
     changes: tuple[Changes, ...] = ()
     requests: tuple[Requests, ...] = ()
+    events: tuple[Events, ...] = ()
     handlers: str = "name"
 
     def names(self) -> Iterator[str]:
@@ -228,7 +250,7 @@ class Framework(_Part):
         yield from (*made, *self.routers.nested, *self.routers.mounts, *self.routers.holders)
         for routes in self.routes:
             yield from (*routes.calls, *routes.annotations, *routes.class_prefix, *routes.verbs)
-            yield from routes.within
+            yield from (*routes.path_annotation, *routes.within)
         for requests in self.requests:
             yield from (*requests.calls, *requests.verbs, requests.method_call)
         if self.resources is not None:

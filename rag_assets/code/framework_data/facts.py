@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any, Final
 
 from rag_assets.code.framework_data.definitions import built_in
+from rag_assets.code.framework_data.events import event_facts
 from rag_assets.code.framework_data.statements import (
     ANNOTATION,
     ASSIGNED,
@@ -58,18 +59,23 @@ def _words(language: str) -> _Words:
     )
 
 
-def framework_facts(text: str, language: str) -> tuple[list[Fact], str]:
+def framework_facts(
+    text: str, language: str, known_facts: Sequence[Fact] = ()
+) -> tuple[list[Fact], str]:
     """Return the statements of a text that frameworks may use, and a note if some are left out.
+
+    The events that it emits and listens to are among them.
 
     Args:
         text: the text of a file.
         language: its name in media types.
+        known_facts: the other facts of the text.
     """
     if language not in GRAMMARS:
         return [], ""
     known = [one for one in built_in() if language in one.languages]
     marked = [one.name for one in known if any(marker in text for marker in one.markers)]
-    if not marked and all(one.requests for one in known):
+    if not marked and all(one.requests or one.events for one in known):
         return [], ""  # Only tests count in this language, and this text is not one.
     module, function = GRAMMARS[language]
     tree = syntax_tree(text, module, function)
@@ -81,7 +87,8 @@ def framework_facts(text: str, language: str) -> tuple[list[Fact], str]:
         kept, note = kept[:_MOST_KEPT], f"frameworks: more than {_MOST_KEPT} statements"
     if marked and kept:
         kept.insert(0, Fact(FOUND, 0, 0, "", {"names": marked}))
-    return kept, note
+    events = [one for one in known if one.events and one.name in marked]
+    return kept + event_facts(found, known_facts, events), note
 
 
 def _kept(found: Sequence[Fact], words: _Words) -> list[Fact]:

@@ -528,6 +528,7 @@ def _called(tables: Tables, file: File) -> Iterator[tuple[str, MappedClass]]:
             name = held[-1].values["name"] if held else ""
             if owner and owner[-1].values["arguments"]:
                 name = str(owner[-1].values["arguments"][0][-1])
+            name = name or file.name_of(call)
             if value is not None and value[0] in {"s", "n"}:
                 yield str(value[1]), MappedClass(file, call, name, True)
 
