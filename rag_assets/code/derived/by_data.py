@@ -130,13 +130,14 @@ def _merged(routes: Sequence[Route], handlers: _Handlers) -> Iterator[DerivedDoc
         lines = (
             f"route {name}",
             f"methods: {', '.join(route.methods)}",
+            *([f"name: {route.name}"] if route.name else []),
             f"framework: {route.framework}",
             f"handler: {route.handler or 'a function without a name'}",
         )
         stated = [Statement("routes_to", "", target, "stated", *place)] if target else []
         served = [ENDPOINT + endpoint_of(method, path) for method in route.methods]
         stated += [Statement("serves", "", one, "stated", *place) for one in served]
-        called = route_keys(route.methods, path, "")
+        called = route_keys(route.methods, path, route.name)
         yield DerivedDocument("route", ROUTE + name, called, lines, tuple(stated))
 
 

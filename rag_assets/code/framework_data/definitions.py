@@ -50,7 +50,7 @@ class Routes(_Part):
         annotations: the same, of annotations of functions.
         class_prefix: annotations of a class with the prefix of its routes.
         path_annotation: further annotations of the function, of which one may have the path.
-        path, handler, method: the argument, by name or position; `a|b` takes the first that
+        path, handler, method, name: the argument, by name or position; `a|b` takes the first that
             exists, `-1` is the last. `key` and `value_of_key` are the two sides of
             `"path" => "controller#action"`; a name that no call has, such as `none`, means that
             the call does not state it.
@@ -69,6 +69,7 @@ class Routes(_Part):
     path: str = "0"
     handler: str = "-1"
     method: str = ""
+    name: str = ""
     within: tuple[str, ...] = ()
     verbs: Mapping[str, str] = Field(default_factory=dict)
     has_method_in_path: bool = False
@@ -192,6 +193,10 @@ class Requests(_Part):
         path, method: the argument, as in Routes.
         verbs: methods by names of other calls of the chain: `put().uri("/items/1")`.
         method_call: a call of the chain that has the method as its argument.
+        named_by: calls that return the path of the route whose name is their first argument.
+        described_by: calls around a request that name the controller whose action it names.
+        helpers: ends of functions that return the path of the route they are called after:
+            `_path` for `edit_article_path`.
     """
 
     calls: Mapping[str, str]
@@ -199,6 +204,9 @@ class Requests(_Part):
     method: str = ""
     verbs: Mapping[str, str] = Field(default_factory=dict)
     method_call: str = ""
+    named_by: tuple[str, ...] = ()
+    described_by: tuple[str, ...] = ()
+    helpers: tuple[str, ...] = ()
 
 
 class Events(_Part):
@@ -253,6 +261,8 @@ class Framework(_Part):
             yield from (*routes.path_annotation, *routes.within)
         for requests in self.requests:
             yield from (*requests.calls, *requests.verbs, requests.method_call)
+            yield from (*requests.named_by, *requests.described_by)
+            yield from (f"*{end}" for end in requests.helpers)
         if self.resources is not None:
             yield from (*self.resources.calls, *self.resources.blocks)
         for tables in self.tables:
