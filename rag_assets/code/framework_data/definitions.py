@@ -174,6 +174,8 @@ class Changes(_Part):
     Attributes:
         files: regular expression of the paths of migrations.
         calls: argument with the name, by name of call.
+        creates, deletes: those of the calls that create or delete the table of a class. A class
+            whose table is created and never deleted is a model, whatever package its base is from.
         renames: arguments with the old and the new name, by name of call.
         naming: `table` if that is the table's name, `model` if it is that of a class of the same
             application.
@@ -181,6 +183,8 @@ class Changes(_Part):
 
     files: str
     calls: Mapping[str, str]
+    creates: tuple[str, ...] = ()
+    deletes: tuple[str, ...] = ()
     renames: Mapping[str, tuple[str, str]] = Field(default_factory=dict)
     naming: str = "table"
 

@@ -74,20 +74,22 @@ def framework_facts(
     if language not in GRAMMARS:
         return [], ""
     known = [one for one in built_in() if language in one.languages]
-    marked = [one.name for one in known if any(marker in text for marker in one.markers)]
-    if not marked and all(one.requests or one.events for one in known):
-        return [], ""  # Only tests count in this language, and this text is not one.
+    marked = [one for one in known if any(marker in text for marker in one.markers)]
+    events = [one for one in marked if one.events]
+    names = [one.name for one in marked if not one.events]
+    is_of_tests = all(one.requests or one.events for one in known)
+    if is_of_tests and not marked:
+        return [], ""  # Only tests and events count in this language, and this text has none.
     module, function = GRAMMARS[language]
     tree = syntax_tree(text, module, function)
     if language == "typescript" and tree.has_errors:
         tree = syntax_tree(text, module, "language_tsx")
     found, note = statements_of(tree, language)
-    kept = _kept(found, _words(language))
+    kept = _kept(found, _words(language)) if names or not is_of_tests else []
     if len(kept) > _MOST_KEPT:
         kept, note = kept[:_MOST_KEPT], f"frameworks: more than {_MOST_KEPT} statements"
-    if marked and kept:
-        kept.insert(0, Fact(FOUND, 0, 0, "", {"names": marked}))
-    events = [one for one in known if one.events and one.name in marked]
+    if names and kept:
+        kept.insert(0, Fact(FOUND, 0, 0, "", {"names": names}))
     return kept + event_facts(found, known_facts, events), note
 
 

@@ -131,6 +131,7 @@ class TableReader:
         is_model = bool(
             any(self._is_outer_base(tables, each) for each in lineage)
             or {a.values["name"] for a in marks} & {*tables.annotations}
+            or self._is_created(one)
         )
         told = _assigned(one, tables.field) if tables.field else None
         is_text = told is not None and told.values["value"][0] == "s"
@@ -145,6 +146,10 @@ class TableReader:
                 if (inherited := self._mapped(tables, parent)) is not None:
                     return inherited[0], MappedClass(one.file, one.fact, one.name, False)
         return self._stated_or_usual(tables, one, marks, lineage)
+
+    def _is_created(self, one: Class) -> bool:
+        key = self._app_of_path(one.file.path), one.name.lower()
+        return bool(one.fact.values["bases"]) and key in self._created
 
     def _stated_or_usual(
         self, tables: Tables, one: Class, marks: Sequence[Fact], lineage: Sequence[Class]
@@ -413,13 +418,7 @@ class TableReader:
     def _add_changes(self) -> None:
         """Add the calls of migrations that name a table, or the class of one."""
         for changes in self._framework.changes:
-            place = re.compile(changes.files)
-            calls = [
-                (file, call)
-                for file in self._files
-                if place.search(file.path)
-                for call in file.calls
-            ]
+            calls = self._calls_of(changes)
             newer = dict(self._renamed(changes, calls))
             for file, call in calls:
                 name = self._argument(call, changes.calls.get(call.values["name"], ""))
@@ -431,6 +430,28 @@ class TableReader:
                     joined = f"{known.name}_{self._argument(call, 'name|1')}"
                     if changes.naming == "model" and joined in self._tables:
                         self._tables[joined].changes.append((file, call))
+
+    def _calls_of(self, changes: Changes) -> list[tuple[File, Fact]]:
+        place = re.compile(changes.files)
+        files = (file for file in self._files if place.search(file.path))
+        return [(file, call) for file in files for call in file.calls]
+
+    @cached_property
+    def _created(self) -> set[tuple[str, str]]:
+        """The application and lower name of each class whose table migrations leave."""
+        found: set[tuple[str, str]] = set()
+        deleted: set[tuple[str, str]] = set()
+        for changes in self._framework.changes:
+            calls = self._calls_of(changes) if changes.creates else []
+            for file, call in calls:
+                called = call.values["name"]
+                if called in {*changes.creates, *changes.deletes}:
+                    name = self._argument(call, changes.calls[called]).lower()
+                    ends = found if called in changes.creates else deleted
+                    ends.add((self._app_of_path(file.path), name))
+            newer = dict(self._renamed(changes, calls))
+            found |= {(app, name) for (app, _), name in newer.items()}
+        return found - deleted
 
     def _renamed(
         self, changes: Changes, calls: Sequence[tuple[File, Fact]]

@@ -159,3 +159,33 @@ def test_a_class_called_model_of_the_repository_is_no_model_by_its_name() -> Non
         "shop/base.py": "class Model:\n    pass\n",
     }
     assert tables(files) == {}
+
+
+def test_a_class_whose_table_a_migration_creates_is_a_model() -> None:
+    models = """
+from django.db import models
+from soft.models import Soft
+
+class Note(Soft):
+    text = models.TextField()
+
+class Gone(Soft):
+    text = models.TextField()
+
+class Helper(Soft):
+    pass
+"""
+    migration = """
+from django.db import migrations
+
+class Migration(migrations.Migration):
+    operations = [
+        migrations.CreateModel(name="Note", fields=[]),
+        migrations.CreateModel(name="Gone", fields=[]),
+        migrations.DeleteModel(name="Gone"),
+    ]
+"""
+    files = {"shop/models.py": models, "shop/migrations/0001_initial.py": migration}
+    assert {name: columns(one) for name, one in tables(files).items()} == {
+        "shop_note": ["id", "text TextField"]
+    }
