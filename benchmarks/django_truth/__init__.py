@@ -1,1 +1,1 @@
-"""Routes, fields and columns of applications of Django, beside those that Django has of them."""
+"""Routes and columns of applications of Django, beside those that Django has of them."""

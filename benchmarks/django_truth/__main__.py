@@ -1,4 +1,4 @@
-"""Routes, fields and columns of applications of Django, beside those that Django has of them.
+"""Routes and columns of applications of Django, beside those that Django has of them.
 
     python -m benchmarks.django_truth NAME=PYTHON... [--name NAME]
 
@@ -21,11 +21,12 @@ from typing import Any, Final
 
 from ruamel.yaml import YAML
 
-from benchmarks.code_truth.compare import compare, derived_columns, explained
+from benchmarks.code_truth.compare import compare, explained
 from benchmarks.measure import PROJECT, save
-from rag_assets.code.frameworks.django.models import models_of
+from rag_assets.code.framework_data.definitions import built_in
+from rag_assets.code.framework_data.repository import File
+from rag_assets.code.framework_data.tables import TableReader
 from rag_assets.code.frameworks.django.routes import routes_of
-from rag_assets.code.frameworks.django.tables import tables_of
 from rag_assets.code.model import FileFacts
 from tests.unit.code.frameworks.django.project import facts, written
 
@@ -36,8 +37,6 @@ _PACKAGE: Final = (
     "held = importlib.import_module(package).__file__;"
     "print(json.dumps([held, importlib.metadata.version(name)]))"
 )
-_IMPLICIT: Final = ("id", "_ptr")
-"""Ends of fields that Django adds, and no text states."""
 
 
 def main() -> None:
@@ -77,10 +76,7 @@ def compared(name: str, about: Mapping[str, Any], python: Path) -> dict[str, Any
     return {
         "version": version,
         "routes": _shares(_told_routes(told, about), _routes(files, about), causes),
-        "fields": _shares(_told_fields(told, package), _fields(files), causes),
-        "columns": _shares(
-            _told_columns(told, package), derived_columns(tables_of(files).tables), causes
-        ),
+        "columns": _shares(_told_columns(told, package), _columns(files), causes),
     }
 
 
@@ -123,31 +119,17 @@ def _last(name: str) -> str:
     return name.rpartition(".")[2] or "-"
 
 
-def _told_fields(told: Any, package: str) -> Iterator[str]:
-    for name, (app, _, _, fields) in told["models"].items():
-        for field, said in fields.items() if name.startswith(f"{package}.") else ():
-            if not field.endswith(_IMPLICIT):
-                yield _field(f"{app}.{_last(name)}", field, *said)
-
-
-def _fields(files: list[FileFacts]) -> Iterator[str]:
-    for model in models_of(files).models.values():
-        for one in () if model.abstract else model.fields:
-            if not one.name.endswith(_IMPLICIT):
-                said = one.type, one.relates_to, one.through, one.column
-                yield _field(f"{model.app}.{model.symbol}", one.name, *said)
-
-
-def _field(model: str, field: str, *said: str) -> str:
-    kind, target, through, column = said
-    return f"{model}.{field} {kind} {_last(target)} {_last(through)} {column or '-'}"
-
-
 def _told_columns(told: Any, package: str) -> Iterator[str]:
     apps = {app for name, (app, *_) in told["models"].items() if name.startswith(f"{package}.")}
     for table, (columns, _) in told["tables"].items():
         if table.partition("_")[0] in apps:
             yield from (f"{table}.{column}" for column in columns)
+
+
+def _columns(files: list[FileFacts]) -> Iterator[str]:
+    [framework] = [one for one in built_in() if one.name == "django"]
+    for table in TableReader(framework, [File(one) for one in files]).tables():
+        yield from (f"{table.name}.{column}" for column in table.columns)
 
 
 def _shares(true: Iterable[str], found: Iterable[str], causes: Mapping[str, str]) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 from docs.tools.tables import as_table
 
 _Result = Mapping[str, Any]
-_OF_DJANGO = ("routes", "fields", "columns")
+_OF_DJANGO = ("routes", "columns")
 _SHOWN = 12
 """Digits of a commit's id."""
 
@@ -29,7 +29,7 @@ def code_truth_table(result: _Result) -> str:
 
 
 def django_truth_table(result: _Result) -> str:
-    """Routes, fields and columns of applications as Django and as rag-assets have them."""
+    """Routes and columns of applications as Django and as rag-assets have them."""
     rows = [
         [
             f"{name} {found['version']}",

@@ -17,6 +17,7 @@ from rag_assets.code.nodes import (
     CONFIG,
     ENDPOINT,
     ENV,
+    EVENT,
     EVERY_FILE,
     FILE,
     GLOB,
@@ -35,6 +36,9 @@ _ACTIONS: Final = {"create": "creates", "alter": "alters", "rename": "renames", 
 
 _OR: Final = "|"
 """Stands between the classes of a type that may be several."""
+
+EVENTS: Final = ("emits_event", "listens_to_event")
+"""Kinds of facts about events that have a name."""
 
 Triple: TypeAlias = tuple[str, str, str]
 """Kind, source and target of an edge."""
@@ -88,6 +92,14 @@ def _on_table(fact: Fact) -> list[Triple]:
     foreign = [c.get("on") for c in fact.values.get("commands", ()) if c.get("name") == "foreign"]
     others = [name for name in foreign if isinstance(name, str)]
     return [*found, *(("references", fact.symbol, TABLE + name) for name in others)]
+
+
+def of_event(fact: Fact) -> list[Triple]:
+    """Who emits an event that has a name, or listens to it."""
+    event = EVENT + str(fact.values["event"])
+    if fact.kind == "emits_event":
+        return [("fires", fact.symbol, event)]
+    return [("listens_to", str(fact.values["listener"]), event)]
 
 
 def _relates(fact: Fact) -> list[Triple]:
@@ -192,6 +204,7 @@ OF_FACTS: Final[Mapping[str, Callable[[Fact], list[Triple]]]] = {
     "dispatches": _plain("dispatches"),
     "fires": _plain("fires"),
     "listens_to": _between("listens_to", "listener", "event"),
+    **dict.fromkeys(EVENTS, of_event),
     "observes": _between("observes", "observer", "model"),
     "policy_of": _between("authorizes", "policy", "model"),
     "authorizes": _authorizes,

@@ -22,6 +22,9 @@ ABILITY: Final = "ability:"
 """What a gate defines by name: `ability:manage notes`."""
 
 ENDPOINT: Final = "endpoint:"
+EVENT: Final = "event:"
+"""What is emitted and listened to by name: `event:checkout.order.save.after`."""
+
 RUN: Final = "run:"
 GROUP: Final = "group:"
 """A group of routes, by the place of its statement: `group:routes/web.php:4`."""

@@ -159,7 +159,7 @@ def _with_names(text: str, reading: CodeText, name: str) -> CodeText:
         reading = with_queries(text, reading)
     defined = () if tags.definitions else _defined(text, reading)
     names = index_names(text, tags, language, defined=defined)
-    stated, note = framework_facts(text, name)
+    stated, note = framework_facts(text, name, reading.facts)
     # Also of a text without names: its fact says that it was read.
     index = Fact(USES, 0, 0, values={"names": names})
     notes = filter(None, (tags.note, note))

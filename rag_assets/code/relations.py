@@ -14,14 +14,14 @@ from functools import partial
 from types import MappingProxyType
 from typing import Final, Literal, TypeAlias
 
-from rag_assets.code.edge_rules import OF_FACTS
+from rag_assets.code.edge_rules import EVENTS, OF_FACTS
 from rag_assets.code.model import Fact
 from rag_assets.code.name_uses import USES
 from rag_assets.code.naming import NameStyle
 from rag_assets.code.nodes import ABILITY, ASKS, ENV, HANDS_ON, MEMBER, short_name
 from rag_assets.code.reexports import handed_on
 from rag_assets.code.setting_names import OWN_SETTING
-from rag_assets.code.spelled_rules import SPELLED, queried
+from rag_assets.code.spelled_rules import SPELLED, named_event, queried
 
 How: TypeAlias = Literal["stated", "convention", "inferred"]
 
@@ -176,6 +176,8 @@ def _edges(fact: Fact, names: NameStyle) -> Iterator[Edge]:
     made = OF_FACTS.get(fact.kind)
     if fact.kind == "queries_table" and names != "qualified":
         made = partial(queried, names=names)
+    elif fact.kind in EVENTS and names in SPELLED:
+        made = named_event
     elif names in SPELLED and fact.kind not in _EVERYWHERE:
         made = SPELLED[names]
     for kind, source, target in made(fact) if made is not None else ():

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from itertools import takewhile
 from typing import Final
 
-from rag_assets.code.edge_rules import Triple
+from rag_assets.code.edge_rules import Triple, of_event
 from rag_assets.code.model import Fact
 from rag_assets.code.names import requested_template
 from rag_assets.code.naming import OWN, NameStyle, go_module, stem
@@ -28,6 +28,12 @@ def read_settings(fact: Fact, source: str) -> list[Triple]:
     """The edge from what reads a setting, or a variable of the environment."""
     key = str(fact.values.get("key", ""))
     return [("configured_by", source, READING[fact.kind] + key)] if key else []
+
+
+def named_event(fact: Fact) -> list[Triple]:
+    """The edge from what emits an event that has a name, or listens to it."""
+    is_own = not fact.values.get("is_imported")
+    return [(kind, _own(who) if is_own else who, event) for kind, who, event in of_event(fact)]
 
 
 def _member(fact: Fact) -> list[Triple]:

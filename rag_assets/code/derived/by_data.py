@@ -10,13 +10,14 @@ from typing import Final
 
 from rag_assets.code.derived.model import ROUTE, Derivation, DerivedDocument, Statement
 from rag_assets.code.derived.unresolved import ROUTES, Unresolved
-from rag_assets.code.framework_data.definitions import Framework, Tables, built_in
-from rag_assets.code.framework_data.repository import LAST_PARTS, File, argument
+from rag_assets.code.framework_data.definitions import Framework, built_in
+from rag_assets.code.framework_data.repository import LAST_PARTS, File
 from rag_assets.code.framework_data.routes import Route, RouteReader
+from rag_assets.code.framework_data.tables import Column, TableReader
 from rag_assets.code.model import Fact, FileFacts
 from rag_assets.code.names import route_keys, table_keys
 from rag_assets.code.naming import defined_name
-from rag_assets.code.nodes import ENDPOINT, TABLE, endpoint_of
+from rag_assets.code.nodes import ENDPOINT, FILE, TABLE, endpoint_of
 from rag_assets.code.places import is_test
 
 _MOST_ROUTES: Final = 5_000
@@ -29,7 +30,6 @@ _PARAMETERS: Final = (
 )
 _HOST: Final = re.compile(r"^/?[a-z][a-z0-9+.-]{0,20}:/{1,2}[^/]*", re.IGNORECASE)
 """A scheme and a host, which may have a user and a password before it: no part of a route."""
-_WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+")
 
 
 def derive(files: Sequence[FileFacts], frameworks: Sequence[Framework] | None = None) -> Derivation:
@@ -130,81 +130,57 @@ def _merged(routes: Sequence[Route], handlers: _Handlers) -> Iterator[DerivedDoc
         lines = (
             f"route {name}",
             f"methods: {', '.join(route.methods)}",
+            *([f"name: {route.name}"] if route.name else []),
             f"framework: {route.framework}",
             f"handler: {route.handler or 'a function without a name'}",
         )
         stated = [Statement("routes_to", "", target, "stated", *place)] if target else []
         served = [ENDPOINT + endpoint_of(method, path) for method in route.methods]
         stated += [Statement("serves", "", one, "stated", *place) for one in served]
-        called = route_keys(route.methods, path, "")
+        called = route_keys(route.methods, path, route.name)
         yield DerivedDocument("route", ROUTE + name, called, lines, tuple(stated))
 
 
 def _tables(framework: Framework, files: Sequence[File]) -> Iterator[DerivedDocument]:
-    models: dict[str, list[tuple[File, Fact, str, bool]]] = {}
-    for tables in framework.tables:
-        for file in files:
-            for table, fact, model, is_named in _mapped(tables, file):
-                models.setdefault(table, []).append((file, fact, model, is_named))
-    for table, held in sorted(models.items()):
-        names = [_model_node(file, fact, model) for file, fact, model, _ in held]
-        lines = (f"table {table}", f"models: {', '.join(n for n in names if n)}")
+    for table in TableReader(framework, files).tables():
+        names = [_model_node(one.file, one.fact, one.model) for one in table.models]
+        models = ", ".join(one for one in names if one)
+        lines = (
+            f"table {table.name}",
+            *([f"models: {models}"] if models else []),
+            *(["columns:"] if table.columns else []),
+            *(f"- {_column(one)}" for one in table.columns.values()),
+        )
         stated = [
+            Statement("changed_in", "", FILE + file.path, "stated", *_place(file, call))
+            for file, call in table.changes
+        ]
+        stated += [
             Statement(
-                *("maps_to", name, TABLE + table, "stated" if is_named else "convention"),
-                *(file.path, fact.line_start, fact.line_end, fact.evidence),
+                "references", "", TABLE + one.refers_to, "stated", *_place(one.file, one.fact)
             )
-            for (file, fact, _, is_named), name in zip(held, names, strict=True)
+            for one in table.columns.values()
+            if one.refers_to
+        ]
+        stated += [
+            Statement(
+                *("maps_to", name, TABLE + table.name, "stated" if one.is_named else "convention"),
+                *_place(one.file, one.fact),
+            )
+            for one, name in zip(table.models, names, strict=True)
             if name
         ]
-        yield DerivedDocument("table", TABLE + table, table_keys(table), lines, tuple(stated))
+        called = table_keys(table.name)
+        yield DerivedDocument("table", TABLE + table.name, called, lines, tuple(stated))
 
 
-def _mapped_by_calls(tables: Tables, file: File) -> Iterator[tuple[str, Fact, str, bool]]:
-    """Yield tables that calls name: `schema "orders"`."""
-    for call in file.calls:
-        if call.values["name"] in tables.calls:
-            value = argument(call, tables.argument)
-            owner = file.around(
-                [c for c in file.calls if c.values["name"] == "defmodule"], call.start
-            )
-            held = file.around(file.classes, call.start)
-            name = held[-1].values["name"] if held else ""
-            if owner and owner[-1].values["arguments"]:
-                name = str(owner[-1].values["arguments"][0][-1])
-            if value is not None and value[0] in {"s", "n"}:
-                yield str(value[1]), call, name, True
+def _place(file: File, fact: Fact) -> tuple[str, int, int, str]:
+    return file.path, fact.line_start, fact.line_end, fact.evidence
 
 
-def _mapped(tables: Tables, file: File) -> Iterator[tuple[str, Fact, str, bool]]:
-    """Yield tables with what states them, the class, and whether it names the table."""
-    yield from _mapped_by_calls(tables, file)
-    for one in file.classes:
-        marks = [a for a in file.annotations if a.values["target"][0] == one.start]
-        named = [a.values["name"] for a in marks]
-        bases = {*one.values["bases"]}
-        if one.values["name"] in tables.bases:
-            continue
-        is_model = bases & {*tables.bases} or {*named} & {*tables.annotations}
-        assigned = (
-            [v for v in file.values if one.start <= v.start < one.end] if tables.field else ()
-        )
-        told = next((v for v in assigned if v.values["name"] == tables.field), None)
-        if told is not None and told.values["value"][0] == "s" and (is_model or not tables.bases):
-            yield told.values["value"][1], told, one.values["name"], True
-            continue
-        if not is_model:
-            continue
-        values = (
-            argument(a, tables.argument) for a in marks if a.values["name"] == tables.annotation
-        )
-        value = next((v for v in values if v is not None and v[0] in {"s", "n", "d"}), None)
-        if value is not None and value[0] == "d":
-            value = value[1].get("name")
-        if value is not None:
-            yield str(value[1]), one, one.values["name"], True
-        elif tables.naming:
-            yield _table_name(one.values["name"], tables.naming), one, one.values["name"], False
+def _column(one: Column) -> str:
+    shown = f"{one.name} {one.kind}".rstrip() + (", nullable" if one.is_nullable else "")
+    return f"{shown}, refers to {one.refers_to}" if one.refers_to else shown
 
 
 def _model_node(file: File, fact: Fact, model: str) -> str:
@@ -218,14 +194,3 @@ def _template(path: str) -> str:
     for pattern, by in _PARAMETERS:
         shown = pattern.sub(by, shown)
     return " ".join(shown.split())
-
-
-def _table_name(model: str, naming: str) -> str:
-    if naming == "same":
-        return model
-    name = "_".join(_WORD.findall(model)).lower()
-    if naming == "snake":
-        return name
-    if name.endswith("y") and name[-2:-1] not in "aeiou":
-        return name[:-1] + "ies"
-    return name + ("es" if name.endswith(("s", "x", "ch", "sh")) else "s")

@@ -1,4 +1,4 @@
-"""Routes and tables of Django, as derived documents."""
+"""Routes of Django, as derived documents; its tables are read by data (by_data)."""
 
 from __future__ import annotations
 
@@ -6,40 +6,26 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from rag_assets.code.derived.model import ROUTE, Derivation, DerivedDocument, Statement, in_groups
-from rag_assets.code.derived.tables import table_lines
-from rag_assets.code.derived.unresolved import ROUTES, TABLES, Unresolved
-from rag_assets.code.frameworks.django.fields import Model
-from rag_assets.code.frameworks.django.models import models_of
+from rag_assets.code.derived.unresolved import ROUTES, Unresolved
 from rag_assets.code.frameworks.django.modules import Evidence
 from rag_assets.code.frameworks.django.modules import Unresolved as Computed
 from rag_assets.code.frameworks.django.routes import routes_of
 from rag_assets.code.frameworks.django.routing import Route
-from rag_assets.code.frameworks.django.tables import Table, tables_of
 from rag_assets.code.model import Fact, FileFacts
-from rag_assets.code.names import route_keys, table_keys
-from rag_assets.code.nodes import ENDPOINT, FILE, TABLE, endpoint_of
+from rag_assets.code.names import route_keys
+from rag_assets.code.nodes import ENDPOINT, endpoint_of
 
 _NOWHERE = Fact("", 0, 0)
 
 
 def derive(files: Sequence[FileFacts]) -> Derivation:
-    """The routes and tables of a repository of Django."""
+    """Return the routes of a repository of Django."""
     python = [one for one in files if one.language == "python"]
     lines = _Lines.of(python)
-    routes, tables, models = routes_of(python), tables_of(python), models_of(python)
-    by_table: dict[str, list[Model]] = {}
-    for model in models.models.values():
-        if model.table and not model.abstract and not model.proxy:
-            by_table.setdefault(model.table, []).append(model)
-    documents = [
-        # The same view under the same name, once more for `.json` and its like.
-        *(one for r in routes.routes if not r.suffixed for one in _routes(r, lines)),
-        *(_table(one, by_table.get(name, ()), lines) for name, one in tables.tables.items()),
-    ]
-    unresolved = [
-        *(_unresolved(one, lines, ROUTES) for one in routes.unresolved),
-        *(_unresolved(one, lines, TABLES) for one in tables.unresolved),
-    ]
+    routes = routes_of(python)
+    # The same view under the same name, once more for `.json` and its like.
+    documents = (one for r in routes.routes if not r.suffixed for one in _routes(r, lines))
+    unresolved = (_unresolved(one, lines) for one in routes.unresolved)
     return Derivation(tuple(documents), tuple(unresolved))
 
 
@@ -75,9 +61,9 @@ class _Lines:
         return Statement(kind, source, target, "stated", held.path, *places, fact.evidence)
 
 
-def _unresolved(one: Computed, lines: _Lines, about: str) -> Unresolved:
+def _unresolved(one: Computed, lines: _Lines) -> Unresolved:
     held = one.evidence
-    return Unresolved(held.path, lines.at(held).line_start, " ".join(one.reason.split()), about)
+    return Unresolved(held.path, lines.at(held).line_start, " ".join(one.reason.split()), ROUTES)
 
 
 def _routes(route: Route, lines: _Lines) -> Iterator[DerivedDocument]:
@@ -114,17 +100,3 @@ def _route(route: Route, methods: Sequence[str], action: str, lines: _Lines) -> 
         stated += [lines.statement("serves", target, last) for target in targets]
     called = route_keys(tuple(methods), path, route.name)
     return DerivedDocument("route", ROUTE + name, called, shown, tuple(stated))
-
-
-def _table(table: Table, models: Sequence[Model], lines: _Lines) -> DerivedDocument:
-    named = [TABLE + key.table for key in table.foreign_keys if key.table]
-    stated = [
-        *(lines.statement("changed_in", FILE + one.path, one) for one in table.evidence),
-        *(lines.statement("references", target, table.evidence[-1]) for target in named),
-        *(
-            lines.statement("maps_to", TABLE + table.name, model.evidence, source=model.name)
-            for model in models
-        ),
-    ]
-    name, shown = table.name, table_lines(table, [model.name for model in models])
-    return DerivedDocument("table", TABLE + name, table_keys(name), shown, tuple(stated))

@@ -16,7 +16,14 @@ from typing import Any, Final, NamedTuple
 from rag_assets.code.derived.model import ROUTE, DerivedDocument, Statement
 from rag_assets.code.derived.unresolved import Unresolved
 from rag_assets.code.framework_data.definitions import Requests, built_in
-from rag_assets.code.framework_data.repository import LAST_PARTS, File, Repository, argument
+from rag_assets.code.framework_data.repository import (
+    LAST_PARTS,
+    File,
+    Repository,
+    argument,
+    last_part,
+)
+from rag_assets.code.framework_data.routers import singular
 from rag_assets.code.model import Fact, FileFacts
 from rag_assets.code.names import path_template
 from rag_assets.code.naming import defined_name
@@ -38,9 +45,12 @@ _MOST_PARTS: Final = 24
 
 
 class _Request(NamedTuple):
+    """A request by path, or by what names the route: `name:orders`, `helper:edit_order`."""
+
     method: str
     parts: tuple[str, ...]
     fact: Fact
+    route: str = ""
 
 
 def with_tests(
@@ -90,6 +100,7 @@ class _Routes:
 
     def __init__(self, documents: Mapping[str, DerivedDocument]) -> None:
         self._root = _Step({}, [])
+        self._named: dict[str, list[tuple[frozenset[str], str]]] = {}
         self.is_any = False
         for name, document in documents.items():
             if document.source_type == "route":
@@ -102,9 +113,13 @@ class _Routes:
                 steps[-1].ends.append(end)
                 if path.endswith("?}"):
                     steps[-2].ends.append(end)
+                for key in _names_of(document, path):
+                    self._named.setdefault(key, []).append(end)
 
     def matching(self, request: _Request) -> list[str]:
         """Return the routes that a request may reach: those of the most literal path."""
+        if request.route:
+            return self._of_name(request)
         steps = [self._root]
         for part in request.parts:
             names = dict.fromkeys((part, _HOLE))
@@ -120,6 +135,39 @@ class _Routes:
                 return known
         return []
 
+    def _of_name(self, request: _Request) -> list[str]:
+        """Return the routes that have the name of a request, or whose handlers have it."""
+        for key in (request.route, f"handler:{LAST_PARTS.split(request.route)[-1]}"):
+            known = self._named.get(key, ())
+            paths = {name.partition(" ")[2] for _, name in known}
+            if known and (len(paths) == 1 or key == request.route):
+                method = request.method
+                return [n for m, n in known if method in m or _ANY in m or not method]
+        return []
+
+
+def _names_of(document: DerivedDocument, path: str) -> Iterator[str]:
+    """Yield what names a route: its name, its handler, and the functions that return its path."""
+    for line in document.lines:
+        label, _, text = line.partition(": ")
+        if label == "name":
+            yield f"name:{text}"
+        elif label == "handler":
+            yield f"action:{text}"
+            yield f"handler:{LAST_PARTS.split(text)[-1]}"
+    *before, last = _words_of(path) or [""]
+    yield "helper:" + "_".join([*before, last] if last else ["root"])
+    if before:
+        yield "helper:" + "_".join([last, *before])
+        yield "helper:" + "_".join([last, *before[:-1], singular(before[-1])])
+
+
+def _words_of(path: str) -> list[str]:
+    """Return the literal parts of a path, in the singular before a parameter."""
+    parts = [part for part in _PARAMETER.sub(_HOLE, path).split("/") if part]
+    words = zip(parts, [*parts, ""][1:], strict=True)
+    return [singular(one) if after == _HOLE else one for one, after in words if one != _HOLE]
+
 
 def _requests(file: File, repository: Repository) -> Iterator[_Request]:
     """Yield the requests that a test file sends."""
@@ -134,10 +182,41 @@ def _requests(file: File, repository: Repository) -> Iterator[_Request]:
             paths = (_requested(file, one, call, repository) for one in values)
             path = next(filter(None, paths), None)
             method = rule.calls[call.values["name"]] or _method(file, call, rule, outer)
-            if path is not None:
+            route = "" if path is not None else _route_name(file, call, rule)
+            if path is not None or route:
                 count += 1
-                yield _Request(method, _parts(path), call)
+                yield _Request(method, _parts(path or ""), call, route)
                 break
+
+
+def _route_name(file: File, call: Fact, rule: Requests) -> str:
+    """Return what names the route that a call requests: `reverse("orders")`, `edit_order_path`.
+
+    "" if its path is not from a route's name.
+    """
+    value = argument(call, rule.path) or argument(call, "0")
+    if value is not None and value[0] == "n":
+        name = str(value[1])
+        held = file.assigned(last_part(name), call.start)
+        is_helper = name.endswith(rule.helpers) and held is None
+        value = value if is_helper or held is None else list(held.values["value"])
+    if value is not None and value[0] == "s" and rule.described_by:
+        around = file.around(file.calls, call.start)
+        described = [one for one in around if one.values["name"] in rule.described_by]
+        owners = [argument(one, "0") for one in reversed(described)]
+        owner = next((str(one[1]) for one in owners if one is not None and one[0] == "n"), "")
+        return f"action:{owner}::{value[1]}" if owner else ""
+    if value is None or value[0] not in {"n", "c"}:
+        return ""
+    name = last_part(str(value[3] if value[0] == "c" else value[1]))
+    for end in rule.helpers:
+        if name.endswith(end):
+            return f"helper:{name.removesuffix(end)}"
+    inner = file.call_of(value)
+    if inner is None or inner.values["name"] not in rule.named_by:
+        return ""
+    stated = argument(inner, "name|0")
+    return f"name:{stated[1]}" if stated is not None and stated[0] == "s" else ""
 
 
 def _method(file: File, call: Fact, rule: Requests, outer: Mapping[tuple[int, int], Fact]) -> str:

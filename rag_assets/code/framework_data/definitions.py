@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from importlib.resources import files
 
@@ -49,7 +49,8 @@ class Routes(_Part):
         calls: method by name of call; "" where `method` says which argument has it.
         annotations: the same, of annotations of functions.
         class_prefix: annotations of a class with the prefix of its routes.
-        path, handler, method: the argument, by name or position; `a|b` takes the first that
+        path_annotation: further annotations of the function, of which one may have the path.
+        path, handler, method, name: the argument, by name or position; `a|b` takes the first that
             exists, `-1` is the last. `key` and `value_of_key` are the two sides of
             `"path" => "controller#action"`; a name that no call has, such as `none`, means that
             the call does not state it.
@@ -64,9 +65,11 @@ class Routes(_Part):
     calls: Mapping[str, str] = Field(default_factory=dict)
     annotations: Mapping[str, str] = Field(default_factory=dict)
     class_prefix: tuple[str, ...] = ()
+    path_annotation: tuple[str, ...] = ()
     path: str = "0"
     handler: str = "-1"
     method: str = ""
+    name: str = ""
     within: tuple[str, ...] = ()
     verbs: Mapping[str, str] = Field(default_factory=dict)
     has_method_in_path: bool = False
@@ -102,16 +105,53 @@ class Pages(_Part):
     drop: str = ""
 
 
+class Columns(_Part):
+    """The rules by which an assignment in the class of a table makes a column.
+
+    Attributes:
+        calls: names of the columns by name of call; `{name}` is the assigned name, "" makes none,
+            and `*Field` is any call that ends so.
+        stated: argument with the column's name.
+        nullable: named argument that is true for a column that may be null.
+        key: column of a table in which no column has the argument `primary_key`.
+        parent_key: the same for a class whose parent has a table; `{parent}` is that class.
+        references: argument with a class or a table, by name of call or of a call within it.
+        settings: settings with the class that such an argument names, by name of call or setting.
+        defaults: classes by name of a setting that the repository does not state.
+        joins: calls that make a table between two, unless they have the argument `through`.
+        of_bases: columns by name of a base class of another package, with blanks between them;
+            `groups>group` is the table between this one and that of the class Group.
+    """
+
+    calls: Mapping[str, str]
+    stated: str = ""
+    nullable: str = ""
+    key: str = ""
+    parent_key: str = ""
+    references: Mapping[str, str] = Field(default_factory=dict)
+    settings: Mapping[str, str] = Field(default_factory=dict)
+    defaults: Mapping[str, str] = Field(default_factory=dict)
+    joins: tuple[str, ...] = ()
+    through: str = ""
+    of_bases: Mapping[str, str] = Field(default_factory=dict)
+
+
 class Tables(_Part):
     """The rules by which a class has a table.
 
     Attributes:
-        bases, annotations: base classes and annotations, one of which is enough.
+        bases, annotations: base classes and annotations, one of which is enough. Heirs of a class
+            with such a base count, too.
         annotation, argument: the annotation, and its argument, with the table's name.
-        field: the name to which the class assigns the table's name.
+        field: the name to which the class assigns the table's name; `Meta.name` is in a nested
+            class.
+        abstract: the name to which a class without a table assigns true.
+        shared: the same for a class that has the table of its parent; `*` if every heir has.
+        label: the name to which a class assigns the label of its application.
+        apps: base classes of the class that configures an application, whose folder it is in.
         calls: calls with the table's name as their first argument.
-        naming: how a class name becomes a table name where nothing states one: `plural`, `snake` or
-            `same`; "" for no table.
+        naming: how a class name becomes a table name where nothing states one: `plural`, `snake`,
+            `same`, or `app` after the label of the application; "" for no table.
     """
 
     bases: tuple[str, ...] = ()
@@ -119,8 +159,34 @@ class Tables(_Part):
     annotation: str = ""
     argument: str = "0"
     field: str = ""
+    abstract: str = ""
+    shared: str = ""
+    label: str = ""
+    apps: tuple[str, ...] = ()
     calls: tuple[str, ...] = ()
     naming: str = ""
+    columns: Columns | None = None
+
+
+class Changes(_Part):
+    """Calls of migrations that make or alter a table.
+
+    Attributes:
+        files: regular expression of the paths of migrations.
+        calls: argument with the name, by name of call.
+        creates, deletes: those of the calls that create or delete the table of a class. A class
+            whose table is created and never deleted is a model, whatever package its base is from.
+        renames: arguments with the old and the new name, by name of call.
+        naming: `table` if that is the table's name, `model` if it is that of a class of the same
+            application.
+    """
+
+    files: str
+    calls: Mapping[str, str]
+    creates: tuple[str, ...] = ()
+    deletes: tuple[str, ...] = ()
+    renames: Mapping[str, tuple[str, str]] = Field(default_factory=dict)
+    naming: str = "table"
 
 
 class Requests(_Part):
@@ -131,6 +197,10 @@ class Requests(_Part):
         path, method: the argument, as in Routes.
         verbs: methods by names of other calls of the chain: `put().uri("/items/1")`.
         method_call: a call of the chain that has the method as its argument.
+        named_by: calls that return the path of the route whose name is their first argument.
+        described_by: calls around a request that name the controller whose action it names.
+        helpers: ends of functions that return the path of the route they are called after:
+            `_path` for `edit_article_path`.
     """
 
     calls: Mapping[str, str]
@@ -138,6 +208,28 @@ class Requests(_Part):
     method: str = ""
     verbs: Mapping[str, str] = Field(default_factory=dict)
     method_call: str = ""
+    named_by: tuple[str, ...] = ()
+    described_by: tuple[str, ...] = ()
+    helpers: tuple[str, ...] = ()
+
+
+class Events(_Part):
+    """Calls that emit an event, or listen to one.
+
+    Attributes:
+        emits, listens: names of the calls, whose first argument is the event, and the second one
+            the listener.
+        annotations: annotations of listeners, with the event.
+        is_object: whether an event is an object: the receiver of the call, whose first argument is
+            the listener.
+        requires: an argument without which a call emits nothing.
+    """
+
+    emits: tuple[str, ...] = ()
+    listens: tuple[str, ...] = ()
+    annotations: tuple[str, ...] = ()
+    is_object: bool = False
+    requires: str = ""
 
 
 class Framework(_Part):
@@ -159,7 +251,9 @@ class Framework(_Part):
     resources: Resources | None = None
     pages: tuple[Pages, ...] = ()
     tables: tuple[Tables, ...] = ()
+    changes: tuple[Changes, ...] = ()
     requests: tuple[Requests, ...] = ()
+    events: tuple[Events, ...] = ()
     handlers: str = "name"
 
     def names(self) -> Iterator[str]:
@@ -168,14 +262,34 @@ class Framework(_Part):
         yield from (*made, *self.routers.nested, *self.routers.mounts, *self.routers.holders)
         for routes in self.routes:
             yield from (*routes.calls, *routes.annotations, *routes.class_prefix, *routes.verbs)
-            yield from routes.within
+            yield from (*routes.path_annotation, *routes.within)
         for requests in self.requests:
             yield from (*requests.calls, *requests.verbs, requests.method_call)
+            yield from (*requests.named_by, *requests.described_by)
+            yield from (f"*{end}" for end in requests.helpers)
         if self.resources is not None:
             yield from (*self.resources.calls, *self.resources.blocks)
         for tables in self.tables:
             yield from (*tables.annotations, tables.annotation, tables.field, *tables.calls)
+            stated = (tables.field, tables.abstract, tables.shared, tables.label)
+            yield from (one if one[:5] == "self." else one.rpartition(".")[2] for one in stated)
+            if tables.apps:
+                yield "label"
+            if tables.columns is not None:
+                yield from (*tables.columns.calls, *tables.columns.joins)
+                yield from tables.columns.references
+        for changes in self.changes:
+            yield from (*changes.calls, *changes.renames)
         yield from (method for pages in self.pages for method in pages.methods)
+
+
+def matching(name: str, patterns: Iterable[str]) -> str:
+    """Return the pattern that a name has, the longest of several; "" if it has none.
+
+    A pattern is a whole name, or `*` with the end of one.
+    """
+    found = [one for one in patterns if one == name or (one[:1] == "*" and name.endswith(one[1:]))]
+    return max(found, key=lambda one: (one[:1] != "*", len(one)), default="")
 
 
 @cache

@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any, Final
 
 from rag_assets.code.framework_data.definitions import built_in
+from rag_assets.code.framework_data.events import event_facts
 from rag_assets.code.framework_data.statements import (
     ANNOTATION,
     ASSIGNED,
@@ -35,11 +36,13 @@ class _Words:
 
     Attributes:
         called: names of calls, annotations and fields.
+        ends: ends of names of calls that make a column.
         makers: names of calls that make a router.
         routers: usual names and types of routers.
     """
 
     called: frozenset[str]
+    ends: tuple[str, ...]
     makers: frozenset[str]
     routers: frozenset[str]
 
@@ -50,35 +53,44 @@ def _words(language: str) -> _Words:
     made = (name for one in known for name in one.routers.made_by)
     return _Words(
         frozenset(name for one in known for name in one.names() if name),
+        tuple({name[1:] for one in known for name in one.names() if name[:1] == "*"}),
         frozenset(one.rpartition(".")[2].rpartition("::")[2] for one in made),
         frozenset(n for one in known for n in (*one.routers.called, *one.routers.types)),
     )
 
 
-def framework_facts(text: str, language: str) -> tuple[list[Fact], str]:
+def framework_facts(
+    text: str, language: str, known_facts: Sequence[Fact] = ()
+) -> tuple[list[Fact], str]:
     """Return the statements of a text that frameworks may use, and a note if some are left out.
+
+    The events that it emits and listens to are among them.
 
     Args:
         text: the text of a file.
         language: its name in media types.
+        known_facts: the other facts of the text.
     """
     if language not in GRAMMARS:
         return [], ""
     known = [one for one in built_in() if language in one.languages]
-    marked = [one.name for one in known if any(marker in text for marker in one.markers)]
-    if not marked and all(one.requests for one in known):
-        return [], ""  # Only tests count in this language, and this text is not one.
+    marked = [one for one in known if any(marker in text for marker in one.markers)]
+    events = [one for one in marked if one.events]
+    names = [one.name for one in marked if not one.events]
+    is_of_tests = all(one.requests or one.events for one in known)
+    if is_of_tests and not marked:
+        return [], ""  # Only tests and events count in this language, and this text has none.
     module, function = GRAMMARS[language]
     tree = syntax_tree(text, module, function)
     if language == "typescript" and tree.has_errors:
         tree = syntax_tree(text, module, "language_tsx")
     found, note = statements_of(tree, language)
-    kept = _kept(found, _words(language))
+    kept = _kept(found, _words(language)) if names or not is_of_tests else []
     if len(kept) > _MOST_KEPT:
         kept, note = kept[:_MOST_KEPT], f"frameworks: more than {_MOST_KEPT} statements"
-    if marked and kept:
-        kept.insert(0, Fact(FOUND, 0, 0, "", {"names": marked}))
-    return kept, note
+    if names and kept:
+        kept.insert(0, Fact(FOUND, 0, 0, "", {"names": names}))
+    return kept + event_facts(found, known_facts, events), note
 
 
 def _kept(found: Sequence[Fact], words: _Words) -> list[Fact]:
@@ -101,6 +113,8 @@ def _kept(found: Sequence[Fact], words: _Words) -> list[Fact]:
     for one in found:
         if _may_count(one, words, router_variables):
             held.add(id(one))
+            if id(one) in chains and _is_called(one.values["value"][3], words):
+                held |= {id(call) for call in chains[id(one)][:1]}
         elif one.kind == ASSIGNED and one.values["name"] in router_variables and id(one) in chains:
             held |= {id(one), *map(id, chains[id(one)])}
     todo = [one for one in found if one.kind == CALL and id(one) in held]
@@ -151,9 +165,13 @@ def _may_count(fact: Fact, words: _Words, router_variables: set[str]) -> bool:
         return name in words.called or any(p.lstrip("&*") in words.routers for p in types)
     value = values["value"]
     if value[0] == "c":
-        return value[3] in words.called or name in words.routers
+        return _is_called(value[3], words) or name in words.routers or name in words.called
     is_constant = value[0] == "s" and (value[1][:1] == "/" or name.isupper())
     return is_constant or name in words.called
+
+
+def _is_called(name: str, words: _Words) -> bool:
+    return name in words.called or name.endswith(words.ends)
 
 
 def _is_telling(value: Sequence[Any], words: _Words, router_variables: set[str]) -> bool:

@@ -137,7 +137,7 @@ class RouterPaths:
             return text
         key = named_text(resource, "param") or "id"
         is_member = "id" in kinds or on == "member"
-        return f"{text}/{{{key if is_member else f'{_singular(last_word(text))}_{key}'}}}"
+        return f"{text}/{{{key if is_member else f'{singular(last_word(text))}_{key}'}}}"
 
     def _nested_path(self, file: File, call: Fact) -> str | None:
         """Return the path that a call puts before the routes within it."""
@@ -358,7 +358,8 @@ def last_word(path: str) -> str:
     return path.rpartition("/")[2]
 
 
-def _singular(name: str) -> str:
+def singular(name: str) -> str:
+    """Return the singular of a usual English plural."""
     if name.endswith("ies"):
         return name[:-3] + "y"
     return name[:-1] if name.endswith("s") and not name.endswith("ss") else name

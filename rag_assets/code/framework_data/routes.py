@@ -17,6 +17,7 @@ from rag_assets.code.framework_data.repository import (
     Repository,
     argument,
     join_paths,
+    named_text,
     strings_of,
 )
 from rag_assets.code.framework_data.resources import ResourceRoutes
@@ -37,6 +38,7 @@ class Route:
     Attributes:
         handler: the handler's name as written.
         handler_at: offset of the handler in `file`; -1 if only its name is known.
+        name: the name that the source gives the route; "" for none.
     """
 
     methods: tuple[str, ...]
@@ -46,6 +48,7 @@ class Route:
     fact: Fact
     framework: str
     handler_at: int = -1
+    name: str = ""
 
 
 @dataclass
@@ -207,7 +210,7 @@ class RouteReader:
                 continue
             around = file.around(file.classes, start)
             enclosing_classes = [one for one in around if one.start < start]
-            path = self._path(file, fact, routes)
+            path = self._annotated_path(file, fact, routes)
             if path == "" and routes.needs_path:
                 continue
             methods = self._methods(routes.annotations[values["name"]], routes, fact)
@@ -220,7 +223,21 @@ class RouteReader:
                     break
                 full = path if path[:2] == "~/" else join_paths(prefix, path)
                 full = self._with_names(full.lstrip("~"), enclosing_classes, values["of"])
-                yield self._route(methods, full, handler, (file, fact, start))
+                route = self._route(methods, full, handler, (file, fact, start))
+                route.name = named_text(fact, routes.name) or ""
+                yield route
+
+    def _annotated_path(self, file: File, fact: Fact, routes: Routes) -> str | None:
+        """Return the path of an annotation, or of another one of the same function.
+
+        "" without one, None if it is computed.
+        """
+        path = self._path(file, fact, routes)
+        target = fact.values["target"]
+        for other in file.annotations if path == "" and routes.path_annotation else ():
+            if other.values["target"] == target and other.values["name"] in routes.path_annotation:
+                return self._path(file, other, routes)
+        return path
 
     def _annotated_prefixes(
         self, file: File, fact: Fact, routes: Routes, enclosing_classes: Sequence[Fact]

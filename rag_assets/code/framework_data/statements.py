@@ -40,6 +40,7 @@ GRAMMARS: Final[dict[str, tuple[str, str]]] = {
     "java": ("tree_sitter_java", "language"),
     "javascript": ("tree_sitter_javascript", "language"),
     "php": ("tree_sitter_php", "language_php"),
+    "prisma": ("tree_sitter_language_pack.bindings.prisma", "language"),
     "python": ("tree_sitter_python", "language"),
     "ruby": ("tree_sitter_language_pack.bindings.ruby", "language"),
     "rust": ("tree_sitter_rust", "language"),
@@ -179,7 +180,7 @@ class _Reader:
                 yield self._fact(CALL, node, values)
         elif kind in _ANNOTATIONS and (kind != "attribute" or parent == "attribute_list"):
             yield from self._annotation(node, annotated)
-        elif kind in _CLASSES and (name := node.child_by_field_name("name")) is not None:
+        elif kind in _CLASSES and (name := self._class_name(node)) is not None:
             values = {"name": self._text(name), "bases": self._bases(node)}
             yield self._fact(CLASS, node, values)
         elif kind in _DEFINED and (name := node.child_by_field_name("name")) is not None:
@@ -188,6 +189,10 @@ class _Reader:
                 yield self._fact(FUNCTION, node, values)
         if kind in _ASSIGNING:
             yield from self._assigned(node)
+
+    def _class_name(self, node: Node) -> Node | None:
+        is_named_first = node.type == "model_block" and node.named_children
+        return node.named_children[0] if is_named_first else node.child_by_field_name("name")
 
     def _fact(self, kind: str, node: Node, values: dict[str, Any]) -> Fact:
         return Fact(kind, self.tree.start(node), self.tree.end(node), "", values)
@@ -403,6 +408,9 @@ class _Reader:
             held = self._call(inner) if inner.type in _CALLS else None
             name = held["name"] if held is not None else self._text(inner)
             values |= held or {}
+        elif node.type == "model_multi_attribute":
+            name = self._text(node.named_children[0]).strip("@") if node.named_children else ""
+            values["arguments"] = [self.value(one) for one in node.named_children[1:_MOST_VALUES]]
         else:
             name = self._text(node.child_by_field_name("name"))
             values["arguments"], values["named"] = self._arguments(node)
@@ -436,11 +444,13 @@ class _Reader:
         return ordered, named
 
     def _bases(self, node: Node) -> list[str]:
-        """Return the names of base classes, interfaces and embedded types."""
+        """Return the names of base classes, interfaces and embedded types; `model` in Prisma."""
         held = [c for c in node.named_children if c.type in _BASES]
         told = "".join(self.tree.of(one)[:_LONGEST_VALUE] + "," for one in held)
         if node.type == "type_spec":
             told = self._embedded(node)
+        elif node.type == "model_block":
+            told = "model"
         words = re.split(r"[,\s()]+|:(?!:)", told)
         skipped = {"", "extends", "implements"}
         return [w.partition("<")[0].partition("[")[0] for w in words if w not in skipped][:12]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from rag_assets.code.edge_rules import EVENTS
 from rag_assets.code.framework_data.facts import FOUND
 from rag_assets.code.framework_data.statements import GRAMMARS, STATEMENTS
 from rag_assets.code.frameworks.django import kinds as django
@@ -16,7 +17,7 @@ from rag_assets.code.source_types import SourceType
 LABELLED: Final = frozenset({"php", "python", *GRAMMARS})
 """Languages whose definitions or statements frameworks give a meaning."""
 
-_DECIDES_NOTHING: Final = frozenset({"calls", USES, FOUND, *STATEMENTS})
+_DECIDES_NOTHING: Final = frozenset({"calls", USES, FOUND, *EVENTS, *STATEMENTS})
 """Kinds of facts that say nothing of what a definition is."""
 _DJANGO: Final = frozenset({"django", "rest_framework"})
 """Packages that only projects of Django import."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from rag_assets.code.frameworks.django.known import KNOWN_BASES, MODEL_BASES
 from rag_assets.code.frameworks.django.modules import Module
 from rag_assets.code.frameworks.django.program import Program
 from rag_assets.code.frameworks.django.routes import routes_of
@@ -13,8 +12,27 @@ from rag_assets.code.frameworks.django.routing import Routes
 from rag_assets.code.model import Fact, FileFacts
 from rag_assets.code.source_types import SourceType
 
+_MODELS: Final = frozenset(
+    {
+        *("django.db.models.Model", "django.db.models.base.Model"),
+        "django.contrib.gis.db.models.Model",
+        *("django.contrib.auth.models.AbstractUser", "django.contrib.auth.models.User"),
+        "django.contrib.auth.models.AbstractBaseUser",
+        "django.contrib.auth.base_user.AbstractBaseUser",
+        *("django.contrib.auth.models.PermissionsMixin", "django.contrib.auth.models.Group"),
+        "django.contrib.sessions.base_session.AbstractBaseSession",
+        *("mptt.models.MPTTModel", "tree_queries.models.TreeNode", "treebeard.mp_tree.MP_Node"),
+        "polymorphic.models.PolymorphicModel",
+        "model_utils.models.TimeStampedModel",
+        "django_extensions.db.models.TimeStampedModel",
+        *("wagtail.models.Page", "modelcluster.models.ClusterableModel"),
+        *("taggit.models.TaggedItemBase", "solo.models.SingletonModel"),
+        "parler.models.TranslatableModel",
+    }
+)
+"""Bases of models that Django and packages bring."""
 _BASES: Final[Mapping[str, SourceType]] = {
-    **dict.fromkeys((*MODEL_BASES, *KNOWN_BASES), "model"),
+    **dict.fromkeys(_MODELS, "model"),
     "django.db.migrations.Migration": "migration",
     "django.db.migrations.migration.Migration": "migration",
     "django.dispatch.Signal": "event",

@@ -31,6 +31,7 @@ LANGUAGES = {
     ".java": "java",
     ".js": "javascript",
     ".php": "php",
+    ".prisma": "prisma",
     ".py": "python",
     ".rb": "ruby",
     ".rs": "rust",

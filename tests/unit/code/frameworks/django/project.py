@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from rag_assets.code.languages.python.reader import read
 from rag_assets.code.model import FileFacts
+from rag_assets.code.reading import read_code
+from rag_assets.ingest.chunking.chunk_set import located
 
 PROJECT: Mapping[str, str] = {
     "manage.py": "import os\nos.environ.setdefault('DJANGO_SETTINGS_MODULE', 'shop.settings')\n",
@@ -284,7 +285,7 @@ class Migration(migrations.Migration):
 def facts(files: Mapping[str, str]) -> list[FileFacts]:
     """The facts of files by their paths."""
     return [
-        FileFacts(path, "python", read(text).facts)
+        FileFacts(path, "python", tuple(located(read_code(text, "text/x-python").facts, text)))
         for path, text in files.items()
         if path.endswith(".py")
     ]

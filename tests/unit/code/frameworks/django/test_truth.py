@@ -16,11 +16,11 @@ import pytest
 import rdmo
 
 from rag_assets.code.derived.django import derive
-from rag_assets.code.frameworks.django.fields import Models
-from rag_assets.code.frameworks.django.models import models_of
+from rag_assets.code.framework_data.definitions import built_in
+from rag_assets.code.framework_data.repository import File
+from rag_assets.code.framework_data.tables import Table, TableReader
 from rag_assets.code.frameworks.django.routes import routes_of
 from rag_assets.code.frameworks.django.routing import Routes
-from rag_assets.code.frameworks.django.tables import Tables, tables_of
 from rag_assets.code.model import FileFacts
 from tests.unit.code.frameworks.django.api import API
 from tests.unit.code.frameworks.django.project import PROJECT, facts, written
@@ -152,37 +152,9 @@ def _view(name: str) -> str:
     return name.rpartition(".")[2] if name.startswith(("django.", "rest_framework.")) else name
 
 
-def different_models(told: Any, read: Models) -> list[object]:
-    kept = {one.name: one for one in read.models.values() if not one.abstract}
-    wrong: list[object] = [name for name in told if name not in kept]
-    for name, (app, table, proxy, fields) in told.items():
-        if name not in kept:
-            continue
-        one = kept[name]
-        wrong += [] if (one.app, one.table, one.proxy) == (app, table, proxy) else [one]
-        found = {f.name: [f.type, f.relates_to, f.through, f.column] for f in one.fields}
-        # Django adds the key of a model that states none, and the link to its parent.
-        wanted = {k: v for k, v in fields.items() if k in found or not _implicit(k)}
-        wrong += [(name, wanted, found)] if wanted != found else []
-    return wrong
-
-
-def _implicit(field: str) -> bool:
-    return field == "id" or field.endswith("_ptr")
-
-
-def different_tables(told: Any, read: Tables) -> list[object]:
-    wrong: list[object] = []
-    for name, (columns, indexes) in told.items():
-        table = read.tables.get(name)
-        if table is None:
-            wrong.append(name)
-            continue
-        found = {one.name: [one.type, one.nullable] for one in table.columns}
-        same = {k: v and found.get(k) for k, v in columns.items()} == columns
-        named = sorted(one.name for one in table.indexes if one.name)
-        wrong += [] if same and set(found) == set(columns) and named == indexes else [table]
-    return wrong
+def tables_of(files: list[FileFacts]) -> dict[str, Table]:
+    [framework] = [one for one in built_in() if one.name == "django"]
+    return {one.name: one for one in TableReader(framework, [File(f) for f in files]).tables()}
 
 
 @pytest.mark.slow
@@ -219,23 +191,12 @@ def test_what_routers_make_is_as_the_resolver_tells(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_examples_models_are_the_registrys(example: tuple[Any, list[FileFacts]]) -> None:
+def test_the_examples_tables_are_the_registrys(example: tuple[Any, list[FileFacts]]) -> None:
     told, files = example
     own = {k: v for k, v in told["models"].items() if not k.startswith("django.")}
-    models = models_of(files)
-    assert len(own) == 7
-    assert not different_models(own, models)
-    assert not models.unresolved
-
-
-@pytest.mark.slow
-def test_the_examples_tables_are_the_loaders(example: tuple[Any, list[FileFacts]]) -> None:
-    told, files = example
-    tables = tables_of(files)
-    own = {k: v for k, v in told["tables"].items() if k.startswith(("money_", "invoices"))}
-    assert set(own) == {"invoices", "invoices_parts", "money_product"}
-    assert not different_tables(own, tables)
-    assert set(tables.tables) == {*own, "raw_rows"}
+    found = tables_of(files)
+    models = {one.model: name for name, table in found.items() for one in table.models}
+    assert models == {name.rpartition(".")[2]: table for name, (_, table, _, _) in own.items()}
 
 
 @pytest.mark.slow
@@ -247,9 +208,10 @@ def test_djangos_own_apps_are_as_django_tells(
     assert len(routes.routes) >= 18
     assert not different_routes(told["routes"], routes)
     assert not different_answers(told["routes"], routes)
-    assert len(told["models"]) >= 9
-    assert not different_models(told["models"], models_of(files))
-    assert not different_tables(told["tables"], tables_of(files))
+    assert len(told["tables"]) >= 9
+    found = {name: {*table.columns} for name, table in tables_of(files).items()}
+    wanted = {name: {*columns} for name, (columns, _) in told["tables"].items()}
+    assert {name: found.get(name) for name in wanted} == wanted
 
 
 @pytest.mark.slow
@@ -295,30 +257,14 @@ def test_what_no_text_tells_of_a_real_application_has_its_cause(
 
 
 @pytest.mark.slow
-def test_a_real_applications_models_are_the_registrys(
-    application: tuple[Any, list[FileFacts]],
-) -> None:
-    told, files = application
-    own = {k: v for k, v in told["models"].items() if k.startswith("rdmo.")}
-    models = models_of(files)
-    assert len(own) > 30
-    assert not different_models(own, models)
-    assert {k for k, v in models.models.items() if not v.abstract} == set(own)
-    assert not models.unresolved
-
-
-@pytest.mark.slow
 def test_a_real_applications_tables_are_the_databases(
     application: tuple[Any, list[FileFacts]],
 ) -> None:
     told, files = application
-    tables = tables_of(files)
     apps = {app for name, (app, *_) in told["models"].items() if name.startswith("rdmo.")}
     made = {k: v for k, v in told["columns"].items() if k.partition("_")[0] in apps}
     assert len(made) > 60
     assert {
-        name: {column.name: column.nullable for column in table.columns}
-        for name, table in tables.tables.items()
+        name: {column.name: column.is_nullable for column in table.columns.values()}
+        for name, table in tables_of(files).items()
     } == made
-    assert not different_tables({k: told["tables"][k] for k in made}, tables)
-    assert not tables.unresolved

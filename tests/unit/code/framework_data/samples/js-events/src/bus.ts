@@ -1,0 +1,1 @@
+bus.emit('order.paid')

@@ -1,0 +1,2 @@
+<?php
+Event::dispatch('order.paid', 1);
