@@ -16,7 +16,7 @@ _MOST_PARTS: Final = 8
 
 
 _SEPARATORS: Final = re.compile(r"::|->|[.#@\\/:]")
-_NOT_FOLDED: Final = re.compile(r"[_\-$?!]+")
+_NOT_FOLDED: Final = re.compile(r"[_\-$?!]+|(?<=\w)=$")
 
 
 def folded_name(part: str) -> str:

@@ -38,8 +38,9 @@ _SHAPES: Final = (
 )
 _NAME: Final = re.compile("|".join(f"(?:{one})" for one in _SHAPES))
 _WHOLE: Final = re.compile(
-    r"(?=.{2,300}$)[$\\@]?[A-Za-z_][\w]*(?:(?:::|->|[.#@\\/-])[\w]+)*[?!]?(?:\(\))?"
+    r"(?=.{2,300}$)[$\\@]?[A-Za-z_][\w]*(?:(?:::|->|[.#@\\/-])[\w]+)*[?!=]?(?:\(\))?"
 )
+_MARKED: Final = re.compile(r"[\w:.#]+[?!=]")
 _TYPES: Final = frozenset(
     {"table", "model", "class", "controller", "route", "job", "event", "listener", "policy"}
     | {"middleware", "service", "command"}
@@ -162,8 +163,9 @@ def _read(query: str) -> _Said:
     said = _Said([], [])
     tokens = list(_TOKEN.finditer(query))
     if len(tokens) == 1 and _WHOLE.fullmatch(tokens[0].group()):
-        # A question of one word is a name, whatever its form.
-        return _Said([tokens[0].group().removesuffix("()")], [])
+        # A question of one word is a name, whatever its form, such as `save!`, `nil?` or `x=`.
+        plain, whole = tokens[0].group().removesuffix("()").rstrip("?!="), query.strip()
+        return _Said([whole, plain] if _MARKED.fullmatch(whole) else [plain], [])
     at = 0
     while at < len(tokens):
         token = tokens[at].group().rstrip(_ENDS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -92,9 +93,13 @@ class View:
         shorts = dict.fromkeys(
             (*(one.lower() for one in (".".join(written), written[-1])), parts[-1])
         )
-        return self._ending(self.relations.called([*shorts]), parts) or self._ending(
-            self.relations.ending(parts[-1:], MOST_SPELLED), parts
-        )
+        found = self._ending(self.relations.called([*shorts]), parts)
+        if any(name_parts(one.name, folded=False)[-1] == written[-1] for one in found):
+            return found
+        marked = re.sub("[_-]", "", written[-1]).lower()  # `save!` before `save`
+        for last in dict.fromkeys((marked, parts[-1])):
+            found += self._ending(self.relations.ending([last], MOST_SPELLED), parts)
+        return [*dict.fromkeys(found)]
 
     def _ending(self, found: Sequence[FoundSymbol], parts: tuple[str, ...]) -> list[FoundSymbol]:
         """Return the definitions whose name ends with these parts, of those the caller may read."""

@@ -79,15 +79,10 @@ class Walk:
         search = progress.search
         with progress.timings.part("walk"):
             view, surroundings = self._views.of(progress)
-            exact, joined = (
-                await run_sync(partial(_exact, view, asked)) if asked.is_bare else ([], [])
-            )
+            exact = await run_sync(partial(_exact, view, asked)) if asked.is_bare else ([], [])
             found = await run_sync(partial(walked_from, view, surroundings, search.tenant, asked))
             chosen = _chosen(found, asked)
-            leading = [
-                *await found_places(self._services, progress, exact),
-                *await self._holding(joined, progress),
-            ]
+            leading = await self._leading(*exact, progress)
             behind = await found_places(self._services, progress, related(chosen or found))
             candidates = [*{one.id: one for one in (*leading, *behind)}.values()]
         if not candidates:
@@ -104,39 +99,58 @@ class Walk:
         ranking = Ranking("walk", candidates, weight=_NAMED)
         return replace(progress, walked=walked, rankings=[*progress.rankings, ranking])
 
-    async def _holding(
-        self, joined: Sequence[FoundSymbol], progress: SearchProgress
+    async def _leading(
+        self, places: Sequence[Place], definitions: Sequence[FoundSymbol], progress: SearchProgress
     ) -> Sequence[Candidate]:
-        """Return the passages that hold definitions without a passage of their own."""
+        """Return the passages at places, and those that hold a definition's first line before all.
+
+        A long definition has several passages; a short one shares its passage with others.
+        """
+        at_places = await found_places(self._services, progress, places)
+        joined = [one for one in definitions if not _has_passage(one)]
+        named = await self._named_in_documents(joined, progress) if joined else []
+        if not named and len(at_places) <= len(places):
+            return at_places
+        candidates = {one.id: one for one in (*at_places, *named)}
+        entries = await self._services.searcher.entries(
+            progress.serving.index_name,
+            progress.owner,
+            [*candidates],
+            progress.scopes,
+            moved=progress.moved,
+        )
+        holding = [
+            one
+            for id_, one in candidates.items()
+            if id_ in entries and _holds(entries[id_], one, definitions)
+        ]
+        return [*dict.fromkeys((*holding, *at_places))]
+
+    async def _named_in_documents(
+        self, definitions: Sequence[FoundSymbol], progress: SearchProgress
+    ) -> Sequence[Candidate]:
+        """Return passages that have the names of definitions, of the documents that define them."""
         filters = entry_filter_of(progress)
         allowed = filters.documents
-        by_word: dict[str, list[FoundSymbol]] = {}
-        for one in joined:
+        by_word: dict[str, set[str]] = {}
+        for one in definitions:
             if allowed is None or one.document_id in allowed:
-                by_word.setdefault(name_parts(one.name, folded=False)[-1], []).append(one)
+                last = name_parts(one.name, folded=False)[-1]
+                by_word.setdefault(last, set()).add(one.document_id)
         requests = [
             RankingRequest(
                 word,
                 _MOST_HOLDING,
-                replace(filters, documents=tuple({one.document_id for one in definitions})),
+                replace(filters, documents=tuple(sorted(documents))),
                 symbols=True,
             )
-            for word, definitions in by_word.items()
+            for word, documents in by_word.items()
         ]
         if not requests:
-            return ()
+            return []
         index, owner = progress.serving.index_name, progress.owner
-        searcher = self._services.searcher
-        rankings = await searcher.rankings(index, owner, requests)
-        candidates = {one.id: one for ranking in rankings for one in ranking}
-        entries = await searcher.entries(
-            index, owner, [*candidates], progress.scopes, moved=progress.moved
-        )
-        return [
-            candidate
-            for id_, candidate in candidates.items()
-            if id_ in entries and _holds(entries[id_], candidate, joined)
-        ]
+        rankings = await self._services.searcher.rankings(index, owner, requests)
+        return [one for ranking in rankings for one in ranking]
 
 
 def _holds(entry: StoredEntry, candidate: Candidate, definitions: Sequence[FoundSymbol]) -> bool:
@@ -163,26 +177,25 @@ def _exact(view: View, asked: AskedNames) -> tuple[list[Place], list[FoundSymbol
     """Return where definitions and files of exactly these names stand.
 
     Returns:
-        The places of definitions with a passage of their own, and of files; and the definitions
-        that share a passage with others, if no definition of the name has one of its own.
+        The places of definitions with a passage of their own, and of files; and the definitions,
+        those that share a passage with others only if no other has the name.
     """
     places: dict[Place, None] = {}
-    joined: list[FoundSymbol] = []
+    definitions: list[FoundSymbol] = []
     for name in asked.names:
         defined = [one for one in view.spelled(name) if one.role != "key"]
         defined.sort(key=partial(_distance, name))
-        own = [
-            place
-            for one in defined
-            if one.content_hash is not None or one.role in _DERIVED
-            if (place := place_of_node(node_of(one))) is not None
-        ]
-        places |= dict.fromkeys(own)
-        joined += [] if own else defined[:_MOST_LEADING]
+        own = [one for one in defined if _has_passage(one)]
+        definitions += own or defined
+        places |= dict.fromkeys(filter(None, (place_of_node(node_of(one)) for one in own)))
         if "." in name or "/" in name or not defined:
             files = sorted(view.files_called(name), key=lambda one: is_test(path_of(one.uri)))
             places |= {Place(one.document_id): None for one in files}
-    return [*places][:_MOST_LEADING], joined[:_MOST_LEADING]
+    return [*places][:_MOST_LEADING], definitions[:_MOST_LEADING]
+
+
+def _has_passage(one: FoundSymbol) -> bool:
+    return one.content_hash is not None or one.role in _DERIVED
 
 
 def _distance(name: str, one: FoundSymbol) -> tuple[bool, bool, bool, int, str]:

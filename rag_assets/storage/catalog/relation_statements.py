@@ -174,8 +174,11 @@ def _like() -> Select[Any]:
 
 
 def _ending() -> Select[Any]:
-    last = func.regexp_replace(symbols.c.short, "^.*[.]|[_-]", "", "g")
-    found = _of_readable(symbols, *_PLACED_SYMBOLS).where(_one_of(last, "parts"))
+    short = symbols.c.short
+    marked = func.regexp_replace(short, "^.*[.]|[_-]", "", "g")
+    plain = func.regexp_replace(short, "^.*[.]|[_?!$-]|=$", "", "g")
+    is_last = or_(_one_of(marked, "parts"), _one_of(plain, "parts"))
+    found = _of_readable(symbols, *_PLACED_SYMBOLS).where(is_last)
     return _symbols(found.subquery()).limit(_LIMIT)
 
 

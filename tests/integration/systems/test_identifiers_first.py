@@ -1,0 +1,88 @@
+"""A search for the name of a definition finds the passage that defines it first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from rag_assets.retrieval import Retriever
+from rag_assets.retrieval.model import SearchRequest
+from tests.driving import Driver
+from tests.installation import FAST, Installation
+
+TENANT = "identifiers-first"
+FILES: Mapping[str, str] = {
+    "src/flags.h": "".join(f"#define FLAG_KEY_{n} {n}\n" for n in range(400))
+    + "#define FLAG_KEY_NONE 0\n",
+    "src/use.c": '#include "flags.h"\nint used(void) {\n  return FLAG_KEY_NONE + FLAG_KEY_7;\n}\n',
+    "lib/file.ex": """defmodule Store do
+  def link(source) do
+    {:ok, source}
+  end
+
+  def link!(source) do
+    case link(source) do
+      {:ok, found} -> found
+    end
+  end
+
+  def linked?(source) do
+    link!(source) != nil
+  end
+end
+""",
+    "app/request.rb": """class Request
+  def variant
+    @variant
+  end
+
+  def variant=(value)
+    @variant = value
+  end
+end
+""",
+    "app/variants.rb": """class Variants
+  def all(request)
+    request.variant = variant
+  end
+end
+""",
+}
+ASKED = {
+    "FLAG_KEY_NONE": ("src/flags.h", "#define FLAG_KEY_NONE 0"),
+    "FLAG_KEY_7": ("src/flags.h", "#define FLAG_KEY_7 7"),
+    "Store.link": ("lib/file.ex", "def link(source)"),
+    "Store.link!": ("lib/file.ex", "def link!(source)"),
+    "link!": ("lib/file.ex", "def link!(source)"),
+    "linked?": ("lib/file.ex", "def linked?(source)"),
+    "Request#variant=": ("app/request.rb", "def variant=(value)"),
+    "variant=": ("app/request.rb", "def variant=(value)"),
+    "Variants": ("app/variants.rb", "class Variants"),
+}
+
+
+@pytest.fixture(scope="module")
+def retriever(shared_installation: Installation, driver: Driver) -> Retriever:
+    root = shared_installation.home.parent / "sources" / TENANT
+    for path, text in FILES.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(text)
+    shared_installation.add_tenant(
+        TENANT,
+        **FAST,
+        profile="code-memory",
+        organization="acme",
+        project=TENANT,
+        sources=[{"name": "repo", "root": str(root), "include": ["**/*"]}],
+    )
+    driver.sync(TENANT)
+    return shared_installation.retriever
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_the_passage_that_defines_a_name_is_the_first_hit(retriever: Retriever, name: str) -> None:
+    path, text = ASKED[name]
+    first = retriever.search(TENANT, SearchRequest(query=name)).hits[0]
+    assert first.uri == f"repo/{path}"
+    assert text in first.text
