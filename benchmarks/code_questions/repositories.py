@@ -1,0 +1,121 @@
+"""Recall of files, and answers to agents' tasks, on repositories of several languages.
+
+    python -m benchmarks.code_questions.repositories --checkouts FOLDER [--only NAME]
+
+FOLDER holds a clone for each file of `sets`, under its name, at the commit that the file names.
+Everything is indexed by default, with the local embedder. Recall@10 of a question is the share of
+the files that answer it among the files of the first ten passages.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+import pygit2
+import yaml
+
+from benchmarks.code_questions.ours import TENANT, VARIANTS, Variant, asked, indexed
+from benchmarks.code_questions.questions import DEPTH, MULTI_HOP, SINGLE_HOP, Place, Question
+from benchmarks.measure import PROJECT, load, machine, save
+from benchmarks.servers import benchmark_servers
+from rag_assets.cli.commands.session import Session
+from rag_assets.retrieval.documents import DocumentReader
+from rag_assets.retrieval.model import Caller
+from rag_assets.systems.code_memory.answers import CodeAnswers
+
+SETS: Final = Path(__file__).with_name("sets")
+WORK: Final = PROJECT / ".local" / "benchmark-code-repositories"
+_COMPARED: Final = ("code memory", "hybrid, as other profiles", "words alone (BM25)")
+
+
+def main() -> None:
+    """Ask every set, print its figures, and write them."""
+    options = _options()
+    before = machine()
+    measured: dict[str, Any] = {}
+    for file in sorted(SETS.glob("*.yaml")):
+        if options.only and file.stem not in options.only:
+            continue
+        written = yaml.safe_load(file.read_text())
+        measured[file.stem] = measure(written, options.checkouts / file.stem, options.work)
+        print(file.stem, measured[file.stem], flush=True)
+    if options.only:
+        return
+    taken = datetime.now(UTC).strftime("%Y-%m-%d")
+    result = {"benchmark": "code-repositories", "taken": taken, "depth": DEPTH, "sets": measured}
+    print(save("code-repositories", {**result, "machine": before, "load_average_after": load()}))
+
+
+def measure(written: Mapping[str, Any], root: Path, work: Path) -> dict[str, Any]:
+    """Index a repository and return the figures of each way to search, and of the tasks."""
+    head, commit = str(pygit2.Repository(str(root)).head.target), written["application"]["commit"]
+    if head != commit:
+        sys.exit(f"{root} is at {head}: the questions are about {commit}")
+    questions = [file_question(one) for one in written["questions"]]
+    folder = work / root.name
+    with (
+        benchmark_servers(folder, fresh=True) as servers,
+        indexed(servers, folder / "home", root.resolve(), fresh=True) as session,
+    ):
+        ways = {one.name: figures(session, one, questions) for one in _compared()}
+        tasks = written.get("agent_tasks", [])
+        right = [one["id"] for one in tasks if is_answered(session, one)]
+    return {**written["application"], "ways": ways, "tasks": len(tasks), "right": right}
+
+
+def file_question(written: Mapping[str, Any]) -> Question:
+    """Return a question whose places are whole files."""
+    answer = tuple(
+        tuple(Place(at.partition("::")[0].partition("#")[0]) for at in line.split(" | "))
+        for line in written["answer"]
+    )
+    return Question(written["id"], written["kind"], written["question"], answer, tuned=True)
+
+
+def figures(session: Session, variant: Variant, questions: Sequence[Question]) -> dict[str, float]:
+    """Return the mean recall of each kind of question, and milliseconds in the middle."""
+    answers = asked(session, variant, questions)
+    recalls = {
+        kind: statistics.mean(q.recall(answers.found[q.id]) for q in questions if q.kind == kind)
+        for kind in (SINGLE_HOP, MULTI_HOP)
+    }
+    rounded = {kind: round(recall, 3) for kind, recall in recalls.items()}
+    return {**rounded, "milliseconds": answers.milliseconds}
+
+
+def is_answered(session: Session, task: Mapping[str, Any]) -> bool:
+    """Return whether an answer names every file that is right."""
+    tenant = session.embedders.tenant(session.catalog.tenants.get(TENANT))
+    reader = DocumentReader(session.catalog, session.store)
+    answers = CodeAnswers(reader, tenant, Caller(), session.settings)
+    arguments = dict(task["arguments"])
+    if task["tool"] == "who_serves":
+        text = answers.who_serves(arguments["route"])
+    else:
+        text = getattr(answers, task["tool"])(**arguments)
+    missing = [path for path in task["answer"] if path not in text]
+    if missing:
+        print(f"  {task['id']}: {len(missing)} of {len(task['answer'])} missing: {missing[:3]}")
+    return not missing
+
+
+def _compared() -> list[Variant]:
+    return [one for one in VARIANTS if one.name in _COMPARED]
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--checkouts", type=Path, required=True, help="folder of the clones")
+    parser.add_argument("--only", nargs="+", help="names of sets")
+    parser.add_argument("--work", type=Path, default=WORK, help="folder for all that is made")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()
