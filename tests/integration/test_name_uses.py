@@ -95,6 +95,8 @@ def test_a_reader_of_one_scope_sees_no_name_of_another(sources: Path, driver: Dr
         "open/shared.rb",
     }
     assert named_places(view, "ClosedBox").possible == ()
+    defined = [use.relation for use in named_places(view, "lift_lid").possible]
+    assert "defines" in {relation.kind for relation in defined}, "a definition is a place too"
 
 
 def test_names_follow_a_file_that_changes_and_vanishes(sources: Path, driver: Driver) -> None:

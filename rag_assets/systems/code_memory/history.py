@@ -1,8 +1,8 @@
 """The commits that changed a file, or some of its lines, read from the repository when asked for.
 
 History is not indexed: a repository has many more commits than an index has files, and few of them
-are ever asked for. The walk is that of `git log -- PATH` and `git log -L`: where a merge left the
-file as one of its parents has it, only that parent is followed. Renames are not followed.
+are ever asked for. The walk follows the rules of `git log -- PATH` and `git log -L`: if a merge has
+the same file as one of its parents, only that parent is followed. Renames are not followed.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ Lines: TypeAlias = tuple[int, int]
 _SECONDS: Final = 3.0
 """Processor time after which a walk ends."""
 _MOST_COMMITS: Final = 50_000
+_MOST_PARENTS: Final = 100
+"""Parents of one merge that are read; the clock is looked at between commits only."""
 _LARGEST_COMPARED_BYTES: Final = 2 << 20
 """Larger files are compared whole, not by lines."""
 _LONGEST_SUBJECT: Final = 200
@@ -114,7 +116,7 @@ class Histories:
         self._masker = masker_of(settings.local)
 
     def lines(self, target: HistoryTarget, most: int) -> Iterator[str]:
-        """Yield the commits that changed a target, newest first, and what the list lacks."""
+        """Yield the commits that changed a target, newest first, and why others may be missing."""
         yield f"{target.shown}:"
         path = path_of(target.uri)
         try:
@@ -220,14 +222,16 @@ class _Walk:
             heappush(self._waiting, (-commit.time, len(self._seen), commit, blob, lines))
 
     def _parents(self, commit: Commit) -> Iterator[Commit]:
-        for id_ in commit.parents:
+        if len(commit.parents) > _MOST_PARENTS:
+            self._cut_off = f"{commit.id[:9]} has more than {_MOST_PARENTS} parents"
+        for id_ in commit.parents[:_MOST_PARENTS]:
             try:
                 yield self._read(id_)
             except ListingFailed:  # A shallow clone ends here.
                 self._cut_off = f"the repository has no commits before {commit.id[:9]}"
 
     def _read(self, id_: str) -> Commit:
-        return _parsed(id_, self._repository.objects.read(id_, "commit"))
+        return _parse_commit(id_, self._repository.objects.read(id_, "commit"))
 
     def _blob(self, commit: Commit) -> str | None:
         found = self._repository.file_at(commit.tree, self._path)
@@ -252,7 +256,7 @@ class _Walk:
 
 
 class _Hunk(NamedTuple):
-    """Lines that were replaced; where there are none, `start` is the line before them."""
+    """A replaced range of lines; the start of an empty range is the line before it."""
 
     old_start: int
     old_lines: int
@@ -286,7 +290,7 @@ def _mapped(hunks: Sequence[_Hunk], lines: Lines) -> tuple[Lines | None, bool]:
     return (former if former[0] <= former[1] else None), is_touched
 
 
-def _parsed(id_: str, content: bytes) -> Commit:
+def _parse_commit(id_: str, content: bytes) -> Commit:
     header, _, message = content.partition(b"\n\n")
     values: dict[bytes, list[bytes]] = {}
     for line in header.split(b"\n"):

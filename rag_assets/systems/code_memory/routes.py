@@ -59,7 +59,7 @@ class RelationsQuery(BaseModel):
     depth: Annotated[int, Field(ge=1, le=MOST_STEPS)] = 1
 
 
-class _Named(BaseModel):
+class _NonEmptyQuery(BaseModel):
     """A question that names at least one thing."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -71,7 +71,7 @@ class _Named(BaseModel):
         return self
 
 
-class DefinitionsQuery(_Named):
+class DefinitionsQuery(_NonEmptyQuery):
     """A question about definitions and files.
 
     Attributes:
@@ -93,7 +93,7 @@ class TestsQuery(DefinitionsQuery):
     route: _Text | None = None
 
 
-class HistoryQuery(_Named):
+class HistoryQuery(_NonEmptyQuery):
     """A question for what changed a definition or a file.
 
     Attributes:
@@ -114,7 +114,7 @@ class UsersQuery(HistoryQuery):
     table: _Text | None = None
 
 
-class RouteQuery(_Named):
+class RouteQuery(_NonEmptyQuery):
     """A question about a route.
 
     Attributes:
@@ -124,7 +124,7 @@ class RouteQuery(_Named):
     route: _Text
 
 
-class FileQuery(_Named):
+class FileQuery(_NonEmptyQuery):
     """A question about a file or a folder.
 
     Attributes:
@@ -134,7 +134,7 @@ class FileQuery(_Named):
     path: _Text
 
 
-class FilesQuery(_Named):
+class FilesQuery(_NonEmptyQuery):
     """A question about files.
 
     Attributes:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pygit2
 import pytest
 
+from rag_assets.ingest.sources.repositories.repository import Repository
 from rag_assets.retrieval.documents import DocumentReader
 from rag_assets.retrieval.model import Caller
 from rag_assets.systems.code_memory.answers import CodeAnswers
+from rag_assets.systems.code_memory.history import read_history
 from tests.driving import Driver
 from tests.installation import FAST, Installation
 from tests.repositories import MadeRepository
@@ -110,6 +115,24 @@ def test_history_of_a_shallow_clone_says_where_it_ends(
         (made.root / "lost").rename(lost)
     assert subjects(answer)[-1] == "Count lines"
     assert f"the repository has no commits before {str(commit.id)[:9]}" in answer
+
+
+def test_history_of_a_merge_of_too_many_parents_says_what_was_left_out(tmp_path: Path) -> None:
+    made = MadeRepository(tmp_path / "many")
+    made.commit({"a.py": TOTAL}, "Add totals")
+    who = pygit2.Signature("Ada", "ada@example.org", 1_700_000_000, 0)
+    parents = [
+        made.git.create_commit(None, who, who, f"side {n}", made.git.head.peel().tree.id, [])
+        for n in range(120)
+    ]
+    made.git.index.add_all()
+    (made.root / "a.py").write_text(ROUNDED)
+    made.git.index.add("a.py")
+    tree = made.git.index.write_tree()
+    merge = made.git.create_commit(None, who, who, "Merge", tree, parents)
+    found = read_history(Repository(made.root), str(merge), "a.py", most=200)
+    assert len(found.changes) == 101
+    assert found.incomplete == f"{str(merge)[:9]} has more than 100 parents"
 
 
 def test_history_of_an_unknown_name_is_not_guessed(about: CodeAnswers) -> None:
