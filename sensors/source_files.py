@@ -21,7 +21,7 @@ from rag_assets.resources.own_runs import PARTITION_TAG, OwnRuns
 from rag_assets.resources.stores import PostgresResource
 from rag_assets.resources.tenant_lock import PROCESS_TAG, REASON_TAG, fail_abandoned_runs
 from rag_assets.resources.workbench import clear_failures
-from rag_assets.sensors.due import TenantState, backoff_seconds, why_due
+from rag_assets.sensors.due import TenantState, why_due
 from rag_assets.sensors.state import ParsedTenants, tenant_states
 from rag_assets.sensors.turns import Cursor, Verdict, following, plan, verdict
 from rag_assets.storage.catalog.catalog import Catalog
@@ -30,6 +30,8 @@ from rag_assets.storage.catalog.tenants import TenantRecord
 _TICK_SECONDS = 25.0
 _TURN_SECONDS = 60.0
 _OVERLAP_SECONDS = 5.0
+_COUNTED_SECONDS = 90.0
+"""After which a failure that is not counted is no longer waited for: that sensor may be off."""
 _ENDED = (dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED)
 _parsed = ParsedTenants()
 
@@ -200,7 +202,7 @@ class _Tick:
         own = self.own_runs.installation_tags
         filters = dg.RunsFilter(tags={PARTITION_TAG: record.id, **own})
         last = self.instance.get_run_records(filters=filters, limit=1)
-        if last and _just_failed(last[0]):
+        if last and _is_uncounted_failure(last[0], state):
             return None
         attempt = last[0].dagster_run.run_id if last else "first"
         listing = key_of("listing", dict(state.digests), state.config_key)
@@ -225,16 +227,17 @@ class _Tick:
         return ", ".join(parts)
 
 
-def _just_failed(record: dg.RunRecord) -> bool:
-    """Whether a run of the daemon failed so recently that it may not be recorded yet."""
-    run = record.dagster_run
+def _is_uncounted_failure(record: dg.RunRecord, state: TenantState) -> bool:
+    """Return whether a run of the daemon failed and the sensor of failures has not counted it yet.
+
+    Until then the delay before the next attempt is not known.
+    """
+    run, ended_at = record.dagster_run, record.end_time
+    if run.status is not dg.DagsterRunStatus.FAILURE or PROCESS_TAG in run.tags or not ended_at:
+        return False
+    retries = [sync.retry_at.timestamp() for sync in state.syncs.values() if sync.retry_at]
     # A run that seems to end later than now was recorded while the clock was ahead.
-    return (
-        run.status is dg.DagsterRunStatus.FAILURE
-        and PROCESS_TAG not in run.tags
-        and record.end_time is not None
-        and 0 <= time.time() - record.end_time < backoff_seconds(0)
-    )
+    return max(retries, default=0.0) < ended_at and 0 <= time.time() - ended_at < _COUNTED_SECONDS
 
 
 def _new_partitions(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections import Counter
 from collections.abc import Callable, Container, Mapping
+from typing import Any
 
 from rag_assets.common.clock import Clock
 from rag_assets.common.errors import IndexInconsistent, ServiceUnavailable
@@ -23,6 +24,7 @@ from rag_assets.pipeline.traces import (
 )
 from rag_assets.storage.blobs.store import BlobStore, open_blobs
 from rag_assets.storage.catalog.catalog import Catalog
+from rag_assets.storage.catalog.erasure_rows import Erasure
 from rag_assets.storage.catalog.holds import require_no_hold
 from rag_assets.storage.catalog.receipts import Receipt
 from rag_assets.storage.catalog.tenants import TenantRecord
@@ -94,18 +96,35 @@ def purge_tenant(
     catalog.erasures.forget_tenant(erasure)
     if proof is None:
         stores = Stores(catalog, lake, store, blobs)
-        former = open_former_places(catalog, settings)
-        traces = read_traces(lake.notes, erasure)
-        proof = prove_removal(stores, record, erasure, traces, former)
-        others = catalog.dagster_histories.instances(record.id)
-        if delete_history is not None:
-            proof = name_dagster_instance(proof, settings, others)
-        command = f"rag-assets tenants remove {record.id} --yes"
-        require_nothing_left(proof["found"], f"tenant {record.id!r}", command, others)
+        proof = _prove(stores, record, erasure, settings, delete_history)
     replace_traces(catalog, lake.notes, erasure, proof)
     receipt = catalog.erasures.end_removal(erasure, proof)
     catalog.traces.vacuum(only=("tenants", "erasures"))
     return receipt
+
+
+def _prove(
+    stores: Stores,
+    record: TenantRecord,
+    erasure: Erasure,
+    settings: Settings,
+    delete_history: Callable[[], None] | None,
+) -> dict[str, Any]:
+    """Return the proof of a removal; ErasureIncomplete if something is left."""
+    catalog = stores.catalog
+    former = open_former_places(catalog, settings)
+    traces = read_traces(stores.lake.notes, erasure)
+    proof = prove_removal(stores, record, erasure, traces, former)
+    if delete_history is not None and proof["found"]["postgres"]:
+        # A sensor that began before the state was REMOVING has requested a run meanwhile.
+        delete_history()
+        proof = prove_removal(stores, record, erasure, traces, former)
+    others = catalog.dagster_histories.instances(record.id)
+    if delete_history is not None:
+        proof = name_dagster_instance(proof, settings, others)
+    command = f"rag-assets tenants remove {record.id} --yes"
+    require_nothing_left(proof["found"], f"tenant {record.id!r}", command, others)
+    return proof
 
 
 def interrupted_removals(catalog: Catalog) -> list[TenantRecord]:

@@ -185,7 +185,6 @@ def merge(parts: Sequence[Passage]) -> Passage:
     return replace(
         best,
         fields=fields,
-        also=tuple(uri for uri in best.also if all(uri in part.also for part in parts)),
         parts=tuple(ordered),
     )
 
@@ -246,10 +245,14 @@ def _place(passage: Passage) -> tuple[int, int]:
 
 
 def _are_of_one_kind(one: Passage, other: Passage) -> bool:
-    """Return whether two passages are of one version, and of one part of it."""
+    """Return whether two passages are of one version and one part of it, and in the same copies.
+
+    A copy of one of them alone would be named for the text of both, or not at all.
+    """
     fields, others = one.fields, other.fields
     return (
         _version(one.candidate) == _version(other.candidate)
+        and {*one.also} == {*other.also}
         and all(fields.get(name) == others.get(name) for name in ("source_type", "sheet", "slide"))
         # A definition in source code stays a hit of its own.
         and not any(of.get("metadata", {}).get(SYMBOL) for of in (fields, others))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from random import Random
 from unittest.mock import Mock
@@ -106,15 +107,20 @@ def test_only_a_common_text_overlaps() -> None:
     assert are_overlapping(passage(0, 20), passage(16, 30, 1))
 
 
-def test_merge_names_headings_and_documents_that_all_parts_have_in_common() -> None:
+def test_passages_are_adjoining_if_the_same_documents_hold_both() -> None:
+    first, second = passage(0, 14), passage(10, 30, 1)
+    copied = replace(second, also=("u", "v"))
+    for of in (are_adjoining, are_overlapping):
+        assert not of(first, copied)
+        assert of(replace(first, also=("v", "u")), copied)
+
+
+def test_merge_names_headings_that_all_parts_have_in_common() -> None:
     first = passage(0, 14, 0, heading_path=["A", "B"], page=1, block_id=["x"], block_starts=[0])
     second = passage(16, 30, 1, heading_path=["A", "C"], page=2, block_id=["y"], block_starts=[16])
-    copies = [
-        Passage(one.candidate, also, one.fields)
-        for one, also in ((second, ("u", "v")), (first, ("v", "w")))
-    ]
+    copies = [Passage(one.candidate, ("u", "v"), one.fields) for one in (second, first)]
     found = merge(copies)
-    assert found.also == ("v",)
+    assert found.also == ("u", "v")
     assert (found.fields["heading_path"], found.fields["page"]) == (["A"], 1)
     assert (found.fields["block_id"], found.fields["block_starts"]) == (["x", "y"], [0, 16])
     assert found.fields["ordinal"] == 1, "of the best one"
