@@ -13,8 +13,8 @@ _MOST_OFFENDERS = 50
 _OWN_PAGES = ("/documents/", "/data-docs/")
 
 
-def result_of(verdict: Verdict) -> dg.AssetCheckResult:
-    """Convert a verdict to the result of a check."""
+def result_of(verdict: Verdict, key: dg.AssetCheckKey) -> dg.AssetCheckResult:
+    """Convert a verdict to the result of the check with a key."""
     metadata: dict[str, dg.MetadataValue] = {
         "expected and actual": table(
             {"what": "string", "expected": "string", "actual": "string"},
@@ -29,6 +29,8 @@ def result_of(verdict: Verdict) -> dg.AssetCheckResult:
     for title, value in verdict.notes.items():
         metadata[title] = _note(value)
     return dg.AssetCheckResult(
+        asset_key=key.asset_key,
+        check_name=key.name,
         passed=verdict.passed,
         severity=dg.AssetCheckSeverity[verdict.severity],
         description=verdict.description,
@@ -40,7 +42,7 @@ def evaluation_of(
     key: dg.AssetCheckKey, verdict: Verdict, tenant_id: str
 ) -> dg.AssetCheckEvaluation:
     """Convert a verdict to an event of a tenant's partition, for a run without a partition."""
-    result = result_of(verdict.told(tenant_id))
+    result = result_of(verdict.told(tenant_id), key)
     return dg.AssetCheckEvaluation(
         asset_key=key.asset_key,
         check_name=key.name,

@@ -6,7 +6,7 @@ in the daily evaluation and in the UI as soon as its module exists.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -180,24 +180,17 @@ class TenantCheck:
             self.asset, self.name, error=as_failure(error, installation).description
         )
 
-    def build(self, names: Naming) -> dg.AssetChecksDefinition:
-        """Return the check as Dagster loads it, evaluated for the partition of a run."""
-
-        def evaluate(
-            context: dg.AssetCheckExecutionContext, workbench: Workbench
-        ) -> dg.AssetCheckResult:
-            with clear_failures(workbench.installation):
-                tenant = CheckContext.of(workbench, context.partition_key, context.run, context.log)
-                return result_of(self._recorded(tenant))
-
-        return dg.asset_check(
+    def spec(self, names: Naming) -> dg.AssetCheckSpec:
+        """Return what Dagster shows of it."""
+        return dg.AssetCheckSpec(
+            self.name,
             asset=names.asset_key(self.asset),
-            name=self.name,
-            partitions_def=names.partitions,
             description=self.description,
-        )(names.bind(evaluate))
+            partitions_def=names.partitions,
+        )
 
-    def _recorded(self, context: CheckContext) -> Verdict:
+    def evaluate(self, context: CheckContext) -> Verdict:
+        """Evaluate it for a tenant, and record the outcome or the error in the catalog."""
         ctx = context.tenant
         in_sync = ctx.catalog.syncs.slice_of(ctx.ref.id, context.run_id) is not None
         try:
@@ -212,6 +205,53 @@ class TenantCheck:
 
 LoadedCheck: TypeAlias = TenantCheck | dg.AssetChecksDefinition
 """A check of ours or of a system: declared, or one of Dagster's."""
+
+
+def build_checks(checks: Sequence[TenantCheck], names: Naming) -> list[dg.AssetChecksDefinition]:
+    """Return checks as Dagster loads them: those of an asset are one step, also in its own process.
+
+    A run evaluates the selected ones for its partition. One that cannot be evaluated stops no other
+    of its step, which fails at its end.
+    """
+    by_asset: dict[str, dict[dg.AssetCheckKey, TenantCheck]] = {}
+    for check in checks:
+        by_asset.setdefault(check.asset, {})[check.key(names)] = check
+    return [_build_step(asset, by_key, names) for asset, by_key in by_asset.items()]
+
+
+def _build_step(
+    asset: str, checks: Mapping[dg.AssetCheckKey, TenantCheck], names: Naming
+) -> dg.AssetChecksDefinition:
+    def evaluate(
+        context: dg.AssetCheckExecutionContext, workbench: Workbench
+    ) -> Iterator[dg.AssetCheckResult]:
+        installation = workbench.installation
+        with clear_failures(installation):
+            tenant = CheckContext.of(workbench, context.partition_key, context.run, context.log)
+        errors: dict[str, Exception] = {}
+        for key, check in checks.items():
+            if key not in context.selected_asset_check_keys:
+                continue
+            try:
+                with clear_failures(installation):
+                    result = result_of(check.evaluate(tenant), key)
+            except Exception as error:
+                errors[key.name] = error
+            else:
+                yield result
+        if errors:
+            first = next(iter(errors.values()))
+            reason = as_failure(first, installation).description
+            raise dg.Failure(
+                f"not evaluated: {', '.join(errors)}\n{reason}", allow_retries=False
+            ) from first
+
+    return dg.multi_asset_check(
+        specs=[check.spec(names) for check in checks.values()],
+        name=f"{names.step_key(asset)}_checks",
+        description=f"Evaluates the checks of {asset}.",
+        can_subset=True,
+    )(names.bind(evaluate))
 
 
 def keys_of(check: LoadedCheck, names: Naming) -> Sequence[dg.AssetCheckKey]:

@@ -142,13 +142,14 @@ class Naming:
             for name, one in inspect.signature(function).parameters.items()
             if name not in given
         ]
-        # Dagster compares a context's annotation itself, not its name as a string.
-        signature = inspect.Signature(parameters, return_annotation=hints["return"])
-        bound.__signature__ = signature  # type: ignore[attr-defined]
-        bound.__annotations__ = {
-            **{one.name: one.annotation for one in parameters},
-            "return": hints["return"],
-        }
+        # Dagster compares a context's annotation itself, not its name as a string. It takes the
+        # annotation of a generator for that of one of its outputs.
+        is_generator = inspect.isgeneratorfunction(function)
+        returned = {} if is_generator else {"return": hints["return"]}
+        bound.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+            parameters, return_annotation=returned.get("return", inspect.Signature.empty)
+        )
+        bound.__annotations__ = {one.name: one.annotation for one in parameters} | returned
         return bound
 
 

@@ -20,7 +20,7 @@ import rag_assets.jobs
 from rag_assets import sensors
 from rag_assets.checks.publish_judge import ChecksOfBuilds
 from rag_assets.checks.registry import tenant_checks
-from rag_assets.checks.tenant_check import LoadedCheck, TenantCheck
+from rag_assets.checks.tenant_check import LoadedCheck, TenantCheck, build_checks
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.installation import Installation
 from rag_assets.common.package_contents import collected
@@ -251,13 +251,15 @@ def build_defs(
                     return part.build(names, [*all_deps.values()])
                 case AssetJob():
                     return part.build(names, parts.checks)
-                case Declared() | TenantCheck():
+                case Declared():
                     return part.build(names)
             return part
 
+        checks = [check for check in parts.checks if isinstance(check, TenantCheck)]
+        foreign_checks = [check for check in parts.checks if not isinstance(check, TenantCheck)]
         return dg.Definitions(
             assets=_with_sources([built(asset) for asset in parts.assets]),
-            asset_checks=[built(check) for check in parts.checks],
+            asset_checks=[*build_checks(checks, names), *foreign_checks],
             jobs=[
                 *(built(job) for job in parts.jobs),
                 *(

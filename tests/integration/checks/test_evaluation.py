@@ -15,9 +15,12 @@ from dagster._core.storage.event_log.schema import (
 )
 from sqlalchemy import delete, select, update
 
+from rag_assets.checks.tenant_check import CheckContext, TenantCheck, build_checks
+from rag_assets.checks.verdict import Verdict
 from rag_assets.cli.commands.session import Session
-from rag_assets.common.errors import TenantGone
-from rag_assets.definitions import build_defs
+from rag_assets.common.errors import ConfigurationError, TenantGone
+from rag_assets.declarations import PLAIN, AssetJob
+from rag_assets.definitions import build_defs, build_resources
 from rag_assets.jobs.run_history import delete_old_runs
 from rag_assets.storage.catalog.check_results import CheckOutcome, CheckResult
 from rag_assets.storage.catalog.database import TenantRef
@@ -127,6 +130,39 @@ NIGHTLY = {
     "search_index.relations",
     "search_index.vectors_beside",
 }
+
+
+def test_a_check_that_cannot_be_evaluated_stops_no_other_of_its_step(clock: Clock) -> None:
+    def fails(_: CheckContext) -> Verdict:
+        raise ConfigurationError("its file is gone", hint="bring it back")
+
+    def passes(_: CheckContext) -> Verdict:
+        return Verdict(passed=True, description="well", compared=())
+
+    verdicts = {"a": fails, "b": passes, "c": fails, "unselected": fails}
+    checks = [TenantCheck("chunks", name, "", verdict) for name, verdict in verdicts.items()]
+    [step] = build_checks(checks, PLAIN)
+    selected = [check.key(PLAIN) for check in checks[:3]]
+    job = AssetJob("some", "", lambda *_: dg.AssetSelection.checks(*selected), checks_alone=True)
+    defs = dg.Definitions(
+        asset_checks=[step], jobs=[job.build(PLAIN)], resources=build_resources()
+    )
+    instance = clock.session.instance
+    done = defs.resolve_job_def("some").execute_in_process(
+        instance=instance, partition_key="first", raise_on_error=False
+    )
+    assert [event.step_key for event in done.get_step_failure_events()] == ["chunks_checks"]
+    [failure] = done.get_step_failure_events()
+    told = failure.step_failure_data.user_failure_data
+    assert told is not None
+    assert told.description == "not evaluated: a, c\nits file is gone\nbring it back"
+    assert [result.check_name for result in done.get_asset_check_evaluations()] == ["b"]
+    results = clock.results("first")
+    assert {name: result.passed for name, result in results.items()} == {
+        "chunks.a": None,
+        "chunks.b": True,
+        "chunks.c": None,
+    }
 
 
 @pytest.mark.long
