@@ -144,9 +144,7 @@ def test_a_check_that_cannot_be_evaluated_stops_no_other_of_its_step(clock: Cloc
     [step] = build_checks(checks, PLAIN)
     selected = [check.key(PLAIN) for check in checks[:3]]
     job = AssetJob("some", "", lambda *_: dg.AssetSelection.checks(*selected), checks_alone=True)
-    defs = dg.Definitions(
-        asset_checks=[step], jobs=[job.build(PLAIN)], resources=build_resources()
-    )
+    defs = dg.Definitions(asset_checks=[step], jobs=[job.build(PLAIN)], resources=build_resources())
     instance = clock.session.instance
     done = defs.resolve_job_def("some").execute_in_process(
         instance=instance, partition_key="first", raise_on_error=False
