@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rag_assets.retrieval.model import SearchAnswer, SearchRequest
+from rag_assets.storage.catalog.found_relations import Readable
 from tests.driving import Driver
 from tests.installation import FAST, Installation
 from tests.repositories import MadeRepository
@@ -38,6 +39,10 @@ FILES = {
         "      mail to: comment.author\n    end\n\n"
         "    def self.digest\n      new.deliver\n    end\n"
         "  end\nend\n"
+    ),
+    "lib/ledger.rb": (
+        "class Ledger\n  def close\n  end\n\n  def close!\n  end\n\n  def close?\n  end\n\n"
+        "  def _close=(value)\n  end\n\n  def close_all\n  end\nend\n"
     ),
     "web/thread.ts": "export function renderThread(x: number) { return `${x}` }\n",
     "README.md": "# Comments\n\nComments are stored by the repository, and read as a tree.\n",
@@ -104,6 +109,22 @@ def test_an_exact_identifier_leads(
     assert first.uri == f"repo/{path}"
     # A small class is one passage with its methods.
     assert symbol in first.text
+
+
+@pytest.mark.parametrize(
+    ("name", "first"),
+    [("close!", "close!"), ("Close", "close"), ("_close=", "close="), ("CLOSE?", "close?")],
+)
+def test_definitions_by_their_last_part_begin_with_the_same_marks(
+    installation: Installation, name: str, first: str
+) -> None:
+    catalog = installation.session().catalog
+    serving = catalog.generations.serving(TENANT)
+    assert serving is not None
+    relations = catalog.relations.readable(Readable(TENANT, serving.number, ("staff",)))
+    found = [one.name.rpartition("::")[2] for one in relations.ending(name, 10)]
+    assert found[0].replace("_", "") == first
+    assert sorted(found) == ["_close=", "close", "close!", "close?"]
 
 
 @pytest.mark.parametrize(
