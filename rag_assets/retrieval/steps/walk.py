@@ -43,8 +43,8 @@ _MOST_HOLDING = 60
 class Walk:
     """Walks from the names in a question, and in its options, before anything is searched.
 
-    Where the question asks for nothing but relations, and the walk finds some, that is the answer:
-    no vector is needed.
+    Where the question asks for nothing but relations, all its names are known, and the walk finds
+    some, that is the answer: no vector is needed.
 
     Args:
         services: read relations and the index.
