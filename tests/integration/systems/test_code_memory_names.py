@@ -148,6 +148,18 @@ def test_an_unknown_name_in_a_sentence_is_reported_with_the_hits(
     assert "FlurbController" in warning.problem
 
 
+def test_relations_do_not_answer_alone_where_a_name_of_the_question_is_unknown(
+    installation: Installation,
+) -> None:
+    known = ask(installation, "What does `CommentRepo` call?")
+    assert known.debug is not None
+    assert known.debug.strategy == "walk"
+    other = ask(installation, "What do `CommentRepo` and `sorted_tree` call?")
+    assert other.debug is not None
+    assert other.debug.strategy != "walk"
+    assert len(other.hits) > len(known.hits)
+
+
 def test_the_nearest_names_of_an_unknown_name_are_shown(installation: Installation) -> None:
     answer = ask(installation, "CommentsRepo")
     assert answer.clarification is not None
