@@ -201,7 +201,8 @@ def walked_from(session: Session, copies: Sequence[int]) -> dict[str, Any]:
         if view is None:
             sys.exit("nothing answers")
         known = kept if isinstance(view.relations, GraphRelations) else Surroundings()
-        reached.append(len(walk_of(view, known, tenant, asked).reached))
+        found, _ = walk_of(view, known, tenant, asked)
+        reached.append(len(found.reached))
         between = time.perf_counter()
         name = f"App{number}\\Http\\Controllers\\InvoiceController::store"
         walker.relations(TENANT, Caller(), name, direction="out", depth=USUAL_STEPS)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -96,9 +95,7 @@ class View:
         found = self._ending(self.relations.called([*shorts]), parts)
         if any(name_parts(one.name, folded=False)[-1] == written[-1] for one in found):
             return found
-        marked = re.sub("[_-]", "", written[-1]).lower()  # `save!` before `save`
-        for last in dict.fromkeys((marked, parts[-1])):
-            found += self._ending(self.relations.ending([last], MOST_SPELLED), parts)
+        found += self._ending(self.relations.ending(written[-1], MOST_SPELLED), parts)
         return [*dict.fromkeys(found)]
 
     def _ending(self, found: Sequence[FoundSymbol], parts: tuple[str, ...]) -> list[FoundSymbol]:

@@ -92,7 +92,10 @@ UNSAMPLED_COLUMNS: Mapping[str, tuple[str, ...]] = {
 }
 """Columns without statistics, by table."""
 
-UNSAMPLED_INDEX_COLUMNS: Mapping[str, tuple[int, ...]] = {"ix_events_tenant_caller": (2,)}
+UNSAMPLED_INDEX_COLUMNS: Mapping[str, tuple[int, ...]] = {
+    "ix_events_tenant_caller": (2,),
+    "ix_symbols_tenant_last_part": (2,),
+}
 """Expressions without statistics, by index: their column numbers, from 1."""
 
 SAMPLED_COLUMNS: Mapping[str, tuple[str, ...]] = {

@@ -31,6 +31,11 @@ def related(found: Flow) -> list[Place]:
     return list(dict.fromkeys(filter(None, places)))[:MOST_PLACES]
 
 
+def begun_places(found: Flow) -> frozenset[Place]:
+    """Return the places of what a walk began at."""
+    return frozenset(filter(None, (_place(one) for one in found.reached if len(one.path) == 1)))
+
+
 def _place(one: Reached) -> Place | None:
     node = one.node
     if node.document_id is None:

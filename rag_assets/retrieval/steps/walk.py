@@ -17,7 +17,7 @@ from rag_assets.retrieval.code_nodes import Node, NodeKey, node_of
 from rag_assets.retrieval.code_view import View
 from rag_assets.retrieval.flow import Flow, flow
 from rag_assets.retrieval.search_progress import Ranking, SearchProgress, Walked
-from rag_assets.retrieval.steps.places import found_places, place_of_node, related
+from rag_assets.retrieval.steps.places import begun_places, found_places, place_of_node, related
 from rag_assets.retrieval.steps.protocol import SearchServices
 from rag_assets.retrieval.steps.recall import entry_filter_of
 from rag_assets.retrieval.steps.views import Views
@@ -27,8 +27,6 @@ from rag_assets.storage.catalog.found_relations import FoundSymbol
 from rag_assets.storage.index.model import Candidate, Place, RankingRequest, StoredEntry
 from rag_assets.tenants.model import Tenant
 
-_NAMED = 2.0
-"""Weight of the walk: what is named outweighs what is merely near."""
 _ENOUGH = 0.5
 """Relevance from which on what is not directly related answers a question for relations alone."""
 _DIRECTLY = 2
@@ -45,8 +43,8 @@ _MOST_HOLDING = 60
 class Walk:
     """Walks from the names in a question, and in its options, before anything is searched.
 
-    Where the question asks for nothing but relations, and the walk finds some, that is the answer:
-    no vector is needed.
+    Where the question asks for nothing but relations, all its names are known, and the walk finds
+    some, that is the answer: no vector is needed.
 
     Args:
         services: read relations and the index.
@@ -80,8 +78,10 @@ class Walk:
         with progress.timings.part("walk"):
             view, surroundings = self._views.of(progress)
             exact = await run_sync(partial(_exact, view, asked)) if asked.is_bare else ([], [])
-            found = await run_sync(partial(walked_from, view, surroundings, search.tenant, asked))
-            chosen = _chosen(found, asked)
+            found, are_known = await run_sync(
+                partial(walked_from, view, surroundings, search.tenant, asked)
+            )
+            chosen = _chosen(found, asked) if are_known else None
             leading = await self._leading(*exact, progress)
             behind = await found_places(self._services, progress, related(chosen or found))
             candidates = [*{one.id: one for one in (*leading, *behind)}.values()]
@@ -96,8 +96,13 @@ class Walk:
             alone=chosen is not None and request.mode is None and request.min_score is None,
             leading=tuple(one.id for one in leading),
         )
-        ranking = Ranking("walk", candidates, weight=_NAMED)
-        return replace(progress, walked=walked, rankings=[*progress.rankings, ranking])
+        begun = begun_places(found)
+        named = [
+            one for one in candidates if one in leading or not begun.isdisjoint(_places_of(one))
+        ]
+        # What is named counts twice; its neighbours count as much as what a search finds.
+        rankings = [Ranking("walk", candidates), Ranking("walk", named)]
+        return replace(progress, walked=walked, rankings=[*progress.rankings, *rankings])
 
     async def _leading(
         self, places: Sequence[Place], definitions: Sequence[FoundSymbol], progress: SearchProgress
@@ -153,6 +158,10 @@ class Walk:
         return [one for ranking in rankings for one in ranking]
 
 
+def _places_of(one: Candidate) -> tuple[Place, Place]:
+    return Place(one.document_id), Place(one.document_id, one.symbol)
+
+
 def _holds(entry: StoredEntry, candidate: Candidate, definitions: Sequence[FoundSymbol]) -> bool:
     """Return whether the lines of a passage hold the beginning of one of some definitions."""
     first, last = entry.fields.get("line_start") or 0, entry.fields.get("line_end") or 0
@@ -162,15 +171,17 @@ def _holds(entry: StoredEntry, candidate: Candidate, definitions: Sequence[Found
     )
 
 
-def walked_from(view: View, surroundings: Surroundings, tenant: Tenant, asked: AskedNames) -> Flow:
-    """What is related to the names that were asked for."""
-    nodes: dict[NodeKey, Node] = {}
-    for name in asked.names:
-        nodes |= _named(view, tenant, name)
+def walked_from(
+    view: View, surroundings: Surroundings, tenant: Tenant, asked: AskedNames
+) -> tuple[Flow, bool]:
+    """Return what is related to the names of a question, and whether each of them is known."""
+    by_name = [_named(view, tenant, name) for name in asked.names]
+    nodes = {key: node for named in by_name for key, node in named.items()}
     begun = dict(islice(nodes.items(), _MOST_SEEDS))
     seeds = dict.fromkeys(begun, 1.0)
     found = flow(view, surroundings, seeds, begun, depth=USUAL_STEPS, wanted=asked.wanted)
-    return replace(found, complete=found.complete and len(begun) == len(nodes))
+    found = replace(found, complete=found.complete and len(begun) == len(nodes))
+    return found, all(by_name)
 
 
 def _exact(view: View, asked: AskedNames) -> tuple[list[Place], list[FoundSymbol]]:

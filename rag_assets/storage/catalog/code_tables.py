@@ -8,15 +8,30 @@ from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
+    ColumnElement,
     ForeignKeyConstraint,
     Index,
     Integer,
     Numeric,
     Table,
     Text,
+    column,
+    func,
+    literal_column,
 )
 
 from rag_assets.storage.catalog.columns import json_column, metadata, tenant_column
+
+NAME_MARKS = "_-?!$="
+"""Characters that may be left out of a name when it is looked for."""
+
+
+def last_part(short: ColumnElement[str], without: str = NAME_MARKS) -> ColumnElement[str]:
+    """Return the part of a name after its last dot, without some characters."""
+    # Constants instead of parameters: an index is used only for the expression that it is made of.
+    part = func.regexp_replace(short, literal_column("'^.*[.]'"), literal_column("''"))
+    return func.translate(part, literal_column(f"'{without}'"), literal_column("''"))
+
 
 # What the definitions of source code are, as other files decide it: a source type by name.
 document_kinds = Table(
@@ -51,6 +66,7 @@ symbols = Table(
     Column("line_end", Integer, nullable=False),
     Index(None, "tenant", "symbol"),
     Index(None, "tenant", "short"),
+    Index("ix_symbols_tenant_last_part", "tenant", last_part(column("short", Text))),
 )
 
 edges = Table(

@@ -12,7 +12,6 @@ from typing import Any, TypeAlias
 from sqlalchemy import (
     ARRAY,
     BindParameter,
-    Column,
     ColumnElement,
     FromClause,
     Integer,
@@ -37,7 +36,13 @@ from sqlalchemy.dialects.postgresql import distinct_on
 from sqlalchemy.types import TypeEngine
 
 from rag_assets.storage.catalog.access import is_readable
-from rag_assets.storage.catalog.code_tables import document_kinds, edges, name_uses, symbols
+from rag_assets.storage.catalog.code_tables import (
+    document_kinds,
+    edges,
+    last_part,
+    name_uses,
+    symbols,
+)
 from rag_assets.storage.catalog.database import among, texts_parameter
 from rag_assets.storage.catalog.index_rows import returnable
 from rag_assets.storage.catalog.statements import Statement
@@ -107,13 +112,18 @@ def _of_readable(table: FromClause, *columns: ColumnElement[Any]) -> Select[Any]
 
 
 def _named_by(
-    columns: _Columns, value: Column[str], parameter: str, *wanted: _Condition
+    columns: _Columns, value: ColumnElement[str], parameter: str, *wanted: _Condition
 ) -> Subquery:
-    """The rows of a table with one of some values, each with the versions that have its text."""
-    own, others = _by_table(columns, value.table)
+    """The rows of a table with one of some values, each with the versions that have its text.
+
+    Args:
+        columns: the first one is of the table.
+    """
+    table = columns[0].table
+    own, others = _by_table(columns, table)
     asked = _asked(parameter)
-    named = value.table.c.tenant == _TENANT, value == asked.c.value
-    rows = select(*own, value.table.c.chunk_set_key).where(*named, *wanted).offset(_APART).lateral()
+    named = table.c.tenant == _TENANT, value == asked.c.value
+    rows = select(*own, table.c.chunk_set_key).where(*named, *wanted).offset(_APART).lateral()
     of_text = document_index.c.chunk_set_key == rows.c.chunk_set_key
     versions = _versions(*others).where(of_text).offset(_APART).lateral()
     found = select(*_found_in(columns, rows, versions)).select_from(asked)
@@ -174,12 +184,10 @@ def _like() -> Select[Any]:
 
 
 def _ending() -> Select[Any]:
-    short = symbols.c.short
-    marked = func.regexp_replace(short, "^.*[.]|[_-]", "", "g")
-    plain = func.regexp_replace(short, "^.*[.]|[_?!$-]|=$", "", "g")
-    is_last = or_(_one_of(marked, "parts"), _one_of(plain, "parts"))
-    found = _of_readable(symbols, *_PLACED_SYMBOLS).where(is_last)
-    return _symbols(found.subquery()).limit(_LIMIT)
+    found = _named_by(_PLACED_SYMBOLS, last_part(symbols.c.short), "parts")
+    has_same_marks = last_part(found.c.short, without="_-") == bindparam("marked", type_=Text)
+    rows = select(*_found_in(_SYMBOL_COLUMNS, found))
+    return rows.order_by(has_same_marks.desc(), found.c.uri, found.c.position).limit(_LIMIT)
 
 
 def _files_called() -> Select[Any]:
@@ -318,7 +326,7 @@ LIKE = Statement.of(_like())
 """Some definitions whose names hold one of `parts`."""
 
 ENDING = Statement.of(_ending())
-"""Some definitions whose last part is one of `parts`, without underscores."""
+"""Some definitions whose last part is one of `parts`, without marks; first those `marked` so."""
 
 NAME_USES = Statement.of(_name_uses())
 """The places of `names` in documents whose texts have a name of one of these `numbers`.

@@ -11,6 +11,7 @@ from rag_assets.ingest.sources.derived import repository_of
 from rag_assets.ingest.sources.model import uri_of
 from rag_assets.storage.catalog import relation_statements as statements
 from rag_assets.storage.catalog.access import PUBLIC, reads_public
+from rag_assets.storage.catalog.code_tables import NAME_MARKS
 from rag_assets.storage.catalog.database import Database
 from rag_assets.storage.catalog.found_relations import (
     Direction,
@@ -107,8 +108,11 @@ class Relations(Protocol):
         """Some definitions whose names, as people call them, hold one of these parts."""
         ...
 
-    def ending(self, parts: Sequence[str], limit: int) -> list[FoundSymbol]:
-        """Return some definitions whose last part, without underscores, is one of these."""
+    def ending(self, name: str, limit: int) -> list[FoundSymbol]:
+        """Return some definitions whose last part is a name, whatever its case and marks.
+
+        Those with the same marks come first: `save!` before `save`.
+        """
         ...
 
     def files_called(self, name: str, limit: int) -> list[FoundDocument]:
@@ -283,9 +287,12 @@ class RelationRows:
         """See Relations."""
         return self._symbols(statements.LIKE, parts=[*parts], limit=limit)
 
-    def ending(self, parts: Sequence[str], limit: int) -> list[FoundSymbol]:
+    def ending(self, name: str, limit: int) -> list[FoundSymbol]:
         """See Relations."""
-        return self._symbols(statements.ENDING, parts=[*parts], limit=limit)
+        marked, part = (
+            name.lower().translate(str.maketrans("", "", marks)) for marks in ("_-", NAME_MARKS)
+        )
+        return self._symbols(statements.ENDING, parts=[part], marked=marked, limit=limit)
 
     def files_called(self, name: str, limit: int) -> list[FoundDocument]:
         """See Relations."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rag_assets.retrieval.model import SearchAnswer, SearchRequest
+from rag_assets.storage.catalog.found_relations import Readable
 from tests.driving import Driver
 from tests.installation import FAST, Installation
 from tests.repositories import MadeRepository
@@ -38,6 +39,10 @@ FILES = {
         "      mail to: comment.author\n    end\n\n"
         "    def self.digest\n      new.deliver\n    end\n"
         "  end\nend\n"
+    ),
+    "lib/ledger.rb": (
+        "class Ledger\n  def close\n  end\n\n  def close!\n  end\n\n  def close?\n  end\n\n"
+        "  def _close=(value)\n  end\n\n  def close_all\n  end\nend\n"
     ),
     "web/thread.ts": "export function renderThread(x: number) { return `${x}` }\n",
     "README.md": "# Comments\n\nComments are stored by the repository, and read as a tree.\n",
@@ -107,6 +112,22 @@ def test_an_exact_identifier_leads(
 
 
 @pytest.mark.parametrize(
+    ("name", "first"),
+    [("close!", "close!"), ("Close", "close"), ("_close=", "close="), ("CLOSE?", "close?")],
+)
+def test_definitions_by_their_last_part_begin_with_the_same_marks(
+    installation: Installation, name: str, first: str
+) -> None:
+    catalog = installation.session().catalog
+    serving = catalog.generations.serving(TENANT)
+    assert serving is not None
+    relations = catalog.relations.readable(Readable(TENANT, serving.number, ("staff",)))
+    found = [one.name.rpartition("::")[2] for one in relations.ending(name, 10)]
+    assert found[0].replace("_", "") == first
+    assert sorted(found) == ["_close=", "close", "close!", "close?"]
+
+
+@pytest.mark.parametrize(
     "query", ["FlurbController@quantize", "quantize_flurbs", "CommentRepo::quux"]
 )
 def test_a_symbol_in_no_file_is_reported_as_unknown(installation: Installation, query: str) -> None:
@@ -125,6 +146,18 @@ def test_an_unknown_name_in_a_sentence_is_reported_with_the_hits(
     assert answer.hits
     [warning] = answer.warnings
     assert "FlurbController" in warning.problem
+
+
+def test_relations_do_not_answer_alone_where_a_name_of_the_question_is_unknown(
+    installation: Installation,
+) -> None:
+    known = ask(installation, "What does `CommentRepo` call?")
+    assert known.debug is not None
+    assert known.debug.strategy == "walk"
+    other = ask(installation, "What do `CommentRepo` and `sorted_tree` call?")
+    assert other.debug is not None
+    assert other.debug.strategy != "walk"
+    assert len(other.hits) > len(known.hits)
 
 
 def test_the_nearest_names_of_an_unknown_name_are_shown(installation: Installation) -> None:

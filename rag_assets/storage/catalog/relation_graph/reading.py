@@ -182,9 +182,9 @@ class GraphRelations:
         """See Relations."""
         return self._catalog.like(parts, limit)
 
-    def ending(self, parts: Sequence[str], limit: int) -> list[FoundSymbol]:
+    def ending(self, name: str, limit: int) -> list[FoundSymbol]:
         """See Relations."""
-        return self._catalog.ending(parts, limit)
+        return self._catalog.ending(name, limit)
 
     def files_called(self, name: str, limit: int) -> list[FoundDocument]:
         """See Relations."""
