@@ -7,7 +7,9 @@ this run or by the next; no vector is made anew.
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from itertools import groupby
 
 from rag_assets.code.frameworks.labels import LABELLED, deciding, kinds_of
@@ -179,15 +181,28 @@ def _language(media_type: str | None) -> str:
 def files_of(ctx: TenantContext, documents: Iterable[CodeDocument]) -> dict[str, FileFacts]:
     """The facts of documents with their places, by document."""
     documents = list(documents)
-    facts = {
-        # The index of a file's names is larger than all of its other facts.
-        key: tuple(fact for fact in found if fact.kind != USES)
-        for batch in batched({one.chunk_set_key for one in documents}, _BATCH)
-        for key, found in ctx.lake.facts(batch).items()
-    }
+    with _collector_paused():
+        facts = {
+            # The index of a file's names is larger than all of its other facts.
+            key: tuple(fact for fact in found if fact.kind != USES)
+            for batch in batched({one.chunk_set_key for one in documents}, _BATCH)
+            for key, found in ctx.lake.facts(batch).items()
+        }
     return {
         one.document_id: FileFacts(
             path_of(one.uri), _language(one.media_type), facts.get(one.chunk_set_key, ())
         )
         for one in documents
     }
+
+
+@contextmanager
+def _collector_paused() -> Iterator[None]:
+    """Pause Python's garbage collector, which would pass over all facts again as more are read."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()

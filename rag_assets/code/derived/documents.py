@@ -28,7 +28,8 @@ def derived_documents(files: Sequence[FileFacts]) -> Derivation:
 
 
 def _frameworks(files: Sequence[FileFacts]) -> Iterator[laravel.Derive]:
-    if any(one.language == "php" for one in files):
+    is_php = any(one.language == "php" for one in files)
+    if is_php and any(map(laravel.speaks_of_laravel, files)):
         yield laravel.derive
     python = [one for one in files if one.language == "python"]
     if any(map(speaks_of_django, python)):

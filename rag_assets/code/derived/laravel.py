@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from rag_assets.code.derived.laravel_routes import name_of, route_document, statement
 from rag_assets.code.derived.model import ROUTE, Derivation, DerivedDocument, Statement
@@ -11,25 +11,55 @@ from rag_assets.code.derived.tables import TableLike, table_lines
 from rag_assets.code.derived.unresolved import ROUTES, TABLES, Unresolved
 from rag_assets.code.frameworks.laravel.followed import Followed
 from rag_assets.code.frameworks.laravel.inheritance import Inheritance
-from rag_assets.code.frameworks.laravel.models import Model, Relation, models_of
+from rag_assets.code.frameworks.laravel.models import (
+    Model,
+    Relation,
+    may_be_model,
+    models_of,
+)
 from rag_assets.code.frameworks.laravel.policies import Asked, asked_elsewhere
 from rag_assets.code.frameworks.laravel.receivers import Receivers
 from rag_assets.code.frameworks.laravel.route_policies import RoutePolicies
 from rag_assets.code.frameworks.laravel.routes.middleware import middleware_of
 from rag_assets.code.frameworks.laravel.routes.model import Evidence, Route
-from rag_assets.code.frameworks.laravel.routes.resolver import routes_of
+from rag_assets.code.frameworks.laravel.routes.resolver import (
+    makes_routes,
+    routes_made_by,
+    run_of,
+)
 from rag_assets.code.frameworks.laravel.tables import Evidence as TableEvidence
 from rag_assets.code.frameworks.laravel.tables import Table, Tables, tables_of
 from rag_assets.code.frameworks.laravel.version import framework_version
-from rag_assets.code.model import FileFacts
+from rag_assets.code.model import Fact, FileFacts
 from rag_assets.code.names import table_keys
 from rag_assets.code.nodes import FILE, TABLE
 from rag_assets.code.relations import How
 
 Derive: TypeAlias = Callable[[Sequence[FileFacts]], Derivation]
 
+_NAMES_CLASS: Final = frozenset({"imports", "extends", "implements", "uses_trait"})
+_NAMESPACES: Final = ("Illuminate\\", "Laravel\\")
+_PACKAGES: Final = ("illuminate/", "laravel/")
 _CHANGES_WHOLE = 11
 """The first version whose `change()` drops what it does not mention."""
+
+
+def speaks_of_laravel(one: FileFacts) -> bool:
+    """Return whether a file states what only Laravel, or a package of its parts, gives a meaning.
+
+    A route, a model or a migration is enough, as a repository may have no manifest.
+    """
+    return any(map(_is_sign, one.facts))
+
+
+def _is_sign(fact: Fact) -> bool:
+    if fact.kind in _NAMES_CLASS:
+        return str(fact.values.get("name", "")).startswith(_NAMESPACES)
+    if fact.kind == "depends_on":
+        return str(fact.values.get("package", "")).startswith(_PACKAGES)
+    if fact.kind == "routing":
+        return makes_routes(fact)
+    return fact.kind == "schema" or may_be_model(fact)
 
 
 def derive(files: Sequence[FileFacts]) -> Derivation:
@@ -37,9 +67,10 @@ def derive(files: Sequence[FileFacts]) -> Derivation:
     php = [one for one in files if one.language in {"php", "sql"}]
     # The manifest tells the version, by which its router differs.
     version = framework_version(files)
-    routes = routes_of(files)
+    machine = run_of(files)
+    routes = routes_made_by(machine)
     tables = tables_of(php, change_keeps=version is None or version < _CHANGES_WHOLE)
-    models, guards = models_of(php), middleware_of(files)
+    models, guards = models_of(php), middleware_of(machine)
     inheritance = Inheritance(php)
     followed = Followed(php, inheritance, Receivers(php, models, inheritance))
     asked, policies = asked_elsewhere(php), RoutePolicies(php, guards, inheritance)

@@ -90,7 +90,7 @@ class _Uses:
 
     @classmethod
     def of(cls, files: Sequence[FileFacts]) -> _Uses:
-        facts = [fact for one in files for fact in one.facts]
+        facts = [f for one in files for f in one.facts if f.kind in _DECIDING]
         types: dict[str, SourceType] = {}
         for kind, value, source_type in _BY_USE:
             for fact in facts:

@@ -106,6 +106,16 @@ def models_of(files: Iterable[FileFacts]) -> Mapping[str, Model]:
     return {name: world.model(name) for name in names}
 
 
+def may_be_model(fact: Fact) -> bool:
+    """Return whether a fact is a class whose parent is a base of models, if no file declares it."""
+    return fact.kind == "eloquent_class" and _is_base(fact.values["parent"])
+
+
+def _is_base(name: str) -> bool:
+    """Return whether a class that no file of the repository declares is a base of models."""
+    return class_basename(name) in _BASES | _PIVOTS or name == _AUTH_USER or "\\Models\\" in name
+
+
 class _World:
     """The classes of a repository, with what each states."""
 
@@ -138,10 +148,7 @@ class _World:
         if self.classes[name].fact.values["trait"]:
             return False
         last = self.lineage(name)[-1]
-        base = class_basename(last)
-        if last in self.classes or last in self.declared:
-            return False
-        return base in _BASES | _PIVOTS or last == _AUTH_USER or "\\Models\\" in last
+        return last not in self.classes and last not in self.declared and _is_base(last)
 
     def model(self, name: str) -> Model:
         """What is known of one model."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_assets.code.derived.documents import derived_documents
+from rag_assets.code.derived.laravel import speaks_of_laravel
 from rag_assets.code.derived.model import Derivation, DerivedDocument, Statement
 from rag_assets.code.derived.text import read, rendered
 from rag_assets.code.derived.unresolved import Unresolved, first_of
@@ -16,6 +18,7 @@ from rag_assets.code.model import EVIDENCE, FileFacts
 from rag_assets.code.names import route_keys, table_keys
 from rag_assets.code.reading import read_code
 from rag_assets.code.relations import Edge, relations_of
+from rag_assets.code.settings.reader import read_json
 from rag_assets.ingest.chunking.chunk_set import located
 from rag_assets.ingest.chunking.model import embedding_text
 
@@ -270,6 +273,46 @@ def test_requests_of_tests_beyond_the_limit_are_counted() -> None:
     assert sum(one.kind == "requests" for one in route.statements) == 200
     [cut] = [one for one in found.unresolved if one.about == route.name]
     assert cut.reason == "203 requests of tests, of which 200 are listed"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Route::get('/ping', fn () => 'pong');",
+        "$router->post('/orders', 'OrderController@store');",
+        "class Order extends Model { protected $table = 'orders'; }",
+        "class Order extends \\Shop\\Models\\Base {}",
+        "class Ship implements \\Illuminate\\Contracts\\Queue\\ShouldQueue {}",
+        "use Laravel\\Lumen\\Application;",
+        (
+            "class CreateOrders extends Migration { public function up() "
+            "{ Schema::create('orders', function ($table) { $table->id(); }); } }"
+        ),
+    ],
+)
+def test_speaks_of_laravel_without_a_manifest_one_statement_suffices(text: str) -> None:
+    facts = read_code(f"<?php\n{text}\n", "text/x-php").facts
+    assert speaks_of_laravel(FileFacts("packages/shop/src/file.php", "php", facts))
+
+
+@pytest.mark.parametrize("package", ["laravel/framework", "illuminate/database"])
+def test_speaks_of_laravel_with_a_part_of_it_in_a_manifest_is_true(package: str) -> None:
+    facts = read_json(f'{{"require": {{"{package}": "^11.0"}}}}').facts
+    assert speaks_of_laravel(FileFacts("apps/shop/composer.json", "json", facts))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "use Symfony\\Component\\Routing\\Route;\n$routes->add('a', new Route('/a'));",
+        "class UserProvider extends BaseProvider { function boot() { $this->app->get('/x'); } }",
+        "class Kernel extends BaseKernel { function boot() { require __DIR__ . '/a.php'; } }",
+        "class Order extends AbstractEntity { function getTable() { return 'orders'; } }",
+    ],
+)
+def test_speaks_of_laravel_in_php_of_another_framework_is_false(text: str) -> None:
+    facts = read_code(f"<?php\n{text}\n", "text/x-php").facts
+    assert not speaks_of_laravel(FileFacts("src/file.php", "php", facts))
 
 
 def test_files_of_no_framework_have_no_derived_documents() -> None:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from rag_assets.code.frameworks.laravel.routes.guards import Configuration
-from rag_assets.code.frameworks.laravel.routes.resolver import run_of
-from rag_assets.code.model import FileFacts
+from rag_assets.code.frameworks.laravel.routes.machine import Machine
 
 _WITHOUT_KERNEL: Final = 11
 """Since this version, the framework itself names its middleware."""
 
 
-def middleware_of(files: Iterable[FileFacts]) -> Mapping[str, tuple[str, ...]]:
+def middleware_of(machine: Machine) -> Mapping[str, tuple[str, ...]]:
     """The classes of each alias and each group of middleware, in order.
 
     Kernels state them, or `withMiddleware`, or calls on the router by providers. Parameters are
@@ -21,9 +20,8 @@ def middleware_of(files: Iterable[FileFacts]) -> Mapping[str, tuple[str, ...]]:
     a package explains is not here.
 
     Args:
-        files: of a repository.
+        machine: that ran all of a repository; its routes are to be read before.
     """
-    machine = run_of(files)
     late = (machine.program.version or 0) >= _WITHOUT_KERNEL
     if late and not machine.guards.aliases:
         Configuration().applied_to(machine.guards)

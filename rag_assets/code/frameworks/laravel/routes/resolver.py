@@ -30,8 +30,7 @@ def routes_of(files: Iterable[FileFacts]) -> Routes:
     Args:
         files: of it.
     """
-    machine = run_of(files)
-    return _result(machine)
+    return routes_made_by(run_of(files))
 
 
 def run_of(files: Iterable[FileFacts]) -> Machine:
@@ -106,7 +105,8 @@ def _frame(path: str) -> Frame:
     return Frame(path, "", None, {}, Context(), 0)
 
 
-def _result(machine: Machine) -> Routes:
+def routes_made_by(machine: Machine) -> Routes:
+    """Return the routes that a run has made, and what it could not resolve."""
     routes, unresolved = [], list(machine.unresolved)
     for draft in machine.router.drafts:
         if isinstance(draft.uri, str):
@@ -123,14 +123,15 @@ def _never_loaded(machine: Machine) -> Iterator[Unresolved]:
         if path in machine.loaded or is_test(path):
             continue
         facts = machine.program.body(Body(path, "", 0))
-        first = next((fact for fact in facts if _makes_routes(fact)), None)
+        first = next((fact for fact in facts if makes_routes(fact)), None)
         if first is not None:
             yield Unresolved(
                 "a file of routes that nothing is known to load", Evidence(path, first)
             )
 
 
-def _makes_routes(fact: Fact) -> bool:
+def makes_routes(fact: Fact) -> bool:
+    """Return whether a fact is a statement that asks the router for routes."""
     value = fact.values.get("value")
     if not isinstance(value, dict) or value.get("of") != "chain":
         return False

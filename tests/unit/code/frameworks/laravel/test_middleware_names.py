@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from rag_assets.code.frameworks.laravel.reader import read
 from rag_assets.code.frameworks.laravel.routes.middleware import middleware_of
+from rag_assets.code.frameworks.laravel.routes.resolver import run_of
 from rag_assets.code.model import FileFacts
 from rag_assets.code.settings.reader import read_json
 from tests.unit.code.frameworks.laravel.schema_truth import EXAMPLE
@@ -22,7 +23,7 @@ def names_of(version: str = "^12.0", **texts: str) -> Mapping[str, tuple[str, ..
         for path, text in texts.items()
     ]
     manifest = read_json(f'{{"require": {{"laravel/framework": "{version}"}}}}')
-    return middleware_of([*files, FileFacts("composer.json", "json", manifest.facts)])
+    return middleware_of(run_of([*files, FileFacts("composer.json", "json", manifest.facts)]))
 
 
 def test_the_kernel_of_the_example_names_classes() -> None:
@@ -30,7 +31,7 @@ def test_the_kernel_of_the_example_names_classes() -> None:
         FileFacts(path.relative_to(EXAMPLE).as_posix(), "php", read(path.read_text("utf-8")).facts)
         for path in sorted(EXAMPLE.rglob("*.php"))
     ]
-    found = middleware_of(files)
+    found = middleware_of(run_of(files))
     assert found["company"] == ("App\\Http\\Middleware\\EnsureCompanySelected",)
     assert found["auth"] == ("Illuminate\\Auth\\Middleware\\Authenticate",)
     assert found["api"] == (THROTTLE, BINDINGS)
