@@ -35,9 +35,27 @@ SYSTEM = System(
         keeps_passages=True,
     ),
     source_kinds={"experience": f"{_HERE}.source:EXPERIENCE"},
-    tables=(
-        *("experience_patterns", "experience_merges", "experience_questions"),
-        "experience_feedback",
+    tables={
+        "projects": f"{_HERE}.tables:projects",
+        "knowledge_staging": f"{_HERE}.tables:knowledge_staging",
+        "checkpoints": f"{_HERE}.tables:checkpoints",
+        "experience_patterns": f"{_HERE}.tables:experience_patterns",
+        "experience_merges": f"{_HERE}.tables:experience_merges",
+        "experience_questions": f"{_HERE}.tables:experience_questions",
+        "experience_feedback": f"{_HERE}.tables:experience_feedback",
+    },
+    staged_rows={"knowledge_staging": f"{_HERE}.forgetting:STAGED_ROWS"},
+    texts=(
+        *(
+            f"knowledge_staging.{name}"
+            for name in (
+                *("agent_type", "task_type", "technology", "failure_description"),
+                *("error_message", "solution_steps", "gate_type", "human_feedback"),
+                *("revision_approach", "approved_approach", "when_to_try", "about"),
+            )
+        ),
+        "projects.name",
+        "checkpoints.error",
     ),
     migrations=Migrations(package=f"{_HERE}.migrations", head="0001"),
     follow_up=f"{_HERE}.finishing:FOLLOW_UP",

@@ -15,7 +15,7 @@ from sqlalchemy import literal, select, union_all
 
 from rag_assets.api.experience_responses import UnmatchedName
 from rag_assets.storage.catalog.catalog import Catalog
-from rag_assets.storage.catalog.experience_tables import knowledge_staging
+from rag_assets.systems.experience.tables import knowledge_staging
 
 NAMES: Final = ("agent_type", "task_type", "technology")
 """The fields of an entry that questions filter by."""

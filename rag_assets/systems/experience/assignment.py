@@ -15,14 +15,13 @@ from rag_assets.common.hashing import sha256_hex
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.kept_texts import vectors_of
 from rag_assets.storage.catalog.database import among
-from rag_assets.storage.catalog.experience_tables import knowledge_staging
 from rag_assets.storage.catalog.generations import Generation
 from rag_assets.storage.index.model import EntryFilter, RankingRequest
 from rag_assets.systems.experience.differences import differ, problems_differ
 from rag_assets.systems.experience.entries import entry_of
 from rag_assets.systems.experience.matching import BOUNDS, Bounds, exact_key, problem_key
 from rag_assets.systems.experience.model import Entry
-from rag_assets.systems.experience.tables import experience_patterns
+from rag_assets.systems.experience.tables import experience_patterns, knowledge_staging
 from rag_assets.systems.experience.wording import compared_problem, searched_text, solution_of
 
 _CANDIDATES = 30

@@ -20,10 +20,6 @@ from rag_assets.common.errors import EntryDiffers, UnknownExperience
 from rag_assets.retrieval.model import Caller
 from rag_assets.storage.catalog.changes import notify
 from rag_assets.storage.catalog.database import Database, TenantRef
-from rag_assets.storage.catalog.experience_tables import (
-    checkpoints,
-    projects,
-)
 from rag_assets.systems.experience.entries import (
     OPERATOR,
     hand_over,
@@ -34,6 +30,10 @@ from rag_assets.systems.experience.entries import (
     unknown_project,
 )
 from rag_assets.systems.experience.model import CheckpointDraft, ProjectDraft
+from rag_assets.systems.experience.tables import (
+    checkpoints,
+    projects,
+)
 from rag_assets.systems.experience.verification import checkpoint_faults, require_none
 
 OPEN: tuple[CheckpointState, ...] = ("waiting", "running")

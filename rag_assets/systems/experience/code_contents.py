@@ -16,8 +16,8 @@ from sqlalchemy import ColumnElement, func, select
 from rag_assets.api.experience_responses import Pattern
 from rag_assets.ingest.sources.model import document_id
 from rag_assets.storage.catalog.catalog import Catalog
-from rag_assets.storage.catalog.experience_tables import knowledge_staging
 from rag_assets.systems.experience.model import About, KeptAbout
+from rag_assets.systems.experience.tables import knowledge_staging
 from rag_assets.tenants.model import Tenant
 
 _STAGED = knowledge_staging.c

@@ -29,11 +29,11 @@ from rag_assets.privacy.masker import Masker
 from rag_assets.retrieval.model import Caller
 from rag_assets.storage.catalog.changes import notify
 from rag_assets.storage.catalog.database import Database, TenantRef, among
-from rag_assets.storage.catalog.experience_tables import knowledge_staging, projects
 from rag_assets.storage.catalog.tables import record_revisions, source_records
 from rag_assets.systems.experience.matching import exact_key, problem_key
 from rag_assets.systems.experience.model import ANY_AGENT, About, Entry, EntryDraft, KeptAbout
 from rag_assets.systems.experience.source import SOURCE_TYPE
+from rag_assets.systems.experience.tables import knowledge_staging, projects
 from rag_assets.systems.experience.verification import faults, require_none, require_verified
 from rag_assets.systems.experience.wording import WORDING_VERSION, error_keys, searched_text
 

@@ -33,7 +33,6 @@ from rag_assets.pipeline.context import TenantContext
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.clock import time_to_record
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.experience_tables import checkpoints, knowledge_staging
 from rag_assets.storage.catalog.generations import Generation
 from rag_assets.storage.catalog.tables import document_index, documents, serving
 from rag_assets.systems.experience.assignment import Assigner, Assignment
@@ -46,7 +45,12 @@ from rag_assets.systems.experience.rewording import (
     rewrite_outdated,
     select_outdated,
 )
-from rag_assets.systems.experience.tables import experience_merges, experience_patterns
+from rag_assets.systems.experience.tables import (
+    checkpoints,
+    experience_merges,
+    experience_patterns,
+    knowledge_staging,
+)
 
 _BATCH = 200
 _MERGE_IDS = UUID("7f0c9a52-5d0e-4a30-9a55-5d3e0f7f7c11")

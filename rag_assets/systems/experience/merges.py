@@ -15,10 +15,13 @@ from sqlalchemy.dialects.postgresql import distinct_on
 
 from rag_assets.common.errors import InvalidRequest, UnknownExperience
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.experience_tables import knowledge_staging
 from rag_assets.systems.experience.entries import entry_of
 from rag_assets.systems.experience.matching import normalised
-from rag_assets.systems.experience.tables import experience_merges, experience_patterns
+from rag_assets.systems.experience.tables import (
+    experience_merges,
+    experience_patterns,
+    knowledge_staging,
+)
 from rag_assets.systems.experience.wording import compared_problem
 
 _STAGED = knowledge_staging.c

@@ -29,7 +29,6 @@ from sqlalchemy.dialects.postgresql import distinct_on
 from rag_assets.api.experience_responses import Pattern
 from rag_assets.common.errors import UnknownExperience
 from rag_assets.storage.catalog.database import Database
-from rag_assets.storage.catalog.experience_tables import knowledge_staging
 from rag_assets.systems.experience.entries import entry_of
 from rag_assets.systems.experience.model import Entry, PatternFilter
 from rag_assets.systems.experience.ranking import label_of, quality_of
@@ -37,6 +36,7 @@ from rag_assets.systems.experience.tables import (
     experience_feedback,
     experience_patterns,
     experience_questions,
+    knowledge_staging,
 )
 from rag_assets.systems.experience.wording import problem_of, solution_of, when_to_try
 from rag_assets.tenants.model import Tenant

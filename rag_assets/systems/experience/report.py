@@ -8,12 +8,13 @@ from typing import Any
 from sqlalchemy import Connection, func, select
 
 from rag_assets.api.experience_responses import Report
-from rag_assets.storage.catalog.experience_tables import checkpoints, knowledge_staging
 from rag_assets.systems.experience.patterns import is_living
 from rag_assets.systems.experience.tables import (
+    checkpoints,
     experience_feedback,
     experience_merges,
     experience_questions,
+    knowledge_staging,
 )
 
 _SOON = timedelta(days=30)

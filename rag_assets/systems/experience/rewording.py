@@ -16,11 +16,11 @@ from rag_assets.common.hashing import sha256_hex
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.storage.catalog.changes import notify
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.experience_tables import knowledge_staging
 from rag_assets.storage.catalog.former_contents import keep_texts
 from rag_assets.storage.catalog.tables import documents, record_revisions, source_records
 from rag_assets.systems.experience.entries import entry_of, record_of
 from rag_assets.systems.experience.matching import exact_key, problem_key
+from rag_assets.systems.experience.tables import knowledge_staging
 from rag_assets.systems.experience.wording import (
     WORDING_VERSION,
     compared_problem,

@@ -1,17 +1,24 @@
-"""The tables of experience in the catalog's schema, beside those of entries and checkpoints."""
+"""The tables of experience in the catalog's schema.
+
+The catalog's own migrations create the first three, those of this system the others.
+"""
 
 from __future__ import annotations
 
 from sqlalchemy import (
+    ARRAY,
+    Boolean,
     CheckConstraint,
     Column,
     Double,
     ForeignKeyConstraint,
     Index,
+    Integer,
     String,
     Table,
     Text,
     Uuid,
+    text,
 )
 
 from rag_assets.storage.catalog.columns import (
@@ -21,6 +28,123 @@ from rag_assets.storage.catalog.columns import (
     tenant_column,
     time_column,
 )
+
+projects = Table(
+    "projects",
+    metadata,
+    tenant_column(),
+    Column("id", Uuid, primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    # Whose it is; of all contributors of the tenant where both are null.
+    Column("owner_token", Text),
+    Column("owner_organization", Text),
+    now_column("created_at"),
+    now_column("updated_at"),
+    CheckConstraint("state IN ('active', 'completed', 'cancelled')", name="state"),
+)
+"""Projects that contribute entries."""
+
+knowledge_staging = Table(
+    "knowledge_staging",
+    metadata,
+    Column("id", Uuid, primary_key=True, server_default=text("gen_random_uuid()")),
+    tenant_column(primary_key=False),
+    Column("entry_type", String(50), nullable=False),
+    Column("project_id", Uuid),
+    Column("agent_type", String(100), nullable=False),
+    Column("task_type", String(100)),
+    Column("technology", String(100)),
+    Column("failure_description", Text),
+    Column("error_message", Text),
+    Column("solution_steps", Text),
+    Column("gate_type", String(50)),
+    Column("human_feedback", Text),
+    Column("revision_approach", Text),
+    Column("approved_approach", Text),
+    Column("success_verified", Boolean, nullable=False, server_default=text("false")),
+    Column("embedded", Boolean, nullable=False, server_default=text("false")),
+    now_column("timestamp"),
+    time_column("embedded_at", "event"),
+    Column("when_to_try", Text),
+    # Paths and symbols that the entry is about.
+    json_column("about", "[]"),
+    # The caller's own id, by which a capture may be sent again.
+    Column("external_id", Text),
+    # Hash of all that was captured.
+    Column("content_key", Text),
+    # The name of the token that contributed it.
+    Column("contributed_by", Text),
+    # Names of the rules that found credentials in it.
+    Column("masked", ARRAY(Text), nullable=False, server_default="{}"),
+    Column("checkpoint_id", Uuid),
+    # Of its record; null until a checkpoint has taken it.
+    Column("document_id", Text),
+    # The hash of its problem and solution without differences of writing, see matching.exact_key.
+    Column("exact_key", Text),
+    # The same of its problem alone, see matching.problem_key.
+    Column("problem_key", Text),
+    # The version of the rules by which its record was written, see wording.WORDING_VERSION.
+    Column("record_version", Integer, nullable=False, server_default="1"),
+    # The pattern that it belongs to, and the one that it would but for merges by hand.
+    Column("pattern_id", Uuid),
+    Column("home_id", Uuid),
+    # Hashes of texts of it whose vectors are kept in the lake, and are not searched.
+    Column("kept_texts", ARRAY(Text), nullable=False, server_default="{}"),
+    # Why it is not embedded, and never will be.
+    Column("failure", Text),
+    CheckConstraint(
+        "(entry_type = 'failure_solution' AND failure_description IS NOT NULL)"
+        " OR (entry_type = 'gate_rejection' AND gate_type IS NOT NULL)"
+        " OR (entry_type = 'gate_approval' AND gate_type IS NOT NULL)",
+        name="entry_type",
+    ),
+    ForeignKeyConstraint(["tenant", "project_id"], ["projects.tenant", "projects.id"]),
+    Index(None, "tenant", "project_id"),
+    Index(None, "tenant", "embedded"),
+    Index("ix_knowledge_staging_document", "tenant", "document_id"),
+    Index("ix_knowledge_staging_pattern", "tenant", "pattern_id"),
+    Index("ix_knowledge_staging_exact", "tenant", "exact_key"),
+    Index("ix_knowledge_staging_problem", "tenant", "problem_key"),
+    Index("ix_knowledge_staging_checkpoint", "tenant", "checkpoint_id"),
+    Index("ix_knowledge_staging_record_version", "tenant", "record_version"),
+    # Taken by a checkpoint, and not found yet: few, and asked for all the time.
+    Index(
+        "ix_knowledge_staging_left",
+        "tenant",
+        "checkpoint_id",
+        postgresql_where=text("checkpoint_id IS NOT NULL AND NOT embedded AND failure IS NULL"),
+    ),
+    Index("uq_knowledge_staging_external_id", "tenant", "project_id", "external_id", unique=True),
+)
+"""Entries: what was captured, and what became of it."""
+
+checkpoints = Table(
+    "checkpoints",
+    metadata,
+    tenant_column(),
+    Column("id", Uuid, primary_key=True),
+    Column("checkpoint_type", String(50), nullable=False),
+    # Null: of all projects.
+    Column("project_id", Uuid),
+    Column("external_id", Text),
+    Column("requested_by", Text),
+    now_column("requested_at", "event"),
+    Column("state", Text, nullable=False),
+    Column("staged", Integer, nullable=False),
+    Column("embedded", Integer, nullable=False, server_default="0"),
+    Column("merged", Integer, nullable=False, server_default="0"),
+    Column("failed", Integer, nullable=False, server_default="0"),
+    Column("error", Text),
+    time_column("processed_at"),
+    CheckConstraint("state IN ('waiting', 'running', 'done', 'stopped')", name="state"),
+    ForeignKeyConstraint(["tenant", "project_id"], ["projects.tenant", "projects.id"]),
+    Index(
+        "ix_checkpoints_open", "tenant", postgresql_where=text("state IN ('waiting', 'running')")
+    ),
+    Index("uq_checkpoints_external_id", "tenant", "external_id", unique=True),
+)
+"""Checkpoints: from each on, what its project had staged by then is embedded."""
 
 experience_patterns = Table(
     "experience_patterns",

@@ -16,13 +16,12 @@ from rag_assets.common.clock import Clock
 from rag_assets.common.errors import UnknownExperience
 from rag_assets.pipeline.retention import prune
 from rag_assets.storage.catalog.columns import metadata
-from rag_assets.storage.catalog.experience_tables import knowledge_staging
 from rag_assets.storage.catalog.holds import HoldScope
 from rag_assets.storage.catalog.tables import documents, events
 from rag_assets.systems.experience.forgetting import forget_questions
 from rag_assets.systems.experience.merges import merge_patterns
 from rag_assets.systems.experience.patterns import PatternReader, cutoff_of
-from rag_assets.systems.experience.tables import experience_questions
+from rag_assets.systems.experience.tables import experience_questions, knowledge_staging
 from rag_assets.tenants.model import Tenant
 from tests.driving import Driver
 from tests.embedding_server import EmbeddingServer
