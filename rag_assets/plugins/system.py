@@ -139,6 +139,7 @@ class System:
         tenant_lists: keys of tenants.yaml beside `tenants` that name where tenants are listed: a
             `TenantList` (tenants/lists.py) by the key, which is also the origin of its tenants: the
             catalog takes the origins that its constraint names.
+        problems: classes of errors with a `problem_kind` of their own, by the name of that kind.
         prompts: MCP prompts by name.
         retrieval_steps: steps of a search by name; profiles choose them.
 
@@ -167,6 +168,7 @@ class System:
     own_process_commands: frozenset[str] = frozenset()
     tools: Parts = field(default_factory=dict)
     tenant_lists: Parts = field(default_factory=dict)
+    problems: Parts = field(default_factory=dict)
     prompts: Parts = field(default_factory=dict)
     retrieval_steps: Parts = field(default_factory=dict)
 
@@ -219,6 +221,7 @@ PART_KINDS: tuple[str, ...] = (
     "commands",
     "tools",
     "tenant_lists",
+    "problems",
     "prompts",
     "retrieval_steps",
 )

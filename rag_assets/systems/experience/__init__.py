@@ -63,6 +63,13 @@ SYSTEM = System(
     panels={"/experience": f"{_HERE}.panel.pages:PANEL"},
     routers={"/rag/experience": f"{_HERE}.routes:router"},
     commands={"experience": f"{_HERE}.commands:app"},
+    problems={
+        "not-verified": f"{_HERE}.errors:NotVerified",
+        "entry-differs": f"{_HERE}.errors:EntryDiffers",
+        "problems-differ": f"{_HERE}.errors:ProblemsDiffer",
+        "unknown-experience": f"{_HERE}.errors:UnknownExperience",
+        "no-experience": f"{_HERE}.errors:NoExperience",
+    },
     tools={
         "experience_project": f"{_HERE}.tools:PROJECT",
         "experience_checkpoint": f"{_HERE}.tools:CHECKPOINT",

@@ -19,12 +19,13 @@ from rag_assets.api.experience_responses import (
     UnmatchedName,
 )
 from rag_assets.common.clock import Clock
-from rag_assets.common.errors import InvalidRequest, ProblemsDiffer, UnknownExperience
+from rag_assets.common.errors import InvalidRequest
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.tenants import TenantRecord
 from rag_assets.systems.experience.aliases import NAMES, Aliases, resolve_names
 from rag_assets.systems.experience.code_contents import with_stale_paths
 from rag_assets.systems.experience.entries import Entries, require_entry
+from rag_assets.systems.experience.errors import ProblemsDiffer, UnknownExperience
 from rag_assets.systems.experience.forgetting import forget_empty_patterns, forget_merges
 from rag_assets.systems.experience.merges import merge_patterns, solve_same_problem, split_entry
 from rag_assets.systems.experience.model import Entry, PatternFilter, RetractDraft

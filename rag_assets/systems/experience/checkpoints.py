@@ -16,7 +16,6 @@ from rag_assets.api.experience_responses import (
     CheckpointType,
     Project,
 )
-from rag_assets.common.errors import EntryDiffers, UnknownExperience
 from rag_assets.retrieval.model import Caller
 from rag_assets.storage.catalog.changes import notify
 from rag_assets.storage.catalog.database import Database, TenantRef
@@ -29,6 +28,7 @@ from rag_assets.systems.experience.entries import (
     require_project,
     unknown_project,
 )
+from rag_assets.systems.experience.errors import EntryDiffers, UnknownExperience
 from rag_assets.systems.experience.model import CheckpointDraft, ProjectDraft
 from rag_assets.systems.experience.tables import (
     checkpoints,

@@ -22,7 +22,7 @@ from sqlalchemy import (
     update,
 )
 
-from rag_assets.common.errors import EntryDiffers, UnknownExperience, UnknownProject
+from rag_assets.common.errors import UnknownProject
 from rag_assets.common.hashing import key_of, sha256_hex
 from rag_assets.ingest.sources.records import record_document_id
 from rag_assets.privacy.masker import Masker
@@ -30,6 +30,7 @@ from rag_assets.retrieval.model import Caller
 from rag_assets.storage.catalog.changes import notify
 from rag_assets.storage.catalog.database import Database, TenantRef, among
 from rag_assets.storage.catalog.tables import record_revisions, source_records
+from rag_assets.systems.experience.errors import EntryDiffers, UnknownExperience
 from rag_assets.systems.experience.matching import exact_key, problem_key
 from rag_assets.systems.experience.model import ANY_AGENT, About, Entry, EntryDraft, KeptAbout
 from rag_assets.systems.experience.source import SOURCE_TYPE

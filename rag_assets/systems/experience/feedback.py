@@ -8,8 +8,8 @@ from sqlalchemy import func, select
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.api.experience_responses import FeedbackCounts
-from rag_assets.common.errors import UnknownExperience
 from rag_assets.storage.catalog.database import Database, TenantRef
+from rag_assets.systems.experience.errors import UnknownExperience
 from rag_assets.systems.experience.merges import living_roots
 from rag_assets.systems.experience.model import FeedbackDraft
 from rag_assets.systems.experience.patterns import counts_of

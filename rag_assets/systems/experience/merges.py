@@ -13,9 +13,10 @@ from uuid import UUID, uuid4, uuid5
 from sqlalchemy import Connection, func, insert, select, update
 from sqlalchemy.dialects.postgresql import distinct_on
 
-from rag_assets.common.errors import InvalidRequest, UnknownExperience
+from rag_assets.common.errors import InvalidRequest
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.systems.experience.entries import entry_of
+from rag_assets.systems.experience.errors import UnknownExperience
 from rag_assets.systems.experience.matching import normalised
 from rag_assets.systems.experience.tables import (
     experience_merges,

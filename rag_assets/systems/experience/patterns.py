@@ -27,9 +27,9 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import distinct_on
 
 from rag_assets.api.experience_responses import Pattern
-from rag_assets.common.errors import UnknownExperience
 from rag_assets.storage.catalog.database import Database
 from rag_assets.systems.experience.entries import entry_of
+from rag_assets.systems.experience.errors import UnknownExperience
 from rag_assets.systems.experience.model import Entry, PatternFilter
 from rag_assets.systems.experience.ranking import label_of, quality_of
 from rag_assets.systems.experience.tables import (

@@ -7,7 +7,6 @@ from uuid import UUID
 
 from rag_assets.api.experience_responses import FeedbackCounts, Project
 from rag_assets.common.clock import Clock
-from rag_assets.common.errors import NoExperience
 from rag_assets.privacy.masker import Masker
 from rag_assets.retrieval.model import Caller
 from rag_assets.storage.catalog.catalog import Catalog
@@ -16,6 +15,7 @@ from rag_assets.systems.experience.administration import Administration
 from rag_assets.systems.experience.checkpoints import Checkpoint, Checkpoints
 from rag_assets.systems.experience.code_contents import code_of, noted
 from rag_assets.systems.experience.entries import OPERATOR, Captured, Entries
+from rag_assets.systems.experience.errors import NoExperience
 from rag_assets.systems.experience.feedback import give_feedback
 from rag_assets.systems.experience.model import (
     CheckpointDraft,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rag_assets.common.errors import InvalidRequest, NotVerified
+from rag_assets.common.errors import InvalidRequest
 from rag_assets.systems.experience.entry_types import FIELDS, NEEDED, OF_ANY_TYPE
+from rag_assets.systems.experience.errors import NotVerified
 from rag_assets.systems.experience.model import CheckpointDraft, EntryDraft, RetractDraft
 
 
