@@ -1,4 +1,4 @@
-"""Experience: what past projects learned, for the orchestrator of others."""
+"""Keeps solutions from past projects, and answers the orchestrators of other projects with them."""
 
 from rag_assets.plugins.system import Migrations, Profile, System
 
@@ -13,12 +13,12 @@ SYSTEM = System(
             "embedder": {"provider": "openai", "model": "text-embedding-3-small"},
             "retrieval": {"top_k": 5, "mode": "knn"},
             "retention_days": 365,
-            # A year is a rule: nobody has to confirm what it takes away.
+            # A year is a rule: expired entries are deleted without confirmation.
             "prune_share": None,
         },
         # The description's figures for its model; benchmarks.experience calibrates the local one.
-        # For tasks no figure separates answers from near misses: the floor only leaves out what
-        # has nothing to do with the task (decision 0132).
+        # For tasks no figure separates answers from near misses: the floor only excludes unrelated
+        # entries (decision 0132).
         thresholds_of_uses={
             "task": {
                 "openai/text-embedding-3-small": 0.70,
@@ -31,7 +31,7 @@ SYSTEM = System(
         },
         calibrates=frozenset({"openai/text-embedding-3-small"}),
         asked_by=frozenset({"orchestrator"}),
-        # What is not surely the same stays apart: see differences.py.
+        # Entries that may differ stay apart: see differences.py.
         keeps_passages=True,
     ),
     source_kinds={"experience": f"{_HERE}.source:EXPERIENCE"},

@@ -50,8 +50,8 @@ class StagedEntries:
 STAGED_ROWS = StagedEntries()
 
 
-def forget_merges(connection: Connection, ref: TenantRef, entries: Sequence[UUID]) -> None:
-    """Delete the merges of entries that are gone."""
+def delete_merges(connection: Connection, ref: TenantRef, entries: Sequence[UUID]) -> None:
+    """Delete the merges of deleted entries."""
     merges = experience_merges.c
     connection.execute(
         delete(experience_merges).where(
@@ -60,10 +60,10 @@ def forget_merges(connection: Connection, ref: TenantRef, entries: Sequence[UUID
     )
 
 
-def forget_empty_patterns(connection: Connection, ref: TenantRef) -> None:
-    """Delete patterns without an entry, and the feedback on them.
+def delete_empty_patterns(connection: Connection, ref: TenantRef) -> None:
+    """Delete patterns without entries, and the feedback on them.
 
-    One that is a part of another pattern stays as long as that does: its feedback counts there.
+    A pattern that was merged into another one stays as long as that one: its feedback counts there.
     """
     staged, pattern, said = knowledge_staging.c, experience_patterns.c, experience_feedback.c
     has_entry = (
@@ -88,8 +88,8 @@ def forget_empty_patterns(connection: Connection, ref: TenantRef) -> None:
     )
 
 
-def forget_questions(connection: Connection, ref: TenantRef, before: datetime) -> None:
-    """Delete questions that were asked earlier and on which there is no feedback.
+def delete_questions(connection: Connection, ref: TenantRef, before: datetime) -> None:
+    """Delete questions without feedback that were asked before a time.
 
     A hold on all documents of the tenant keeps them.
     """

@@ -36,7 +36,7 @@ projects = Table(
     Column("id", Uuid, primary_key=True),
     Column("name", Text, nullable=False),
     Column("state", Text, nullable=False),
-    # Whose it is; of all contributors of the tenant where both are null.
+    # Its owner; if both are null, all contributors of the tenant have access.
     Column("owner_token", Text),
     Column("owner_organization", Text),
     now_column("created_at"),
@@ -78,20 +78,20 @@ knowledge_staging = Table(
     # Names of the rules that found credentials in it.
     Column("masked", ARRAY(Text), nullable=False, server_default="{}"),
     Column("checkpoint_id", Uuid),
-    # Of its record; null until a checkpoint has taken it.
+    # Id of its document; null until a checkpoint has taken the entry.
     Column("document_id", Text),
-    # The hash of its problem and solution without differences of writing, see matching.exact_key.
+    # The hash of its problem and solution without differences of writing, see wording.exact_key.
     Column("exact_key", Text),
-    # The same of its problem alone, see matching.problem_key.
+    # The same of its problem alone, see wording.problem_key.
     Column("problem_key", Text),
     # The version of the rules by which its record was written, see wording.WORDING_VERSION.
     Column("record_version", Integer, nullable=False, server_default="1"),
-    # The pattern that it belongs to, and the one that it would but for merges by hand.
+    # Its pattern, and its pattern without merges by hand.
     Column("pattern_id", Uuid),
     Column("home_id", Uuid),
-    # Hashes of texts of it whose vectors are kept in the lake, and are not searched.
+    # Hashes of its texts with vectors that are kept in the lake for comparisons only.
     Column("kept_texts", ARRAY(Text), nullable=False, server_default="{}"),
-    # Why it is not embedded, and never will be.
+    # Why it can never be embedded.
     Column("failure", Text),
     CheckConstraint(
         "(entry_type = 'failure_solution' AND failure_description IS NOT NULL)"
@@ -117,7 +117,7 @@ knowledge_staging = Table(
     ),
     Index("uq_knowledge_staging_external_id", "tenant", "project_id", "external_id", unique=True),
 )
-"""Entries: what was captured, and what became of it."""
+"""Captured entries, staged or embedded."""
 
 checkpoints = Table(
     "checkpoints",
@@ -144,7 +144,7 @@ checkpoints = Table(
     ),
     Index("uq_checkpoints_external_id", "tenant", "external_id", unique=True),
 )
-"""Checkpoints: from each on, what its project had staged by then is embedded."""
+"""Checkpoints: requests to embed the entries that a project had staged by then."""
 
 experience_patterns = Table(
     "experience_patterns",
@@ -153,7 +153,7 @@ experience_patterns = Table(
     Column("id", Uuid, primary_key=True),
     # Equal for patterns that solve the same problem in different ways.
     Column("problem_id", Uuid, nullable=False),
-    # The pattern that somebody made it a part of.
+    # The pattern into which it was merged by hand.
     Column("merged_into", Uuid),
     now_column("created_at"),
     Index(None, "tenant", "merged_into"),
@@ -166,10 +166,10 @@ experience_merges = Table(
     tenant_column(),
     Column("id", Uuid, primary_key=True),
     Column("entry_id", Uuid, nullable=False),
-    # The entry of the pattern that it was compared with, or null where somebody merged by hand.
+    # The entry of the pattern that it was compared with; null for a merge by hand.
     Column("other_id", Uuid),
     Column("pattern_id", Uuid, nullable=False),
-    # That it was part of before; null for an entry that was part of none.
+    # Its former pattern; null for a new entry.
     Column("former_id", Uuid),
     Column("way", String(20), nullable=False),
     Column("problem_cosine", Double),
@@ -183,7 +183,7 @@ experience_merges = Table(
     Index(None, "tenant", "entry_id"),
     Index(None, "tenant", "pattern_id"),
 )
-"""Why an entry is one of its pattern; with `split_at`, why it is none any more."""
+"""Merges of entries into patterns; `split_at` is set where one was undone."""
 
 experience_questions = Table(
     "experience_questions",
@@ -215,4 +215,4 @@ experience_feedback = Table(
     CheckConstraint("outcome IN ('helped', 'did_not_help')", name="outcome"),
     Index(None, "tenant", "pattern_id"),
 )
-"""Whether a pattern helped who asked: the last word on each answer."""
+"""Whether a pattern of an answer helped: the latest feedback."""
