@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import unicodedata
-from typing import Final, Protocol
+from typing import Final
 
-from rag_assets.api.experience_responses import EntryType
 from rag_assets.common.hashing import key_of
 from rag_assets.common.tokens import count_text
-from rag_assets.systems.experience.model import ANY_AGENT
+from rag_assets.systems.experience.model import ANY_AGENT, Entry, EntryDraft
 from rag_assets.systems.experience.traces import (
     condense,
     error_line,
@@ -30,36 +29,7 @@ _MAX_SYMPTOM_TOKENS: Final = 60
 _GAP = "[...]"
 
 
-class Worded(Protocol):
-    """The fields of an entry, captured or stored, from which its texts are made."""
-
-    @property
-    def entry_type(self) -> EntryType: ...  # noqa: D102
-    @property
-    def agent_type(self) -> str | None: ...  # noqa: D102
-    @property
-    def task_type(self) -> str | None: ...  # noqa: D102
-    @property
-    def technology(self) -> str | None: ...  # noqa: D102
-    @property
-    def failure_description(self) -> str | None: ...  # noqa: D102
-    @property
-    def error_message(self) -> str | None: ...  # noqa: D102
-    @property
-    def solution_steps(self) -> str | None: ...  # noqa: D102
-    @property
-    def gate_type(self) -> str | None: ...  # noqa: D102
-    @property
-    def human_feedback(self) -> str | None: ...  # noqa: D102
-    @property
-    def revision_approach(self) -> str | None: ...  # noqa: D102
-    @property
-    def approved_approach(self) -> str | None: ...  # noqa: D102
-    @property
-    def when_to_try(self) -> str | None: ...  # noqa: D102
-
-
-def problem_of(entry: Worded) -> str:
+def problem_of(entry: EntryDraft | Entry) -> str:
     """Return the problem for people and agents, with each stack trace cut to its exception."""
     match entry.entry_type:
         case "failure_solution":
@@ -72,7 +42,7 @@ def problem_of(entry: Worded) -> str:
             return f"Pass the {_gate(entry)} at the first attempt"
 
 
-def compared_problem(entry: Worded) -> str:
+def compared_problem(entry: EntryDraft | Entry) -> str:
     """Return the problem for comparisons, without details that differ by machine."""
     match entry.entry_type:
         case "failure_solution":
@@ -84,7 +54,7 @@ def compared_problem(entry: Worded) -> str:
             return problem_of(entry)
 
 
-def solution_of(entry: Worded) -> str:
+def solution_of(entry: EntryDraft | Entry) -> str:
     """Return the solution."""
     match entry.entry_type:
         case "failure_solution":
@@ -95,7 +65,7 @@ def solution_of(entry: Worded) -> str:
             return entry.approved_approach or ""
 
 
-def when_to_try(entry: Worded) -> str | None:
+def when_to_try(entry: EntryDraft | Entry) -> str | None:
     """Return when the solution is worth trying; None if the entry does not show it.
 
     The captured value has precedence; the default is the error of the failure.
@@ -117,7 +87,7 @@ def failure_question(description: str, error: str | None) -> str:
     return f"Failure: {prose}\nError: {lines}" if lines else f"Failure: {prose}"
 
 
-def searched_text(entry: Worded) -> str:
+def searched_text(entry: EntryDraft | Entry) -> str:
     """Return the text of an entry that is embedded.
 
     A failure has the same form as in questions. Questions about gates describe a task, so the text
@@ -129,14 +99,14 @@ def searched_text(entry: Worded) -> str:
     return shortened(prose_of(f"{compared_problem(entry)}\n{solution_of(entry)}"), MAX_TOKENS)
 
 
-def error_keys(entry: Worded) -> list[str]:
+def error_keys(entry: EntryDraft | Entry) -> list[str]:
     """Return the keys of the errors in an entry, for exact matches."""
     if entry.entry_type == "gate_rejection":
         return stored_keys(entry.human_feedback or "", None)
     return stored_keys(entry.failure_description or "", entry.error_message)
 
 
-def exact_key(entry: Worded) -> str:
+def exact_key(entry: EntryDraft | Entry) -> str:
     """Return a key that is equal for entries that differ only in case, blanks and encoding."""
     return key_of(
         "experience",
@@ -148,7 +118,7 @@ def exact_key(entry: Worded) -> str:
     )
 
 
-def problem_key(entry: Worded) -> str | None:
+def problem_key(entry: EntryDraft | Entry) -> str | None:
     """Return a key that is equal for entries with the same problem; None for gate approvals."""
     if entry.entry_type == "gate_approval":
         return None
@@ -166,7 +136,7 @@ def normalised(text: str) -> str:
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
 
 
-def _gate(entry: Worded) -> str:
+def _gate(entry: EntryDraft | Entry) -> str:
     name = entry.gate_type or ""
     return name if name.casefold().endswith("gate") else f"{name} gate"
 
