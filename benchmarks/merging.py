@@ -22,8 +22,8 @@ import numpy as np
 from benchmarks.measure import PROJECT, load, machine, save
 from rag_assets.models.config.embedder import EmbedderConfig
 from rag_assets.models.factory import build_embedder
-from rag_assets.systems.experience.differences import differ, problems_differ
-from rag_assets.systems.experience.matching import BOUNDS, Bounds
+from rag_assets.systems.experience.assignment import BOUNDS, Bounds
+from rag_assets.systems.experience.differences import problems_differ, solutions_differ
 
 DATA = PROJECT / "examples" / "experience"
 CHOSEN_ON, HELD_OUT = DATA / "pairs.jsonl", DATA / "pairs-held-out.jsonl"
@@ -98,7 +98,7 @@ def pairs(path: Path) -> list[Pair]:
             float(cosines["problem"][number]),
             float(cosines["solution"][number]),
             problems_differ(row["a"]["problem"], row["b"]["problem"])
-            or differ(row["a"]["solution"], row["b"]["solution"]),
+            or solutions_differ(row["a"]["solution"], row["b"]["solution"]),
         )
         for number, row in enumerate(rows)
     ]

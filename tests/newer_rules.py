@@ -40,7 +40,7 @@ def wait_for_no_history(patched: pytest.MonkeyPatch) -> None:
 def merge_near(embedder: str, patched: pytest.MonkeyPatch) -> None:
     """Merge near entries of experience by the vectors of an embedder."""
     from rag_assets.systems.experience import assignment
-    from rag_assets.systems.experience.matching import BOUNDS, Bounds
+    from rag_assets.systems.experience.assignment import BOUNDS, Bounds
 
     bounds = {**BOUNDS, embedder: Bounds(problem=0.9, solution=0.9)}
     patched.setattr(assignment, "BOUNDS", bounds)

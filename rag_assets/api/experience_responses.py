@@ -1,4 +1,7 @@
-"""What the endpoints of experience answer."""
+"""Responses of the endpoints of experience.
+
+The client distribution reads them, so they do not belong to the system's folder.
+"""
 
 from __future__ import annotations
 
@@ -24,29 +27,29 @@ ContextReason: TypeAlias = Literal[
     "embedder-unavailable",
     "index-unavailable",
 ]
-"""Why an agent's context is the basic one alone."""
+"""Why an agent's context has no block of patterns."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """One problem solved in one way, as it is answered.
+    """A solution to a problem, as answers show it.
 
     Attributes:
         id: of the pattern.
-        quality: HIGH for a verified solution of a failure, HIGHEST for a person's word at a gate.
-        problem, solution: of its entry that answers best.
-        when_to_try: the symptom or the precondition in that entry; None: it has none.
-        success_count: projects' checkpoints that contributed it, and answers that it helped.
-        failure_count: answers that it did not help.
-        label: Most Common, Moderate or Less Common, by its successes; Mostly Failed where failures
+        quality: HIGH for a verified solution of a failure, HIGHEST for a decision at a gate.
+        problem, solution: texts of its best matching entry.
+        when_to_try: the symptom or the precondition in that entry; None if it has none.
+        success_count: checkpoints that contributed to it, and feedback that it helped.
+        failure_count: feedback that it did not help.
+        label: Most Common, Moderate or Less Common, by its successes; Mostly Failed if failures
             outnumber them.
-        score: cosine of the question and the nearest of its entries; None where nothing was asked.
-        projects: those that contributed to it.
+        score: cosine of the question and its nearest entry; None without a question.
+        projects: that contributed to it.
         first_embedded_at, last_embedded_at: of its entries.
-        conflicts_with: patterns of the same answer that solve the same problem in another way.
-        stale_paths: of the code that it is about, what is no more, or is another content by now.
-        shown_count: answers that it was in, of the questions that are kept; None in an answer.
-        last_shown_at: when it was in the last of them; None: in none.
+        conflicts_with: alternatives for the same problem in the same answer.
+        stale_paths: files that it is about and that were changed or deleted since.
+        shown_count: number of stored questions that it answered; None in an answer.
+        last_shown_at: time of the latest of these questions.
     """
 
     id: UUID
@@ -74,18 +77,18 @@ class Pattern:
 
 @dataclass(frozen=True, slots=True)
 class SplitPattern(Pattern):
-    """The pattern that a split made, with the entries that went into it."""
+    """The pattern that a split created, with its entries."""
 
     entries: tuple[PatternEntry, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class UnmatchedName:
-    """A name in a question that no entry has, whatever its spelling.
+    """A name in a question that no entry has in any spelling.
 
     Attributes:
-        field: where it stands in the question, as in technology or task.type.
-        problem: in words.
+        field: of the question, such as technology or task.type.
+        problem: message for people.
     """
 
     field: str
@@ -97,10 +100,10 @@ class Answer:
     """The patterns that answer a question, best first.
 
     Attributes:
-        query_id: to give feedback on; None where nothing was asked.
-        threshold: the cosine below which an entry does not answer; None: there is none.
-        disabled: whether the tenant is switched off.
-        warnings: values of the question that no entry has, whatever its spelling.
+        query_id: for feedback; None if the tenant is disabled.
+        threshold: minimum cosine of an entry; None for no threshold.
+        disabled: whether the tenant is disabled.
+        warnings: names in the question that no entry has in any spelling.
     """
 
     query_id: UUID | None
@@ -111,18 +114,18 @@ class Answer:
 
     @classmethod
     def of_disabled(cls) -> Self:
-        """The answer of a tenant that is switched off."""
+        """Return the answer of a disabled tenant."""
         return cls(None, None, disabled=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The context of an agent, with what past projects learned.
+    """The context of an agent, with a block of patterns.
 
     Attributes:
         context: the basic context, and the block of patterns after a blank line.
         tokens: of the block.
-        reason: why there is no block; None where there is one.
+        reason: why the block is missing; None if it is not.
         warnings: see Answer.
     """
 
@@ -152,7 +155,7 @@ class CapturedEntry:
     Attributes:
         quality: HIGH or HIGHEST.
         staged: whether it waits for a checkpoint.
-        masked: names of the rules whose findings were replaced by these names.
+        masked: names of the rules that found credentials; each replaces the credential in the text.
     """
 
     id: UUID
@@ -163,7 +166,7 @@ class CapturedEntry:
 
 @dataclass(frozen=True, slots=True)
 class RequestedCheckpoint:
-    """A checkpoint that was requested, and how many entries it took."""
+    """A requested checkpoint, and the number of entries that it took."""
 
     checkpoint_id: UUID
     staged: int
@@ -171,7 +174,7 @@ class RequestedCheckpoint:
 
 @dataclass(frozen=True, slots=True)
 class CheckpointProgress:
-    """What became of a checkpoint so far; see Checkpoint."""
+    """The progress of a checkpoint; see Checkpoint."""
 
     state: str
     staged: int
@@ -184,7 +187,7 @@ class CheckpointProgress:
 
 @dataclass(frozen=True, slots=True)
 class FeedbackCounts:
-    """What is known of a pattern after feedback on it."""
+    """The counts of a pattern after feedback on it."""
 
     pattern_id: UUID
     success_count: int
@@ -193,14 +196,14 @@ class FeedbackCounts:
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """Why an entry is one of its pattern.
+    """A merge of an entry into its pattern.
 
     Attributes:
         way: exact, near, or manual.
-        problem_cosine, solution_cosine, bounds: of entries that are near.
-        split_at: when it ceased to be one.
-        problem, solution: the first characters of the entry's; None: it does not answer any more.
-        other_problem, other_solution: likewise, of the entry that it was compared with.
+        problem_cosine, solution_cosine, bounds: only of the way near.
+        split_at: when the merge was undone.
+        problem, solution: the start of the entry's texts; None if the entry is expired or deleted.
+        other_problem, other_solution: the same of the entry that it was compared with.
     """
 
     entry_id: UUID
@@ -240,7 +243,7 @@ class PatternEntry:
 
 @dataclass(frozen=True, slots=True)
 class PatternDetails:
-    """A pattern with everything it is counted from."""
+    """A pattern with its entries and merges."""
 
     pattern: Pattern
     entries: tuple[PatternEntry, ...]
@@ -252,8 +255,8 @@ class Patterns:
     """A page of patterns.
 
     Attributes:
-        next: `after` of the next page; None for the last one.
-        warnings: values of the filter that no entry has, where nothing is listed.
+        next: `after` of the next page; None on the last page.
+        warnings: names in the filter that no entry has, if no pattern matches.
     """
 
     patterns: tuple[Pattern, ...]
@@ -263,21 +266,21 @@ class Patterns:
 
 @dataclass(frozen=True, slots=True)
 class Retracted:
-    """How many entries were taken back."""
+    """The number of retracted entries."""
 
     entries: int
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a tenant's experience holds.
+    """A report on the experience of a tenant.
 
     Attributes:
-        entries: by type, of those that are found.
-        staged: that wait for a checkpoint.
-        never_shown: patterns that no question was answered with.
-        expires_within_30_days: entries.
-        next_expiry: when the next of them does.
+        entries: number of embedded entries by type.
+        staged: number of entries that wait for a checkpoint.
+        never_shown: number of patterns that never answered a question.
+        expires_within_30_days: number of entries.
+        next_expiry: when the next entry expires.
     """
 
     patterns: int

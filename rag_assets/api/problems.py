@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -31,7 +31,6 @@ from rag_assets.common.errors import (
     ChatUnavailable,
     ConfiguredByOperator,
     DeletionsHeld,
-    EntryDiffers,
     GuidelinesOff,
     IndexInconsistent,
     InputRejected,
@@ -40,17 +39,14 @@ from rag_assets.common.errors import (
     MalformedResponse,
     NoChatModel,
     NoCodeMemory,
-    NoExperience,
     NoProviderKey,
     NoRecordsSource,
     NoReranker,
-    NotVerified,
     NoUploadsSource,
     NoVectorBackend,
     NoWorkspace,
     OnHold,
     PassagesWithdrawn,
-    ProblemsDiffer,
     PromptRejected,
     ProviderError,
     ProviderRefused,
@@ -66,7 +62,6 @@ from rag_assets.common.errors import (
     TextRefused,
     TransientFailure,
     UnknownDocument,
-    UnknownExperience,
     UnknownProject,
     UnknownRun,
     UnknownSource,
@@ -78,28 +73,15 @@ from rag_assets.common.errors import (
     VersionChanged,
     VersionMissing,
 )
+from rag_assets.common.errors import ProblemKind as Kind
 from rag_assets.common.failure_kinds import OF_PROVIDERS, WORDS, failure_kind
+from rag_assets.plugins.registry import installed_systems
 
 MEDIA_TYPE = "application/problem+json"
 _UNAUTHORIZED = 401
 _INTERNAL = 500
 _RETRY_SECONDS = 5
 _PROBLEM = TypeAdapter(Problem)
-
-
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """A kind of problem.
-
-    Attributes:
-        name: in its type.
-        detail: for the caller, in place of the error's, which is for the operator.
-    """
-
-    status: int
-    name: str
-    title: str
-    detail: str | None = None
 
 
 _NO_TENANT = Kind(
@@ -126,17 +108,12 @@ KINDS: Mapping[type[RagAssetsError], Kind] = {
     TenantGone: _NO_TENANT,
     UnknownDocument: Kind(404, "unknown-document", "There is no such document"),
     UnknownProject: Kind(404, "unknown-project", "There is no such project"),
-    UnknownExperience: Kind(404, "unknown-experience", "There is nothing of that id"),
     UnknownRun: Kind(404, "unknown-run", "The project has no such run"),
-    EntryDiffers: Kind(409, "entry-differs", "Another entry has this external id"),
-    ProblemsDiffer: Kind(409, "problems-differ", "The patterns solve different problems"),
-    NoExperience: Kind(409, "no-experience", "The tenant keeps no experience of projects"),
     NoCodeMemory: Kind(409, "no-code-memory", "The project has no code memory"),
     NoWorkspace: Kind(409, "no-workspace", "The tenant is no workspace"),
     NoVectorBackend: Kind(
         409, "no-vector-backend", "The installation cannot answer from this back end"
     ),
-    NotVerified: Kind(422, "not-verified", "The entry holds no verified solution"),
     UnknownSource: Kind(404, "unknown-source", "The tenant has no such source"),
     ConfiguredByOperator: Kind(
         409,
@@ -292,7 +269,7 @@ def http_kind(status: int) -> Kind:
 
 
 def _description(status: int) -> str:
-    kinds = [*KINDS.values(), *_HTTP.values(), INVALID]
+    kinds = [*all_kinds().values(), *_HTTP.values(), INVALID]
     return "; ".join(dict.fromkeys(kind.title for kind in kinds if kind.status == status))
 
 
@@ -325,7 +302,14 @@ def classified(request_id: str, error: Exception) -> tuple[Kind, str | None]:
 
 def kind_of(error: type[RagAssetsError]) -> Kind:
     """Return the kind of problem that a class of errors is."""
-    return next(KINDS[base] for base in error.__mro__ if base in KINDS)
+    return error.problem_kind or next(KINDS[base] for base in error.__mro__ if base in KINDS)
+
+
+@lru_cache(maxsize=1)
+def all_kinds() -> Mapping[type[RagAssetsError], Kind]:
+    """Return the kinds of problems of the core and of all systems, by their class of errors."""
+    classes = installed_systems().load("problems").values()
+    return {**KINDS, **{error: error.problem_kind for error in classes}}
 
 
 def _text_of_failure(error: RagAssetsError) -> str | None:

@@ -1,4 +1,4 @@
-"""The operations on experience: for orchestrators, and for admins where it says so."""
+"""The operations on experience: for orchestrators unless they are marked for admins."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ PatternOrder: TypeAlias = Literal["id", "use", "newest"]
 def put_project(
     project: UUID | str, name: str, *, state: ProjectState = "active", tenant: str | None = None
 ) -> Call[Project]:
-    """Make a project that contributes entries, or change its name and state."""
+    """Create a project that contributes entries, or change its name and state."""
     return Call(
         "PUT",
         f"{_ADDRESS}/projects/{{project}}",
@@ -66,12 +66,12 @@ def capture_experience(
     external_id: str | None = None,
     tenant: str | None = None,
 ) -> Call[CapturedEntry]:
-    """Stage what a project learned; with an external_id it may be sent again.
+    """Stage an entry of a project; with an external_id the request may be repeated.
 
     Args:
-        entry_type: which of the other arguments belong to it.
-        project_id: the project that learned it.
-        about: the code that it is about: path, and symbol.
+        entry_type: determines which other arguments are required.
+        project_id: of the project that contributes it.
+        about: places in the code, each with a path and optionally a symbol.
         external_id: the caller's own id.
     """
     given = {
@@ -101,11 +101,11 @@ def request_checkpoint(
     external_id: str | None = None,
     tenant: str | None = None,
 ) -> Call[RequestedCheckpoint]:
-    """Have what a project has staged by now embedded, in the background.
+    """Request that the entries a project has staged are embedded in the background.
 
     Args:
-        checkpoint_type: what the project has reached.
-        project_id: a manual one may leave it out, for all projects.
+        checkpoint_type: the occasion.
+        project_id: None in a manual checkpoint: all projects.
         external_id: the caller's own id.
     """
     body = {
@@ -118,7 +118,7 @@ def request_checkpoint(
 
 
 def checkpoint(checkpoint_id: UUID | str, *, tenant: str | None = None) -> Call[CheckpointProgress]:
-    """Tell what became of a checkpoint."""
+    """Return the progress of a checkpoint."""
     return Call(
         "GET",
         f"{_ADDRESS}/checkpoints/{{checkpoint}}",
@@ -138,13 +138,12 @@ def experience_for_task(
     project_id: UUID | str | None = None,
     tenant: str | None = None,
 ) -> Call[Answer]:
-    """Find what past projects learned about a task like this one.
+    """Find patterns of past projects for a task.
 
     Args:
-        task_description: in words.
-        agent_type, task_type, technology: what is not given narrows nothing.
-        max_results: patterns at most, 1 to 5.
-        project_id: of the project that asks: what only it contributed is left out.
+        agent_type, task_type, technology: filters; None matches all entries.
+        max_results: maximum number of patterns, 1 to 5.
+        project_id: the asking project; its own entries are excluded.
     """
     given = {
         "agent_type": agent_type,
@@ -165,7 +164,7 @@ def experience_for_failure(
     project_id: UUID | str | None = None,
     tenant: str | None = None,
 ) -> Call[Answer]:
-    """Find what solved failures like this one; arguments as those of experience_for_task."""
+    """Find solutions of similar failures; see experience_for_task for the arguments."""
     given = {
         "error_message": error_message,
         "agent_type": agent_type,
@@ -185,14 +184,13 @@ def experience_context(
     project_id: UUID | str | None = None,
     tenant: str | None = None,
 ) -> Call[Context]:
-    """Write an agent's context for a task, with what past projects learned.
+    """Write an agent's context for a task, with a block of patterns.
 
     Args:
-        task: its description, and where they are known its type and technology.
-        agent_type: of the agent.
-        basic_context: what the agent is told in any case.
-        token_budget: cl100k_base tokens of the block of patterns at most, 200 to 8,000.
-        project_id: of the project that asks.
+        task: with its description, and optionally its type and technology.
+        basic_context: text that the agent gets in any case.
+        token_budget: maximum size of the block in cl100k_base tokens, 200 to 8,000.
+        project_id: the asking project.
     """
     given = {
         "agent_type": agent_type,
@@ -206,7 +204,7 @@ def experience_context(
 def experience_feedback(
     query_id: UUID | str, pattern_id: UUID | str, outcome: Outcome, *, tenant: str | None = None
 ) -> Call[FeedbackCounts]:
-    """Tell whether a pattern helped; the last word on each answer counts."""
+    """Record whether a pattern helped; later feedback replaces earlier feedback."""
     body = {"query_id": str(query_id), "pattern_id": str(pattern_id), "outcome": outcome}
     return _post("feedback", FeedbackCounts, body, tenant)
 
@@ -227,11 +225,11 @@ def patterns(
     """Return one page of patterns. For admins.
 
     Args:
-        order: by id; by use, the pattern of the most answers first; or the newest first.
-        search: words, all of which one entry of the pattern contains; or the id of a pattern.
+        order: by id; by use, most answers first; or newest first.
+        search: words that one entry of the pattern contains, or the id of a pattern.
         entry_type, agent_type, task_type, technology, project_id: of an entry of the pattern.
         after: the `next` of the page before, in the same order.
-        limit: patterns at most.
+        limit: maximum number of patterns.
     """
     return Call(
         "GET",
@@ -259,14 +257,14 @@ def all_patterns(
 
     Args:
         order: see patterns.
-        page: how many are fetched at a time, when they are needed.
+        page: number of patterns in each request.
     """
     first = patterns(order=order, limit=page, tenant=tenant)
     return Pages(first, lambda found: found.patterns, lambda found: _text(found.next))
 
 
 def pattern(pattern_id: UUID | str, *, tenant: str | None = None) -> Call[PatternDetails]:
-    """One pattern with its entries and merges. For admins."""
+    """Return one pattern with its entries and merges. For admins."""
     return Call(
         "GET",
         f"{_ADDRESS}/patterns/{{pattern}}",
@@ -279,10 +277,10 @@ def pattern(pattern_id: UUID | str, *, tenant: str | None = None) -> Call[Patter
 def merge_pattern(
     pattern_id: UUID | str, into: UUID | str, *, confirm: bool = False, tenant: str | None = None
 ) -> Call[PatternDetails]:
-    """Make a pattern a part of another one. For admins.
+    """Merge a pattern into another one. For admins.
 
     Args:
-        confirm: merge them even though their problems differ.
+        confirm: merge them even if their problems differ.
     """
     return Call(
         "POST",
@@ -309,7 +307,7 @@ def split_pattern(
 
 
 def delete_entry(entry_id: UUID | str, *, tenant: str | None = None) -> Call[Retracted]:
-    """Take back one entry; it answers no more from now on. For admins."""
+    """Retract one entry; searches omit it at once. For admins."""
     return Call(
         "DELETE",
         f"{_ADDRESS}/entries/{{entry}}",
@@ -325,7 +323,7 @@ def retract_experience(
     token: str | None = None,
     tenant: str | None = None,
 ) -> Call[Retracted]:
-    """Take back all that a project, or the holder of a token, contributed. For admins."""
+    """Retract all entries of a project or a token. For admins."""
     body = _given({"project_id": _text(project_id), "token": token})
     return _post("retract", Retracted, body, tenant)
 

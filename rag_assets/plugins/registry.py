@@ -85,10 +85,6 @@ class Systems:
         self._parts: Mapping[str, Mapping[str, Part]] = {
             kind: self._collected(kind) for kind in PART_KINDS
         }
-        self._tables = _unique(
-            "tables",
-            ((table, found, found) for found in self for table in found.system.tables),
-        )
 
     def __iter__(self) -> Iterator[InstalledSystem]:
         return iter(self._by_name.values())
@@ -104,11 +100,6 @@ class Systems:
         return {
             found.name: found.system.profile for found in self if found.system.profile is not None
         }
-
-    @property
-    def tables(self) -> Mapping[str, InstalledSystem]:
-        """Who owns which table."""
-        return self._tables
 
     @property
     def own_process_commands(self) -> frozenset[str]:

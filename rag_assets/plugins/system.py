@@ -116,9 +116,12 @@ class System:
         profile: what its tenants start from; None if it only adds parts for other profiles.
         source_kinds: `SourceKind` by the `type` in tenants.yaml.
         chunkers: `ChunkerKind` by the name in tenants.yaml.
-        tables: names of its tables in the catalog's schema.
+        tables: its tables in the catalog's schema by name: SQLAlchemy's `Table`, in the catalog's
+            metadata.
         migrations: make and upgrade these tables.
         follow_up: what its tenants' syncs end with: a `FollowUp` (pipeline/follow_up.py).
+        staged_rows: by a table's name, how its rows are counted and deleted that are kept until
+            they become documents: `StagedRows` (storage/catalog/system_tables.py).
         texts: columns of these tables with what people or sources wrote, as "table.column": new
             rules for credentials mask what they find there.
         assets: Dagster assets by key.
@@ -136,6 +139,7 @@ class System:
         tenant_lists: keys of tenants.yaml beside `tenants` that name where tenants are listed: a
             `TenantList` (tenants/lists.py) by the key, which is also the origin of its tenants: the
             catalog takes the origins that its constraint names.
+        problems: classes of errors with a `problem_kind` of their own, by the name of that kind.
         prompts: MCP prompts by name.
         retrieval_steps: steps of a search by name; profiles choose them.
 
@@ -147,9 +151,10 @@ class System:
     profile: Profile | None = None
     source_kinds: Parts = field(default_factory=dict)
     chunkers: Parts = field(default_factory=dict)
-    tables: tuple[str, ...] = ()
+    tables: Parts = field(default_factory=dict)
     migrations: Migrations | None = None
     follow_up: Reference | None = None
+    staged_rows: Parts = field(default_factory=dict)
     texts: tuple[str, ...] = ()
     assets: Parts = field(default_factory=dict)
     checks: Parts = field(default_factory=dict)
@@ -163,6 +168,7 @@ class System:
     own_process_commands: frozenset[str] = frozenset()
     tools: Parts = field(default_factory=dict)
     tenant_lists: Parts = field(default_factory=dict)
+    problems: Parts = field(default_factory=dict)
     prompts: Parts = field(default_factory=dict)
     retrieval_steps: Parts = field(default_factory=dict)
 
@@ -200,6 +206,8 @@ class System:
 
 
 PART_KINDS: tuple[str, ...] = (
+    "tables",
+    "staged_rows",
     "source_kinds",
     "chunkers",
     "assets",
@@ -213,6 +221,7 @@ PART_KINDS: tuple[str, ...] = (
     "commands",
     "tools",
     "tenant_lists",
+    "problems",
     "prompts",
     "retrieval_steps",
 )

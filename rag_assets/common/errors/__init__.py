@@ -7,11 +7,6 @@ hold a secret or the text of a document. The command line prints both and never 
     ├── InvalidRequest            a request's parameters are not usable
     ├── UnknownDocument           no such document, or not readable by the caller
     ├── RoleRefused               callers of this role may not ask this tenant
-    ├── NotVerified               an entry of experience without a verified solution
-    ├── EntryDiffers              another entry was captured under the same external id
-    ├── ProblemsDiffer            two patterns solve different problems: merging them asks first
-    ├── UnknownExperience         no such entry, pattern, question or checkpoint
-    ├── NoExperience              the tenant keeps no experience of projects
     ├── NoCodeMemory              the project has no code memory
     ├── DeletionsHeld             a manifest would take away more than is taken without a word
     ├── NoWorkspace               the tenant is no workspace
@@ -100,9 +95,7 @@ hold a secret or the text of a document. The command line prints both and never 
 
 from __future__ import annotations
 
-from rag_assets.common.errors.base import (
-    RagAssetsError,
-)
+from rag_assets.common.errors.base import ProblemKind, RagAssetsError
 from rag_assets.common.errors.configuration import (
     ConfigurationError,
     ConfiguredByOperator,
@@ -163,20 +156,15 @@ from rag_assets.common.errors.providers import (
 )
 from rag_assets.common.errors.requests import (
     DeletionsHeld,
-    EntryDiffers,
     InvalidRequest,
     NoCodeMemory,
-    NoExperience,
-    NotVerified,
     NoVectorBackend,
     NoWorkspace,
     PassagesWithdrawn,
-    ProblemsDiffer,
     RoleRefused,
     SearchRejected,
     TextRefused,
     UnknownDocument,
-    UnknownExperience,
     UnknownRun,
     UploadRefused,
     UploadsFull,
@@ -238,7 +226,6 @@ __all__ = [
     "DocumentUnreachable",
     "DocumentUnsupported",
     "DocumentVanished",
-    "EntryDiffers",
     "ErasureIncomplete",
     "Fault",
     "ForeignInstallation",
@@ -253,20 +240,18 @@ __all__ = [
     "MalformedResponse",
     "NoChatModel",
     "NoCodeMemory",
-    "NoExperience",
     "NoProviderKey",
     "NoRecordsSource",
     "NoReranker",
     "NoUploadsSource",
     "NoVectorBackend",
     "NoWorkspace",
-    "NotVerified",
     "OlderProgramRuns",
     "OnHold",
     "ParserUnusable",
     "PassagesWithdrawn",
     "PlaceChanged",
-    "ProblemsDiffer",
+    "ProblemKind",
     "PromptRejected",
     "ProviderError",
     "ProviderRefused",
@@ -288,7 +273,6 @@ __all__ = [
     "TextRefused",
     "TransientFailure",
     "UnknownDocument",
-    "UnknownExperience",
     "UnknownGeneration",
     "UnknownProfile",
     "UnknownProject",

@@ -2,6 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import ClassVar
+
+
+@dataclass(frozen=True, slots=True)
+class ProblemKind:
+    """A kind of problem of the API.
+
+    Attributes:
+        name: in its type.
+        detail: for the caller, in place of the error's, which is for the operator.
+    """
+
+    status: int
+    name: str
+    title: str
+    detail: str | None = None
+
 
 class RagAssetsError(Exception):
     """Base of all expected errors.
@@ -12,9 +30,11 @@ class RagAssetsError(Exception):
 
     Attributes:
         exit_status: of a command that fails with it.
+        problem_kind: what the API answers; None if its table of kinds says it (api/problems.py).
     """
 
     exit_status = 1
+    problem_kind: ClassVar[ProblemKind | None] = None
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
         super().__init__(message)

@@ -19,26 +19,6 @@ class RoleRefused(RagAssetsError):
     """Callers of this role may not ask this tenant."""
 
 
-class NotVerified(RagAssetsError):
-    """An entry of experience has no verified solution, and nothing else is embedded."""
-
-
-class EntryDiffers(RagAssetsError):
-    """Another entry was captured under the same external id."""
-
-
-class ProblemsDiffer(RagAssetsError):
-    """Two patterns of experience solve different problems, and nobody confirmed their merge."""
-
-
-class UnknownExperience(RagAssetsError):
-    """The tenant has no such entry, pattern, question or checkpoint."""
-
-
-class NoExperience(RagAssetsError):
-    """The tenant keeps no experience of projects: its profile is another one."""
-
-
 class NoCodeMemory(RagAssetsError):
     """The project has no code memory: its tenants have other profiles."""
 

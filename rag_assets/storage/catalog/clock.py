@@ -36,6 +36,7 @@ from rag_assets.storage.catalog.account_tables import service_tokens
 from rag_assets.storage.catalog.columns import TimeKind, metadata, now_column
 from rag_assets.storage.catalog.database import Database, TenantRef
 from rag_assets.storage.catalog.panel_tables import panel_codes, panel_sessions
+from rag_assets.storage.catalog.system_tables import all_tables
 from rag_assets.storage.catalog.tables import documents
 
 _WRITE_INTERVAL = timedelta(minutes=1)
@@ -188,7 +189,7 @@ def _values(now: datetime, boot: BootTime | None) -> dict[str, object]:
 
 def _tables_with(kind: TimeKind) -> Iterator[tuple[Table, list[Column[Any]]]]:
     """Yield the tables of the catalog and of systems with such times of tenants."""
-    for table in metadata.sorted_tables:
+    for table in all_tables():
         times = [column for column in table.c if column.info.get("time") == kind]
         if times:
             yield table, times

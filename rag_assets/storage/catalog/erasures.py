@@ -27,12 +27,12 @@ from rag_assets.storage.catalog.erasure_rows import (
     require_known,
 )
 from rag_assets.storage.catalog.erasure_tables import erasures
-from rag_assets.storage.catalog.experience_tables import knowledge_staging
 from rag_assets.storage.catalog.generations import Generation
 from rag_assets.storage.catalog.holds import holds_on, require_no_hold
 from rag_assets.storage.catalog.receipts import Receipt
-from rag_assets.storage.catalog.retention import Cutoffs, delete_staged, due_documents
+from rag_assets.storage.catalog.retention import Cutoffs, due_documents
 from rag_assets.storage.catalog.security_changes import record_removal
+from rag_assets.storage.catalog.system_tables import all_tables, count_staged, delete_staged
 from rag_assets.storage.catalog.tables import (
     document_index,
     documents,
@@ -78,7 +78,7 @@ class ErasureTable:
         """Delete what is past its retention: searches omit it from now on.
 
         Tombstones prevent that documents are added again while they are unchanged in their source;
-        they hold hashes alone. Pushed records and staged knowledge go at once.
+        they hold hashes alone. Pushed records and staged rows are deleted at once.
 
         Args:
             ref: the tenant.
@@ -159,7 +159,6 @@ class ErasureTable:
             document_index.c.tenant == ref.id
         )
         records = select(func.count()).where(source_records.c.tenant == ref.id)
-        staged = select(func.count()).where(knowledge_staging.c.tenant == ref.id)
         blobs = select(func.count(uploads.c.content_sha256.distinct())).where(
             uploads.c.tenant == ref.id
         )
@@ -174,7 +173,7 @@ class ErasureTable:
                 "index": {"entries": int(connection.scalar(entries) or 0)},
                 "records": {
                     "records": connection.scalar(records) or 0,
-                    "staged": connection.scalar(staged) or 0,
+                    "staged": count_staged(connection, ref.id),
                 },
             }
             if found := connection.scalar(blobs):
@@ -270,7 +269,7 @@ class ErasureTable:
         """Delete all rows of a tenant that is being removed but its own and its erasures'."""
         ref = erasure.ref
         with self._database.begin() as connection:
-            for table in reversed(tenants.metadata.sorted_tables):
+            for table in reversed(all_tables()):
                 if "tenant" in table.c and table.name not in _OUTLIVING:
                     connection.execute(delete(table).where(table.c.tenant == ref.id))
 

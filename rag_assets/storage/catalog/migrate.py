@@ -329,10 +329,4 @@ def _require_distinct_tables(systems: Systems) -> None:
         for found in vars(module).values()
         if isinstance(found, Table)
     }
-    for name in sorted(own & systems.tables.keys()):
-        owner = systems.tables[name]
-        raise ConfigurationError(
-            f"tables: {name!r} of system {owner.name!r} of {owner.distribution} is a table of"
-            " rag-assets itself",
-            hint=f"rename it in {owner.distribution}, or uninstall that",
-        )
+    systems.parts("tables", reserved=sorted(own))

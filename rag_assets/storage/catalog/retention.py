@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -13,19 +13,16 @@ from sqlalchemy import (
     DateTime,
     and_,
     case,
-    delete,
     func,
     literal,
     null,
-    or_,
     select,
     update,
 )
 
 from rag_assets.storage.catalog.clock import time_to_record
 from rag_assets.storage.catalog.database import Database, TenantRef
-from rag_assets.storage.catalog.experience_tables import knowledge_staging
-from rag_assets.storage.catalog.holds import is_held, is_row_held, source_of_row
+from rag_assets.storage.catalog.holds import is_held
 from rag_assets.storage.catalog.tables import (
     documents,
     syncs,
@@ -203,24 +200,6 @@ def embedded_values(ahead: ColumnElement[Any]) -> dict[str, ColumnElement[Any]]:
         "embedded_at": case((_is_embedded(), documents.c.embedded_at), else_=first),
         "embedded_sha256": documents.c.content_sha256,
     }
-
-
-def delete_staged(
-    connection: Connection, ref: TenantRef, cutoffs: Cutoffs, kept_sources: Collection[str]
-) -> int:
-    """Delete staged knowledge that was embedded before its cutoff; return the number of rows.
-
-    A row stays while a hold covers its document, or the document's source is kept.
-    """
-    staged, source = knowledge_staging.c, source_of_row(knowledge_staging)
-    return connection.execute(
-        delete(knowledge_staging).where(
-            staged.tenant == ref.id,
-            staged.embedded_at < cutoffs.of(staged.entry_type),
-            ~is_row_held(knowledge_staging),
-            or_(source.is_(None), source.not_in(kept_sources)),
-        )
-    ).rowcount
 
 
 def _is_embedded() -> ColumnElement[bool]:

@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from sqlalchemy import Connection, text
+from sqlalchemy.dialects.postgresql import JSONB
 
 from rag_assets.plugins.registry import installed_systems
 from rag_assets.privacy.masker import Masker
 from rag_assets.storage.catalog.columns import SCHEMA
 from rag_assets.storage.catalog.database import Database, TenantRef
 from rag_assets.storage.catalog.run_storage import DAGSTER_SCHEMA
+from rag_assets.storage.catalog.system_tables import all_tables
 
 _OF_TENANT = "tenant = :tenant"
 _ANY_RUNS = (
@@ -65,12 +67,6 @@ SCANNED: Final = (
     *_own("holds", "reason"),
     *_own("judged_questions", "question"),
     *_own("judged_questions", "judgements", type_="jsonb"),
-    *_own("knowledge_staging", "agent_type", "task_type", "technology", "failure_description"),
-    *_own("knowledge_staging", "error_message", "solution_steps", "gate_type", "human_feedback"),
-    *_own("knowledge_staging", "revision_approach", "approved_approach", "when_to_try"),
-    *_own("knowledge_staging", "about", type_="jsonb"),
-    *_own("projects", "name"),
-    *_own("checkpoints", "error"),
     *_own("serving", "pin_reason"),
     *_own("slices", "unlisted", type_="jsonb"),
     *_own("syncs", "last_error", "held_reason"),
@@ -92,9 +88,15 @@ are masked with their rows; a test names the columns that are left out, and why.
 
 
 def scanned_columns() -> tuple[TextColumn, ...]:
-    """SCANNED, and the columns that installed systems name."""
-    added = (name.partition(".") for found in installed_systems() for name in found.system.texts)
-    return (*SCANNED, *(column for table, _, name in added for column in _own(table, name)))
+    """Return SCANNED, and the columns that installed systems name."""
+    tables = {table.name: table for table in all_tables()}
+    added = []
+    for found in installed_systems():
+        for text_column in found.system.texts:
+            table, _, name = text_column.partition(".")
+            is_json = isinstance(tables[table].c[name].type, JSONB)
+            added += _own(table, name, type_="jsonb" if is_json else "text")
+    return (*SCANNED, *added)
 
 
 @dataclass(frozen=True, slots=True)

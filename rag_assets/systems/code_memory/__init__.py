@@ -30,7 +30,10 @@ SYSTEM = System(
         "/api/projects/{id}/runs/{run}/events": f"{_HERE}.run_routes:receiving",
     },
     panels={"/code": f"{_HERE}.panel.pages:PANEL"},
-    tables=("code_runs", "code_run_events"),
+    tables={
+        "code_runs": f"{_HERE}.tables:code_runs",
+        "code_run_events": f"{_HERE}.tables:code_run_events",
+    },
     migrations=Migrations(package=f"{_HERE}.migrations", head="0001"),
     tools={
         "code_search": f"{_HERE}.tools:CODE_SEARCH",

@@ -1,4 +1,4 @@
-"""Experience: what past projects learned, for the orchestrator of others."""
+"""Keeps solutions from past projects, and answers the orchestrators of other projects with them."""
 
 from rag_assets.plugins.system import Migrations, Profile, System
 
@@ -13,12 +13,12 @@ SYSTEM = System(
             "embedder": {"provider": "openai", "model": "text-embedding-3-small"},
             "retrieval": {"top_k": 5, "mode": "knn"},
             "retention_days": 365,
-            # A year is a rule: nobody has to confirm what it takes away.
+            # A year is a rule: expired entries are deleted without confirmation.
             "prune_share": None,
         },
         # The description's figures for its model; benchmarks.experience calibrates the local one.
-        # For tasks no figure separates answers from near misses: the floor only leaves out what
-        # has nothing to do with the task (decision 0132).
+        # For tasks no figure separates answers from near misses: the floor only excludes unrelated
+        # entries (decision 0132).
         thresholds_of_uses={
             "task": {
                 "openai/text-embedding-3-small": 0.70,
@@ -31,13 +31,31 @@ SYSTEM = System(
         },
         calibrates=frozenset({"openai/text-embedding-3-small"}),
         asked_by=frozenset({"orchestrator"}),
-        # What is not surely the same stays apart: see differences.py.
+        # Entries that may differ stay apart: see differences.py.
         keeps_passages=True,
     ),
     source_kinds={"experience": f"{_HERE}.source:EXPERIENCE"},
-    tables=(
-        *("experience_patterns", "experience_merges", "experience_questions"),
-        "experience_feedback",
+    tables={
+        "projects": f"{_HERE}.tables:projects",
+        "knowledge_staging": f"{_HERE}.tables:knowledge_staging",
+        "checkpoints": f"{_HERE}.tables:checkpoints",
+        "experience_patterns": f"{_HERE}.tables:experience_patterns",
+        "experience_merges": f"{_HERE}.tables:experience_merges",
+        "experience_questions": f"{_HERE}.tables:experience_questions",
+        "experience_feedback": f"{_HERE}.tables:experience_feedback",
+    },
+    staged_rows={"knowledge_staging": f"{_HERE}.forgetting:STAGED_ROWS"},
+    texts=(
+        *(
+            f"knowledge_staging.{name}"
+            for name in (
+                *("agent_type", "task_type", "technology", "failure_description"),
+                *("error_message", "solution_steps", "gate_type", "human_feedback"),
+                *("revision_approach", "approved_approach", "when_to_try", "about"),
+            )
+        ),
+        "projects.name",
+        "checkpoints.error",
     ),
     migrations=Migrations(package=f"{_HERE}.migrations", head="0001"),
     follow_up=f"{_HERE}.finishing:FOLLOW_UP",
@@ -45,6 +63,13 @@ SYSTEM = System(
     panels={"/experience": f"{_HERE}.panel.pages:PANEL"},
     routers={"/rag/experience": f"{_HERE}.routes:router"},
     commands={"experience": f"{_HERE}.commands:app"},
+    problems={
+        "not-verified": f"{_HERE}.errors:NotVerified",
+        "entry-differs": f"{_HERE}.errors:EntryDiffers",
+        "problems-differ": f"{_HERE}.errors:ProblemsDiffer",
+        "unknown-experience": f"{_HERE}.errors:UnknownExperience",
+        "no-experience": f"{_HERE}.errors:NoExperience",
+    },
     tools={
         "experience_project": f"{_HERE}.tools:PROJECT",
         "experience_checkpoint": f"{_HERE}.tools:CHECKPOINT",

@@ -1,13 +1,14 @@
-"""What admins do with patterns: merge, split, take back; and what they are told."""
+"""Operations of admins on patterns: list, merge, split and retract; and the report."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import fields
 from datetime import datetime, timedelta
+from typing import Any
 from uuid import UUID
 
-from sqlalchemy import select
+from sqlalchemy import Connection, func, select
 
 from rag_assets.api.experience_responses import (
     Merge,
@@ -19,26 +20,39 @@ from rag_assets.api.experience_responses import (
     UnmatchedName,
 )
 from rag_assets.common.clock import Clock
-from rag_assets.common.errors import InvalidRequest, ProblemsDiffer, UnknownExperience
+from rag_assets.common.errors import InvalidRequest
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.tenants import TenantRecord
 from rag_assets.systems.experience.aliases import NAMES, Aliases, resolve_names
 from rag_assets.systems.experience.code_contents import with_stale_paths
 from rag_assets.systems.experience.entries import Entries, require_entry
-from rag_assets.systems.experience.forgetting import forget_empty_patterns, forget_merges
+from rag_assets.systems.experience.errors import ProblemsDiffer, UnknownExperience
+from rag_assets.systems.experience.forgetting import delete_empty_patterns, delete_merges
 from rag_assets.systems.experience.merges import merge_patterns, solve_same_problem, split_entry
-from rag_assets.systems.experience.model import Entry, PatternFilter, RetractDraft
+from rag_assets.systems.experience.model import (
+    Entry,
+    PatternFilter,
+    RetractDraft,
+    require_no_problem,
+    retraction_problems,
+)
 from rag_assets.systems.experience.patterns import PatternReader, cutoff_of, is_living
-from rag_assets.systems.experience.report import report_of
-from rag_assets.systems.experience.tables import experience_merges
-from rag_assets.systems.experience.verification import require_none, retraction_faults
+from rag_assets.systems.experience.tables import (
+    checkpoints,
+    experience_feedback,
+    experience_merges,
+    experience_questions,
+    knowledge_staging,
+)
 from rag_assets.systems.experience.wording import problem_of, solution_of, when_to_try
 from rag_assets.tenants.model import Tenant
 
 _NO_FILTER = PatternFilter()
 _MAX_EXCERPT = 300
-"""Characters of a text beside a merge; the entry itself has the whole."""
+"""Maximum characters of a text in a merge; the entry has the full text."""
+_SOON = timedelta(days=30)
 _MERGES = experience_merges.c
+_STAGED = knowledge_staging.c
 
 
 class Administration:
@@ -47,7 +61,7 @@ class Administration:
     Args:
         catalog: holds them.
         entries: of tenants.
-        clock: by which a year passes.
+        clock: decides which entries are expired.
     """
 
     def __init__(self, catalog: Catalog, entries: Entries, clock: Clock) -> None:
@@ -57,7 +71,7 @@ class Administration:
         self._clock = clock
 
     def cutoff(self, record: TenantRecord) -> datetime | None:
-        """The time before which entries were embedded that answer no more."""
+        """Return the time before which embedded entries are expired."""
         return cutoff_of(Tenant.from_config(record.config), self._clock.now())
 
     def page(
@@ -77,18 +91,18 @@ class Administration:
         return self._with_stale_paths(record, found)
 
     def unmatched(self, record: TenantRecord, wanted: PatternFilter) -> tuple[UnmatchedName, ...]:
-        """Return the names in a filter that no entry has, in any spelling."""
+        """Return the names in a filter that no entry has in any spelling."""
         return self._names(record, wanted)[1]
 
     def choices(self, record: TenantRecord) -> dict[str, list[str]]:
-        """Return the values that a list of patterns is filtered by."""
+        """Return the values to filter a list of patterns by."""
         return self._reader.choices(record.id, self.cutoff(record))
 
     def details(self, record: TenantRecord, pattern: UUID) -> PatternDetails:
-        """One pattern, with its entries and merges.
+        """Return one pattern with its entries and merges.
 
         Raises:
-            UnknownExperience: there is none of that id.
+            UnknownExperience: no pattern has that id.
         """
         cutoff, days = self.cutoff(record), _days(record)
         found = self._reader.one(record.id, pattern, cutoff)
@@ -105,14 +119,14 @@ class Administration:
     def merge(
         self, record: TenantRecord, pattern: UUID, into: UUID, *, by: str, confirmed: bool = False
     ) -> PatternDetails:
-        """Make a pattern a part of another one.
+        """Merge a pattern into another one.
 
         Args:
-            confirmed: merge them even though their problems differ.
+            confirmed: merge them even if their problems differ.
 
         Raises:
-            InvalidRequest: both are one, or of two types.
-            ProblemsDiffer: they are not known to solve one problem, and it is not confirmed.
+            InvalidRequest: they are the same pattern, or differ in type or gate.
+            ProblemsDiffer: they may solve different problems, and the merge is not confirmed.
             UnknownExperience: one of them does not exist.
         """
         if pattern == into:
@@ -139,13 +153,13 @@ class Administration:
     def split(
         self, record: TenantRecord, pattern: UUID, entry_id: UUID, *, by: str
     ) -> SplitPattern:
-        """Take an entry out of a pattern; the two never become one by themselves again.
+        """Take an entry out of a pattern; they are never merged automatically again.
 
-        What somebody merged by hand goes back as it came: the whole former pattern.
+        An entry that came by a merge by hand returns to its former pattern with all its entries.
 
         Raises:
             InvalidRequest: the pattern has no other entry.
-            UnknownExperience: there is no such pattern, or it has no such entry.
+            UnknownExperience: the pattern does not exist, or it has no such entry.
         """
         with self._catalog.database.begin_exclusive(record.ref) as connection:
             result = split_entry(connection, record.ref, pattern, entry_id, by=by)
@@ -154,33 +168,33 @@ class Administration:
         return SplitPattern(**shown, entries=details.entries)
 
     def retract(self, record: TenantRecord, draft: RetractDraft, *, by: str) -> int:
-        """Take back all that a project or a token contributed; returns how many entries.
+        """Retract all entries of a project or a token; return their number.
 
         Raises:
-            InvalidRequest: it names neither, or both.
-            OnHold: something of it is held.
+            InvalidRequest: the draft names neither, or both.
+            OnHold: a hold covers one of the entries.
         """
-        require_none(retraction_faults(draft))
-        entries = self._entries.of_contributor(
+        require_no_problem(retraction_problems(draft))
+        entries = self._entries.find_by_contributor(
             record.id, project_id=draft.project_id, token=draft.token
         )
-        self._take_back(record, entries, by=by)
+        self._retract(record, entries, by=by)
         return len(entries)
 
     def delete_entry(self, record: TenantRecord, entry_id: UUID, *, by: str) -> None:
-        """Take back one entry: it answers no more, and leaves every store.
+        """Retract one entry: searches omit it at once, and a run deletes it from every store.
 
         Raises:
-            UnknownExperience: there is none of that id.
-            OnHold: it is held.
+            UnknownExperience: no entry has that id.
+            OnHold: a hold covers it.
         """
-        self._take_back(record, [require_entry(self._entries.get(record.id, [entry_id]))], by=by)
+        self._retract(record, [require_entry(self._entries.get(record.id, [entry_id]))], by=by)
 
     def report(self, record: TenantRecord) -> Report:
-        """What the tenant's experience holds."""
+        """Return the report on a tenant."""
         cutoff, days = self.cutoff(record), _days(record)
         with self._catalog.database.begin() as connection:
-            return report_of(connection, record.id, cutoff, days)
+            return _read_report(connection, record.id, cutoff, days)
 
     def _names(
         self, record: TenantRecord, wanted: PatternFilter
@@ -193,17 +207,17 @@ class Administration:
         tenant = Tenant.from_config(record.config)
         return with_stale_paths(self._catalog, tenant, patterns, is_living(self.cutoff(record)))
 
-    def _take_back(self, record: TenantRecord, entries: Sequence[Entry], *, by: str) -> None:
+    def _retract(self, record: TenantRecord, entries: Sequence[Entry], *, by: str) -> None:
         recorded = [one.document_id for one in entries if one.document_id is not None]
         if recorded:
-            # Withholds them with its transaction, and leaves no store untouched (see erasures).
+            # Searches omit them once this is committed; the erasure covers every store.
             self._catalog.erasures.begin_purge(record.ref, recorded, by=by, at=self._clock.now())
         staged = [one.id for one in entries if one.document_id is None]
         if staged:
             self._entries.delete_staged(record.ref, staged)
         with self._catalog.database.begin_exclusive(record.ref) as connection:
-            forget_merges(connection, record.ref, [one.id for one in entries])
-            forget_empty_patterns(connection, record.ref)
+            delete_merges(connection, record.ref, [one.id for one in entries])
+            delete_empty_patterns(connection, record.ref)
 
     def _merges(
         self, tenant_id: str, entries: Sequence[UUID], pattern: UUID, cutoff: datetime | None
@@ -285,3 +299,67 @@ def _kind(pattern: Pattern) -> tuple[str, str]:
 
 def _excerpt(text: str) -> str:
     return text if len(text) <= _MAX_EXCERPT else f"{text[:_MAX_EXCERPT].rstrip()}…"
+
+
+def _read_report(
+    connection: Connection, tenant_id: str, cutoff: datetime | None, days: int | None
+) -> Report:
+    """Return the report on a tenant.
+
+    Args:
+        connection: of one transaction, for consistent numbers.
+        tenant_id: the tenant.
+        cutoff: see cutoff_of.
+        days: for which entries are kept; None: without limit.
+    """
+    living = (_STAGED.tenant == tenant_id, is_living(cutoff))
+    by_type = select(_STAGED.entry_type, func.count()).where(*living).group_by(_STAGED.entry_type)
+    entries: dict[str, int] = dict(connection.execute(by_type).all())
+    oldest = connection.scalar(select(func.min(_STAGED.embedded_at)).where(*living))
+    soon = None if cutoff is None else cutoff + _SOON
+    expiring = 0
+    if soon is not None:
+        expiring = (
+            connection.scalar(select(func.count()).where(*living, _STAGED.embedded_at < soon)) or 0
+        )
+    merges = select(_MERGES.way, func.count()).where(
+        _MERGES.tenant == tenant_id, _MERGES.split_at.is_(None)
+    )
+    asked = experience_questions.c
+    questions = select(asked.use, func.count()).where(asked.tenant == tenant_id)
+    said = experience_feedback.c
+    outcomes = select(said.outcome, func.count()).where(said.tenant == tenant_id)
+    feedback: dict[str, int] = dict(connection.execute(outcomes.group_by(said.outcome)).all())
+    shown = select(func.jsonb_array_elements_text(asked.patterns)).where(asked.tenant == tenant_id)
+    answered = set(connection.scalars(shown))
+    patterns = {
+        str(id_) for id_ in connection.scalars(select(_STAGED.pattern_id).distinct().where(*living))
+    }
+
+    def count(*conditions: Any) -> int:
+        query = select(func.count()).select_from(knowledge_staging)
+        return connection.scalar(query.where(_STAGED.tenant == tenant_id, *conditions)) or 0
+
+    return Report(
+        patterns=len(patterns),
+        entries=entries,
+        staged=count(_STAGED.checkpoint_id.is_(None)),
+        failed=count(_STAGED.failure.is_not(None)),
+        merges=dict(connection.execute(merges.group_by(_MERGES.way)).all()),
+        splits=connection.scalar(
+            select(func.count()).where(_MERGES.tenant == tenant_id, _MERGES.split_at.is_not(None))
+        )
+        or 0,
+        questions=dict(connection.execute(questions.group_by(asked.use)).all()),
+        helped=feedback.get("helped", 0),
+        did_not_help=feedback.get("did_not_help", 0),
+        never_shown=len(patterns - answered),
+        open_checkpoints=connection.scalar(
+            select(func.count())
+            .select_from(checkpoints)
+            .where(checkpoints.c.tenant == tenant_id, checkpoints.c.state != "done")
+        )
+        or 0,
+        expires_within_30_days=expiring,
+        next_expiry=None if oldest is None or days is None else oldest + timedelta(days=days),
+    )

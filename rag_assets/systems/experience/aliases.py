@@ -1,8 +1,7 @@
-"""Names of technologies, kinds of tasks and agents, in all their spellings.
+"""Matches names of technologies, task types and agent types in all their spellings.
 
-Entries keep the spelling that they were captured with. A question is compared with the spellings
-that a tenant's entries have, so a new alias holds with the next question, and nothing is indexed
-anew.
+Entries keep the spelling that they were captured with. Spellings are resolved when a question is
+asked, so a new alias applies at once and needs no new index.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from sqlalchemy import literal, select, union_all
 
 from rag_assets.api.experience_responses import UnmatchedName
 from rag_assets.storage.catalog.catalog import Catalog
-from rag_assets.storage.catalog.experience_tables import knowledge_staging
+from rag_assets.systems.experience.tables import knowledge_staging
 
 NAMES: Final = ("agent_type", "task_type", "technology")
 """The fields of an entry that questions filter by."""
@@ -72,10 +71,10 @@ qualityassurance qa
 
 
 class Aliases:
-    """The spellings of names that mean the same.
+    """Groups of spellings that mean the same name.
 
     Args:
-        own: a tenant's: by name, its other spellings. It replaces the shipped ones of that name.
+        own: of a tenant: other spellings by name. They replace the shipped spellings of that name.
     """
 
     def __init__(self, own: Mapping[str, Sequence[str]]) -> None:
@@ -84,7 +83,7 @@ class Aliases:
         self._names = {_folded(one): name for name, names in groups.items() for one in names}
 
     def name_of(self, written: str) -> str:
-        """Return the name of a spelling, equal for all that mean the same."""
+        """Return the name that a spelling stands for."""
         folded = _folded(written)
         return self._names.get(folded, folded)
 
@@ -97,13 +96,13 @@ class Aliases:
 def resolve_names(
     catalog: Catalog, tenant_id: str, aliases: Aliases, asked: Mapping[str, str | None]
 ) -> tuple[dict[str, tuple[str, ...]], tuple[UnmatchedName, ...]]:
-    """Return the stored spellings of each name that is asked for, and a report of those without.
+    """Return the stored spellings of each name in a question, and the names without any.
 
     Args:
         catalog: holds the entries.
         tenant_id: their tenant.
         aliases: of the tenant.
-        asked: by field; None narrows nothing.
+        asked: names by field; None matches all entries.
     """
     wanted = {field: name for field, name in asked.items() if name is not None}
     stored = _stored_names(catalog, tenant_id, wanted) if wanted else {}
@@ -132,7 +131,7 @@ def _stored_names(
 
 
 def _folded(written: str) -> str:
-    """Return a name without case, blanks and signs, but for those of C++ and C#."""
+    """Return a name in lower case without blanks and punctuation, except + and #."""
     compatible = unicodedata.normalize("NFKC", written).casefold()
     folded = "".join(c for c in compatible if c.isalnum() or c in "+#")
     return folded or compatible

@@ -1,34 +1,43 @@
-"""What a chat model thinks of experience: is it relevant, is it told clearly, is it worth keeping.
+"""Grades patterns by a chat model: relevance, clarity and worth; and the command that prints them.
 
-Grades are a model's opinion of texts that others wrote: they tell a person where to look, and
-decide nothing.
+Grades are a model's opinion. They show a person where to look, and no code depends on them.
 """
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from statistics import mean
 from typing import Literal, Protocol, get_args
+from uuid import UUID
 
 from pydantic import BaseModel, Field, ValidationError
 
 from rag_assets.api.experience_responses import Answer, Pattern
-from rag_assets.billing.chat_models import TenantChat
-from rag_assets.common.errors import RagAssetsError
+from rag_assets.billing.chat_models import ChatModels, TenantChat
+from rag_assets.cli.commands.output import print_json, print_table, say, warn
+from rag_assets.cli.commands.session import Session, with_reading_session
+from rag_assets.common.errors import InvalidRequest, RagAssetsError
 from rag_assets.models.chat.remote import tokens_of
+from rag_assets.privacy.masker import masker_of
+from rag_assets.retrieval import AsyncRetriever
 from rag_assets.retrieval.contexts import neutralised
 from rag_assets.retrieval.model import Caller
 from rag_assets.storage.catalog.tenants import TenantRecord
 from rag_assets.systems.experience.context import block_of
 from rag_assets.systems.experience.model import MAX_TEXT, FailureQuestion, TaskQuestion
+from rag_assets.systems.experience.questions import Questions
+from rag_assets.systems.experience.service import Experience
 
 Aspect = Literal["relevance", "clarity", "worth"]
 ASPECTS: tuple[Aspect, ...] = get_args(Aspect)
 
 _BLOCK_TOKENS = 1_500
 _SEAL_BYTES = 8
+_MAX_LOW_GRADE = 2
+_SHOWN_CHARACTERS = 80
 _NO_GRADE = "the model gave no grade"
 _INSTRUCTIONS = """\
 You grade what a knowledge base of software projects holds. What you grade stands between \
@@ -59,11 +68,11 @@ _TASKS: dict[Aspect, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Grade:
-    """A model's opinion.
+    """A grade by a model.
 
     Attributes:
-        pattern: the pattern that was graded; for clarity, whose problem the block was made for.
-        grade: 1 to 5; None: the model gave none.
+        pattern: id of the graded pattern; for clarity, of the pattern with the block's problem.
+        grade: 1 to 5; None if the model gave none.
     """
 
     aspect: Aspect
@@ -74,12 +83,12 @@ class Grade:
 
 @dataclass(frozen=True, slots=True)
 class Assessment:
-    """The grades of a number of patterns.
+    """The grades of several patterns.
 
     Attributes:
         model: that gave them.
-        assessed: patterns whose worth, and whose problem as a question, was graded.
-        stopped: why the rest was not; None: nothing is left.
+        assessed: number of patterns that were graded completely.
+        stopped: why the assessment stopped early; None if it is complete.
     """
 
     model: str
@@ -89,7 +98,7 @@ class Assessment:
 
     @property
     def means(self) -> dict[Aspect, float | None]:
-        """The mean grade of each aspect."""
+        """Return the mean grade of each aspect."""
         given = {
             aspect: [one.grade for one in self.grades if one.aspect == aspect and one.grade]
             for aspect in ASPECTS
@@ -97,19 +106,19 @@ class Assessment:
         return {aspect: round(mean(found), 2) if found else None for aspect, found in given.items()}
 
 
-class Asked(Protocol):
+class Answering(Protocol):
     """Answers questions (see Questions)."""
 
     async def for_task(
         self, record: TenantRecord, question: TaskQuestion, caller: Caller
     ) -> Answer:
-        """The patterns for a task."""
+        """Return the patterns for a task."""
         ...
 
     async def for_failure(
         self, record: TenantRecord, question: FailureQuestion, caller: Caller
     ) -> Answer:
-        """The patterns for a failure."""
+        """Return the patterns for a failure."""
         ...
 
 
@@ -124,31 +133,31 @@ class _Grades(BaseModel):
 
 
 class Assessor:
-    """Has a tenant's chat model grade its patterns.
+    """Grades patterns of a tenant by its chat model.
 
     Args:
         chat: bills the tenant.
         questions: answers them as for an orchestrator, without recording them.
     """
 
-    def __init__(self, chat: TenantChat, questions: Asked) -> None:
+    def __init__(self, chat: TenantChat, questions: Answering) -> None:
         self._chat = chat
         self._questions = questions
 
     async def assess(
         self, record: TenantRecord, patterns: Sequence[Pattern], caller: Caller
     ) -> Assessment:
-        """Grade patterns, and what is found for the problem of each.
+        """Grade patterns, and the answers to the problem of each.
 
-        What fails after the first grade ends the assessment, and is told in it.
+        An error after the first grade ends the assessment, which then states the error.
 
         Args:
             record: the tenant.
-            patterns: of it.
-            caller: who asks.
+            patterns: of the tenant.
+            caller: for whom questions are answered.
 
         Raises:
-            RagAssetsError: not even one could be graded.
+            RagAssetsError: no pattern could be graded.
         """
         grades: list[Grade] = []
         assessed = 0
@@ -165,19 +174,19 @@ class Assessor:
     async def _grade(
         self, record: TenantRecord, pattern: Pattern, caller: Caller, grades: list[Grade]
     ) -> None:
-        """Add the grades of one pattern, each as soon as it is given."""
-        grades += await self._graded("worth", _told(1, pattern), [str(pattern.id)])
+        """Append the grades of one pattern, each as soon as the model returns it."""
+        grades += await self._complete("worth", _numbered_text(1, pattern), [str(pattern.id)])
         answer = await self._answer(record, pattern, caller)
         block = block_of(answer.patterns, _BLOCK_TOKENS)
         if not block.patterns:
             return
-        found = [_told(number, one) for number, one in enumerate(answer.patterns, start=1)]
+        found = [_numbered_text(number, one) for number, one in enumerate(answer.patterns, start=1)]
         text = "\n\n".join([f"Problem: {neutralised(pattern.problem)}", *found])
-        grades += await self._graded("relevance", text, [str(one.id) for one in answer.patterns])
-        grades += await self._graded("clarity", block.text, [str(pattern.id)])
+        grades += await self._complete("relevance", text, [str(one.id) for one in answer.patterns])
+        grades += await self._complete("clarity", block.text, [str(pattern.id)])
 
     async def _answer(self, record: TenantRecord, pattern: Pattern, caller: Caller) -> Answer:
-        """What the pattern's problem is answered with; if one project has it, as that project."""
+        """Return the answer to a pattern's problem, asked by its project if it has only one."""
         project = pattern.projects[0] if len(pattern.projects) == 1 else None
         text = pattern.problem[:MAX_TEXT]
         if pattern.entry_type == "failure_solution":
@@ -186,13 +195,12 @@ class Assessor:
         task = TaskQuestion(task_description=text, project_id=project)
         return await self._questions.for_task(record, task, caller)
 
-    async def _graded(self, aspect: Aspect, text: str, patterns: Sequence[str]) -> list[Grade]:
-        """The grades of what a text numbers.
+    async def _complete(self, aspect: Aspect, text: str, patterns: Sequence[str]) -> list[Grade]:
+        """Return the grades of the numbered items in a text.
 
         Args:
-            aspect: what is graded.
-            text: numbered from 1.
-            patterns: what each number is.
+            text: with items numbered from 1.
+            patterns: id of the pattern of each item.
         """
         seal = secrets.token_hex(_SEAL_BYTES)
         instructions = _INSTRUCTIONS.format(seal=seal, task=_TASKS[aspect])
@@ -204,7 +212,7 @@ class Assessor:
             max_tokens=config.max_tokens,
             seconds=config.seconds_for(tokens_of(instructions, prompt), config.max_tokens),
         )
-        given = {one.number: one for one in parsed(completion.text)}
+        given = {one.number: one for one in parse_grades(completion.text)}
         return [
             Grade(aspect, pattern, given[number].grade, given[number].reason)
             if number in given
@@ -213,8 +221,8 @@ class Assessor:
         ]
 
 
-def parsed(text: str) -> list[_OneGrade]:
-    """The grades in what a model wrote, whatever it wrote around them; none that are not valid."""
+def parse_grades(text: str) -> list[_OneGrade]:
+    """Return the grades in a response with any text around them; none if they are invalid."""
     begin, end = text.find("{"), text.rfind("}")
     try:
         return _Grades.model_validate_json(text[begin : end + 1]).grades
@@ -222,7 +230,7 @@ def parsed(text: str) -> list[_OneGrade]:
         return []
 
 
-def _told(number: int, pattern: Pattern) -> str:
+def _numbered_text(number: int, pattern: Pattern) -> str:
     lines = [
         f"{number}.",
         f"Problem: {neutralised(pattern.problem)}",
@@ -231,3 +239,62 @@ def _told(number: int, pattern: Pattern) -> str:
     if pattern.when_to_try is not None:
         lines.append(f"When to try: {neutralised(pattern.when_to_try)}")
     return "\n".join(lines)
+
+
+@with_reading_session
+def assess_patterns(
+    session: Session, tenant: str, *, patterns: int, after: str | None, as_json: bool
+) -> None:
+    """Grade patterns by the tenant's chat model, and print the grades."""
+    experience = Experience(session.catalog, masker_of(session.settings.local))
+    record = experience.record(tenant)
+    chosen = experience.administration.page(record, after=_id(after), limit=patterns)
+    if not chosen:
+        say("There is no pattern to assess.")
+        return
+    found = asyncio.run(_assess(session, record, chosen))
+    if as_json:
+        print_json({**asdict(found), "means": found.means, "next": str(chosen[-1].id)})
+    else:
+        _print(found, {str(one.id): one for one in chosen})
+    if found.stopped is not None:
+        warn(f"the assessment stopped after {found.assessed} patterns: {found.stopped}")
+
+
+async def _assess(session: Session, record: TenantRecord, patterns: list[Pattern]) -> Assessment:
+    chat_models = ChatModels(session.catalog, session.settings)
+    retriever = AsyncRetriever(session.catalog, session.store, session.embedders)
+    try:
+        questions = Questions(session.catalog, retriever, recorded=False)
+        assessor = Assessor(await chat_models.of(record), questions)
+        return await assessor.assess(record, patterns, Caller())
+    finally:
+        await chat_models.close()
+        await retriever.close()
+
+
+def _print(found: Assessment, patterns: dict[str, Pattern]) -> None:
+    print_table(
+        ["aspect", "mean grade", "graded"],
+        [
+            (
+                aspect,
+                "-" if mean is None else f"{mean:.2f} of 5",
+                sum(one.aspect == aspect and one.grade is not None for one in found.grades),
+            )
+            for aspect, mean in found.means.items()
+        ],
+    )
+    low = [one for one in found.grades if one.grade is not None and one.grade <= _MAX_LOW_GRADE]
+    for one in low:
+        problem = patterns[one.pattern].problem if one.pattern in patterns else ""
+        say(f"{one.aspect} {one.grade}: {one.pattern} {problem[:_SHOWN_CHARACTERS]}")
+        say(f"   {one.reason}")
+    say(f"{found.assessed} patterns by {found.model}; these are its opinions.")
+
+
+def _id(text: str | None) -> UUID | None:
+    try:
+        return None if text is None else UUID(text)
+    except ValueError:
+        raise InvalidRequest(f"{text!r} is no UUID", hint="give an id as it is listed") from None

@@ -1,4 +1,4 @@
-"""Which pattern each new entry belongs to: one that is there, or one of its own."""
+"""Assigns new entries to patterns: an existing pattern with the same solution, or a new pattern."""
 
 from __future__ import annotations
 
@@ -15,15 +15,19 @@ from rag_assets.common.hashing import sha256_hex
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.kept_texts import vectors_of
 from rag_assets.storage.catalog.database import among
-from rag_assets.storage.catalog.experience_tables import knowledge_staging
 from rag_assets.storage.catalog.generations import Generation
 from rag_assets.storage.index.model import EntryFilter, RankingRequest
-from rag_assets.systems.experience.differences import differ, problems_differ
+from rag_assets.systems.experience.differences import problems_differ, solutions_differ
 from rag_assets.systems.experience.entries import entry_of
-from rag_assets.systems.experience.matching import BOUNDS, Bounds, exact_key, problem_key
 from rag_assets.systems.experience.model import Entry
-from rag_assets.systems.experience.tables import experience_patterns
-from rag_assets.systems.experience.wording import compared_problem, searched_text, solution_of
+from rag_assets.systems.experience.tables import experience_patterns, knowledge_staging
+from rag_assets.systems.experience.wording import (
+    compared_problem,
+    exact_key,
+    problem_key,
+    searched_text,
+    solution_of,
+)
 
 _CANDIDATES = 30
 _STAGED = knowledge_staging.c
@@ -31,14 +35,32 @@ _Vectors = Mapping[str, npt.NDArray[np.float32]]
 
 
 @dataclass(frozen=True, slots=True)
-class Assignment:
-    """The pattern of one entry.
+class Bounds:
+    """Minimum cosines of two entries that are merged.
 
     Attributes:
-        home_id: what it belongs to but for merges by hand; its own id for a new pattern.
-        problem_id: what the pattern solves; None: a problem of its own.
-        way: how it was merged; None: it was not.
-        other_id: the entry that it is the same as.
+        problem: between their problems.
+        solution: between their solutions.
+    """
+
+    problem: float
+    solution: float
+
+
+# Calibrated on the pairs of examples/experience (decision 0089).
+BOUNDS: Mapping[str, Bounds] = {"local/all-MiniLM-L6-v2": Bounds(problem=0.60, solution=0.60)}
+"""Bounds by `provider/model` of the embedder; without bounds only equal entries are merged."""
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """An entry and the pattern that it is assigned to.
+
+    Attributes:
+        home_id: its pattern without merges by hand; its own id for a new pattern.
+        problem_id: of the problem that the pattern solves; None for a new problem.
+        way: how it was merged; None if it was not.
+        other_id: the entry that it is merged with.
         kept_texts: hashes of its texts that were embedded for the comparison.
     """
 
@@ -55,7 +77,7 @@ class Assignment:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """An entry that belongs to a pattern."""
+    """An entry with its pattern and problem."""
 
     entry: Entry
     home_id: UUID
@@ -63,7 +85,7 @@ class _Known:
 
 
 class Assigner:
-    """Assigns entries to patterns; those of one batch know those before them.
+    """Assigns entries to patterns, also to patterns of earlier entries in the same batch.
 
     Args:
         ctx: of the tenant.
@@ -76,16 +98,16 @@ class Assigner:
         self._bounds = BOUNDS.get(serving.embedder_id.partition("@")[0])
 
     def assign(self, entries: Sequence[Entry]) -> tuple[list[Assignment], str | None]:
-        """The assignment of each entry, and why some could not be compared by vectors.
+        """Return the assignment of each entry, and why some could not be compared by vectors.
 
         Args:
             entries: published, in the order of their capture.
         """
         keys = {entry.id: exact_key(entry) for entry in entries}
-        by_key = self._of_keys(set(keys.values()))
-        problems = self._of_problems({key for one in entries if (key := problem_key(one))})
-        near, vectors, reason = self._neighbours(entries)
-        known = self._of_ids({id_ for ids in near.values() for id_ in ids})
+        by_key = self._find_by_key(set(keys.values()))
+        problems = self._find_problems({key for one in entries if (key := problem_key(one))})
+        near, vectors, reason = self._find_nearest(entries)
+        known = self._find_by_id({id_ for ids in near.values() for id_ in ids})
         assigned: list[Assignment] = []
         for entry in entries:
             same = by_key.get(keys[entry.id])
@@ -94,7 +116,7 @@ class Assigner:
             else:
                 others = [known[id_] for id_ in near.get(entry.id, ()) if id_ in known]
                 problem = problems.get(problem_key(entry) or "")
-                found = self._nearest(entry, others, vectors, problem)
+                found = self._assign_similar(entry, others, vectors, problem)
             found = _with_texts(found, vectors)
             assigned.append(found)
             now = _Known(entry, found.home_id, found.problem_id or found.home_id)
@@ -104,20 +126,20 @@ class Assigner:
                 problems.setdefault(key, now.problem_id)
         return assigned, reason
 
-    def _nearest(
+    def _assign_similar(
         self,
         entry: Entry,
         others: Sequence[_Known],
         vectors: _Vectors,
         alternative: UUID | None,
     ) -> Assignment:
-        """The entry's pattern by what is near: a pattern, or at least a problem that is there.
+        """Assign an entry to the most similar pattern, or else a new pattern to a known problem.
 
         Args:
-            entry: that is like none.
-            others: that are near.
-            vectors: to compare them by.
-            alternative: the problem that it says in the same words.
+            entry: without an equal entry.
+            others: nearest entries.
+            vectors: of problems and solutions, by the hashes of their texts.
+            alternative: problem of an entry that describes it in the same words.
         """
         if self._bounds is None:
             return Assignment(entry, entry.id, alternative)
@@ -133,7 +155,7 @@ class Assigner:
                 alternative = alternative or other.problem_id
             if solution < self._bounds.solution:
                 continue
-            if differ(solution_of(entry), solution_of(other.entry)):
+            if solutions_differ(solution_of(entry), solution_of(other.entry)):
                 continue
             found = Assignment(
                 entry,
@@ -145,16 +167,16 @@ class Assigner:
                 solution,
                 _as_json(self._bounds),
             )
-            if best is None or _nearness(found) > _nearness(best):
+            if best is None or _similarity(found) > _similarity(best):
                 best = found
         return best or Assignment(entry, entry.id, alternative)
 
-    def _neighbours(
+    def _find_nearest(
         self, entries: Sequence[Entry]
     ) -> tuple[dict[UUID, list[UUID]], _Vectors, str | None]:
-        """For each entry those that are near, with the vectors to compare them by.
+        """Return the nearest entries of each entry, the vectors for comparisons, and any failure.
 
-        Without bounds nothing is compared, and nothing is embedded or searched for it.
+        Without bounds for the embedder no entries are compared, so none are searched or embedded.
         """
         if self._bounds is None:
             return {}, {}, None
@@ -164,15 +186,16 @@ class Assigner:
         own = dict(zip(stored.hashes, stored.vectors, strict=True))
         asked = [entry for entry in entries if searched[entry.id] in own]
         requests = [
-            RankingRequest(own[searched[entry.id]], _CANDIDATES, _alike(entry)) for entry in asked
+            RankingRequest(own[searched[entry.id]], _CANDIDATES, _same_kind(entry))
+            for entry in asked
         ]
         found = asyncio.run(self._rankings(requests)) if requests else []
-        by_document = self._ids({one for ranking in found for one in ranking})
+        by_document = self._entry_ids({one for ranking in found for one in ranking})
         near = {
             entry.id: [by_document[one] for one in ranking if one in by_document]
             for entry, ranking in zip(asked, found, strict=True)
         }
-        known = self._of_ids({id_ for ids in near.values() for id_ in ids})
+        known = self._find_by_id({id_ for ids in near.values() for id_ in ids})
         compared = [*entries, *(one.entry for one in known.values())]
         texts = {
             sha256_hex(text): text
@@ -192,31 +215,31 @@ class Assigner:
             await searcher.close()
         return [[candidate.document_id for candidate in ranking] for ranking in found]
 
-    def _ids(self, document_ids: set[str]) -> dict[str, UUID]:
+    def _entry_ids(self, document_ids: set[str]) -> dict[str, UUID]:
         query = select(_STAGED.document_id, _STAGED.id).where(
             _STAGED.tenant == self._ctx.ref.id, among(_STAGED.document_id, document_ids)
         )
         with self._ctx.catalog.database.begin() as connection:
             return {row.document_id: row.id for row in connection.execute(query)}
 
-    def _of_ids(self, ids: set[UUID]) -> dict[UUID, _Known]:
-        return {one.entry.id: one for one in self._known(_STAGED.id.in_(ids))} if ids else {}
+    def _find_by_id(self, ids: set[UUID]) -> dict[UUID, _Known]:
+        return {one.entry.id: one for one in self._read(_STAGED.id.in_(ids))} if ids else {}
 
-    def _of_keys(self, keys: set[str]) -> dict[str, _Known]:
+    def _find_by_key(self, keys: set[str]) -> dict[str, _Known]:
         found: dict[str, _Known] = {}
-        for one in self._known(among(_STAGED.exact_key, keys)):
+        for one in self._read(among(_STAGED.exact_key, keys)):
             found.setdefault(exact_key(one.entry), one)
         return found
 
-    def _of_problems(self, keys: set[str]) -> dict[str, UUID]:
-        """The problems of patterns, by what they say."""
+    def _find_problems(self, keys: set[str]) -> dict[str, UUID]:
+        """Return the problems of patterns by problem key."""
         found: dict[str, UUID] = {}
-        for one in self._known(among(_STAGED.problem_key, keys)) if keys else ():
+        for one in self._read(among(_STAGED.problem_key, keys)) if keys else ():
             found.setdefault(problem_key(one.entry) or "", one.problem_id)
         return found
 
-    def _known(self, which: ColumnElement[bool]) -> list[_Known]:
-        """Entries that belong to a pattern, the first that did so first."""
+    def _read(self, which: ColumnElement[bool]) -> list[_Known]:
+        """Return entries with a pattern, in the order in which they were embedded."""
         query = (
             select(knowledge_staging, experience_patterns.c.problem_id)
             .join(
@@ -234,8 +257,8 @@ class Assigner:
             ]
 
 
-def _alike(entry: Entry) -> EntryFilter:
-    """Entries of the same type, gate and agent."""
+def _same_kind(entry: Entry) -> EntryFilter:
+    """Return a filter for entries of the same type, gate and agent."""
     return EntryFilter(
         metadata={
             "entry_type": [entry.entry_type],
@@ -256,7 +279,7 @@ def _with_texts(found: Assignment, vectors: _Vectors) -> Assignment:
     return replace(found, kept_texts=kept)
 
 
-def _nearness(found: Assignment) -> float:
+def _similarity(found: Assignment) -> float:
     return (found.problem_cosine or 0.0) + (found.solution_cosine or 0.0)
 
 

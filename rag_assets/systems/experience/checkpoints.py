@@ -1,4 +1,4 @@
-"""Projects and checkpoints: rows that are there before they are answered."""
+"""Projects and checkpoints: creates and reads them, before the request is answered."""
 
 from __future__ import annotations
 
@@ -16,41 +16,45 @@ from rag_assets.api.experience_responses import (
     CheckpointType,
     Project,
 )
-from rag_assets.common.errors import EntryDiffers, UnknownExperience
 from rag_assets.retrieval.model import Caller
 from rag_assets.storage.catalog.changes import notify
 from rag_assets.storage.catalog.database import Database, TenantRef
-from rag_assets.storage.catalog.experience_tables import (
-    checkpoints,
-    projects,
-)
 from rag_assets.systems.experience.entries import (
     OPERATOR,
     hand_over,
     has_project,
+    is_limited_to_own,
     is_own_project,
-    reaches_only_own,
     require_project,
-    unknown_project,
+    unknown_project_error,
 )
-from rag_assets.systems.experience.model import CheckpointDraft, ProjectDraft
-from rag_assets.systems.experience.verification import checkpoint_faults, require_none
+from rag_assets.systems.experience.errors import EntryDiffers, UnknownExperience
+from rag_assets.systems.experience.model import (
+    CheckpointDraft,
+    ProjectDraft,
+    checkpoint_problems,
+    require_no_problem,
+)
+from rag_assets.systems.experience.tables import (
+    checkpoints,
+    projects,
+)
 
 OPEN: tuple[CheckpointState, ...] = ("waiting", "running")
 
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A checkpoint, and what became of it.
+    """A checkpoint and its progress.
 
     Attributes:
-        project_id: None: all projects.
+        project_id: None for all projects.
         state: waiting for a run, running, done, or stopped until a person acts.
-        staged: entries that it took.
-        embedded: of these, those that are found, merged ones included.
-        merged: of these, those that are one with an entry that was there.
-        failed: those that never will be found.
-        error: why it waits, or is stopped.
+        staged: number of entries that it took.
+        embedded: entries that searches find, including merged entries.
+        merged: entries that joined the pattern of an earlier entry.
+        failed: entries that can never be embedded.
+        error: why it is waiting or stopped.
     """
 
     id: UUID
@@ -67,7 +71,7 @@ class Checkpoint:
 
     @property
     def progress(self) -> CheckpointProgress:
-        """Return what became of it so far, as it is answered."""
+        """Return its progress as the API answers it."""
         return CheckpointProgress(
             self.state,
             self.staged,
@@ -80,7 +84,7 @@ class Checkpoint:
 
 
 class Checkpoints:
-    """Keeps the projects and checkpoints of tenants."""
+    """Creates and reads the projects and checkpoints of tenants."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -88,14 +92,14 @@ class Checkpoints:
     def put_project(
         self, ref: TenantRef, project: UUID, draft: ProjectDraft, caller: Caller = OPERATOR
     ) -> Project:
-        """Make a project, which becomes the caller's, or change its name and state.
+        """Create a project that belongs to the caller, or change its name and state.
 
         Raises:
-            UnknownProject: it is somebody else's.
+            UnknownProject: it belongs to somebody else.
         """
         values = {"name": draft.name, "state": draft.state, "updated_at": func.now()}
         owner = {"owner_organization": caller.organization}
-        if reaches_only_own(caller) and caller.organization is None:
+        if is_limited_to_own(caller) and caller.organization is None:
             owner["owner_token"] = caller.name
         if draft.owner is not None:
             owner = {"owner_token": draft.owner, "owner_organization": None}
@@ -111,11 +115,11 @@ class Checkpoints:
         with self._database.begin_for(ref) as connection:
             row = connection.execute(statement).first()
         if row is None:
-            raise unknown_project(project)
+            raise unknown_project_error(project)
         return Project(row.id, row.name, row.state, row.created_at)
 
     def projects(self, tenant_id: str) -> list[Project]:
-        """The projects of a tenant, by name."""
+        """Return the projects of a tenant, sorted by name."""
         query = select(projects).where(projects.c.tenant == tenant_id)
         with self._database.begin() as connection:
             rows = connection.execute(query.order_by(projects.c.name, projects.c.id))
@@ -130,21 +134,21 @@ class Checkpoints:
         by: str | None,
         caller: Caller = OPERATOR,
     ) -> Checkpoint:
-        """Make a checkpoint, which takes what its project has staged.
+        """Create a checkpoint with the entries that its project has staged.
 
         Args:
             ref: the tenant.
             source: the name of its source of entries.
             draft: as it was requested.
             by: the name of the caller's token.
-            caller: whose projects it is about.
+            caller: with access to the project; without one, all projects of the caller.
 
         Raises:
-            InvalidRequest: it is of one project, and names none.
-            UnknownProject: its project is not known, or somebody else's.
-            EntryDiffers: another one has its external id.
+            InvalidRequest: it has to name a project, and does not.
+            UnknownProject: the caller has no such project.
+            EntryDiffers: another checkpoint has this external id.
         """
-        require_none(checkpoint_faults(draft))
+        require_no_problem(checkpoint_problems(draft))
         wanted = (draft.checkpoint_type, draft.project_id)
         with self._database.begin_exclusive(ref) as connection:
             if draft.project_id is not None:
@@ -180,7 +184,7 @@ class Checkpoints:
         """Return one checkpoint.
 
         Raises:
-            UnknownExperience: there is none of that id, or it is of somebody else's project.
+            UnknownExperience: the caller has no checkpoint of that id.
         """
         query = select(checkpoints).where(
             checkpoints.c.tenant == tenant_id, checkpoints.c.id == checkpoint
@@ -195,7 +199,7 @@ class Checkpoints:
         return checkpoint_of(row)
 
     def latest(self, tenant_id: str, limit: int) -> list[Checkpoint]:
-        """The last checkpoints, the newest first."""
+        """Return the latest checkpoints, newest first."""
         query = select(checkpoints).where(checkpoints.c.tenant == tenant_id)
         with self._database.begin() as connection:
             rows = connection.execute(
@@ -204,10 +208,10 @@ class Checkpoints:
             return [checkpoint_of(row) for row in rows]
 
     def waiting_tenants(self, before: datetime) -> dict[str, tuple[UUID, ...]]:
-        """The checkpoints that no run has seen, by tenant, in one query over all of them.
+        """Return the checkpoints that no run has processed, by tenant.
 
         Args:
-            before: when they were requested.
+            before: only those that were requested earlier.
         """
         query = (
             select(checkpoints.c.tenant, func.array_agg(checkpoints.c.id).label("ids"))
@@ -219,7 +223,7 @@ class Checkpoints:
 
 
 def checkpoint_of(row: Row[Any]) -> Checkpoint:
-    """The checkpoint in a row."""
+    """Return the checkpoint in a row."""
     return Checkpoint(
         id=row.id,
         checkpoint_type=row.checkpoint_type,
@@ -236,9 +240,12 @@ def checkpoint_of(row: Row[Any]) -> Checkpoint:
 
 
 def _is_own(row: Row[Any], connection: Connection, caller: Caller) -> bool:
-    """Return whether a checkpoint is of a project of the caller; of all projects: by the caller."""
+    """Return whether a caller has access to a checkpoint.
+
+    A checkpoint of all projects belongs to the caller that requested it.
+    """
     if row.project_id is None:
-        return not reaches_only_own(caller) or row.requested_by == caller.name
+        return not is_limited_to_own(caller) or row.requested_by == caller.name
     return has_project(connection, row.tenant, row.project_id, caller)
 
 

@@ -1,7 +1,7 @@
-"""What the code that entries are about holds by now, as another tenant knows it.
+"""Detects that code which entries are about has changed, by the catalog of the code's tenant.
 
-An entry that is about a file notes its content when it is captured. Where the file is gone or holds
-something else by now, the solution may no longer fit: such patterns are ranked after all others.
+An entry stores the hash of each file that it is about when it is captured. If the file was deleted
+or changed since, the solution may no longer apply: such patterns are ranked after all others.
 """
 
 from __future__ import annotations
@@ -16,35 +16,28 @@ from sqlalchemy import ColumnElement, func, select
 from rag_assets.api.experience_responses import Pattern
 from rag_assets.ingest.sources.model import document_id
 from rag_assets.storage.catalog.catalog import Catalog
-from rag_assets.storage.catalog.experience_tables import knowledge_staging
 from rag_assets.systems.experience.model import About, KeptAbout
+from rag_assets.systems.experience.tables import knowledge_staging
 from rag_assets.tenants.model import Tenant
 
 _STAGED = knowledge_staging.c
 
 
 class CodeContents(Protocol):
-    """Knows the present content of places in code."""
+    """Returns the present content of places in code."""
 
     def contents(self, places: Collection[About]) -> Mapping[About, str | None]:
-        """A key of the content of each place that is there.
-
-        Args:
-            places: paths, of which a symbol may be named.
-
-        Returns:
-            by place; None where it is there, and was not read yet.
-        """
+        """Return a hash of the content of each existing place; None if it was not read yet."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class FilesOfTenant:
-    """The contents of files as a tenant's catalog has them; of symbols it knows their file.
+    """Contents of files in a tenant's catalog; a symbol has the content of its file.
 
     Attributes:
         catalog: of the installation.
-        tenant: whose sources hold the code.
+        tenant: with the sources of the code.
     """
 
     catalog: Catalog
@@ -65,7 +58,7 @@ class FilesOfTenant:
 
 
 def code_of(catalog: Catalog, tenant: Tenant) -> CodeContents | None:
-    """The code that a tenant's entries are about; None: it names none that is known.
+    """Return the code that a tenant's entries are about; None if its code tenant is unknown.
 
     Args:
         catalog: of the installation.
@@ -79,8 +72,8 @@ def code_of(catalog: Catalog, tenant: Tenant) -> CodeContents | None:
     return FilesOfTenant(catalog, Tenant.from_config(record.config))
 
 
-def noted(code: CodeContents | None, places: Sequence[About]) -> tuple[KeptAbout, ...]:
-    """Places with what they hold now, as an entry keeps them."""
+def note_contents(code: CodeContents | None, places: Sequence[About]) -> tuple[KeptAbout, ...]:
+    """Return places with their present content, as an entry stores them."""
     contents = code.contents(places) if code is not None and places else {}
     return tuple(
         KeptAbout(path=one.path, symbol=one.symbol, content=contents.get(one)) for one in places
@@ -93,9 +86,9 @@ def with_stale_paths(
     patterns: Sequence[Pattern],
     living: ColumnElement[bool],
 ) -> list[Pattern]:
-    """Patterns with the paths of their code that are gone, or hold something else by now.
+    """Return patterns with their stale paths: files that were deleted or changed.
 
-    A path is not stale as long as one entry of the pattern knows its present content.
+    A path is not stale if one entry of the pattern has its present content.
 
     Args:
         catalog: of the installation.
@@ -122,7 +115,7 @@ def with_stale_paths(
 
 
 def _stale(known: Iterable[KeptAbout], contents: Mapping[About, str | None]) -> tuple[str, ...]:
-    """Paths of which no entry knows the present content."""
+    """Return the paths with a present content that no entry has."""
     noted: dict[About, set[str]] = {}
     for one in known:
         if one.content is not None:

@@ -1,4 +1,4 @@
-"""What the commands of `rag-assets experience` do; as JSON they print what endpoints answer."""
+"""Implements the commands of `rag-assets experience`; with --json they print the API's answers."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from rag_assets.api.experience_responses import Answer, Pattern, PatternEntry, U
 from rag_assets.cli.commands.operator import operator
 from rag_assets.cli.commands.output import print_json, print_table, progress, say, warn
 from rag_assets.cli.commands.session import Session, with_reading_session, with_session
-from rag_assets.common.errors import InvalidRequest, ProblemsDiffer
+from rag_assets.common.errors import InvalidRequest
 from rag_assets.privacy.masker import masker_of
 from rag_assets.retrieval import AsyncRetriever
 from rag_assets.retrieval.model import Caller
+from rag_assets.systems.experience.errors import ProblemsDiffer
 from rag_assets.systems.experience.model import (
     CheckpointDraft,
     ContextQuestion,
@@ -30,11 +31,13 @@ from rag_assets.systems.experience.model import (
     ProjectDraft,
     RetractDraft,
     TaskQuestion,
+    entry_problems,
+    require_no_problem,
+    require_verified,
 )
 from rag_assets.systems.experience.questions import Questions
 from rag_assets.systems.experience.ranking import quality_of
 from rag_assets.systems.experience.service import Experience
-from rag_assets.systems.experience.verification import faults, require_none, require_verified
 from rag_assets.tenants.problems import problem_of
 
 _STANDARD_INPUT = "-"
@@ -48,7 +51,7 @@ _T = TypeVar("_T")
 def put_project(
     session: Session, tenant: str, project: str, given: Mapping[str, Any], *, as_json: bool
 ) -> None:
-    """Make or change a project."""
+    """Create or change a project."""
     draft = _valid(ProjectDraft, given)
     made = _experience(session).put_project(tenant, _id(project), draft)
     _show(made, f"Project {made.name}: {made.state}.", as_json=as_json)
@@ -56,7 +59,7 @@ def put_project(
 
 @with_session
 def capture(session: Session, tenant: str, file: Path, *, as_json: bool) -> None:
-    """Stage the entries of a file, once all of them are right."""
+    """Stage the entries of a file if all of them are valid."""
     experience = _experience(session)
     experience.record(tenant)
     drafts = list(_drafts(file))
@@ -99,7 +102,7 @@ def request_checkpoint(
 
 @with_reading_session
 def list_checkpoints(session: Session, tenant: str, *, as_json: bool) -> None:
-    """Print the last checkpoints."""
+    """Print the latest checkpoints."""
     experience = _experience(session)
     found = experience.checkpoints.latest(experience.record(tenant).id, _PAGE)
     if as_json:
@@ -117,7 +120,7 @@ def list_checkpoints(session: Session, tenant: str, *, as_json: bool) -> None:
 
 @with_reading_session
 def show_checkpoint(session: Session, tenant: str, checkpoint: str, *, as_json: bool) -> None:
-    """Print what became of one checkpoint."""
+    """Print the progress of one checkpoint."""
     found = _experience(session).checkpoint(tenant, _id(checkpoint))
     text = f"{found.state}: {found.embedded} of {found.staged} entries are found, "
     text += f"{found.merged} merged, {found.failed} failed."
@@ -131,7 +134,7 @@ def ask_task(session: Session, tenant: str, given: Mapping[str, Any], *, as_json
     """Print the patterns for a task."""
     question = _valid(TaskQuestion, given)
     record = _experience(session).record(tenant)
-    found = _asked(session, lambda asked: asked.for_task(record, question, Caller()))
+    found = _answer(session, lambda asked: asked.for_task(record, question, Caller()))
     _print_answer(found, as_json=as_json)
 
 
@@ -140,7 +143,7 @@ def ask_failure(session: Session, tenant: str, given: Mapping[str, Any], *, as_j
     """Print the patterns for a failure."""
     question = _valid(FailureQuestion, given)
     record = _experience(session).record(tenant)
-    found = _asked(session, lambda asked: asked.for_failure(record, question, Caller()))
+    found = _answer(session, lambda asked: asked.for_failure(record, question, Caller()))
     _print_answer(found, as_json=as_json)
 
 
@@ -152,7 +155,7 @@ def write_context(
     text = "" if basic is None else _read(basic)
     question = _valid(ContextQuestion, {**given, "basic_context": text})
     record = _experience(session).record(tenant)
-    found = _asked(session, lambda asked: asked.context(record, question, Caller()))
+    found = _answer(session, lambda asked: asked.context(record, question, Caller()))
     if found.reason is not None:
         warn(f"the context has no patterns: {found.reason.replace('-', ' ')}")
     _warn_of_names(found.warnings)
@@ -178,7 +181,7 @@ def give_feedback(
 def list_patterns(
     session: Session, tenant: str, given: Mapping[str, Any], *, as_json: bool
 ) -> None:
-    """Print all patterns that a filter leaves."""
+    """Print all patterns that match a filter."""
     experience, wanted = _experience(session), _valid(PatternFilter, given)
     record = experience.record(tenant)
     found: list[Pattern] = []
@@ -223,7 +226,7 @@ def show_pattern(session: Session, tenant: str, pattern: str, *, as_json: bool) 
 def merge(
     session: Session, tenant: str, pattern: str, into: str, *, is_confirmed: bool, as_json: bool
 ) -> None:
-    """Make a pattern a part of another one."""
+    """Merge a pattern into another one."""
     experience = _experience(session)
     record, ids = experience.record(tenant), (_id(pattern), _id(into))
     try:
@@ -265,7 +268,7 @@ def retract(
     token: str | None,
     as_json: bool,
 ) -> None:
-    """Take back entries."""
+    """Retract entries."""
     experience = _experience(session)
     record = experience.record(tenant)
     if entry is not None:
@@ -282,7 +285,7 @@ def retract(
 
 @with_reading_session
 def report(session: Session, tenant: str, *, as_json: bool) -> None:
-    """Print what the tenant's experience holds."""
+    """Print the report on a tenant."""
     experience = _experience(session)
     found = _plain(experience.administration.report(experience.record(tenant)))
     if as_json:
@@ -301,7 +304,7 @@ def _experience(session: Session) -> Experience:
     return Experience(session.catalog, masker_of(session.settings.local))
 
 
-def _asked(session: Session, ask: Callable[[Questions], Awaitable[_T]]) -> _T:
+def _answer(session: Session, ask: Callable[[Questions], Awaitable[_T]]) -> _T:
     async def answer() -> _T:
         retriever = AsyncRetriever(session.catalog, session.store, session.embedders)
         try:
@@ -313,10 +316,10 @@ def _asked(session: Session, ask: Callable[[Questions], Awaitable[_T]]) -> _T:
 
 
 def _drafts(file: Path) -> Iterator[EntryDraft]:
-    """The entries of a file.
+    """Yield the entries of a file.
 
     Raises:
-        InvalidRequest, NotVerified: one is wrong; names its line.
+        InvalidRequest, NotVerified: an entry is invalid; names its line.
     """
     for number, line in enumerate(_read(file).splitlines(), start=1):
         if not line.strip():
@@ -329,7 +332,7 @@ def _drafts(file: Path) -> Iterator[EntryDraft]:
                 f"line {number}: {problem_of(first)}", hint="correct that line"
             ) from None
         try:
-            require_none(faults(draft))
+            require_no_problem(entry_problems(draft))
             require_verified(draft)
         except InvalidRequest as error:
             raise InvalidRequest(f"line {number}: {error.message}", hint=error.hint) from None

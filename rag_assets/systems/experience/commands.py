@@ -286,6 +286,6 @@ def assess(
     json: Json = False,
 ) -> None:
     """Have the tenant's chat model grade relevance, clarity and worth of patterns."""
-    from rag_assets.systems.experience import assess_command
+    from rag_assets.systems.experience.assessment import assess_patterns
 
-    assess_command.assess(tenant, patterns=patterns, after=after, as_json=json)
+    assess_patterns(tenant, patterns=patterns, after=after, as_json=json)

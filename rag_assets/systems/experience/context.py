@@ -1,4 +1,4 @@
-"""The block of patterns that an agent is given, in the description's format."""
+"""Renders patterns as a block of text for an agent."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _RECOMMENDATION = (
 )
 _END = "[END CONTEXT]"
 
-# Of a folded text: what looks like a blank may stand between words.
+# In folded text, characters that look like blanks may separate words.
 _GAP = r"[^\w\n]*+"
 _LINE_OF_A_BLOCK = re.compile(
     rf"""(?:\A|(?<=\n))[^\w\n]*?(?P<line>
@@ -36,10 +36,10 @@ _LINE_OF_A_BLOCK = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A block, and the patterns in it.
+    """A block of text and the patterns in it.
 
     Attributes:
-        text: empty where no pattern fits.
+        text: empty if no pattern fits.
         tokens: cl100k_base tokens of the text.
     """
 
@@ -49,40 +49,41 @@ class Block:
 
 
 def block_of(patterns: Sequence[Pattern], tokens: int) -> Block:
-    """Return the first patterns that fit; of a single one that does not, the start of its solution.
+    """Return a block of the first patterns that fit.
 
-    The block recommends its patterns, so one that mostly failed is left out.
+    If even one pattern does not fit, its solution is shortened. Patterns that mostly failed are
+    omitted, because the block recommends its patterns.
 
     Args:
         patterns: in their order.
-        tokens: cl100k_base tokens of the whole block at most.
+        tokens: maximum size of the block, in cl100k_base tokens.
     """
     kept = [one for one in patterns if not mostly_failed(one.success_count, one.failure_count)]
     kept = kept[:MAX_PATTERNS]
     while len(kept) > 1 and not _fits(kept, tokens):
         kept.pop()
     if kept and not _fits(kept, tokens):
-        kept = _shortened(kept[0], tokens)
+        kept = _shorten(kept[0], tokens)
     if not kept:
         return Block("", 0, ())
-    text = rendered(kept)
+    text = render(kept)
     return Block(text, count_text(text), tuple(kept))
 
 
 def with_block(basic_context: str, block: Block) -> str:
-    """The basic context, and the block after a blank line."""
+    """Return the basic context and, after a blank line, the block."""
     if not block.text:
         return basic_context
     return f"{basic_context}\n\n{block.text}" if basic_context else block.text
 
 
-def rendered(patterns: Sequence[Pattern]) -> str:
-    """The block of these patterns."""
+def render(patterns: Sequence[Pattern]) -> str:
+    """Return the text of a block."""
     parts = [_HEADER, "", _INTRODUCTION, ""]
     for number, pattern in enumerate(patterns, start=1):
-        parts += [_heading(number, pattern)]
+        parts += [_render_heading(number, pattern)]
         parts += [
-            f"- {name}: {_field(value)}"
+            f"- {name}: {_render_field(value)}"
             for name, value in (
                 ("Problem", pattern.problem),
                 ("Solution", pattern.solution),
@@ -94,7 +95,7 @@ def rendered(patterns: Sequence[Pattern]) -> str:
     return "\n".join([*parts, _RECOMMENDATION, "", _END])
 
 
-def _heading(number: int, pattern: Pattern) -> str:
+def _render_heading(number: int, pattern: Pattern) -> str:
     count, failures = pattern.success_count, pattern.failure_count
     rate = f"{count} {'success' if count == 1 else 'successes'}"
     if failures:
@@ -102,23 +103,23 @@ def _heading(number: int, pattern: Pattern) -> str:
     return f"Pattern {number} ({pattern.label} - {rate}):"
 
 
-def _field(value: str) -> str:
-    """A field's text, which is data: it imitates no line of the block, and stays below its name."""
-    lines = _without_lines_of_blocks(neutralised(value.strip())).splitlines()
+def _render_field(value: str) -> str:
+    """Return a field's text, indented, with imitations of the block's lines escaped."""
+    lines = _escape_imitations(neutralised(value.strip())).splitlines()
     return "\n".join([*lines[:1], *(f"  {line}" for line in lines[1:])])
 
 
-def _without_lines_of_blocks(text: str) -> str:
-    """A text whose imitations of a block's lines are escaped by a backslash."""
+def _escape_imitations(text: str) -> str:
+    """Escape imitations of a block's lines by a backslash."""
     return escaped(text, [found.start("line") for found in _LINE_OF_A_BLOCK.finditer(folded(text))])
 
 
 def _fits(patterns: Sequence[Pattern], tokens: int) -> bool:
-    return count_text(rendered(patterns)) <= tokens
+    return count_text(render(patterns)) <= tokens
 
 
-def _shortened(pattern: Pattern, tokens: int) -> list[Pattern]:
-    """The pattern with the first sentences of its solution; nothing if none fits."""
+def _shorten(pattern: Pattern, tokens: int) -> list[Pattern]:
+    """Return the pattern with the first sentences of its solution; an empty list if none fit."""
 
     def cut(solution: str) -> Pattern:
         return replace(pattern, solution=solution)

@@ -1,4 +1,4 @@
-"""The sensor that sees checkpoints, whether or not the change watcher runs."""
+"""The sensor that requests runs for waiting checkpoints, with or without the change watcher."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -13,7 +13,7 @@ from rag_assets.resources.tenant_lock import REASON_TAG
 from rag_assets.resources.workbench import clear_failures
 from rag_assets.systems.experience.checkpoints import Checkpoints
 
-_LEFT_TO_THE_WATCHER = timedelta(seconds=2)
+_WATCHER_DELAY = timedelta(seconds=2)
 
 
 @sensor(
@@ -31,12 +31,12 @@ def checkpoints_sensor(
     postgres: PostgresResource,
     runs: OwnRuns,
 ) -> dg.SensorResult:
-    """Request one run for the checkpoints that no run has seen."""
+    """Request a run for each tenant with a checkpoint that no run has processed."""
     with clear_failures(postgres.installation):
         catalog = postgres.catalog()
         settings = postgres.installation.settings
         watched = WatchReportFile(settings).read() is not NO_WATCHER
-        before = datetime.now(UTC) - (_LEFT_TO_THE_WATCHER if watched else timedelta())
+        before = datetime.now(UTC) - (_WATCHER_DELAY if watched else timedelta())
         waiting = Checkpoints(catalog.database).waiting_tenants(before)
         active = {record.id: record for record in catalog.tenants.named(waiting)}
         busy = runs.partitions_under_way(context.instance) if waiting else set()

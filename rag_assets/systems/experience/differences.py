@@ -1,12 +1,15 @@
-"""What keeps two solutions apart that vectors hardly tell apart.
+"""Finds differences between solutions that embeddings do not show.
 
-An embedding puts `before the deployment` and `after the deployment` nearer to each other than two
-ways to say either. So two solutions are only the same if neither has a number, a unit, a name or a
-negation that the other lacks, no word of the one is the opposite of one in the other, what stands
-before and behind words like `before` and `instead of` has not changed places, no word in the midst
-of equal ones is replaced by another, and half of the words of each have their like in the other.
-What is not sure keeps them apart: a merge that is missing costs a count, a wrong one tells an agent
-to do the contrary.
+Embeddings place `before the deployment` nearer to `after the deployment` than to a paraphrase. So
+two solutions are only merged if these rules find no difference:
+
+- both have the same numbers, units, names and negations
+- no word in one is the opposite of a word in the other
+- the text before and after words like `before` and `instead of` is not swapped
+- no single word between equal words is replaced by another
+- at least half of the words in each have an equal or a synonym in the other
+
+In doubt they stay apart: a missing merge costs a count, a wrong merge reverses the advice.
 """
 
 from __future__ import annotations
@@ -51,20 +54,20 @@ _TOKEN = re.compile(r"[^\W_][\w./'-]*")
 _MARKS = re.compile(r"[,;:!?()\n]|\.(?=\s|$)")
 _COMPOUND = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)+")
 _NAME = re.compile(r"(?<=[\w,;)] )[A-Z][\w]*")
-"""A word with a capital that does not begin a sentence."""
-_LEAST_MATCHED = 0.5
-_MOST_REPLACED = 2
-_LEAST_SHARED = 0.5
-"""Of the words of each that say something."""
-_SHORT = 2
-_BESIDE = 3
+"""A capitalized word within a sentence."""
+_MIN_MATCHED = 0.5
+_MAX_REPLACED = 2
+_MIN_SHARED = 0.5
+"""Minimum share of content words in each text with an equal or a synonym in the other."""
+_SHORT_STEM = 2
+_NEAR_WORDS = 3
 
 
 def problems_differ(first: str, second: str) -> str | None:
-    """In what two problems differ that are near; None: in nothing of the kind.
+    """Return how two similar problems differ; None if no rule finds a difference.
 
-    Of one problem people tell more and less, so only what stands against something else counts: a
-    number or a name that each has and the other has not, and an opposite in the same place.
+    Descriptions of one problem vary in detail, so only contradictions count: each has a number or a
+    name that the other lacks, or they have opposite words in the same place.
     """
     one, other = _Text(first), _Text(second)
     if one.numbers - other.numbers and other.numbers - one.numbers:
@@ -75,8 +78,8 @@ def problems_differ(first: str, second: str) -> str | None:
     return "a word" if any(_are_opposed(here, there) for here, there in replaced) else None
 
 
-def differ(first: str, second: str) -> str | None:
-    """In what two solutions differ that vectors hardly tell apart; None: in nothing of the kind."""
+def solutions_differ(first: str, second: str) -> str | None:
+    """Return how two similar solutions differ; None if no rule finds a difference."""
     one, other = _Text(first), _Text(second)
     if one.numbers != other.numbers or one.units != other.units:
         return "a number or a version"
@@ -84,9 +87,9 @@ def differ(first: str, second: str) -> str | None:
         return "an identifier"
     if one.scopes != other.scopes or _are_opposed(one.stems, other.stems):
         return "a negation"
-    if _is_turned(one, other):
+    if _is_swapped(one, other):
         return "an order"
-    if _is_replaced(one.stems, other.stems) or _shared(one, other) < _LEAST_SHARED:
+    if _is_replaced(one.stems, other.stems) or _shared(one, other) < _MIN_SHARED:
         return "a word"
     return None
 
@@ -105,7 +108,7 @@ class _Text:
 
     @cached_property
     def clauses(self) -> list[list[str]]:
-        """Words, names and numbers between marks of punctuation."""
+        """Return the words, names and numbers of each clause between punctuation marks."""
         return [_TOKEN.findall(clause) for clause in _MARKS.split(self.plain.casefold()) if clause]
 
     @cached_property
@@ -131,12 +134,12 @@ class _Text:
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """Identifiers, and words with a capital that do not begin a sentence."""
+        """Return identifiers and capitalized words within sentences."""
         return self.identifiers | {name.casefold() for name in _NAME.findall(self.plain)}
 
     @cached_property
     def scopes(self) -> dict[str, int]:
-        """How often the text is turned round in each way."""
+        """Return the number of words of each kind that negate or restrict the text."""
         found = dict.fromkeys(SCOPES, 0)
         for word in self.words:
             for way, words in SCOPES.items():
@@ -144,7 +147,7 @@ class _Text:
         return found
 
     def lacks(self, other: _Text) -> bool:
-        """Whether the other text has a name that this one does not have."""
+        """Return whether the other text has a name that this text lacks."""
         letters = "".join(self.words)
         names = {_stem(name.casefold()) for name in _NAME.findall(other.plain)}
         compounds = {one.replace("-", "") for one in _COMPOUND.findall(other.plain.casefold())}
@@ -152,7 +155,7 @@ class _Text:
 
 
 def _are_opposed(first: Sequence[str], second: Sequence[str]) -> bool:
-    """Whether one text has something more often, and the other the opposite of it."""
+    """Return whether the texts contain opposite words."""
     if _negates(first, second) or _negates(second, first):
         return True
     for pole, opposite in _opposites():
@@ -175,20 +178,21 @@ def _opposites() -> list[tuple[frozenset[str], frozenset[str]]]:
 
 
 def _negates(first: Sequence[str], second: Sequence[str]) -> bool:
-    """Whether a word of the first text is there in the second one with a prefix that negates it."""
+    """Return whether the second text contains a word of the first with a negating prefix."""
     there = set(second)
-    alone = [stem for stem in set(first) - there if len(stem) > _SHORT]
+    alone = [stem for stem in set(first) - there if len(stem) > _SHORT_STEM]
     return any(prefix + stem in there for stem in alone for prefix in NEGATING_PREFIXES)
 
 
-def _is_turned(first: _Text, second: _Text) -> bool:
-    """Whether the sides of a hinge, or what a word of scope is about, have changed places."""
+def _is_swapped(first: _Text, second: _Text) -> bool:
+    """Return whether the texts around a hinge or after a scope word are swapped."""
     for words in HINGES.values():
-        for near in (_beside, _around):
+        for near in (_words_near_hinges, _words_around_hinge):
             if _are_crossed(near(first, words), near(second, words)):
                 return True
     return any(
-        _are_crossed(_about(first, words), _about(second, words)) for words in SCOPES.values()
+        _are_crossed(_words_in_scope(first, words), _words_in_scope(second, words))
+        for words in SCOPES.values()
     )
 
 
@@ -200,41 +204,41 @@ def _are_crossed(one: _Sides, other: _Sides) -> bool:
     return len(one[0] & other[1]) + len(one[1] & other[0]) > straight
 
 
-def _around(text: _Text, hinge: frozenset[str]) -> _Sides:
-    """All that stands before and behind the first hinge; nothing if there is none."""
+def _words_around_hinge(text: _Text, hinge: frozenset[str]) -> _Sides:
+    """Return the words before and after the first hinge; empty sets without a hinge."""
     words = text.words
     at = next((at for at, word in enumerate(words) if word in hinge), 0)
-    return (_content(words[:at]), _content(words[at + 1 :])) if at else (set(), set())
+    return (_content_stems(words[:at]), _content_stems(words[at + 1 :])) if at else (set(), set())
 
 
-def _beside(text: _Text, hinge: frozenset[str]) -> _Sides:
-    """What stands right before and right behind each hinge, in its clause."""
+def _words_near_hinges(text: _Text, hinge: frozenset[str]) -> _Sides:
+    """Return the words right before and right after each hinge in its clause."""
     before, behind = set[str](), set[str]()
     for clause in text.clauses:
         for at, word in enumerate(clause):
             if word in hinge:
-                before |= _content(clause[:at][::-1], _BESIDE)
-                behind |= _content(clause[at + 1 :], _BESIDE)
+                before |= _content_stems(clause[:at][::-1], _NEAR_WORDS)
+                behind |= _content_stems(clause[at + 1 :], _NEAR_WORDS)
     return before, behind
 
 
-def _about(text: _Text, scope: frozenset[str]) -> _Sides:
-    """What words of scope are about, behind them in their clause; and all else."""
+def _words_in_scope(text: _Text, scope: frozenset[str]) -> _Sides:
+    """Return the words right after scope words in their clauses, and all other words."""
     about, others = set[str](), set[str]()
     for clause in text.clauses:
         at = next((at for at, word in enumerate(clause) if word in scope), len(clause))
-        about |= _content(clause[at + 1 :], _BESIDE + 1)
-        others |= _content(clause[:at]) | _content(clause[at + 1 :][_BESIDE + 1 :])
+        about |= _content_stems(clause[at + 1 :], _NEAR_WORDS + 1)
+        others |= _content_stems(clause[:at]) | _content_stems(clause[at + 1 :][_NEAR_WORDS + 1 :])
     return (about, others - about) if about else (set(), set())
 
 
-def _content(words: Sequence[str], most: int | None = None) -> set[str]:
-    """The stems of the first words that say something."""
+def _content_stems(words: Sequence[str], most: int | None = None) -> set[str]:
+    """Return the stems of the first content words."""
     return {_stem(one) for one in [word for word in words if word not in FUNCTION_WORDS][:most]}
 
 
 def _is_replaced(first: Sequence[str], second: Sequence[str]) -> bool:
-    """Whether a word that says something stands in the place of another one between equal ones."""
+    """Return whether a content word between equal words is replaced by another."""
     return any(
         not all(any(_are_synonyms(a, b) for b in there) for a in here)
         for here, there in _replaced(first, second)
@@ -242,29 +246,29 @@ def _is_replaced(first: Sequence[str], second: Sequence[str]) -> bool:
 
 
 def _replaced(first: Sequence[str], second: Sequence[str]) -> Iterator[tuple[list[str], list[str]]]:
-    """Yield the few stems that stand in each other's place between equal ones.
+    """Yield stems that replace each other between equal stems; none if the texts are dissimilar.
 
     Args:
-        first, second: stems of texts; of texts that are not alike nothing has the same place.
+        first, second: stems of the texts.
     """
     matcher = SequenceMatcher(None, first, second, autojunk=False)
-    if matcher.ratio() < _LEAST_MATCHED:
+    if matcher.ratio() < _MIN_MATCHED:
         return
     function_words = _function_stems()
     for tag, begin, end, from_, to in matcher.get_opcodes():
         here = [stem for stem in first[begin:end] if stem not in function_words]
         there = [stem for stem in second[from_:to] if stem not in function_words]
-        if tag == "replace" and here and there and max(len(here), len(there)) <= _MOST_REPLACED:
+        if tag == "replace" and here and there and max(len(here), len(there)) <= _MAX_REPLACED:
             yield here, there
 
 
 def _shared(one: _Text, other: _Text) -> float:
-    """The lesser share of words that say something and have their like in the other text."""
-    here, there = _content(one.words), _content(other.words)
-    return min(_covered(here, there), _covered(there, here))
+    """Return the lower share of content words with an equal or a synonym in the other text."""
+    here, there = _content_stems(one.words), _content_stems(other.words)
+    return min(_share_in(here, there), _share_in(there, here))
 
 
-def _covered(words: set[str], others: set[str]) -> float:
+def _share_in(words: set[str], others: set[str]) -> float:
     found = sum(any(_are_synonyms(word, one) for one in others) for word in words)
     return found / len(words) if words else 1.0
 
@@ -280,7 +284,7 @@ def _synonyms() -> list[frozenset[str]]:
 
 @lru_cache(maxsize=1)
 def _function_stems() -> frozenset[str]:
-    # Words of scope are compared by how often they occur.
+    # Scope words are compared by their number.
     return frozenset(map(_stem, FUNCTION_WORDS.union(*SCOPES.values())))
 
 

@@ -1,4 +1,4 @@
-"""Statements on entries: capturing them, handing them to a checkpoint, reading them."""
+"""Statements on entries: capture them, hand them to a checkpoint, and read them."""
 
 from __future__ import annotations
 
@@ -22,20 +22,34 @@ from sqlalchemy import (
     update,
 )
 
-from rag_assets.common.errors import EntryDiffers, UnknownExperience, UnknownProject
+from rag_assets.common.errors import UnknownProject
 from rag_assets.common.hashing import key_of, sha256_hex
 from rag_assets.ingest.sources.records import record_document_id
 from rag_assets.privacy.masker import Masker
 from rag_assets.retrieval.model import Caller
 from rag_assets.storage.catalog.changes import notify
 from rag_assets.storage.catalog.database import Database, TenantRef, among
-from rag_assets.storage.catalog.experience_tables import knowledge_staging, projects
 from rag_assets.storage.catalog.tables import record_revisions, source_records
-from rag_assets.systems.experience.matching import exact_key, problem_key
-from rag_assets.systems.experience.model import ANY_AGENT, About, Entry, EntryDraft, KeptAbout
+from rag_assets.systems.experience.errors import EntryDiffers, UnknownExperience
+from rag_assets.systems.experience.model import (
+    ANY_AGENT,
+    About,
+    Entry,
+    EntryDraft,
+    KeptAbout,
+    entry_problems,
+    require_no_problem,
+    require_verified,
+)
 from rag_assets.systems.experience.source import SOURCE_TYPE
-from rag_assets.systems.experience.verification import faults, require_none, require_verified
-from rag_assets.systems.experience.wording import WORDING_VERSION, error_keys, searched_text
+from rag_assets.systems.experience.tables import knowledge_staging, projects
+from rag_assets.systems.experience.wording import (
+    WORDING_VERSION,
+    error_keys,
+    exact_key,
+    problem_key,
+    searched_text,
+)
 
 _TEXTS = (
     *("agent_type", "task_type", "technology", "failure_description", "error_message"),
@@ -50,11 +64,11 @@ _LENGTHS: Mapping[str, int] = {
     "external_id": 200,
 }
 EXACT_KEY = "exact_key"
-"""Metadata of entries that are equal but for their writing."""
+"""Metadata field: equal for entries that differ only in case, blanks and encoding."""
 ERROR_KEYS = "error_keys"
-"""Metadata of entries: keys of the errors in them (see traces.stored_keys)."""
+"""Metadata field: keys of the errors in an entry (see traces.stored_keys)."""
 OPERATOR = Caller()
-"""Whoever has the catalog itself, and reaches every project."""
+"""The operator, who has access to every project."""
 _STAGED = knowledge_staging.c
 
 
@@ -63,8 +77,8 @@ class Captured:
     """An entry that was captured.
 
     Attributes:
-        new: whether it was not there before.
-        masked: names of the rules that found credentials, which were replaced by these names.
+        new: whether it was stored by this request.
+        masked: names of the rules that found credentials; each replaces the credential in the text.
     """
 
     entry: Entry
@@ -73,7 +87,7 @@ class Captured:
 
     @property
     def staged(self) -> bool:
-        """Whether it waits for a checkpoint."""
+        """Return whether it waits for a checkpoint."""
         return self.entry.checkpoint_id is None
 
 
@@ -98,21 +112,21 @@ class Entries:
         note: Callable[[Sequence[About]], tuple[KeptAbout, ...]],
         caller: Caller = OPERATOR,
     ) -> Captured:
-        """Stage an entry; credentials in it are replaced by their rules' names before.
+        """Stage an entry, with its credentials replaced by the names of their rules.
 
         Args:
             ref: the tenant.
             draft: as it was captured.
             by: the name of the caller's token.
-            note: adds to what it is about what is there now.
-            caller: whose the project must be.
+            note: adds the present content of the places that the entry is about.
+            caller: must have access to the project.
 
         Raises:
-            InvalidRequest, NotVerified: it is not complete.
-            UnknownProject: its project is not known, or somebody else's.
-            EntryDiffers: another one of the project has its external id.
+            InvalidRequest, NotVerified: the entry is incomplete.
+            UnknownProject: the caller has no such project.
+            EntryDiffers: another entry of the project has this external id.
         """
-        require_none(faults(draft))
+        require_no_problem(entry_problems(draft))
         require_verified(draft)
         content = key_of("entry", draft.model_dump(mode="json", exclude={"external_id", "tenant"}))
         clean, rules = self._masked(draft)
@@ -140,16 +154,16 @@ class Entries:
         return Captured(entry_of(kept), new=True, masked=tuple(rules))
 
     def get(self, tenant_id: str, ids: Collection[UUID]) -> list[Entry]:
-        """Entries by id, the first captured first; unknown ones are left out."""
+        """Return entries by id, in the order of their capture, without unknown ids."""
         query = select(knowledge_staging).where(_STAGED.tenant == tenant_id, _STAGED.id.in_(ids))
         with self._database.begin() as connection:
             rows = connection.execute(query.order_by(_STAGED.timestamp, _STAGED.id))
             return [entry_of(row) for row in rows]
 
-    def of_contributor(
+    def find_by_contributor(
         self, tenant_id: str, *, project_id: UUID | None, token: str | None
     ) -> list[Entry]:
-        """The entries that a project, or the holder of a token, contributed."""
+        """Return the entries that a project contributed, or that came with a token."""
         query = select(knowledge_staging).where(_STAGED.tenant == tenant_id)
         if project_id is not None:
             query = query.where(_STAGED.project_id == project_id)
@@ -160,7 +174,7 @@ class Entries:
             return [entry_of(row) for row in connection.execute(query)]
 
     def delete_staged(self, ref: TenantRef, ids: Collection[UUID]) -> int:
-        """Delete entries that no checkpoint has taken; returns how many."""
+        """Delete entries that no checkpoint has taken; return their number."""
         statement = delete(knowledge_staging).where(
             _STAGED.tenant == ref.id, _STAGED.id.in_(ids), _STAGED.document_id.is_(None)
         )
@@ -185,10 +199,10 @@ class Entries:
 
 
 def require_entry(entries: Sequence[Entry]) -> Entry:
-    """The only one of these.
+    """Return the first of these entries.
 
     Raises:
-        UnknownExperience: there is none.
+        UnknownExperience: the list is empty.
     """
     if not entries:
         raise UnknownExperience(
@@ -206,12 +220,12 @@ def hand_over(
     *,
     caller: Caller = OPERATOR,
 ) -> int:
-    """Give a checkpoint what its project had staged; returns how many entries.
+    """Assign staged entries to a checkpoint as records of the catalog; return their number.
 
-    Each becomes a record, so that the next listing finds it.
+    The next listing of the source finds these records.
 
     Args:
-        connection: of the transaction that makes the checkpoint.
+        connection: of the transaction that creates the checkpoint.
         ref: the tenant.
         source: the name of its source of entries.
         checkpoint: its id.
@@ -221,7 +235,7 @@ def hand_over(
     wanted = [_STAGED.tenant == ref.id, _STAGED.checkpoint_id.is_(None)]
     if project is not None:
         wanted.append(_STAGED.project_id == project)
-    elif reaches_only_own(caller):
+    elif is_limited_to_own(caller):
         own = select(projects.c.id).where(projects.c.tenant == ref.id, is_own_project(caller))
         wanted.append(_STAGED.project_id.in_(own))
     rows = connection.execute(select(knowledge_staging).where(*wanted).with_for_update()).all()
@@ -259,7 +273,7 @@ def hand_over(
 
 
 def entry_of(row: Row[Any]) -> Entry:
-    """The entry in a row of `knowledge_staging`."""
+    """Return the entry in a row of `knowledge_staging`."""
     return Entry(
         id=row.id,
         entry_type=row.entry_type,
@@ -287,7 +301,7 @@ def entry_of(row: Row[Any]) -> Entry:
 
 
 def record_of(ref: TenantRef, source: str, entry: Entry) -> dict[str, Any]:
-    """Return the record of an entry: its searched text, and the values that narrow questions."""
+    """Return the record of an entry: its searched text and the metadata for filters."""
     text = searched_text(entry)
     data = text.encode()
     metadata = {
@@ -333,16 +347,16 @@ def _of_external_id(
 def require_project(
     connection: Connection, ref: TenantRef, project: UUID, caller: Caller = OPERATOR
 ) -> None:
-    """Require that a tenant has a project, and that it is the caller's.
+    """Require that a tenant has a project to which the caller has access.
 
     Raises:
-        UnknownProject: it has not, or it is somebody else's, which makes no difference.
+        UnknownProject: there is none; also if it is somebody else's, so as not to reveal it.
     """
     if not has_project(connection, ref.id, project, caller):
-        raise unknown_project(project)
+        raise unknown_project_error(project)
 
 
-def unknown_project(project: UUID) -> UnknownProject:
+def unknown_project_error(project: UUID) -> UnknownProject:
     """Return the error for a project that is unknown to the caller."""
     return UnknownProject(
         f"the tenant has no project {project}",
@@ -356,17 +370,17 @@ def has_project(connection: Connection, tenant_id: str, project: UUID, caller: C
     return connection.scalar(select(projects.c.id).where(*wanted)) is not None
 
 
-def reaches_only_own(caller: Caller) -> bool:
-    """Return whether a caller reaches only some projects of a tenant: no admin, nor operator."""
+def is_limited_to_own(caller: Caller) -> bool:
+    """Return whether a caller has access to its own projects only, unlike admins and operators."""
     return caller.role not in {None, "admin"} and caller.name is not None
 
 
 def is_own_project(caller: Caller) -> ColumnElement[bool]:
-    """Return the condition for projects of a caller.
+    """Return the condition for projects to which a caller has access.
 
-    A project is its token's, or its organization's, if the token that made it has one.
+    A project belongs to the organization of the token that created it, or to the token itself.
     """
-    if not reaches_only_own(caller):
+    if not is_limited_to_own(caller):
         return true()
     owner, name = projects.c, caller.name or ""
     own = [

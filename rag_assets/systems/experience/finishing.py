@@ -1,8 +1,7 @@
-"""The end of a sync of experience: entries that were published become part of patterns.
+"""The last step of a sync: assigns published entries to patterns and updates their checkpoints.
 
-An entry is found once it belongs to a pattern. What it is compared with is published already, that
-of the same checkpoint included, and entries are taken in the order of their capture: whatever was
-interrupted, the result is the same.
+Searches find an entry once it has a pattern. Entries are compared with published entries only, in
+the order of their capture, so that an interrupted run and its successor reach the same result.
 """
 
 from __future__ import annotations
@@ -33,27 +32,31 @@ from rag_assets.pipeline.context import TenantContext
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.clock import time_to_record
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.experience_tables import checkpoints, knowledge_staging
 from rag_assets.storage.catalog.generations import Generation
 from rag_assets.storage.catalog.tables import document_index, documents, serving
 from rag_assets.systems.experience.assignment import Assigner, Assignment
 from rag_assets.systems.experience.checkpoints import OPEN
 from rag_assets.systems.experience.entries import entry_of
-from rag_assets.systems.experience.forgetting import forget_empty_patterns, forget_questions
+from rag_assets.systems.experience.forgetting import delete_empty_patterns, delete_questions
 from rag_assets.systems.experience.merges import living_roots
 from rag_assets.systems.experience.rewording import (
     restore_ages,
     rewrite_outdated,
     select_outdated,
 )
-from rag_assets.systems.experience.tables import experience_merges, experience_patterns
+from rag_assets.systems.experience.tables import (
+    checkpoints,
+    experience_merges,
+    experience_patterns,
+    knowledge_staging,
+)
 
 _BATCH = 200
 _MERGE_IDS = UUID("7f0c9a52-5d0e-4a30-9a55-5d3e0f7f7c11")
-_FOREVER: frozenset[FailureKind] = frozenset(
+_PERMANENT: frozenset[FailureKind] = frozenset(
     {"unreadable", "empty", "too-large", "too-slow", "too-complex", "credential", "text-rejected"}
 )
-"""Failures of a document that no later try mends."""
+"""Failures that another attempt cannot fix."""
 _FOR_A_PERSON: frozenset[FailureKind] = frozenset(
     {
         *("key-refused", "key-unreadable", "model-refused", "quota-exhausted", "address-refused"),
@@ -65,10 +68,10 @@ _STAGED = knowledge_staging.c
 
 @dataclass(frozen=True, slots=True)
 class _Placed:
-    """An entry in its pattern.
+    """An entry with its pattern.
 
     Attributes:
-        other_id: the entry that it is merged with; None: it is the first of its pattern.
+        other_id: the entry that it is merged with; None for the first entry of a pattern.
     """
 
     of: Assignment
@@ -78,39 +81,39 @@ class _Placed:
 
 
 class ExperienceFollowUp:
-    """Makes patterns of published entries, and tells checkpoints what became of theirs."""
+    """Assigns published entries to patterns and records the progress of checkpoints."""
 
     def unfinished(self, catalog: Catalog, tenant_id: str) -> str | None:
-        """Why a tenant needs a run although its source did not change."""
+        """Return why a tenant needs a run although its source did not change."""
         with catalog.database.begin() as connection:
-            if connection.scalar(select(_published(tenant_id).exists())):
+            if connection.scalar(select(_select_published(tenant_id).exists())):
                 return "entries of a checkpoint wait for their patterns"
-            if connection.scalar(select(_ended(tenant_id).exists())):
+            if connection.scalar(select(_select_ended(tenant_id).exists())):
                 return "a checkpoint has ended, and does not say so yet"
             if connection.scalar(select(select_outdated(tenant_id).exists())):
                 return "records of entries wait to be written by newer rules"
         return None
 
     def kept_texts(self, catalog: Catalog, tenant_id: str) -> frozenset[str]:
-        """Hashes of the texts whose vectors are kept for comparisons."""
+        """Return the hashes of texts with vectors that are kept for comparisons."""
         query = select(func.unnest(_STAGED.kept_texts)).where(_STAGED.tenant == tenant_id)
         with catalog.database.begin() as connection:
             return frozenset(connection.scalars(query))
 
     def finish(self, ctx: TenantContext, serving: Generation) -> Mapping[str, Any]:
-        """Make patterns of what was published; returns counts for the run's page."""
+        """Assign published entries to patterns; return counts for the run's page."""
         with ctx.catalog.database.begin() as connection:
-            found = connection.execute(_published(ctx.ref.id)).all()
+            found = connection.execute(_select_published(ctx.ref.id)).all()
         entries = [entry_of(row) for row in found]
         assigner = Assigner(ctx, serving)
         merged, reasons = 0, set[str]()
         for batch in batched(entries, _BATCH):
             assigned, reason = assigner.assign(batch)
             ctx.guard()
-            self._keep(ctx, assigned)
+            self._store(ctx, assigned)
             merged += sum(one.way is not None for one in assigned)
             reasons.update(filter(None, [reason]))
-        done = self._settle(ctx)
+        done = self._update_checkpoints(ctx)
         rewritten = rewrite_outdated(ctx)
         if not entries and not done and not rewritten:
             return {}
@@ -125,10 +128,10 @@ class ExperienceFollowUp:
             shown["not compared by vectors"] = "; ".join(sorted(reasons))
         return shown
 
-    def _keep(self, ctx: TenantContext, assigned: Sequence[Assignment]) -> None:
+    def _store(self, ctx: TenantContext, assigned: Sequence[Assignment]) -> None:
         now = ctx.clock.now()
         with ctx.catalog.database.begin_exclusive(ctx.ref) as connection:
-            present = _still_unfinished(connection, ctx.ref, [one.entry.id for one in assigned])
+            present = _select_pending(connection, ctx.ref, [one.entry.id for one in assigned])
             homes = {one.home_id for one in assigned}
             placed = _placed(
                 [one for one in assigned if one.entry.id in present],
@@ -136,32 +139,32 @@ class ExperienceFollowUp:
             )
             _add_patterns(connection, ctx.ref, placed)
             _add_merges(connection, ctx.ref, placed)
-            _set_found(connection, ctx.ref, placed, now)
+            _mark_embedded(connection, ctx.ref, placed, now)
 
-    def _settle(self, ctx: TenantContext) -> int:
-        """Record what became of open checkpoints; returns how many are done."""
+    def _update_checkpoints(self, ctx: TenantContext) -> int:
+        """Update the open checkpoints; return how many are done."""
         done = 0
         trusted = time_for_deletion(ctx.catalog, ctx.clock)
         with ctx.catalog.database.begin_exclusive(ctx.ref) as connection:
             _record_failures(connection, ctx.ref)
             restore_ages(connection, ctx.ref)
-            open_ones = select(checkpoints.c.id).where(
+            open_ids = select(checkpoints.c.id).where(
                 checkpoints.c.tenant == ctx.ref.id, checkpoints.c.state.in_((*OPEN, "stopped"))
             )
-            for id_ in connection.scalars(open_ones).all():
-                done += _settle_one(connection, ctx, id_)
-            forget_empty_patterns(connection, ctx.ref)
+            for id_ in connection.scalars(open_ids).all():
+                done += _update_checkpoint(connection, ctx, id_)
+            delete_empty_patterns(connection, ctx.ref)
             if not isinstance(trusted, ClockDoubt):
                 days = timedelta(days=ctx.tenant.retrieval.events_days)
-                forget_questions(connection, ctx.ref, trusted - days)
+                delete_questions(connection, ctx.ref, trusted - days)
         return done
 
 
 FOLLOW_UP = ExperienceFollowUp()
 
 
-def _published(tenant_id: str) -> Select[Any]:
-    """Entries that the serving build holds, and no pattern yet, in the order of their capture."""
+def _select_published(tenant_id: str) -> Select[Any]:
+    """Select entries in the serving build without a pattern, in the order of their capture."""
     held = (
         exists()
         .where(
@@ -176,19 +179,19 @@ def _published(tenant_id: str) -> Select[Any]:
     )
     return (
         select(knowledge_staging)
-        .where(_STAGED.tenant == tenant_id, _is_left(), held)
+        .where(_STAGED.tenant == tenant_id, _is_pending(), held)
         .order_by(_STAGED.timestamp, _STAGED.id)
     )
 
 
-def _ended(tenant_id: str) -> Select[Any]:
-    """Open checkpoints of which no entry is left: the run that ended them was interrupted."""
+def _select_ended(tenant_id: str) -> Select[Any]:
+    """Select open checkpoints without remaining entries: their last run was interrupted."""
     left = (
         exists()
         .where(
             _STAGED.tenant == checkpoints.c.tenant,
             _STAGED.checkpoint_id == checkpoints.c.id,
-            _is_left(),
+            _is_pending(),
         )
         .correlate(checkpoints)
     )
@@ -197,21 +200,21 @@ def _ended(tenant_id: str) -> Select[Any]:
     )
 
 
-def _is_left() -> ColumnElement[bool]:
+def _is_pending() -> ColumnElement[bool]:
     return _STAGED.checkpoint_id.is_not(None) & ~_STAGED.embedded & _STAGED.failure.is_(None)
 
 
-def _still_unfinished(connection: Connection, ref: TenantRef, ids: Sequence[UUID]) -> set[UUID]:
-    query = select(_STAGED.id).where(_STAGED.tenant == ref.id, _STAGED.id.in_(ids), _is_left())
+def _select_pending(connection: Connection, ref: TenantRef, ids: Sequence[UUID]) -> set[UUID]:
+    query = select(_STAGED.id).where(_STAGED.tenant == ref.id, _STAGED.id.in_(ids), _is_pending())
     return set(connection.scalars(query))
 
 
 def _placed(assigned: Sequence[Assignment], roots: Mapping[UUID, UUID]) -> list[_Placed]:
-    """Where entries belong now: what they were to join may have been taken back or merged.
+    """Return the present patterns of entries, which may have been retracted or merged meanwhile.
 
     Args:
         assigned: in the order of their capture.
-        roots: of the homes that still have an entry.
+        roots: root patterns by home, for homes that still have an entry.
     """
     places = {home: (home, root) for home, root in roots.items()}
     placed = []
@@ -219,7 +222,7 @@ def _placed(assigned: Sequence[Assignment], roots: Mapping[UUID, UUID]) -> list[
         place = places.get(one.home_id)
         if place is None:
             own = one.entry.id
-            # Who was to join the same that is gone joins this one.
+            # Later entries of the same deleted pattern join this one.
             places[one.home_id] = places[own] = (own, own)
             placed.append(_Placed(one, own, own, None))
         else:
@@ -259,7 +262,7 @@ def _add_merges(connection: Connection, ref: TenantRef, placed: Sequence[_Placed
         connection.execute(insert(experience_merges), rows)
 
 
-def _set_found(
+def _mark_embedded(
     connection: Connection, ref: TenantRef, placed: Sequence[_Placed], now: datetime
 ) -> None:
     rows = [
@@ -285,7 +288,7 @@ def _set_found(
             ),
             rows,
         )
-        # The year of an entry counts from when it is found, not from its vector's a moment before.
+        # The retention of an entry starts when searches find it, shortly after it was embedded.
         found = [one.of.entry.document_id for one in placed]
         connection.execute(
             update(documents)
@@ -295,27 +298,27 @@ def _set_found(
 
 
 def _record_failures(connection: Connection, ref: TenantRef) -> None:
-    """Mark entries whose documents no later try mends."""
+    """Mark entries with documents that failed permanently."""
     failed = select(documents.c.error_kind).where(
         documents.c.tenant == ref.id,
         documents.c.document_id == _STAGED.document_id,
         documents.c.status == "FAILED",
-        documents.c.error_kind.in_(sorted(_FOREVER)),
+        documents.c.error_kind.in_(sorted(_PERMANENT)),
     )
     connection.execute(
         update(knowledge_staging)
-        .where(_STAGED.tenant == ref.id, _is_left(), failed.exists())
+        .where(_STAGED.tenant == ref.id, _is_pending(), failed.exists())
         .values(failure=failed.scalar_subquery())
     )
 
 
-def _settle_one(connection: Connection, ctx: TenantContext, checkpoint: UUID) -> bool:
-    """Record what became of one checkpoint; returns whether it is done."""
+def _update_checkpoint(connection: Connection, ctx: TenantContext, checkpoint: UUID) -> bool:
+    """Update one checkpoint; return whether it is done."""
     of_it = (_STAGED.tenant == ctx.ref.id, _STAGED.checkpoint_id == checkpoint)
     counts = select(
         func.count().filter(_STAGED.embedded),
         func.count().filter(_STAGED.failure.is_not(None)),
-        func.count().filter(_is_left()),
+        func.count().filter(_is_pending()),
     ).where(*of_it)
     embedded, failed, left = connection.execute(counts).one()
     merged = connection.scalar(
@@ -328,7 +331,7 @@ def _settle_one(connection: Connection, ctx: TenantContext, checkpoint: UUID) ->
         )
         .where(*of_it, experience_merges.c.split_at.is_(None), experience_merges.c.way != "manual")
     )
-    kind = _waits_for(connection, ctx.ref, checkpoint) if left else None
+    kind = _failure_of_waiting(connection, ctx.ref, checkpoint) if left else None
     state = "running" if embedded else "waiting"
     if not left:
         state = "done"
@@ -349,8 +352,10 @@ def _settle_one(connection: Connection, ctx: TenantContext, checkpoint: UUID) ->
     return not left
 
 
-def _waits_for(connection: Connection, ref: TenantRef, checkpoint: UUID) -> FailureKind | None:
-    """Why entries of a checkpoint wait; None: they have not been tried."""
+def _failure_of_waiting(
+    connection: Connection, ref: TenantRef, checkpoint: UUID
+) -> FailureKind | None:
+    """Return why entries of a checkpoint wait; None if they were not attempted."""
     query = (
         select(documents.c.error_kind)
         .join(
@@ -361,7 +366,7 @@ def _waits_for(connection: Connection, ref: TenantRef, checkpoint: UUID) -> Fail
         .where(
             _STAGED.tenant == ref.id,
             _STAGED.checkpoint_id == checkpoint,
-            _is_left(),
+            _is_pending(),
             documents.c.status == "FAILED",
             documents.c.error_kind.is_not(None),
         )

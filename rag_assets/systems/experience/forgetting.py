@@ -1,26 +1,57 @@
-"""What is deleted beside entries that are gone: merges, patterns without entries, old questions."""
+"""Deletes expired entries, and the merges, patterns and questions that nothing refers to."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import Connection, delete, select
+from sqlalchemy import Connection, delete, func, or_, select
 
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.experience_tables import knowledge_staging
-from rag_assets.storage.catalog.holds import is_row_held
+from rag_assets.storage.catalog.holds import is_row_held, source_of_row
+from rag_assets.storage.catalog.retention import Cutoffs
 from rag_assets.systems.experience.tables import (
     experience_feedback,
     experience_merges,
     experience_patterns,
     experience_questions,
+    knowledge_staging,
 )
 
 
-def forget_merges(connection: Connection, ref: TenantRef, entries: Sequence[UUID]) -> None:
-    """Delete the merges of entries that are gone."""
+class StagedEntries:
+    """Counts and deletes entries for the core; see StagedRows."""
+
+    def count(self, connection: Connection, tenant_id: str) -> int:
+        """Return the number of a tenant's entries, with or without a checkpoint."""
+        query = select(func.count()).where(knowledge_staging.c.tenant == tenant_id)
+        return connection.scalar(query) or 0
+
+    def delete_expired(
+        self,
+        connection: Connection,
+        ref: TenantRef,
+        cutoffs: Cutoffs,
+        kept_sources: Collection[str],
+    ) -> int:
+        """Delete entries that were embedded before their cutoff, unless they are held."""
+        staged, source = knowledge_staging.c, source_of_row(knowledge_staging)
+        return connection.execute(
+            delete(knowledge_staging).where(
+                staged.tenant == ref.id,
+                staged.embedded_at < cutoffs.of(staged.entry_type),
+                ~is_row_held(knowledge_staging),
+                or_(source.is_(None), source.not_in(kept_sources)),
+            )
+        ).rowcount
+
+
+STAGED_ROWS = StagedEntries()
+
+
+def delete_merges(connection: Connection, ref: TenantRef, entries: Sequence[UUID]) -> None:
+    """Delete the merges of deleted entries."""
     merges = experience_merges.c
     connection.execute(
         delete(experience_merges).where(
@@ -29,10 +60,10 @@ def forget_merges(connection: Connection, ref: TenantRef, entries: Sequence[UUID
     )
 
 
-def forget_empty_patterns(connection: Connection, ref: TenantRef) -> None:
-    """Delete patterns without an entry, and the feedback on them.
+def delete_empty_patterns(connection: Connection, ref: TenantRef) -> None:
+    """Delete patterns without entries, and the feedback on them.
 
-    One that is a part of another pattern stays as long as that does: its feedback counts there.
+    A pattern that was merged into another one stays as long as that one: its feedback counts there.
     """
     staged, pattern, said = knowledge_staging.c, experience_patterns.c, experience_feedback.c
     has_entry = (
@@ -57,8 +88,8 @@ def forget_empty_patterns(connection: Connection, ref: TenantRef) -> None:
     )
 
 
-def forget_questions(connection: Connection, ref: TenantRef, before: datetime) -> None:
-    """Delete questions that were asked earlier and on which there is no feedback.
+def delete_questions(connection: Connection, ref: TenantRef, before: datetime) -> None:
+    """Delete questions without feedback that were asked before a time.
 
     A hold on all documents of the tenant keeps them.
     """

@@ -1,7 +1,7 @@
-"""Lines of stack traces: which line is a frame, of which language, and in whose code.
+"""Parses frames of stack traces in the formats of several languages and runtimes.
 
-A frame is read by the forms that runtimes print: Python, JavaScript, Java and Kotlin, Go, Rust,
-PHP, Ruby, .NET and native debuggers. Its place is named without folders and line numbers, which
+Supported are Python, JavaScript, Java and Kotlin, Go, Rust,
+PHP, Ruby, .NET and native debuggers. The place of a frame excludes folders and line numbers, which
 differ by machine and by commit.
 """
 
@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Final
 
 MAX_LINE: Final = 1_000
-"""Characters of a line that are read."""
+"""Maximum characters of a line that are parsed."""
 
-# Regular expressions of lines. None repeats a group that can match nothing, so none backtracks far.
+# None of these expressions repeats a group that can be empty, so none backtracks far.
 TIME: Final = r"\[?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[ ]?[+-]\d\d:?\d\d)?\]?"
 _LEVEL = r"\[?(?:TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|ERR|SEVERE|CRITICAL|FATAL)\]?"
 _PREFIX = re.compile(
@@ -27,7 +27,7 @@ _PREFIX = re.compile(
       (?:[\ :]*{_LEVEL}[\ :-]+(?=\S))?""",
     re.VERBOSE,
 )
-"""What a container runtime, a logger or pytest writes before a line."""
+"""Prefixes of lines by container runtimes, loggers and pytest."""
 _ESCAPED = re.compile(r"\\n(?:\\t| +|#0 |thread )(?:at |File |\S)")
 PYTHON_FRAME = re.compile(r"""(\s*)(?:\| +)?File "([^"]+)", line \d+(?:, in (.+))?$""")
 _PYTEST = re.compile(r"([^\s:]+\.py):\d+: in (\S+)$")
@@ -95,10 +95,10 @@ class Frame:
     """A place in a trace.
 
     Attributes:
-        file: without its folder; empty where the trace names none.
-        function: without arguments; empty where the trace names none.
-        place: the file with the folder around it, and the function; where the function is named
-            with its package, that and the file.
+        file: without its folder; empty if the trace has none.
+        function: without arguments; empty if the trace has none.
+        place: the file with its parent folder, and the function; for a function with its package,
+            that and the file.
         is_own: whether it is in the project's own code, not in a library or a runtime.
     """
 
@@ -109,29 +109,29 @@ class Frame:
 
     @property
     def short_place(self) -> str:
-        """The file and the function alone, as files in no folder have them."""
+        """Return the file and the function without the folder."""
         return f"{self.file}:{self.function}"
 
 
 _RUNTIME = Frame("", "", "", is_own=False)
-"""A frame that shows no place."""
+"""A frame without a place."""
 
 
 def read_lines(text: str) -> list[str]:
-    """Return the lines of a text; a trace that was escaped for JSON has lines as well."""
+    """Return the lines of a text, also of a trace that was escaped for JSON."""
     if _ESCAPED.search(text):
         text = text.replace("\\r", "").replace("\\n", "\n").replace("\\t", "\t")
     return text.splitlines()
 
 
 def strip_prefix(line: str) -> str:
-    """Return a line without the time, the level or the name that was written before it."""
+    """Return a line without the time, level or name before it."""
     match = _PREFIX.match(line)
     return line[match.end() :] if match else line
 
 
 def is_gap(lines: Sequence[str], at: int) -> bool:
-    """Return whether a blank line stands between frames."""
+    """Return whether a line is a blank line between frames."""
     if lines[at].strip():
         return False
     following = next(
@@ -144,7 +144,7 @@ def is_gap(lines: Sequence[str], at: int) -> bool:
 
 
 def frame_at(lines: Sequence[str], at: int) -> tuple[Frame, int] | None:
-    """Return the frame that begins at a line, and its number of lines."""
+    """Return the frame that starts at a line, and its number of lines; None if there is none."""
     line = lines[at]
     if python := PYTHON_FRAME.match(line):
         return frame_of(python[2], python[3] or ""), _python_lines(lines, at, _indent(line))
@@ -160,7 +160,7 @@ def frame_at(lines: Sequence[str], at: int) -> tuple[Frame, int] | None:
 
 
 def _python_lines(lines: Sequence[str], at: int, indent: int) -> int:
-    """Return the lines of a frame of Python: with its source, which is indented further."""
+    """Return the number of lines of a Python frame, including its indented source."""
     end = at + 1
     while end < len(lines) and lines[end].strip():
         if _indent(lines[end]) <= indent or PYTHON_FRAME.match(lines[end]):
@@ -170,12 +170,12 @@ def _python_lines(lines: Sequence[str], at: int, indent: int) -> int:
 
 
 def _indent(line: str) -> int:
-    """Return the indent of a line, in a group of exceptions with its rule."""
+    """Return the indent of a line, including the bars of an exception group."""
     return len(line) - len(line.lstrip(" |"))
 
 
 def _frame_in(line: str) -> Frame | None:
-    """Return the frame that one line is."""
+    """Return the frame in one line; None if it is not a frame."""
     for pattern, read in _READERS:
         if match := pattern.match(line):
             return read(match)
@@ -183,15 +183,15 @@ def _frame_in(line: str) -> Frame | None:
 
 
 def frame_of(file: str, function: str, qualified: str | None = None) -> Frame:
-    """Return a frame, its place without what differs by machine or by build.
+    """Return a frame with a place that is equal on every machine and in every build.
 
     Args:
         file: with its folder.
-        function: as it is named in the frame's place.
-        qualified: the function with its package, by which libraries are recognized.
+        function: for the place.
+        qualified: the function with its package, to recognize libraries.
     """
     is_library = _LIBRARY_FILE.search(file) or _LIBRARY_FUNCTION.match(qualified or function)
-    # A build adds the hash of its content to a file's name.
+    # Builds add a hash of the content to file names.
     path = re.sub(r"(?<=[.-])(?=[A-Za-z]*\d)[0-9A-Za-z]{6,}(?=\.)", "0", file.partition("?")[0])
     folder, name = ["", *re.split(r"[/\\]", path)][-2:]
     function = _NUMBER.sub("0", function.strip())
@@ -202,7 +202,7 @@ def frame_of(file: str, function: str, qualified: str | None = None) -> Frame:
 
 def _class_and_method(qualified: str) -> str:
     """Return the class and the method of a qualified name."""
-    # The compiler of C# makes a class of each asynchronous method.
+    # The C# compiler creates a class for each asynchronous method.
     qualified = re.sub(r"\.<(\w+)>d__\d+\.MoveNext$", r".\1", qualified)
     return ".".join(qualified.split(".")[-2:])
 
@@ -213,7 +213,7 @@ def _read_script(match: re.Match[str]) -> Frame:
 
 
 def _read_dotnet(match: re.Match[str]) -> Frame:
-    # Only a build with symbols shows the file.
+    # The file is only shown by builds with symbols.
     return frame_of("", _class_and_method(match[1]), match[1])
 
 
@@ -223,10 +223,10 @@ _READERS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], Frame]], ...] =
     (_FIREFOX, _read_script),
     (_JAVASCRIPT_BUILT_IN, lambda _: _RUNTIME),
     (_DOTNET, _read_dotnet),
-    # PHP names the function that is called at a place, not the one around it.
+    # PHP shows the called function, not the surrounding one.
     (_PHP, lambda m: frame_of(m[1], "") if m[1] else _RUNTIME),
     (_PYTEST, lambda m: frame_of(m[1], m[2])),
     (RUBY_FRAME, lambda m: frame_of(m[1], re.split(r"[#. ]", m[2])[-1])),
     (_NATIVE, lambda m: frame_of(m[2], m[1])),
 )
-"""How to read each form of a frame of one line, in the order in which they are tried."""
+"""Readers of frames in one line, in the order in which they are tried."""

@@ -1,8 +1,8 @@
-"""Statements that merge patterns by hand, and take entries out of patterns again.
+"""Statements that merge patterns by hand, and split entries off patterns.
 
-Patterns that were merged form trees, by `merged_into`. An entry has its home, the pattern that it
-belongs to but for merges by hand, and its pattern, the root above that. What was merged by hand
-goes back as a whole, with what joined it meanwhile.
+Merged patterns form trees by `merged_into`. Each entry has a home, which is its pattern without
+merges by hand, and a pattern, which is the root above its home. Splitting an entry that came by a
+merge undoes that merge as a whole, including entries that joined later.
 """
 
 from __future__ import annotations
@@ -13,13 +13,16 @@ from uuid import UUID, uuid4, uuid5
 from sqlalchemy import Connection, func, insert, select, update
 from sqlalchemy.dialects.postgresql import distinct_on
 
-from rag_assets.common.errors import InvalidRequest, UnknownExperience
+from rag_assets.common.errors import InvalidRequest
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.experience_tables import knowledge_staging
 from rag_assets.systems.experience.entries import entry_of
-from rag_assets.systems.experience.matching import normalised
-from rag_assets.systems.experience.tables import experience_merges, experience_patterns
-from rag_assets.systems.experience.wording import compared_problem
+from rag_assets.systems.experience.errors import UnknownExperience
+from rag_assets.systems.experience.tables import (
+    experience_merges,
+    experience_patterns,
+    knowledge_staging,
+)
+from rag_assets.systems.experience.wording import compared_problem, normalised
 
 _STAGED = knowledge_staging.c
 _MERGES = experience_merges.c
@@ -30,7 +33,7 @@ _SPLIT_IDS = UUID("0e4f9a7a-2a9b-4f0e-8a55-6f2b7d1f0c02")
 def merge_patterns(
     connection: Connection, ref: TenantRef, pattern: UUID, into: UUID, *, by: str
 ) -> None:
-    """Make a pattern a part of another one.
+    """Merge a pattern into another one.
 
     Args:
         connection: of the transaction.
@@ -39,7 +42,7 @@ def merge_patterns(
         by: who merges them.
 
     Raises:
-        UnknownExperience: one of them was merged or taken back meanwhile.
+        UnknownExperience: one of them was merged or retracted meanwhile.
     """
     if living_roots(connection, ref.id, {pattern, into}) != {pattern: pattern, into: into}:
         raise UnknownExperience(
@@ -71,7 +74,7 @@ def merge_patterns(
 def split_entry(
     connection: Connection, ref: TenantRef, pattern: UUID, entry_id: UUID, *, by: str
 ) -> UUID:
-    """Take an entry out of a pattern, what was merged by hand with all that came with it.
+    """Take an entry out of a pattern; a merge by hand is undone as a whole.
 
     Args:
         connection: of the transaction.
@@ -81,16 +84,16 @@ def split_entry(
         by: who splits them.
 
     Returns:
-        the pattern that the entry belongs to now.
+        the new pattern of the entry.
 
     Raises:
         InvalidRequest: the pattern has no other entry.
         UnknownExperience: it has no such entry.
     """
-    of_it = select(_STAGED.id, _STAGED.home_id).where(
+    members = select(_STAGED.id, _STAGED.home_id).where(
         _STAGED.tenant == ref.id, _STAGED.pattern_id == pattern
     )
-    homes: dict[UUID, UUID] = {row.id: row.home_id for row in connection.execute(of_it)}
+    homes: dict[UUID, UUID] = {row.id: row.home_id for row in connection.execute(members)}
     if entry_id not in homes:
         raise UnknownExperience(
             "the pattern has no such entry", hint="take one from its list of entries"
@@ -116,15 +119,15 @@ def split_entry(
         .where(_STAGED.tenant == ref.id, _STAGED.id.in_(moved))
         .values(**values)
     )
-    _end(connection, ref, moved, pattern, by)
+    _end_merges(connection, ref, moved, pattern, by)
     return result
 
 
 def solve_same_problem(connection: Connection, tenant_id: str, one: UUID, other: UUID) -> bool:
     """Return whether two patterns are known to solve one problem.
 
-    They do as alternatives of one problem, and where an entry of each has it in the same words. The
-    approvals of a gate all have the same words, so these prove nothing.
+    They do if both belong to one problem, or if an entry of each describes it in the same words.
+    Approvals of a gate all use the same words, so they are not compared.
     """
     return any(
         problems_of(connection, tenant_id, one) & problems_of(connection, tenant_id, other)
@@ -135,12 +138,12 @@ def solve_same_problem(connection: Connection, tenant_id: str, one: UUID, other:
 def living_roots(
     connection: Connection, tenant_id: str, patterns: Collection[UUID]
 ) -> dict[UUID, UUID]:
-    """The root of each pattern, itself if it is a part of none, where that has an entry.
+    """Return the root of each pattern, for roots with an entry; a root is its own.
 
     Args:
         connection: of the transaction.
         tenant_id: the tenant.
-        patterns: those that are gone are left out.
+        patterns: deleted ones are omitted from the result.
     """
     above = (
         select(_PATTERNS.id.label("part"), _PATTERNS.id, _PATTERNS.merged_into)
@@ -161,7 +164,7 @@ def living_roots(
 
 
 def _problem_ids(connection: Connection, tenant_id: str, pattern: UUID) -> set[UUID]:
-    """Return the problems of a pattern and of all that are a part of it."""
+    """Return the problems of a pattern and of all patterns below it."""
     family = _subtree(connection, tenant_id, pattern)
     query = select(_PATTERNS.problem_id).where(
         _PATTERNS.tenant == tenant_id, _PATTERNS.id.in_(family)
@@ -185,7 +188,7 @@ def _problem_texts(connection: Connection, tenant_id: str, pattern: UUID) -> set
 
 
 def _path(connection: Connection, tenant_id: str, pattern: UUID) -> list[UUID]:
-    """A pattern, the one that it is a part of, and so on up to the root."""
+    """Return a pattern and its ancestors up to the root."""
     path = [pattern]
     while True:
         above: UUID | None = connection.scalar(
@@ -199,7 +202,7 @@ def _path(connection: Connection, tenant_id: str, pattern: UUID) -> list[UUID]:
 
 
 def _subtree(connection: Connection, tenant_id: str, pattern: UUID) -> set[UUID]:
-    """A pattern, and all that are a part of it."""
+    """Return a pattern and its descendants."""
     below = (
         select(_PATTERNS.id)
         .where(_PATTERNS.tenant == tenant_id, _PATTERNS.id == pattern)
@@ -212,7 +215,7 @@ def _subtree(connection: Connection, tenant_id: str, pattern: UUID) -> set[UUID]
 
 
 def _add_alternative(connection: Connection, ref: TenantRef, pattern: UUID, result: UUID) -> None:
-    """Make sure that a pattern is there, for the same problem as another one."""
+    """Create a pattern for the same problem as another one, unless it exists."""
     of_tenant = _PATTERNS.tenant == ref.id
     problem = connection.scalar(
         select(_PATTERNS.problem_id).where(of_tenant, _PATTERNS.id == pattern)
@@ -234,7 +237,7 @@ def _set_parent(connection: Connection, ref: TenantRef, pattern: UUID, into: UUI
     )
 
 
-def _end(
+def _end_merges(
     connection: Connection, ref: TenantRef, entries: Sequence[UUID], pattern: UUID, by: str
 ) -> None:
     connection.execute(

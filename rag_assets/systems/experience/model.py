@@ -1,28 +1,26 @@
-"""What is captured, asked and answered."""
+"""Bodies of requests, the rules for their fields, and entries as they are stored."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from rag_assets.api.experience_responses import CheckpointType, EntryType, Outcome, ProjectState
 from rag_assets.api.model import TenantName
+from rag_assets.common.errors import InvalidRequest
 from rag_assets.retrieval.model import MAX_PATH, NUMBER
-from rag_assets.systems.experience.entry_types import (
-    describe_checkpoint,
-    describe_entry,
-    describe_retraction,
-)
+from rag_assets.systems.experience.errors import NotVerified
 
 ANY_AGENT = "any"
-"""The agent of an entry that is for every agent."""
+"""The agent type of an entry that applies to every agent."""
 MAX_TEXT = 20_000
 MAX_PATTERNS = 5
-MOST_OF_A_FAILURE = 3
+MAX_FAILURE_PATTERNS = 3
 
 # Postgres takes no zero byte in a text.
 _TEXT = r"^[^\x00]*[^\s\x00][^\x00]*$"
@@ -32,16 +30,71 @@ Name = Annotated[str, StringConstraints(max_length=100, pattern=_NAME)]
 ShortName = Annotated[str, StringConstraints(max_length=50, pattern=_NAME)]
 ExternalId = Annotated[str, StringConstraints(max_length=200, pattern=_NAME)]
 
+FIELDS: Mapping[EntryType, tuple[str, ...]] = {
+    "failure_solution": (
+        *("failure_description", "error_message", "solution_steps", "success_verified"),
+    ),
+    "gate_rejection": ("gate_type", "human_feedback", "revision_approach"),
+    "gate_approval": ("gate_type", "approved_approach"),
+}
+"""The fields that only entries of a type have."""
+NEEDED: Mapping[EntryType, tuple[str, ...]] = {
+    "failure_solution": ("agent_type", "failure_description"),
+    "gate_rejection": ("gate_type", "human_feedback", "revision_approach"),
+    "gate_approval": ("gate_type", "approved_approach"),
+}
+"""The fields that an entry must have; the solution of a failure must be verified as well."""
+_ALL_FIELDS = frozenset(name for names in FIELDS.values() for name in names)
+
+_TEXT_SCHEMA = {"type": "string"}
+_NULL_SCHEMA = {"type": "null"}
+
+
+def describe_entry(schema: dict[str, Any]) -> None:
+    """Add the fields of each type to the schema of an entry."""
+    schema["oneOf"] = [_schema_of(entry_type) for entry_type in FIELDS]
+
+
+def describe_checkpoint(schema: dict[str, Any]) -> None:
+    """Add to the schema that a checkpoint names a project unless it is manual."""
+    schema["anyOf"] = [
+        {"properties": {"checkpoint_type": {"const": "manual"}}},
+        {"properties": {"project_id": _TEXT_SCHEMA}, "required": ["project_id"]},
+    ]
+
+
+def describe_retraction(schema: dict[str, Any]) -> None:
+    """Add to the schema that a retraction names either a project or a token."""
+    schema["oneOf"] = [
+        {
+            "properties": {"project_id": _TEXT_SCHEMA, "token": _NULL_SCHEMA},
+            "required": ["project_id"],
+        },
+        {"properties": {"project_id": _NULL_SCHEMA, "token": _TEXT_SCHEMA}, "required": ["token"]},
+    ]
+
+
+def _schema_of(entry_type: EntryType) -> dict[str, Any]:
+    others = sorted(_ALL_FIELDS.difference(FIELDS[entry_type]))
+    properties: dict[str, Any] = {"entry_type": {"const": entry_type}}
+    properties |= dict.fromkeys(NEEDED[entry_type], _TEXT_SCHEMA) | dict.fromkeys(
+        others, _NULL_SCHEMA
+    )
+    if entry_type == "failure_solution":
+        properties |= {"solution_steps": _TEXT_SCHEMA, "success_verified": {"const": True}}
+    needed = [name for name, schema in properties.items() if schema is not _NULL_SCHEMA]
+    return {"title": entry_type, "properties": properties, "required": needed}
+
 
 class _Body(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class _Posted(_Body):
-    """What is posted.
+    """A posted body.
 
     Attributes:
-        tenant: may be left out if the token is for one only.
+        tenant: may be omitted if the token is for a single tenant.
     """
 
     tenant: TenantName | None = None
@@ -51,7 +104,7 @@ class ProjectDraft(_Body):
     """A project that contributes entries.
 
     Attributes:
-        owner: name of the token that may contribute to it from now on; for admins.
+        owner: name of the token that may contribute to it; only admins set it.
     """
 
     name: Annotated[str, StringConstraints(max_length=256, pattern=_NAME)]
@@ -60,7 +113,7 @@ class ProjectDraft(_Body):
 
 
 class About(_Body):
-    """What of a project's code an entry is about.
+    """A place in a project's code that an entry is about.
 
     Attributes:
         path: of a file in its repository.
@@ -72,33 +125,33 @@ class About(_Body):
 
 
 class KeptAbout(About):
-    """What an entry is about, as it is kept.
+    """A place that an entry is about, with its content at the time of capture.
 
     Attributes:
-        content: a key of what was there when it was captured; None: that is not known.
+        content: a hash of that content; None if unknown.
     """
 
     content: str | None = None
 
     @property
     def place(self) -> About:
-        """The path and the symbol alone."""
+        """Return the path and the symbol without the content."""
         return About(path=self.path, symbol=self.symbol)
 
 
 class EntryDraft(_Posted):
-    """What a project learned, as it is captured.
+    """An entry as a project captures it.
 
     Attributes:
-        agent_type: gates may leave it open.
+        agent_type: optional for gates.
         failure_description, error_message, solution_steps, success_verified: of a
             failure_solution.
         gate_type: of both kinds of gates.
         human_feedback, revision_approach: of a gate_rejection.
         approved_approach: of a gate_approval.
-        when_to_try: when the solution is worth trying; by default the line of the error.
-        about: the code that it is about.
-        external_id: the caller's own id: the same may be sent again.
+        when_to_try: when the solution is worth trying; by default after the entry's error.
+        about: places in the code.
+        external_id: the caller's own id; the same request may be repeated with it.
     """
 
     model_config = ConfigDict(json_schema_extra=describe_entry)
@@ -122,11 +175,11 @@ class EntryDraft(_Posted):
 
 
 class CheckpointDraft(_Posted):
-    """A moment of a project at which what it staged is embedded.
+    """A request to embed the entries that a project has staged.
 
     Attributes:
-        project_id: a manual one may leave it out, for all projects.
-        external_id: the caller's own id: the same may be sent again.
+        project_id: None in a manual checkpoint: all projects.
+        external_id: the caller's own id; the same request may be repeated with it.
     """
 
     model_config = ConfigDict(json_schema_extra=describe_checkpoint)
@@ -140,12 +193,12 @@ _Max = Annotated[int, Field(ge=1, le=MAX_PATTERNS), NUMBER]
 
 
 class TaskQuestion(_Posted):
-    """What a task is, before an agent is given it.
+    """A question about a task, asked before an agent starts it.
 
     Attributes:
-        agent_type, task_type, technology: what is not given narrows nothing.
-        max_results: patterns at most.
-        project_id: of the project that asks: what only it contributed is left out.
+        agent_type, task_type, technology: filters; None matches all entries.
+        max_results: maximum number of patterns.
+        project_id: the asking project; entries that it contributed itself are excluded.
     """
 
     task_description: Text
@@ -157,7 +210,7 @@ class TaskQuestion(_Posted):
 
 
 class FailureQuestion(_Posted):
-    """What failed. Attributes as those of TaskQuestion; there are three patterns at most."""
+    """A question about a failure; see TaskQuestion. The answer has at most three patterns."""
 
     failure_description: Text
     error_message: Text | None = None
@@ -167,7 +220,7 @@ class FailureQuestion(_Posted):
 
 
 class Task(_Body):
-    """A task, as an orchestrator has it."""
+    """A task of an orchestrator."""
 
     description: Text
     type: Name | None = None
@@ -175,12 +228,12 @@ class Task(_Body):
 
 
 class ContextQuestion(_Posted):
-    """A task and the context that an agent gets for it.
+    """A task and the basic context that an agent gets for it.
 
     Attributes:
-        basic_context: what the agent is told in any case.
-        token_budget: cl100k_base tokens of the block of patterns at most.
-        project_id: of the project that asks.
+        basic_context: text that the agent gets in any case.
+        token_budget: maximum size of the block of patterns, in cl100k_base tokens.
+        project_id: the asking project.
     """
 
     task: Task
@@ -191,7 +244,7 @@ class ContextQuestion(_Posted):
 
     @property
     def question(self) -> TaskQuestion:
-        """The question about the task."""
+        """Return the question about the task."""
         return TaskQuestion(
             task_description=self.task.description,
             agent_type=self.agent_type,
@@ -202,7 +255,7 @@ class ContextQuestion(_Posted):
 
 
 class FeedbackDraft(_Posted):
-    """Whether a pattern helped who asked."""
+    """Whether a pattern of an answer helped."""
 
     query_id: UUID
     pattern_id: UUID
@@ -210,11 +263,11 @@ class FeedbackDraft(_Posted):
 
 
 class PatternFilter(_Body):
-    """The patterns that are listed, and their order.
+    """A filter and an order for listing patterns.
 
     Attributes:
-        order: by id; by use, where the pattern of the most answers comes first; or by newest entry.
-        search: words, all of which one entry of the pattern contains; or the id of a pattern.
+        order: by id; by use, most answers first; or by newest entry.
+        search: words that one entry of the pattern contains, or the id of a pattern.
         entry_type, agent_type, task_type, technology, project_id: of an entry of the pattern.
     """
 
@@ -228,7 +281,7 @@ class PatternFilter(_Body):
 
 
 class MergeDraft(_Posted):
-    """The pattern that another one becomes a part of.
+    """A request to merge a pattern into another one.
 
     Attributes:
         confirm: merge them even though their problems differ.
@@ -239,16 +292,16 @@ class MergeDraft(_Posted):
 
 
 class SplitDraft(_Posted):
-    """The entry that is taken out of a pattern."""
+    """A request to take an entry out of a pattern."""
 
     entry_id: UUID
 
 
 class RetractDraft(_Posted):
-    """Whose entries are taken back: a project's, or those captured with a token.
+    """A request to retract the entries of a project, or those captured with a token.
 
     Attributes:
-        token: its id, or its whole name as a receipt has it.
+        token: its id, or its full name as in a receipt.
     """
 
     model_config = ConfigDict(json_schema_extra=describe_retraction)
@@ -259,12 +312,12 @@ class RetractDraft(_Posted):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One entry, as it is kept.
+    """An entry as it is stored.
 
     Attributes:
         contributed_by: the name of the token that captured it.
-        embedded_at: from when on it is found; None: not yet.
-        failure: why it never will be.
+        embedded_at: since when searches find it; None: not yet.
+        failure: why it can never be embedded.
     """
 
     id: UUID
@@ -289,3 +342,56 @@ class Entry:
     pattern_id: UUID | None
     embedded_at: datetime | None
     failure: str | None = None
+
+
+def entry_problems(draft: EntryDraft) -> Iterator[tuple[str, str]]:
+    """Yield each invalid field of an entry with its problem."""
+    own = FIELDS[draft.entry_type]
+    for name in sorted(_ALL_FIELDS.difference(own)):
+        if getattr(draft, name) is not None:
+            yield name, f"a {draft.entry_type} has no {name}"
+    for name in NEEDED[draft.entry_type]:
+        if getattr(draft, name) is None:
+            yield name, f"a {draft.entry_type} needs its {name}"
+
+
+def require_verified(draft: EntryDraft) -> None:
+    """Require a verified solution of a failure.
+
+    Raises:
+        NotVerified: the solution is missing or not verified.
+    """
+    if draft.entry_type != "failure_solution":
+        return
+    if draft.solution_steps is None:
+        raise NotVerified(
+            "solution_steps: a failure without a solution teaches nothing",
+            hint="capture it once it is solved",
+        )
+    if not draft.success_verified:
+        raise NotVerified(
+            "success_verified: the solution was not verified",
+            hint="capture it with success_verified: true once it has been",
+        )
+
+
+def checkpoint_problems(draft: CheckpointDraft) -> Iterator[tuple[str, str]]:
+    """Yield each invalid field of a checkpoint with its problem."""
+    if draft.project_id is None and draft.checkpoint_type != "manual":
+        yield "project_id", f"a checkpoint of type {draft.checkpoint_type} is of one project"
+
+
+def retraction_problems(draft: RetractDraft) -> Iterator[tuple[str, str]]:
+    """Yield each invalid field of a retraction with its problem."""
+    if (draft.project_id is None) == (draft.token is None):
+        yield "project_id", "name either a project or a token"
+
+
+def require_no_problem(problems: Iterator[tuple[str, str]]) -> None:
+    """Require that there is no problem with any field.
+
+    Raises:
+        InvalidRequest: names the first invalid field.
+    """
+    for name, problem in problems:
+        raise InvalidRequest(f"{name}: {problem}", hint="correct that field")

@@ -1,4 +1,4 @@
-"""Words that turn a text round, and words that say how large something is: data, no behaviour."""
+"""Word lists for comparing solutions: opposites, negations, numbers, units and synonyms."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ OPPOSITES: tuple[tuple[frozenset[str], frozenset[str]], ...] = tuple(
     (_of(one), _of(other))
     for one, _, other in (pair.partition(" / ") for pair in _PAIRS.strip().split("\n"))
 )
-"""Words of which the one side says the contrary of the other."""
+"""Pairs of groups of words with opposite meanings."""
 
 NEGATING_PREFIXES = ("un", "in", "im", "ir", "il", "dis", "de", "non", "a", "mis", "anti")
 
@@ -116,7 +116,7 @@ SCOPES: Mapping[str, frozenset[str]] = {
     "instead": _of("instead rather"),
     "off": _of("off"),
 }
-"""Words that change what the rest of a text is about, by the way they do."""
+"""Words that negate or restrict the words after them, by kind."""
 
 HINGES: Mapping[str, frozenset[str]] = {
     "before": _of("before until till"),
@@ -127,14 +127,14 @@ HINGES: Mapping[str, frozenset[str]] = {
     "to": _of("to into"),
     "if": _of("if when while unless"),
 }
-"""Words whose two sides cannot change places."""
+"""Words for which the text before and after must not be swapped, by kind."""
 
 NUMBERS: Mapping[str, str] = {
     word: str(number)
     for number, word in enumerate(
         ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
     )
-    if word != "one"  # which is a pronoun as often
+    if word != "one"  # often a pronoun
 } | {"twice": "2", "double": "2", "thrice": "3", "triple": "3", "half": "0.5", "halve": "0.5"}
 
 UNITS: Mapping[str, str] = {
@@ -168,8 +168,7 @@ FUNCTION_WORDS = _of(
     " any some more other another then when once if while where during before after let get make"
     " gets made makes one"
 )
-"""Words that may stand for one another without changing what is done; opposites are told apart
-before these are looked at."""
+"""Words that can replace each other without a change of meaning; opposites are compared first."""
 
 _GROUPS = """
 create make build produce generate add put introduce provide offer establish set include use
@@ -232,4 +231,4 @@ wrong bad invalid incorrect faulty
 correct right valid proper
 """
 SYNONYMS: tuple[frozenset[str], ...] = tuple(map(_of, _GROUPS.strip().split("\n")))
-"""Words that may stand for one another where solutions to one problem are compared."""
+"""Groups of synonyms, for comparing solutions to one problem."""

@@ -1,4 +1,4 @@
-"""Patterns as they are now: counted from their entries and the feedback on them, never kept."""
+"""Reads patterns: their counts are computed from entries and feedback, and never stored."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import distinct_on
 
 from rag_assets.api.experience_responses import Pattern
-from rag_assets.common.errors import UnknownExperience
 from rag_assets.storage.catalog.database import Database
-from rag_assets.storage.catalog.experience_tables import knowledge_staging
 from rag_assets.systems.experience.entries import entry_of
+from rag_assets.systems.experience.errors import UnknownExperience
 from rag_assets.systems.experience.model import Entry, PatternFilter
 from rag_assets.systems.experience.ranking import label_of, quality_of
 from rag_assets.systems.experience.tables import (
     experience_feedback,
     experience_patterns,
     experience_questions,
+    knowledge_staging,
 )
 from rag_assets.systems.experience.wording import problem_of, solution_of, when_to_try
 from rag_assets.tenants.model import Tenant
@@ -50,18 +50,18 @@ _SEARCHED = (
 )
 _NO_FILTER = PatternFilter()
 MAX_CHOICES = 200
-"""Values of a kind that a list of patterns offers to filter by."""
+"""Maximum number of values that a filter of patterns offers for one field."""
 
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What is known of a pattern.
+    """Counts of a pattern.
 
     Attributes:
         problem_id: equal for alternatives.
-        contributions: projects' checkpoints that contributed to it: one counts once.
-        helped, did_not_help: answers, by the last word on each.
-        entries: that are not past their year.
+        contributions: checkpoints that contributed to it.
+        helped, did_not_help: answers, by the latest feedback on each.
+        entries: that are not expired.
     """
 
     problem_id: UUID
@@ -75,12 +75,12 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """Entries that answer, and what is known of their patterns.
+class FoundEntries:
+    """Entries that answer, with the counts of their patterns.
 
     Attributes:
-        counts: by pattern; those without a living entry are left out.
-        keys: exact keys of all entries that were asked for, those that do not answer included.
+        counts: by pattern, for patterns with a living entry.
+        keys: exact keys of all requested entries, including those that do not answer.
     """
 
     entries: tuple[Entry, ...] = ()
@@ -89,24 +89,20 @@ class Found:
 
 
 def cutoff_of(tenant: Tenant, now: datetime) -> datetime | None:
-    """The time before which entries were embedded that answer no more; None: they all answer."""
+    """Return the time before which embedded entries are expired; None if none expire."""
     days = tenant.retention_of("experience")
     return None if days is None else now - timedelta(days=days)
 
 
 def is_living(cutoff: datetime | None) -> ColumnElement[bool]:
-    """The condition that an entry is found, and not past its year."""
+    """Return the condition that an entry is embedded and not expired."""
     if cutoff is None:
         return and_(_STAGED.embedded, true())
     return and_(_STAGED.embedded, _STAGED.embedded_at >= cutoff)
 
 
 class PatternReader:
-    """Reads patterns.
-
-    Args:
-        database: holds them.
-    """
+    """Reads patterns and their entries."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -118,14 +114,14 @@ class PatternReader:
         cutoff: datetime | None,
         *,
         without: UUID | None = None,
-    ) -> Found:
-        """The living ones of these entries, with what is known of their patterns.
+    ) -> FoundEntries:
+        """Return the living entries among these, with the counts of their patterns.
 
         Args:
             tenant_id: the tenant.
             ids: of entries.
             cutoff: see cutoff_of.
-            without: a project; what only it contributed is left out.
+            without: a project; its entries are excluded.
         """
         wanted = [_STAGED.tenant == tenant_id, _STAGED.id.in_(ids), is_living(cutoff)]
         if without is not None:
@@ -138,7 +134,7 @@ class PatternReader:
             of_all = select(_STAGED.exact_key).where(
                 _STAGED.tenant == tenant_id, _STAGED.id.in_(ids), _STAGED.exact_key.is_not(None)
             )
-            return Found(entries, counts, frozenset(connection.scalars(of_all)))
+            return FoundEntries(entries, counts, frozenset(connection.scalars(of_all)))
 
     def page(
         self,
@@ -156,7 +152,7 @@ class PatternReader:
             names: spellings of the names in the filter, by field.
 
         Raises:
-            UnknownExperience: the pattern to go on after is gone, and with it its place.
+            UnknownExperience: the pattern `after` was deleted, so its place is unknown.
         """
         matching = select(_STAGED.pattern_id).where(
             _STAGED.tenant == tenant_id,
@@ -185,7 +181,7 @@ class PatternReader:
         return [shown[id_] for id_ in ids if id_ in shown]
 
     def choices(self, tenant_id: str, cutoff: datetime | None) -> dict[str, list[str]]:
-        """Return the values of the living entries that a list of patterns is filtered by."""
+        """Return the values of living entries to filter a list of patterns by."""
         living = (_STAGED.tenant == tenant_id, is_living(cutoff))
         found = {}
         with self._database.begin() as connection:
@@ -196,12 +192,12 @@ class PatternReader:
         return found
 
     def one(self, tenant_id: str, pattern: UUID, cutoff: datetime | None) -> Pattern | None:
-        """One pattern; None if it has no living entry."""
+        """Return one pattern; None if it has no living entry."""
         with self._database.begin() as connection:
             return next(iter(self._shown(connection, tenant_id, [pattern], cutoff)), None)
 
     def entries(self, tenant_id: str, pattern: UUID, cutoff: datetime | None) -> list[Entry]:
-        """The living entries of a pattern, the first embedded first."""
+        """Return the living entries of a pattern, in the order in which they were embedded."""
         query = (
             select(knowledge_staging)
             .where(_STAGED.tenant == tenant_id, _STAGED.pattern_id == pattern, is_living(cutoff))
@@ -213,7 +209,7 @@ class PatternReader:
     def living_entries(
         self, tenant_id: str, ids: Collection[UUID], cutoff: datetime | None
     ) -> dict[UUID, Entry]:
-        """Return these entries by id, without those that answer no more."""
+        """Return the living entries among these, by id."""
         query = select(knowledge_staging).where(
             _STAGED.tenant == tenant_id, _STAGED.id.in_(ids), is_living(cutoff)
         )
@@ -227,7 +223,7 @@ class PatternReader:
         ids: Sequence[UUID],
         cutoff: datetime | None,
     ) -> list[Pattern]:
-        # A pattern keeps its own words, whatever somebody merged into it.
+        # A pattern keeps its own text after others were merged into it.
         is_merged_in = _STAGED.home_id != _STAGED.pattern_id
         first = (
             select(knowledge_staging)
@@ -243,7 +239,7 @@ class PatternReader:
         )
         entries = [entry_of(row) for row in connection.execute(first)]
         counts = counts_of(connection, tenant_id, ids, cutoff)
-        uses = _uses(tenant_id).subquery()
+        uses = _count_answers(tenant_id).subquery()
         of_ids = select(uses).where(uses.c.root.in_(ids))
         shown = {row.root: row for row in connection.execute(of_ids)}
         found = []
@@ -262,11 +258,11 @@ class PatternReader:
 
 
 def pattern_of(entry: Entry, counts: Counts, score: float | None) -> Pattern:
-    """A pattern in the words of one of its entries.
+    """Return a pattern with the text of one of its entries.
 
     Args:
         entry: that answers best.
-        counts: what is known of the pattern.
+        counts: of the pattern.
         score: cosine of the question and the entry.
     """
     successes = counts.contributions + counts.helped
@@ -294,7 +290,7 @@ def pattern_of(entry: Entry, counts: Counts, score: float | None) -> Pattern:
 def counts_of(
     connection: Connection, tenant_id: str, ids: Iterable[UUID], cutoff: datetime | None
 ) -> dict[UUID, Counts]:
-    """What is known of each pattern that has a living entry."""
+    """Return the counts of each pattern with a living entry."""
     wanted = list(ids)
     if not wanted:
         return {}
@@ -320,7 +316,7 @@ def counts_of(
         .where(_STAGED.tenant == tenant_id, _STAGED.pattern_id.in_(wanted), is_living(cutoff))
         .group_by(_STAGED.pattern_id, experience_patterns.c.problem_id)
     )
-    feedback = _feedback(connection, tenant_id, wanted)
+    feedback = _count_feedback(connection, tenant_id, wanted)
     return {
         row.pattern_id: Counts(
             problem_id=row.problem_id,
@@ -338,7 +334,7 @@ def counts_of(
 def _conditions(
     wanted: PatternFilter, names: Mapping[str, Collection[str]]
 ) -> list[ColumnElement[bool]]:
-    """Return the conditions for an entry of a pattern that is listed."""
+    """Return the conditions of a filter for entries."""
     conditions: list[ColumnElement[bool]] = [
         _STAGED[field].in_(spellings) for field, spellings in names.items()
     ]
@@ -357,13 +353,13 @@ def _conditions(
 
 
 def _places(tenant_id: str, cutoff: datetime | None, *, by_use: bool) -> CTE:
-    """Return the patterns of a tenant with what they are ordered by."""
+    """Return the patterns of a tenant with their sort keys."""
     query: Any = select(
         _STAGED.pattern_id.label("id"), func.max(_STAGED.embedded_at).label("last_at")
     )
     shown: ColumnElement[int] = literal(0)
     if by_use:
-        uses = _uses(tenant_id).subquery()
+        uses = _count_answers(tenant_id).subquery()
         query = query.outerjoin(uses, uses.c.root == _STAGED.pattern_id)
         shown = func.coalesce(func.max(uses.c.shown_count), 0)
     query = query.add_columns(shown.label("shown_count"))
@@ -389,8 +385,8 @@ def _is_after(connection: Connection, places: CTE, after: UUID) -> ColumnElement
     )
 
 
-def _uses(tenant_id: str) -> Select[Any]:
-    """Return how many answers each pattern was in, itself or as a part of it by now."""
+def _count_answers(tenant_id: str) -> Select[Any]:
+    """Count the answers with each pattern, including patterns that were merged into it."""
     asked, pattern = experience_questions.c, experience_patterns.c
     shown = (
         select(
@@ -401,7 +397,7 @@ def _uses(tenant_id: str) -> Select[Any]:
         .where(asked.tenant == tenant_id)
         .cte("shown")
     )
-    # Few patterns are a part of another one: all others stand for themselves.
+    # Few patterns are merged: all others are their own roots.
     above = (
         select(pattern.id.label("part"), pattern.merged_into.label("id"))
         .where(pattern.tenant == tenant_id, pattern.merged_into.is_not(None))
@@ -429,10 +425,10 @@ def _uses(tenant_id: str) -> Select[Any]:
     ).group_by(once.c.root)
 
 
-def _feedback(
+def _count_feedback(
     connection: Connection, tenant_id: str, ids: Sequence[UUID]
 ) -> dict[UUID, dict[str, int]]:
-    """The last word of each question on patterns, or on patterns that are a part of them."""
+    """Count the latest feedback of each question on patterns and those merged into them."""
     pattern = experience_patterns.c
     family = (
         select(pattern.id.label("root"), pattern.id)
@@ -446,7 +442,7 @@ def _feedback(
     )
     family = family.union(parts)
     said = experience_feedback.c
-    # A question that was answered with several parts of a pattern counts once.
+    # A question that was answered with several merged patterns counts once.
     last = (
         select(family.c.root, said.outcome)
         .join(experience_feedback, said.pattern_id == family.c.id)

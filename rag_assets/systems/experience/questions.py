@@ -1,4 +1,4 @@
-"""Questions of an orchestrator: what was learned about a task, or from a failure like this one."""
+"""Answers questions of orchestrators about tasks and failures with patterns."""
 
 from __future__ import annotations
 
@@ -54,17 +54,17 @@ from rag_assets.systems.experience.entries import (
     ERROR_KEYS,
     EXACT_KEY,
     has_project,
-    reaches_only_own,
+    is_limited_to_own,
 )
 from rag_assets.systems.experience.model import (
     ANY_AGENT,
-    MOST_OF_A_FAILURE,
+    MAX_FAILURE_PATTERNS,
     ContextQuestion,
     FailureQuestion,
     TaskQuestion,
 )
 from rag_assets.systems.experience.patterns import (
-    Found,
+    FoundEntries,
     PatternReader,
     cutoff_of,
     is_living,
@@ -78,13 +78,13 @@ from rag_assets.systems.experience.wording import MAX_TOKENS, failure_question, 
 from rag_assets.tenants.model import Tenant
 
 _ENOUGH = 5
-"""Patterns beyond which no further entries are searched."""
+"""Number of patterns after which the search for entries ends."""
 _HITS = (30, MAX_TOP_K, MAX_TOP_K, MAX_TOP_K)
-"""Entries that each search is to find, of which there are more while patterns are too few."""
-_MOST_KEYS = 100
+"""Number of entries to find in each search; more searches follow while patterns are too few."""
+_MAX_KEYS = 100
 _MAX_ASKED_KEYS = 100
 _PATIENCE = Patience(embedding=3.0, whole=6.0)
-"""An agent waits this long for patterns, and then goes on without them."""
+"""How long an agent waits for patterns before it continues without them."""
 _FIELDS_OF_CONTEXT = {
     "agent_type": "agent_type",
     "task_type": "task.type",
@@ -105,14 +105,14 @@ class ExperienceSearch(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _PatientSearch:
-    """Searches for an agent that goes on without the answer after a while."""
+    """Searches with short limits, for an agent that can continue without the answer."""
 
     search_of_tenant: ExperienceSearch
 
     async def search(
         self, tenant_id: str, request: SearchRequest, *, patience: Patience = NO_LIMITS
     ) -> SearchAnswer:
-        """Search one tenant's knowledge, with little patience."""
+        """Search one tenant's knowledge within short limits."""
         return await self.search_of_tenant.search(tenant_id, request, patience=_PATIENCE)
 
 
@@ -120,11 +120,11 @@ class BlockingRunner(Protocol):
     """Runs blocking work on behalf of a caller."""
 
     async def __call__(self, tenant_id: str, caller: str | None, work: Callable[[], _T], /) -> _T:
-        """The result of the work."""
+        """Return the result of the work."""
 
 
 async def in_thread(_tenant_id: str, _caller: str | None, work: Callable[[], _T]) -> _T:
-    """Run blocking work in any thread."""
+    """Run blocking work in a thread."""
     return await run_sync(work)
 
 
@@ -135,9 +135,9 @@ class Questions:
     Attributes:
         catalog: holds entries and patterns.
         search: finds entries.
-        run_blocking: runs what waits for the catalog.
-        clock: by which a year passes.
-        recorded: whether questions count as asked, and take feedback.
+        run_blocking: runs queries of the catalog.
+        clock: decides which entries are expired.
+        recorded: whether questions are recorded, so that they accept feedback.
     """
 
     catalog: Catalog
@@ -149,12 +149,12 @@ class Questions:
     async def for_task(
         self, record: TenantRecord, question: TaskQuestion, caller: Caller
     ) -> Answer:
-        """The patterns for a task, best first.
+        """Return the patterns for a task, best first.
 
         Args:
             record: the tenant.
-            question: what the task is.
-            caller: who asks.
+            question: about the task.
+            caller: the orchestrator.
 
         Raises:
             RoleRefused: the caller's role may not ask this tenant.
@@ -171,14 +171,14 @@ class Questions:
     async def for_failure(
         self, record: TenantRecord, question: FailureQuestion, caller: Caller
     ) -> Answer:
-        """The patterns for a failure, best first; arguments and errors as those of for_task."""
+        """Return the patterns for a failure, best first; see for_task."""
         project = await self._own_project(record, question.project_id, caller)
         names, unmatched = await self._names(record, question, caller)
         filters = _filters(project=project, names=names, entry_type="failure_solution")
         text = failure_question(question.failure_description, question.error_message)
         request = _request("failure", text, filters, caller)
         keys = asked_keys(question.failure_description, question.error_message)
-        answer = await self._answer(record, request, project, MOST_OF_A_FAILURE, keys)
+        answer = await self._answer(record, request, project, MAX_FAILURE_PATTERNS, keys)
         return answer if answer.disabled else replace(answer, warnings=unmatched)
 
     async def context(
@@ -186,8 +186,7 @@ class Questions:
     ) -> Context:
         """Return the context of an agent, with a block of patterns.
 
-        A provider or an index that fails, or takes too long, takes away the block and never the
-        basic context.
+        If a provider or the index fails or takes too long, the result is the basic context alone.
 
         Raises:
             RoleRefused: the caller's role may not ask this tenant.
@@ -195,7 +194,7 @@ class Questions:
         """
         patient = replace(self, search=_PatientSearch(self.search))
         try:
-            with limited(_PATIENCE.whole, _late):
+            with limited(_PATIENCE.whole, _timeout_error):
                 answer = await patient.for_task(record, question.question, caller)
         except RagAssetsError as error:
             reason = _reason(error)
@@ -217,7 +216,7 @@ class Questions:
     async def _names(
         self, record: TenantRecord, question: TaskQuestion | FailureQuestion, caller: Caller
     ) -> tuple[dict[str, tuple[str, ...]], tuple[UnmatchedName, ...]]:
-        """Return the stored spellings of what a question is narrowed to; see resolve_names."""
+        """Return the stored spellings of the names in a question; see resolve_names."""
         asked = {name: getattr(question, name, None) for name in NAMES}
         aliases = Aliases(Tenant.from_config(record.config).experience.aliases)
         resolve = partial(resolve_names, self.catalog, record.id, aliases, asked)
@@ -226,12 +225,12 @@ class Questions:
     async def _own_project(
         self, record: TenantRecord, project: UUID | None, caller: Caller
     ) -> UUID | None:
-        """Return the project that asks; None if it is unknown, or somebody else's.
+        """Return the asking project; None if the caller has no access to it.
 
-        What only a project contributed is left out for it: whoever could name another's project
-        would find out what that contributed.
+        Entries of the asking project are excluded from the answer. Naming another caller's
+        project would reveal its entries by their absence.
         """
-        if project is None or not reaches_only_own(caller):
+        if project is None or not is_limited_to_own(caller):
             return project
 
         def is_own() -> bool:
@@ -249,10 +248,10 @@ class Questions:
         keys: AskedKeys,
     ) -> Answer:
         tenant = Tenant.from_config(record.config)
-        found, scores = Found(), dict[UUID, float]()
+        found, scores = FoundEntries(), dict[UUID, float]()
         answer = SearchAnswer()
-        # Entries of one pattern, or of none any more, may be many: others are searched without
-        # what is equal to them, so that no flood of one hides all others.
+        # Many entries may belong to one pattern. Each further search excludes entries that equal
+        # the found ones, so that they cannot hide all others.
         for count in _HITS:
             narrowed = _without_equals(request, found.keys)
             answer = await self.search.search(
@@ -262,32 +261,32 @@ class Questions:
                 return Answer.of_disabled()
             scored = _scores(answer.hits)
             scores = scored | scores
-            found = await self._found(record, tenant, scores, project, request)
+            found = await self._read_found(record, tenant, scores, project, request)
             enough = len(found.counts) >= _ENOUGH or len(scored) < count
-            if enough or len(found.keys) > _MOST_KEYS:
+            if enough or len(found.keys) > _MAX_KEYS:
                 break
-        matching, same = await self._matching(record, request, keys)
+        matching, same = await self._find_same_error(record, request, keys)
         if matching.keys() - scores.keys():
             scores = matching | scores
-            found = await self._found(record, tenant, scores, project, request)
+            found = await self._read_found(record, tenant, scores, project, request)
         exact = {one.pattern_id for one in found.entries if one.pattern_id and one.id in matching}
         is_one_error = same and len(keys.placed) == 1
         patterns, problems = _patterns(found, scores, exact if is_one_error else ())
         cutoff = cutoff_of(tenant, self.clock.now())
         fresh = partial(with_stale_paths, self.catalog, tenant, patterns, is_living(cutoff))
         patterns = await self.run_blocking(record.id, request.caller.name, fresh)
-        shown = _chosen(patterns, problems, limit, exact)
-        query_id = await self._recorded(record, request, shown)
+        shown = _choose(patterns, problems, limit, exact)
+        query_id = await self._record(record, request, shown)
         threshold = answer.debug.threshold if answer.debug else None
         return Answer(query_id, threshold, tuple(shown))
 
-    async def _matching(
+    async def _find_same_error(
         self, record: TenantRecord, request: SearchRequest, keys: AskedKeys
     ) -> tuple[dict[UUID, float], bool]:
         """Return the entries with the error of the question, and whether at the same place.
 
-        The same error at the same place answers however far the descriptions are apart. One whose
-        place is not known on both sides must be near enough, as any other entry.
+        The same error at the same place answers whatever its cosine. If either place is unknown,
+        the cosine must reach the threshold.
         """
         for wanted, is_same in ((keys.placed, True), (keys.unplaced, False)):
             if not wanted:
@@ -302,15 +301,15 @@ class Questions:
                 return _scores(answer.hits), is_same
         return {}, False
 
-    async def _found(
+    async def _read_found(
         self,
         record: TenantRecord,
         tenant: Tenant,
         scores: Mapping[UUID, float],
         project: UUID | None,
         request: SearchRequest,
-    ) -> Found:
-        """What is known of the entries that were found."""
+    ) -> FoundEntries:
+        """Read the entries that a search found, with their patterns."""
         cutoff = cutoff_of(tenant, self.clock.now())
         reader = PatternReader(self.catalog.database)
         return await self.run_blocking(
@@ -319,10 +318,10 @@ class Questions:
             lambda: reader.of_entries(record.id, scores.keys(), cutoff, without=project),
         )
 
-    async def _recorded(
+    async def _record(
         self, record: TenantRecord, request: SearchRequest, patterns: Sequence[Pattern]
     ) -> UUID:
-        """Record a question, without its words, so that feedback can name it."""
+        """Record a question without its text, so that feedback can refer to it."""
         query_id = uuid4()
         if not self.recorded:
             return query_id
@@ -359,7 +358,7 @@ def _request(use: Use, text: str, filters: Filters, caller: Caller) -> SearchReq
 
 
 def _without_equals(request: SearchRequest, keys: Collection[str]) -> SearchRequest:
-    """The request without entries that are equal to some."""
+    """Return the request with entries of these exact keys excluded."""
     if not keys:
         return request
     without = {**request.filters.without_metadata, EXACT_KEY: tuple(sorted(keys))}
@@ -367,17 +366,17 @@ def _without_equals(request: SearchRequest, keys: Collection[str]) -> SearchRequ
     return request.model_copy(update={"filters": filters})
 
 
-def _late(seconds: float) -> ServiceUnavailable:
+def _timeout_error(seconds: float) -> ServiceUnavailable:
     return ServiceUnavailable(
         f"the patterns were not found within {seconds:g} seconds", hint="try again in a moment"
     )
 
 
 def _reason(error: RagAssetsError) -> ContextReason:
-    """Return why there is no block, by the error of a question.
+    """Return the reason for a context without patterns, from the error of its question.
 
     Raises:
-        RagAssetsError: the error is another one than those that an agent goes on without.
+        RagAssetsError: the error is not one that an agent can ignore.
     """
     match error:
         case UnknownTenant():
@@ -399,12 +398,12 @@ def _filters(
     names: Mapping[str, tuple[str, ...]],
     entry_type: str | None = None,
 ) -> Filters:
-    """Return what an entry must be; what it leaves open matches.
+    """Return filters for entries; an entry without a value matches any.
 
     Args:
-        project: whose own entries are left out.
+        project: its own entries are excluded.
         names: spellings by field.
-        entry_type: that it must be of.
+        entry_type: required type of entries.
     """
     metadata: dict[str, tuple[str | None, ...]] = {}
     if entry_type is not None:
@@ -416,25 +415,25 @@ def _filters(
 
 
 def _scores(hits: Sequence[Hit]) -> dict[UUID, float]:
-    """The cosine of each entry, those of equal text included."""
+    """Return the cosine of each entry, including entries with equal texts."""
     scores: dict[UUID, float] = {}
     for hit in hits:
         for uri in (hit.uri, *hit.also):
-            # Another source of the tenant may hold records of this type, which are no entries.
+            # Records of this type in another source of the tenant are not entries.
             with suppress(ValueError):
                 scores.setdefault(UUID(path_of(uri).rpartition("/")[2]), hit.cosine or 0.0)
     return scores
 
 
 def _patterns(
-    found: Found, scores: Mapping[UUID, float], same: Collection[UUID]
+    found: FoundEntries, scores: Mapping[UUID, float], same: Collection[UUID]
 ) -> tuple[list[Pattern], list[UUID]]:
-    """Return the patterns of entries, each in the words of its nearest one, and their problems.
+    """Return the patterns of entries with the text of the nearest entry, and their problems.
 
     Args:
         found: the entries.
         scores: of each entry.
-        same: patterns that solve one problem, whatever theirs were taken for.
+        same: patterns that are known to solve one problem.
     """
     patterns: dict[UUID, Pattern] = {}
     entries = sorted(found.entries, key=lambda one: (-scores[one.id], str(one.id)))
@@ -443,7 +442,7 @@ def _patterns(
         if id_ is not None and id_ in found.counts and id_ not in patterns:
             patterns[id_] = pattern_of(entry, found.counts[id_], scores[entry.id])
     problems = {id_: found.counts[id_].problem_id for id_ in patterns}
-    # To pass a gate is no problem with alternatives: what passed it once contradicts nothing.
+    # Approvals of a gate are not alternatives: they do not contradict each other.
     passed = {id_ for id_, one in patterns.items() if one.entry_type == "gate_approval"}
     problems |= {id_: id_ for id_ in passed}
     shared = problems.keys() & same
@@ -451,7 +450,7 @@ def _patterns(
     return list(patterns.values()), list(problems.values())
 
 
-def _chosen(
+def _choose(
     patterns: Sequence[Pattern],
     problems: Sequence[UUID],
     limit: int,

@@ -1,4 +1,4 @@
-"""The order of patterns: by relevance and, of one problem, by success; never by their age."""
+"""Ranks patterns by relevance, and the alternatives for one problem by success; never by age."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from uuid import UUID
 from rag_assets.api.experience_responses import EntryType, Pattern
 
 _Z = 1.959964
-"""Of the normal distribution, for 95 %."""
-_MOST_ALTERNATIVES = 3
+"""Quantile of the normal distribution for 95 %."""
+_MAX_ALTERNATIVES = 3
 _MOST_COMMON, _MODERATE = 5, 3
 
 
 def label_of(successes: int, failures: int = 0) -> str:
-    """Return how common a solution is, in the description's words, unless it mostly failed."""
+    """Return the label of a solution: how common it is, or that it mostly failed."""
     if mostly_failed(successes, failures):
         return "Mostly Failed"
     if successes >= _MOST_COMMON:
@@ -27,17 +27,17 @@ def label_of(successes: int, failures: int = 0) -> str:
 
 
 def mostly_failed(successes: int, failures: int) -> bool:
-    """Return whether a solution failed more often than it succeeded: it is not recommended."""
+    """Return whether a solution failed more often than it succeeded."""
     return failures > successes
 
 
 def quality_of(entry_type: EntryType) -> Literal["HIGH", "HIGHEST"]:
-    """How sure an entry of a type is: a person's word at a gate goes before a test."""
+    """Return the quality of a type of entry: a person's decision at a gate ranks above a test."""
     return "HIGH" if entry_type == "failure_solution" else "HIGHEST"
 
 
 def wilson_bound(successes: int, failures: int) -> float:
-    """The lower bound of a rate of success, at 95 %.
+    """Return the lower bound of a success rate at 95 % confidence.
 
     Source: E. B. Wilson, "Probable inference, the law of succession, and statistical inference",
     Journal of the American Statistical Association 22 (1927).
@@ -55,16 +55,16 @@ def rank(
     problems: Sequence[UUID],
     exact: Collection[UUID] = (),
 ) -> list[Pattern]:
-    """Return patterns by the relevance of their problems, of one problem by their success.
+    """Return patterns by the relevance of their problems, then by success within one problem.
 
-    Success decides only between different advice on one problem: that a gate was often passed says
-    nothing about a migration. What is about code that has changed comes after all fresh patterns,
-    what mostly failed after everything.
+    Success only orders alternatives for one problem: how often a gate was passed is irrelevant to a
+    migration. Patterns about changed code follow all others, and patterns that mostly failed are
+    last.
 
     Args:
-        patterns: that were found.
-        problems: what each of them solves: equal for alternatives.
-        exact: patterns with the very error of the question; their problems come first.
+        patterns: to be ranked.
+        problems: the problem of each pattern; equal for alternatives.
+        exact: patterns with exactly the error of the question; their problems come first.
     """
     relevance: dict[UUID, tuple[bool, float]] = {}
     for pattern, problem in zip(patterns, problems, strict=True):
@@ -88,17 +88,17 @@ def rank(
 
 
 def with_conflicts(patterns: Sequence[Pattern], problems: Sequence[object]) -> list[Pattern]:
-    """At most three alternatives for one problem, each naming the others.
+    """Keep at most three alternatives for each problem, and let each name the others.
 
     Args:
         patterns: in their order.
-        problems: what each of them solves: equal for alternatives.
+        problems: the problem of each pattern; equal for alternatives.
     """
     seen: Counter[object] = Counter()
     kept: list[tuple[Pattern, object]] = []
     for pattern, problem in zip(patterns, problems, strict=True):
         seen[problem] += 1
-        if seen[problem] <= _MOST_ALTERNATIVES:
+        if seen[problem] <= _MAX_ALTERNATIVES:
             kept.append((pattern, problem))
     return [
         replace(

@@ -1,8 +1,8 @@
-"""Records of entries that were written by former rules, and are written anew.
+"""Rewrites the records of entries that were written by an earlier version of the rules.
 
-The searched text of an entry, its keys and the metadata that questions are narrowed by follow from
-what was captured. Where the rules change, the next run of a tenant writes its records anew, and the
-run after that embeds the texts that differ. Until then the former versions answer.
+The searched text, the keys and the metadata of an entry are derived from its captured fields. When
+the rules change, the next run of a tenant rewrites its records, and the run after that embeds the
+texts that differ. Until then the earlier versions answer.
 """
 
 from __future__ import annotations
@@ -16,25 +16,26 @@ from rag_assets.common.hashing import sha256_hex
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.storage.catalog.changes import notify
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.experience_tables import knowledge_staging
 from rag_assets.storage.catalog.former_contents import keep_texts
 from rag_assets.storage.catalog.tables import documents, record_revisions, source_records
 from rag_assets.systems.experience.entries import entry_of, record_of
-from rag_assets.systems.experience.matching import exact_key, problem_key
+from rag_assets.systems.experience.tables import knowledge_staging
 from rag_assets.systems.experience.wording import (
     WORDING_VERSION,
     compared_problem,
+    exact_key,
+    problem_key,
     solution_of,
 )
 
 _BATCH: Final = 500
 MAX_ENTRIES_PER_RUN: Final = 5_000
-"""Entries that one run writes anew; the tenant is due for another run while some are left."""
+"""Maximum number of entries that one run rewrites; the rest is left to the next run."""
 _STAGED = knowledge_staging.c
 
 
 def select_outdated(tenant_id: str) -> Select[Any]:
-    """Return a query for entries whose records were written by former rules."""
+    """Return a query for entries with records of an earlier version of the rules."""
     return select(knowledge_staging).where(
         _STAGED.tenant == tenant_id,
         _STAGED.record_version < WORDING_VERSION,
@@ -43,9 +44,9 @@ def select_outdated(tenant_id: str) -> Select[Any]:
 
 
 def rewrite_outdated(ctx: TenantContext) -> int:
-    """Write records of former rules anew; return the number of entries.
+    """Rewrite outdated records in batches; return the number of entries.
 
-    Each batch is a transaction of its own, after which the run may end.
+    Each batch is a separate transaction, after which the run may end.
     """
     count = 0
     while count < MAX_ENTRIES_PER_RUN:
@@ -62,9 +63,9 @@ def rewrite_outdated(ctx: TenantContext) -> int:
 
 
 def restore_ages(connection: Connection, ref: TenantRef) -> None:
-    """Count the age of documents from when their entries were embedded first.
+    """Set the age of documents to that of their entries.
 
-    A text that is written anew is embedded again, which must not begin another year.
+    A rewritten text is embedded again, which must not extend its retention.
     """
     connection.execute(
         update(documents)

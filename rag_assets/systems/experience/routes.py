@@ -48,11 +48,13 @@ from rag_assets.systems.experience.model import (
     RetractDraft,
     SplitDraft,
     TaskQuestion,
+    checkpoint_problems,
+    entry_problems,
+    retraction_problems,
 )
 from rag_assets.systems.experience.questions import Questions
 from rag_assets.systems.experience.ranking import quality_of
 from rag_assets.systems.experience.service import Experience
-from rag_assets.systems.experience.verification import checkpoint_faults, faults, retraction_faults
 
 _REFUSED = documented(400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 503)
 _CREATED, _FOUND = 201, 200
@@ -72,7 +74,7 @@ class PatternPage(PatternFilter, TenantQuery):
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A request about one tenant, with what answers it."""
+    """A request about one tenant, with the services for it."""
 
     identity: Identity
     backend: Backend
@@ -80,17 +82,17 @@ class Asked:
 
     @property
     def by(self) -> str:
-        """The name of the caller."""
+        """Return the name of the caller."""
         return self.identity.name
 
     @property
     def experience(self) -> Experience:
-        """What answers."""
+        """Return the operations on the tenant."""
         return Experience(self.backend.catalog, self.backend.retriever.masker)
 
     @property
     def questions(self) -> Questions:
-        """What answers questions."""
+        """Return the service that answers questions."""
         return Questions(
             self.backend.catalog, self.backend.retriever, run_blocking=self.backend.run
         )
@@ -106,7 +108,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Asker:
-    """A caller with a role that may make the request."""
+    """A caller with a permitted role."""
 
     request: Request
     identity: Identity
@@ -114,13 +116,13 @@ class Asker:
     named: str | None
 
     def about(self, tenant: str | None = None) -> Asked:
-        """The request about a tenant.
+        """Return the request about a tenant.
 
         Args:
-            tenant: that its body names.
+            tenant: in the body of the request.
 
         Raises:
-            Forbidden: the token is not for it.
+            Forbidden: the token is not for this tenant.
         """
         tenant_id = self.identity.tenant(tenant or self.named)
         self.request.state.tenant = tenant_id
@@ -133,7 +135,7 @@ async def _anyone(
     identity: IdentityDependency,
     backend: BackendDependency,
 ) -> Asker:
-    """A caller who asks, which the search refuses to all roles but one."""
+    """Return any caller: the search itself refuses all roles but one."""
     return Asker(request, identity, backend, parameters.tenant)
 
 
@@ -173,7 +175,7 @@ async def capture(body: EntryDraft, asker: AskedDependency, response: Response) 
     With an external_id it may be sent again: the answer is 200 and the first id then.
     """
     asked = asker.about(body.tenant)
-    _require_none(faults(body))
+    _require_none(entry_problems(body))
     capture = partial(asked.experience.capture, by=asked.by, caller=asker.identity.caller)
     captured = await asked.write(partial(capture, asked.tenant, body))
     if not captured.new:
@@ -199,7 +201,7 @@ async def delete_entry(entry_id: UUID, asker: AdminDependency) -> Retracted:
 async def retract(body: RetractDraft, asker: AdminDependency) -> Retracted:
     """Take back all that a project, or the holder of a token, contributed. For admins."""
     asked = asker.about(body.tenant)
-    _require_none(retraction_faults(body))
+    _require_none(retraction_problems(body))
 
     def take_back() -> Retracted:
         record = asked.experience.record(asked.tenant)
@@ -212,7 +214,7 @@ async def retract(body: RetractDraft, asker: AdminDependency) -> Retracted:
 async def request_checkpoint(body: CheckpointDraft, asker: AskedDependency) -> RequestedCheckpoint:
     """Have what a project has staged by now embedded, in the background."""
     asked = asker.about(body.tenant)
-    _require_none(checkpoint_faults(body))
+    _require_none(checkpoint_problems(body))
     request = partial(
         asked.experience.request_checkpoint, by=asked.by, caller=asker.identity.caller
     )
@@ -335,7 +337,7 @@ async def report(asker: AdminDependency) -> Report:
 
 
 def _require_none(found: Iterator[tuple[str, str]]) -> None:
-    """Require that nothing is wrong with a body; otherwise each field is named."""
+    """Require a valid body; the error names each invalid field."""
     problems = [
         {"type": "value_error", "loc": ("body", name), "msg": problem} for name, problem in found
     ]

@@ -1,27 +1,37 @@
-"""All that an interface needs of experience: one object over an installation."""
+"""Experience: the operations that the API, the command line, the panel and MCP share."""
 
 from __future__ import annotations
 
+from datetime import datetime
 from functools import partial
 from uuid import UUID
 
+from sqlalchemy import func, select
+from sqlalchemy.dialects.postgresql import insert as upsert
+
 from rag_assets.api.experience_responses import FeedbackCounts, Project
 from rag_assets.common.clock import Clock
-from rag_assets.common.errors import NoExperience
 from rag_assets.privacy.masker import Masker
 from rag_assets.retrieval.model import Caller
 from rag_assets.storage.catalog.catalog import Catalog
+from rag_assets.storage.catalog.database import Database, TenantRef
 from rag_assets.storage.catalog.tenants import TenantRecord
 from rag_assets.systems.experience.administration import Administration
 from rag_assets.systems.experience.checkpoints import Checkpoint, Checkpoints
-from rag_assets.systems.experience.code_contents import code_of, noted
+from rag_assets.systems.experience.code_contents import code_of, note_contents
 from rag_assets.systems.experience.entries import OPERATOR, Captured, Entries
-from rag_assets.systems.experience.feedback import give_feedback
+from rag_assets.systems.experience.errors import NoExperience, UnknownExperience
+from rag_assets.systems.experience.merges import living_roots
 from rag_assets.systems.experience.model import (
     CheckpointDraft,
     EntryDraft,
     FeedbackDraft,
     ProjectDraft,
+)
+from rag_assets.systems.experience.patterns import counts_of
+from rag_assets.systems.experience.tables import (
+    experience_feedback,
+    experience_questions,
 )
 from rag_assets.tenants.model import Tenant
 
@@ -29,16 +39,16 @@ PROFILE = "experience"
 
 
 class Experience:
-    """Experience of an installation; everything blocks, and nothing is kept open.
+    """Captures entries and manages projects, checkpoints and feedback; all methods block.
 
     Args:
         catalog: of the installation.
         masker: finds credentials in what is captured.
-        clock: by which a year passes.
+        clock: decides which entries are expired.
 
     Attributes:
-        administration: what admins do.
-        checkpoints: projects, and moments at which what they staged is embedded.
+        administration: operations of admins.
+        checkpoints: of the projects, and the projects themselves.
     """
 
     def __init__(self, catalog: Catalog, masker: Masker, clock: Clock | None = None) -> None:
@@ -48,11 +58,11 @@ class Experience:
         self.administration = Administration(catalog, self._entries, clock or Clock())
 
     def record(self, tenant_id: str) -> TenantRecord:
-        """A tenant that keeps experience.
+        """Return a tenant with the profile experience.
 
         Raises:
-            UnknownTenant: there is none of that id.
-            NoExperience: its profile is another one.
+            UnknownTenant: no tenant has that id.
+            NoExperience: the tenant has another profile.
         """
         record = self._catalog.tenants.get(tenant_id)
         if record.profile != PROFILE:
@@ -65,7 +75,7 @@ class Experience:
     def put_project(
         self, tenant_id: str, project: UUID, draft: ProjectDraft, caller: Caller = OPERATOR
     ) -> Project:
-        """Make a project, or change its name and state; see Checkpoints.put_project."""
+        """Create a project, or change its name and state; see Checkpoints.put_project."""
         name, _ = self._masker.replaced(draft.name)
         clean = draft.model_copy(update={"name": name})
         return self.checkpoints.put_project(self.record(tenant_id).ref, project, clean, caller)
@@ -76,13 +86,13 @@ class Experience:
         """Stage an entry; see Entries.capture."""
         record = self.record(tenant_id)
         code = code_of(self._catalog, Tenant.from_config(record.config))
-        note = partial(noted, code)
+        note = partial(note_contents, code)
         return self._entries.capture(record.ref, draft, by=by, note=note, caller=caller)
 
     def request_checkpoint(
         self, tenant_id: str, draft: CheckpointDraft, *, by: str | None, caller: Caller = OPERATOR
     ) -> Checkpoint:
-        """Have what a project staged embedded; see Checkpoints.request."""
+        """Request that staged entries are embedded; see Checkpoints.request."""
         record = self.record(tenant_id)
         tenant = Tenant.from_config(record.config)
         source = next((one.name for one in tenant.sources if one.type == PROFILE), None)
@@ -105,3 +115,53 @@ class Experience:
         record = self.record(tenant_id)
         cutoff = self.administration.cutoff(record)
         return give_feedback(self._catalog.database, record.ref, draft, cutoff=cutoff, by=by)
+
+
+def give_feedback(
+    database: Database,
+    ref: TenantRef,
+    draft: FeedbackDraft,
+    *,
+    cutoff: datetime | None,
+    by: str | None,
+) -> FeedbackCounts:
+    """Record whether a pattern helped; later feedback replaces earlier feedback.
+
+    Args:
+        database: holds questions and feedback.
+        ref: the tenant.
+        draft: the feedback.
+        cutoff: see cutoff_of.
+        by: the name of the caller's token.
+
+    Raises:
+        UnknownExperience: no such question was answered, or its answer lacks this pattern.
+    """
+    asked = experience_questions.c
+    question = select(asked.patterns).where(asked.tenant == ref.id, asked.id == draft.query_id)
+    values = {"outcome": draft.outcome, "given_by": by, "given_at": func.now()}
+    statement = (
+        upsert(experience_feedback)
+        .values(tenant=ref.id, query_id=draft.query_id, pattern_id=draft.pattern_id, **values)
+        .on_conflict_do_update(index_elements=["tenant", "query_id", "pattern_id"], set_=values)
+    )
+    with database.begin_for(ref) as connection:
+        answered = connection.scalar(question)
+        if answered is None:
+            raise UnknownExperience(
+                "query_id: no such question was answered", hint="use the query_id of an answer"
+            )
+        if str(draft.pattern_id) not in answered:
+            raise UnknownExperience(
+                "pattern_id: the question was not answered with this pattern",
+                hint="name a pattern of that answer",
+            )
+        into = living_roots(connection, ref.id, [draft.pattern_id]).get(draft.pattern_id)
+        counts = {} if into is None else counts_of(connection, ref.id, [into], cutoff)
+        if into is None or into not in counts:
+            raise UnknownExperience(
+                "pattern_id: the pattern is gone", hint="it was taken back, or has expired"
+            )
+        connection.execute(statement)
+        now = counts_of(connection, ref.id, [into], cutoff)[into]
+    return FeedbackCounts(into, now.contributions + now.helped, now.did_not_help)

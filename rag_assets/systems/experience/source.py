@@ -1,4 +1,4 @@
-"""The source of entries: those that a checkpoint has taken, as records of the catalog."""
+"""The source of entries: lists those that a checkpoint has taken, as records of the catalog."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from rag_assets.ingest.sources.kinds import SourceConfig, SourceContext, SourceK
 from rag_assets.ingest.sources.records import RecordsConfig, RecordsSource
 
 SOURCE_TYPE = "experience"
-"""Of every entry's document."""
+"""Source type of every entry's document."""
 
 
 class EntriesConfig(SourceConfig):
     """Entries that orchestrators captured, one document each.
 
     Attributes:
-        name: the source's given name; part of every document's identity.
-        scope: the access scope of entries, where it is not the tenant's.
+        name: of the source; part of every document's identity.
+        scope: the access scope of entries; by default the tenant's.
     """
 
     type: Literal["experience"] = "experience"
@@ -26,8 +26,8 @@ class EntriesConfig(SourceConfig):
 def _build(config: EntriesConfig, context: SourceContext) -> RecordsSource:
     if context.records is None:
         raise ConfigurationError(
-            f"source {config.name!r}: entries need a catalog, and none is open",
-            hint="open it with the tenant's catalog",
+            f"source {config.name!r}: entries can only be read with an open catalog",
+            hint="open the source with the tenant's catalog",
         )
     return RecordsSource(RecordsConfig(name=config.name, scope=config.scope), context.records)
 

@@ -1,17 +1,24 @@
-"""The tables of experience in the catalog's schema, beside those of entries and checkpoints."""
+"""The tables of experience in the catalog's schema.
+
+The catalog's own migrations create the first three, those of this system the others.
+"""
 
 from __future__ import annotations
 
 from sqlalchemy import (
+    ARRAY,
+    Boolean,
     CheckConstraint,
     Column,
     Double,
     ForeignKeyConstraint,
     Index,
+    Integer,
     String,
     Table,
     Text,
     Uuid,
+    text,
 )
 
 from rag_assets.storage.catalog.columns import (
@@ -22,6 +29,123 @@ from rag_assets.storage.catalog.columns import (
     time_column,
 )
 
+projects = Table(
+    "projects",
+    metadata,
+    tenant_column(),
+    Column("id", Uuid, primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    # Its owner; if both are null, all contributors of the tenant have access.
+    Column("owner_token", Text),
+    Column("owner_organization", Text),
+    now_column("created_at"),
+    now_column("updated_at"),
+    CheckConstraint("state IN ('active', 'completed', 'cancelled')", name="state"),
+)
+"""Projects that contribute entries."""
+
+knowledge_staging = Table(
+    "knowledge_staging",
+    metadata,
+    Column("id", Uuid, primary_key=True, server_default=text("gen_random_uuid()")),
+    tenant_column(primary_key=False),
+    Column("entry_type", String(50), nullable=False),
+    Column("project_id", Uuid),
+    Column("agent_type", String(100), nullable=False),
+    Column("task_type", String(100)),
+    Column("technology", String(100)),
+    Column("failure_description", Text),
+    Column("error_message", Text),
+    Column("solution_steps", Text),
+    Column("gate_type", String(50)),
+    Column("human_feedback", Text),
+    Column("revision_approach", Text),
+    Column("approved_approach", Text),
+    Column("success_verified", Boolean, nullable=False, server_default=text("false")),
+    Column("embedded", Boolean, nullable=False, server_default=text("false")),
+    now_column("timestamp"),
+    time_column("embedded_at", "event"),
+    Column("when_to_try", Text),
+    # Paths and symbols that the entry is about.
+    json_column("about", "[]"),
+    # The caller's own id, by which a capture may be sent again.
+    Column("external_id", Text),
+    # Hash of all that was captured.
+    Column("content_key", Text),
+    # The name of the token that contributed it.
+    Column("contributed_by", Text),
+    # Names of the rules that found credentials in it.
+    Column("masked", ARRAY(Text), nullable=False, server_default="{}"),
+    Column("checkpoint_id", Uuid),
+    # Id of its document; null until a checkpoint has taken the entry.
+    Column("document_id", Text),
+    # The hash of its problem and solution without differences of writing, see wording.exact_key.
+    Column("exact_key", Text),
+    # The same of its problem alone, see wording.problem_key.
+    Column("problem_key", Text),
+    # The version of the rules by which its record was written, see wording.WORDING_VERSION.
+    Column("record_version", Integer, nullable=False, server_default="1"),
+    # Its pattern, and its pattern without merges by hand.
+    Column("pattern_id", Uuid),
+    Column("home_id", Uuid),
+    # Hashes of its texts with vectors that are kept in the lake for comparisons only.
+    Column("kept_texts", ARRAY(Text), nullable=False, server_default="{}"),
+    # Why it can never be embedded.
+    Column("failure", Text),
+    CheckConstraint(
+        "(entry_type = 'failure_solution' AND failure_description IS NOT NULL)"
+        " OR (entry_type = 'gate_rejection' AND gate_type IS NOT NULL)"
+        " OR (entry_type = 'gate_approval' AND gate_type IS NOT NULL)",
+        name="entry_type",
+    ),
+    ForeignKeyConstraint(["tenant", "project_id"], ["projects.tenant", "projects.id"]),
+    Index(None, "tenant", "project_id"),
+    Index(None, "tenant", "embedded"),
+    Index("ix_knowledge_staging_document", "tenant", "document_id"),
+    Index("ix_knowledge_staging_pattern", "tenant", "pattern_id"),
+    Index("ix_knowledge_staging_exact", "tenant", "exact_key"),
+    Index("ix_knowledge_staging_problem", "tenant", "problem_key"),
+    Index("ix_knowledge_staging_checkpoint", "tenant", "checkpoint_id"),
+    Index("ix_knowledge_staging_record_version", "tenant", "record_version"),
+    # Taken by a checkpoint, and not found yet: few, and asked for all the time.
+    Index(
+        "ix_knowledge_staging_left",
+        "tenant",
+        "checkpoint_id",
+        postgresql_where=text("checkpoint_id IS NOT NULL AND NOT embedded AND failure IS NULL"),
+    ),
+    Index("uq_knowledge_staging_external_id", "tenant", "project_id", "external_id", unique=True),
+)
+"""Captured entries, staged or embedded."""
+
+checkpoints = Table(
+    "checkpoints",
+    metadata,
+    tenant_column(),
+    Column("id", Uuid, primary_key=True),
+    Column("checkpoint_type", String(50), nullable=False),
+    # Null: of all projects.
+    Column("project_id", Uuid),
+    Column("external_id", Text),
+    Column("requested_by", Text),
+    now_column("requested_at", "event"),
+    Column("state", Text, nullable=False),
+    Column("staged", Integer, nullable=False),
+    Column("embedded", Integer, nullable=False, server_default="0"),
+    Column("merged", Integer, nullable=False, server_default="0"),
+    Column("failed", Integer, nullable=False, server_default="0"),
+    Column("error", Text),
+    time_column("processed_at"),
+    CheckConstraint("state IN ('waiting', 'running', 'done', 'stopped')", name="state"),
+    ForeignKeyConstraint(["tenant", "project_id"], ["projects.tenant", "projects.id"]),
+    Index(
+        "ix_checkpoints_open", "tenant", postgresql_where=text("state IN ('waiting', 'running')")
+    ),
+    Index("uq_checkpoints_external_id", "tenant", "external_id", unique=True),
+)
+"""Checkpoints: requests to embed the entries that a project had staged by then."""
+
 experience_patterns = Table(
     "experience_patterns",
     metadata,
@@ -29,7 +153,7 @@ experience_patterns = Table(
     Column("id", Uuid, primary_key=True),
     # Equal for patterns that solve the same problem in different ways.
     Column("problem_id", Uuid, nullable=False),
-    # The pattern that somebody made it a part of.
+    # The pattern into which it was merged by hand.
     Column("merged_into", Uuid),
     now_column("created_at"),
     Index(None, "tenant", "merged_into"),
@@ -42,10 +166,10 @@ experience_merges = Table(
     tenant_column(),
     Column("id", Uuid, primary_key=True),
     Column("entry_id", Uuid, nullable=False),
-    # The entry of the pattern that it was compared with, or null where somebody merged by hand.
+    # The entry of the pattern that it was compared with; null for a merge by hand.
     Column("other_id", Uuid),
     Column("pattern_id", Uuid, nullable=False),
-    # That it was part of before; null for an entry that was part of none.
+    # Its former pattern; null for a new entry.
     Column("former_id", Uuid),
     Column("way", String(20), nullable=False),
     Column("problem_cosine", Double),
@@ -59,7 +183,7 @@ experience_merges = Table(
     Index(None, "tenant", "entry_id"),
     Index(None, "tenant", "pattern_id"),
 )
-"""Why an entry is one of its pattern; with `split_at`, why it is none any more."""
+"""Merges of entries into patterns; `split_at` is set where one was undone."""
 
 experience_questions = Table(
     "experience_questions",
@@ -91,4 +215,4 @@ experience_feedback = Table(
     CheckConstraint("outcome IN ('helped', 'did_not_help')", name="outcome"),
     Index(None, "tenant", "pattern_id"),
 )
-"""Whether a pattern helped who asked: the last word on each answer."""
+"""Whether a pattern of an answer helped: the latest feedback."""

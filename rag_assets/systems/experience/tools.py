@@ -296,7 +296,7 @@ FEEDBACK = Tool(
 
 @dataclass(frozen=True, slots=True)
 class _Search:
-    """Searches as the server's messages do."""
+    """Searches on behalf of the current message."""
 
     knowledge: Knowledge
 
@@ -326,7 +326,7 @@ def _shown(answer: Answer) -> str:
 
 
 def _neutralised(patterns: tuple[Pattern, ...]) -> tuple[Pattern, ...]:
-    """Return patterns whose texts are data: they imitate no marker."""
+    """Return patterns with imitations of markers in their texts neutralized."""
     return tuple(
         replace(
             pattern,
@@ -346,10 +346,10 @@ def _id(name: str, text: str) -> UUID:
 
 
 def _valid(model: type[Any], **values: Any) -> Any:
-    """The question or entry of these values.
+    """Return the model of these values.
 
     Raises:
-        InvalidRequest: a value is not usable; names the field.
+        InvalidRequest: names the first invalid field.
     """
     given = {name: value for name, value in values.items() if value is not None}
     try:

@@ -1,9 +1,8 @@
-"""Stack traces and error lines: the exceptions in a text, and where the project's own code failed.
+"""Parses stack traces and error lines: exceptions, and where the project's own code failed.
 
-Traces of Python, JavaScript, Java and Kotlin, Go, Rust, PHP, Ruby, .NET and of native debuggers are
-read line by line. A trace is condensed to the line of its exception. Its signature is the type of
-the exception, the template of its message and the innermost frame of the project's own code, so
-that the same failure has the same signature on every machine and in every checkout.
+The formats of frames are in frames.py. A trace is condensed to the line of its exception. The
+signature of an error consists of the type of the exception, the template of its message and the
+innermost frame of the project's own code. It is equal on every machine and in every checkout.
 """
 
 from __future__ import annotations
@@ -31,21 +30,21 @@ from rag_assets.systems.experience.frames import (
 )
 
 MAX_PLAIN_LINES: Final = 12
-"""Lines beyond which a text is taken for a log, of which only lines with errors are kept."""
+"""Number of lines above which a text is treated as a log and reduced to lines with errors."""
 _KEPT_AT_EACH_END: Final = 3
 _MAX_TRACES: Final = 8
 _MAX_HEADER_LINES: Final = 15
 _MIN_WORDS: Final = 3
-"""Words of a message that identifies an error of no type, or of a general one."""
+"""Minimum number of words in a message that identifies an error without a specific type."""
 _NO_FRAME, _ANY_FRAME = "-", "*"
 
 
 @dataclass(frozen=True, slots=True)
 class Raised:
-    """An exception, a panic or an error that a text shows.
+    """An exception, a panic or an error in a text.
 
     Attributes:
-        type: without its module; empty for an error without a type of its own.
+        type: without its module; empty for an error without a type.
         message: its first line.
         frame: the innermost frame of the project's own code.
     """
@@ -56,14 +55,14 @@ class Raised:
 
     @property
     def line(self) -> str:
-        """The line that shows it."""
+        """Return type and message in one line."""
         return ": ".join(filter(None, (self.type, self.message)))
 
     def key(self, frame: str | None = None) -> str | None:
-        """Return the key of its signature; None if it says too little to be recognized.
+        """Return the key of its signature; None if it is not specific enough.
 
         Args:
-            frame: to compare by instead of its own.
+            frame: replaces its own frame in the key.
         """
         template = normalize(self.message)
         has_type = bool(self.type) and self.type.casefold() not in _GENERAL_TYPES
@@ -79,7 +78,7 @@ class Raised:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """The exceptions of one failure, the one that was reported first, its root cause last."""
+    """The exceptions of one failure, from the reported exception to the root cause."""
 
     chain: tuple[Raised, ...]
     first_line: int
@@ -88,12 +87,12 @@ class Trace:
 
 @dataclass(frozen=True, slots=True)
 class AskedKeys:
-    """Keys of a question's errors.
+    """Keys of the errors in a question.
 
     Attributes:
-        placed: of the same errors at the same place in the project's own code.
-        unplaced: of the same errors, where the question or the entry shows no such place, or not
-            the folder of the file.
+        placed: match the same error at the same place in the project's own code.
+        unplaced: match the same error if the question or the entry lacks a place, or the folder
+            of its file.
     """
 
     placed: tuple[str, ...]
@@ -101,10 +100,10 @@ class AskedKeys:
 
 
 def stored_keys(prose: str, error: str | None) -> list[str]:
-    """Return the keys by which an entry is found: see asked_keys.
+    """Return the keys to store with an entry; see asked_keys.
 
     Args:
-        prose: a description, which may hold traces.
+        prose: a description, which may contain traces.
         error: a message, a trace or a log.
     """
     found: dict[str, None] = {}
@@ -118,9 +117,9 @@ def stored_keys(prose: str, error: str | None) -> list[str]:
 
 
 def asked_keys(prose: str, error: str | None) -> AskedKeys:
-    """Return the keys by which the same failures are found.
+    """Return the keys that find entries with the same errors.
 
-    The parts of a signature that both sides have must be equal. Of a chain the root cause counts.
+    Parts of a signature that both sides have must be equal. In a chain, the root cause is compared.
 
     Args:
         prose, error: see stored_keys.
@@ -138,13 +137,13 @@ def asked_keys(prose: str, error: str | None) -> AskedKeys:
 
 
 def condense(text: str) -> str:
-    """Return a text whose traces are the lines of their exceptions, with the place in own code."""
-    return "\n".join(_condensed(text, _with_place))
+    """Return a text with each trace reduced to its exceptions and their places in own code."""
+    return "\n".join(_condense_lines(text, _with_place))
 
 
 def searchable(text: str) -> str:
-    """Return what is embedded of a text with errors: templates of lines, without what varies."""
-    lines = [normalize(line) for line in _condensed(text, lambda raised: raised.line)]
+    """Return the text to embed for errors: distinct templates of their lines."""
+    lines = [normalize(line) for line in _condense_lines(text, lambda raised: raised.line)]
     distinct = list(dict.fromkeys(filter(None, lines)))
     if len(distinct) <= MAX_PLAIN_LINES:
         return "\n".join(distinct)
@@ -155,13 +154,13 @@ def searchable(text: str) -> str:
 
 
 def prose_of(text: str) -> str:
-    """Return a description for embedding: as it is, but for traces and logs pasted into it."""
+    """Return a description for embedding, with pasted traces and logs reduced."""
     lines = read_lines(text)
     logged = {line for line in lines if strip_prefix(line) != line}
     has_log = len(logged) > MAX_PLAIN_LINES
     if not has_log and not read_traces(lines):
         return text
-    condensed = list(_condensed(text, lambda raised: normalize(raised.line)))
+    condensed = list(_condense_lines(text, lambda raised: normalize(raised.line)))
     if not has_log:
         return "\n".join(condensed)
     log = searchable("\n".join(line for line in condensed if line in logged))
@@ -169,7 +168,7 @@ def prose_of(text: str) -> str:
 
 
 def error_line(prose: str, error: str | None) -> str | None:
-    """Return the line by which a person recognizes an error; None if there is none.
+    """Return the line of the first root cause; None if there is no error.
 
     Args:
         prose, error: see stored_keys.
@@ -178,9 +177,9 @@ def error_line(prose: str, error: str | None) -> str | None:
 
 
 def normalize(line: str) -> str:
-    """Return a line without its folders, numbers, addresses and times.
+    """Return a line without folders, numbers, addresses and times.
 
-    Numbers that are codes stay: an exit code, a status of HTTP, the number of an error.
+    Exit codes, HTTP status codes and error numbers are kept.
     """
     line = strip_prefix(line[:MAX_LINE]).strip()
     for pattern, replacement in _VARYING:
@@ -198,7 +197,7 @@ def normalize(line: str) -> str:
 
 
 def read_traces(lines: Sequence[str]) -> list[Trace]:
-    """Return the traces in the lines of a text, in their order."""
+    """Return the traces in the lines of a text, in order."""
     bare = [strip_prefix(line[:MAX_LINE]) for line in lines]
     traces: list[Trace] = []
     at = 0
@@ -207,16 +206,16 @@ def read_traces(lines: Sequence[str]) -> list[Trace]:
             floor = traces[-1].end_line if traces else 0
             trace = _trace_at(bare, at, floor)
             at = max(trace.end_line, at + 1)
-            traces = _joined(bare, traces, trace)
+            traces = _join_trace(bare, traces, trace)
         else:
             at += 1
     return traces
 
 
-# Regular expressions of lines. None repeats a group that can match nothing: none backtracks far.
+# None of these expressions repeats a group that can be empty, so none backtracks far.
 _PYTHON_START = re.compile(r"[\s|+]*(?:Exception Group )?Traceback \(most recent call last\):")
 _NODE_PLACE = re.compile(r"(?:file://)?[/A-Z]\S*:\d+$")
-"""What Node writes four lines above an uncaught exception, with the source and a caret."""
+"""The place that Node prints four lines above an uncaught exception."""
 _RUST_PANIC = re.compile(
     r"thread '[^']*' (?:\(\d+\) )?panicked at (?:'(.*)', )?([^\s:']+):\d+:\d+:?$"
 )
@@ -285,8 +284,8 @@ _VARYING: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 
 
 def _failures(prose: str, error: str | None) -> list[Trace]:
-    """Return the traces of both texts, and the lines that show an error without a trace."""
-    found = [*_shown(prose), *_shown(error or "")]
+    """Return the traces of both texts, and error lines without a trace."""
+    found = [*_find_errors(prose), *_find_errors(error or "")]
     if found or error is None:
         return found[:_MAX_TRACES]
     lines = [line for line in map(str.strip, error.splitlines()) if line]
@@ -294,24 +293,24 @@ def _failures(prose: str, error: str | None) -> list[Trace]:
     if not errors:
         return []
     line = strip_prefix(errors[0])
-    typed = _typed(line, _ANY_TYPED)
+    typed = _parse_typed(line, _ANY_TYPED)
     return [Trace((typed if typed and typed.message else Raised("", line),), 0, 1)]
 
 
-def _shown(text: str) -> list[Trace]:
+def _find_errors(text: str) -> list[Trace]:
     lines = read_lines(text)
     traces = read_traces(lines)
     inside = {at for one in traces for at in range(one.first_line, one.end_line)}
     for at, line in enumerate(lines):
-        if at not in inside and (raised := _raised(line)):
+        if at not in inside and (raised := _parse_error_line(line)):
             traces.append(Trace((raised,), at, at + 1))
     return traces
 
 
-def _raised(line: str) -> Raised | None:
-    """Return the error that a line shows by itself."""
+def _parse_error_line(line: str) -> Raised | None:
+    """Return the error in a single line; None if there is none."""
     line = strip_prefix(line[:MAX_LINE]).strip()
-    typed = _typed(line, _TYPED)
+    typed = _parse_typed(line, _TYPED)
     if typed is not None:
         return typed if typed.message else None
     general = _GENERAL.match(line)
@@ -323,7 +322,7 @@ def _raised(line: str) -> Raised | None:
     return Raised(name, general["message"].strip(), frame if frame and frame.is_own else None)
 
 
-def _condensed(text: str, shown: Callable[[Raised], str]) -> Iterator[str]:
+def _condense_lines(text: str, shown: Callable[[Raised], str]) -> Iterator[str]:
     lines = read_lines(text)
     at = 0
     for trace in read_traces(lines):
@@ -341,12 +340,12 @@ def _with_place(raised: Raised) -> str:
 
 
 def _trace_at(lines: Sequence[str], start: int, floor: int) -> Trace:
-    """Return the trace whose first frame, or first line, is at a place.
+    """Return the trace around its first frame or first line.
 
     Args:
         lines: of the text.
-        start: the place.
-        floor: the line before which another trace ends.
+        start: index of that line.
+        floor: end of the previous trace.
     """
     panic = _RUST_PANIC.match(lines[start])
     at, frames = start + 1 if panic or _PYTHON_START.match(lines[start]) else start, []
@@ -372,15 +371,15 @@ def _trace_at(lines: Sequence[str], start: int, floor: int) -> Trace:
     ruby = RUBY_FRAME.match(lines[start])
     if ruby and ruby[3]:
         named = _RUBY_RAISED.match(ruby[3])
-        raised = Raised(_short(named[2]), named[1], own) if named else Raised("", ruby[3], own)
+        raised = Raised(_short_name(named[2]), named[1], own) if named else Raised("", ruby[3], own)
         return Trace((raised,), start, at)
     return _trace_below(lines, start, at, floor, own)
 
 
 def _python_trace(lines: Sequence[str], start: int, end: int, frames: Sequence[Frame]) -> Trace:
-    """Return a trace whose exception stands below its frames, of which the last is innermost."""
+    """Return a trace with its exception below the frames, innermost frame last."""
     own = next((one for one in reversed(frames) if one.is_own), None)
-    if end < len(lines) and (raised := _typed(lines[end].lstrip(" |+"), _ANY_TYPED)):
+    if end < len(lines) and (raised := _parse_typed(lines[end].lstrip(" |+"), _ANY_TYPED)):
         return Trace((Raised(raised.type, raised.message, own),), start, end + 1)
     return Trace((Raised("", "", own),), start, end)
 
@@ -388,14 +387,14 @@ def _python_trace(lines: Sequence[str], start: int, end: int, frames: Sequence[F
 def _trace_below(
     lines: Sequence[str], start: int, end: int, floor: int, own: Frame | None
 ) -> Trace:
-    """Return a trace whose exceptions stand above its frames."""
+    """Return a trace with its exceptions above the frames."""
     above = start
     chain: list[Raised] = []
     for at in range(start - 1, max(floor, start - _MAX_HEADER_LINES) - 1, -1):
         line = lines[at].strip()
         if not line and chain:
             break
-        raised = _header(line)
+        raised = _parse_header(line)
         if raised is not None:
             chain.append(raised)
             above = at
@@ -409,7 +408,7 @@ def _trace_below(
         ]
         above = before[-1] if before else start
         chain = [Raised("", lines[above].strip() if before else "")]
-    message, place = _without_place(chain[0].message)
+    message, place = _split_php_place(chain[0].message)
     if not message and above + 1 < start:
         message = lines[above + 1].strip()
     own = place if place is not None and place.is_own else own
@@ -419,19 +418,19 @@ def _trace_below(
     return Trace((*reversed(chain[1:]), root), above, end)
 
 
-def _header(line: str) -> Raised | None:
-    """Return the exception that a line above frames names."""
+def _parse_header(line: str) -> Raised | None:
+    """Return the exception in a line above frames; None if there is none."""
     named = _RAILS_RAISED.match(line) or _LARAVEL_RAISED.match(line)
     if named:
-        return Raised(_short(named[1]), named[2].strip())
+        return Raised(_short_name(named[1]), named[2].strip())
     served = _GO_SERVED.match(line)
     if served:
         return Raised("panic", served[1])
     bare = _without_introduction(line)
-    typed = _typed(bare, _TYPED)
+    typed = _parse_typed(bare, _TYPED)
     if typed is not None or bare != line:
-        return typed or _typed(bare, _ANY_TYPED)
-    general = _raised(line)
+        return typed or _parse_typed(bare, _ANY_TYPED)
+    general = _parse_error_line(line)
     return None if general is None else Raised(general.type, general.message)
 
 
@@ -441,24 +440,24 @@ def _without_introduction(line: str) -> str:
     return line
 
 
-def _typed(line: str, pattern: re.Pattern[str]) -> Raised | None:
+def _parse_typed(line: str, pattern: re.Pattern[str]) -> Raised | None:
     match = pattern.match(_without_introduction(line.strip()))
     if match is None:
         return None
     code = f" [{match['code']}]" if match["code"] else ""
     message = (match["message"] or "").strip(" {")
-    # Logback writes it where there is no message.
-    return Raised(_short(match["type"]) + code, "" if message == "null" else message)
+    # Logback prints this for a missing message.
+    return Raised(_short_name(match["type"]) + code, "" if message == "null" else message)
 
 
-def _without_place(message: str) -> tuple[str, Frame | None]:
-    """Return a message without the file that PHP adds to it, and that file."""
+def _split_php_place(message: str) -> tuple[str, Frame | None]:
+    """Split a PHP message into the message and the file that PHP appends."""
     place = _PHP_PLACE.search(message)
     return (message, None) if place is None else (message[: place.start()], frame_of(place[1], ""))
 
 
-def _joined(lines: Sequence[str], traces: list[Trace], trace: Trace) -> list[Trace]:
-    """Return the traces with another one, which may be a part of the last one's failure."""
+def _join_trace(lines: Sequence[str], traces: list[Trace], trace: Trace) -> list[Trace]:
+    """Return the traces with another trace, joined to the last one if both are of one failure."""
     if not traces:
         return [trace]
     last = traces[-1]
@@ -476,5 +475,5 @@ def _joined(lines: Sequence[str], traces: list[Trace], trace: Trace) -> list[Tra
     return [*traces[:-1], Trace(chain, last.first_line, trace.end_line)]
 
 
-def _short(name: str) -> str:
+def _short_name(name: str) -> str:
     return re.split(r"\.|::|\\+|/", name)[-1]

@@ -1,11 +1,13 @@
-"""The words of an entry: its problem and solution, when to try it, and what is searched of it."""
+"""Texts and keys of an entry: problem, solution, symptom, searched text, keys to compare."""
 
 from __future__ import annotations
 
-from typing import Final, Protocol
+import unicodedata
+from typing import Final
 
-from rag_assets.api.experience_responses import EntryType
+from rag_assets.common.hashing import key_of
 from rag_assets.common.tokens import count_text
+from rag_assets.systems.experience.model import ANY_AGENT, Entry, EntryDraft
 from rag_assets.systems.experience.traces import (
     condense,
     error_line,
@@ -17,47 +19,18 @@ from rag_assets.systems.experience.traces import (
 WORDING_VERSION: Final = 2
 """Increased whenever the same entry would have another searched text or other keys.
 
-Records that were written by a former version are written anew by the next run of their tenant.
+The next run of a tenant rewrites records of an earlier version.
 """
 MAX_TOKENS: Final = 2_000
-"""cl100k_base tokens of an entry that are searched."""
+"""Maximum size of a searched text, in cl100k_base tokens."""
 MAX_ERROR_TOKENS: Final = 200
-"""Of these, tokens of the error beside a description."""
+"""Maximum size of the error within it."""
 _MAX_SYMPTOM_TOKENS: Final = 60
 _GAP = "[...]"
 
 
-class Worded(Protocol):
-    """What an entry says, captured or kept."""
-
-    @property
-    def entry_type(self) -> EntryType: ...  # noqa: D102
-    @property
-    def agent_type(self) -> str | None: ...  # noqa: D102
-    @property
-    def task_type(self) -> str | None: ...  # noqa: D102
-    @property
-    def technology(self) -> str | None: ...  # noqa: D102
-    @property
-    def failure_description(self) -> str | None: ...  # noqa: D102
-    @property
-    def error_message(self) -> str | None: ...  # noqa: D102
-    @property
-    def solution_steps(self) -> str | None: ...  # noqa: D102
-    @property
-    def gate_type(self) -> str | None: ...  # noqa: D102
-    @property
-    def human_feedback(self) -> str | None: ...  # noqa: D102
-    @property
-    def revision_approach(self) -> str | None: ...  # noqa: D102
-    @property
-    def approved_approach(self) -> str | None: ...  # noqa: D102
-    @property
-    def when_to_try(self) -> str | None: ...  # noqa: D102
-
-
-def problem_of(entry: Worded) -> str:
-    """Return the problem as people and agents read it; a trace is the line of its exception."""
+def problem_of(entry: EntryDraft | Entry) -> str:
+    """Return the problem for people and agents, with each stack trace cut to its exception."""
     match entry.entry_type:
         case "failure_solution":
             texts = (entry.failure_description, entry.error_message)
@@ -69,8 +42,8 @@ def problem_of(entry: Worded) -> str:
             return f"Pass the {_gate(entry)} at the first attempt"
 
 
-def compared_problem(entry: Worded) -> str:
-    """Return the problem by which entries are compared, without what differs by machine."""
+def compared_problem(entry: EntryDraft | Entry) -> str:
+    """Return the problem for comparisons, without details that differ by machine."""
     match entry.entry_type:
         case "failure_solution":
             description = prose_of(entry.failure_description or "")
@@ -81,8 +54,8 @@ def compared_problem(entry: Worded) -> str:
             return problem_of(entry)
 
 
-def solution_of(entry: Worded) -> str:
-    """Return what solved the problem."""
+def solution_of(entry: EntryDraft | Entry) -> str:
+    """Return the solution."""
     match entry.entry_type:
         case "failure_solution":
             return entry.solution_steps or ""
@@ -92,10 +65,10 @@ def solution_of(entry: Worded) -> str:
             return entry.approved_approach or ""
 
 
-def when_to_try(entry: Worded) -> str | None:
+def when_to_try(entry: EntryDraft | Entry) -> str | None:
     """Return when the solution is worth trying; None if the entry does not show it.
 
-    What was captured goes before the symptom of a failure: the line of its error.
+    The captured value has precedence; the default is the error of the failure.
     """
     if entry.when_to_try:
         return entry.when_to_try
@@ -104,21 +77,21 @@ def when_to_try(entry: Worded) -> str | None:
 
 
 def failure_question(description: str, error: str | None) -> str:
-    """Return a failure as it is embedded, captured or asked.
+    """Return the text that is embedded for a failure, in an entry or in a question.
 
-    Of traces only the lines of their exceptions are searched: frames of any two traces are alike,
-    and would drown the description.
+    Stack traces are cut to their exceptions: frames of any two traces are similar and would
+    outweigh the description.
     """
     lines = shortened(searchable(error), MAX_ERROR_TOKENS) if error else ""
     prose = prose_of(description)
     return f"Failure: {prose}\nError: {lines}" if lines else f"Failure: {prose}"
 
 
-def searched_text(entry: Worded) -> str:
-    """Return what is embedded of an entry: what a question about the same problem is nearest to.
+def searched_text(entry: EntryDraft | Entry) -> str:
+    """Return the text of an entry that is embedded.
 
-    The description of a failure keeps its form in questions. A gate is asked about by tasks, which
-    speak of what is to be made: its solution belongs to it.
+    A failure has the same form as in questions. Questions about gates describe a task, so the text
+    of a gate includes its solution.
     """
     if entry.entry_type == "failure_solution":
         question = failure_question(entry.failure_description or "", entry.error_message)
@@ -126,24 +99,53 @@ def searched_text(entry: Worded) -> str:
     return shortened(prose_of(f"{compared_problem(entry)}\n{solution_of(entry)}"), MAX_TOKENS)
 
 
-def error_keys(entry: Worded) -> list[str]:
-    """Return the keys of the errors in an entry, which are searched for exactly."""
+def error_keys(entry: EntryDraft | Entry) -> list[str]:
+    """Return the keys of the errors in an entry, for exact matches."""
     if entry.entry_type == "gate_rejection":
         return stored_keys(entry.human_feedback or "", None)
     return stored_keys(entry.failure_description or "", entry.error_message)
 
 
-def _gate(entry: Worded) -> str:
+def exact_key(entry: EntryDraft | Entry) -> str:
+    """Return a key that is equal for entries that differ only in case, blanks and encoding."""
+    return key_of(
+        "experience",
+        entry.entry_type,
+        (entry.gate_type or "").casefold(),
+        (entry.agent_type or ANY_AGENT).casefold(),
+        normalised(compared_problem(entry)),
+        normalised(solution_of(entry)),
+    )
+
+
+def problem_key(entry: EntryDraft | Entry) -> str | None:
+    """Return a key that is equal for entries with the same problem; None for gate approvals."""
+    if entry.entry_type == "gate_approval":
+        return None
+    return key_of(
+        "experience problem",
+        entry.entry_type,
+        (entry.gate_type or "").casefold(),
+        (entry.agent_type or ANY_AGENT).casefold(),
+        normalised(compared_problem(entry)),
+    )
+
+
+def normalised(text: str) -> str:
+    """Return a text in lower case and NFKC with single blanks."""
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+
+
+def _gate(entry: EntryDraft | Entry) -> str:
     name = entry.gate_type or ""
     return name if name.casefold().endswith("gate") else f"{name} gate"
 
 
 def shortened(text: str, tokens: int) -> str:
-    """A text within a limit: its first and its last lines, which say most of a long error.
+    """Return the first and the last lines of a text, which matter most in a long error.
 
     Args:
-        text: any.
-        tokens: cl100k_base tokens that it may have.
+        tokens: maximum size of the result, in cl100k_base tokens.
     """
     if count_text(text) <= tokens:
         return text
@@ -166,7 +168,7 @@ def _ends(lines: list[str], count: int) -> str:
 
 
 def _cut(text: str, tokens: int) -> str:
-    """As many characters from both ends as fit."""
+    """Return as many characters from both ends as fit."""
     least, most = 0, len(text) // 2
     while least < most:
         middle = (least + most + 1) // 2

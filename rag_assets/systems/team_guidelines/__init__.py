@@ -55,7 +55,10 @@ SYSTEM = System(
         "/api/projects/{id}/guidelines/upload": f"{_ROUTES}.upload:uploading",
         "/api/projects/{id}/guidelines/{documentId}": f"{_ROUTES}.documents:documents",
     },
-    tables=("guideline_texts", "guideline_rules"),
+    tables={
+        "guideline_texts": "rag_assets.systems.team_guidelines.tables:guideline_texts",
+        "guideline_rules": "rag_assets.systems.team_guidelines.tables:guideline_rules",
+    },
     migrations=Migrations(package="rag_assets.systems.team_guidelines.migrations", head="0002"),
     texts=("guideline_texts.text", "guideline_rules.paths"),
     follow_up="rag_assets.systems.team_guidelines.rules:FOLLOW_UP",

@@ -21,7 +21,11 @@ SYSTEM = System(
         drops_described_secrets=True,
     ),
     source_kinds={"sql": f"{_HERE}.pulling.source:SQL"},
-    tables=("pulled_sources", "pulled_queries", "pulled_rows"),
+    tables={
+        "pulled_sources": f"{_HERE}.tables:pulled_sources",
+        "pulled_queries": f"{_HERE}.tables:pulled_queries",
+        "pulled_rows": f"{_HERE}.tables:pulled_rows",
+    },
     migrations=Migrations(package=f"{_HERE}.migrations", head="0002"),
     texts=(
         *("pulled_rows.shown", "pulled_rows.field", "pulled_rows.problem"),

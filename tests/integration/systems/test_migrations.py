@@ -60,7 +60,9 @@ def system(packages: Path, name: str, tables: dict[str, str], **declared: str) -
         (packages / package / f"{revision}_{table}.py").write_text(text)
         before = revision
     migrations = Migrations(package=package, head=declared.get("head", before or ""))
-    value = System(name=name, tables=tuple(tables.values()), migrations=migrations)
+    value = System(
+        name=name, tables={one: f"{name}:{one}" for one in tables.values()}, migrations=migrations
+    )
     return InstalledSystem(value, f"{name}-package 1.0")
 
 
@@ -148,7 +150,9 @@ def test_migrations_that_are_not_usable_change_nothing(
 
 def test_a_missing_package_of_migrations_is_named(database: Database) -> None:
     value = System(
-        name="notes", tables=("notes",), migrations=Migrations(package="not_there", head="0001")
+        name="notes",
+        tables={"notes": "notes:notes"},
+        migrations=Migrations(package="not_there", head="0001"),
     )
     with pytest.raises(ConfigurationError, match="migrations package not_there was not found"):
         migrate(database, Systems([InstalledSystem(value, "notes-package 1.0")]))

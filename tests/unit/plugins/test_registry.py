@@ -111,7 +111,7 @@ def test_parts_of_one_kind_and_name_clash(kind: str) -> None:
 
 
 def test_tables_of_one_name_clash() -> None:
-    tables = {"tables": ("same",), "migrations": Migrations(package="x", head="0001")}
+    tables = {"tables": {"same": "x:same"}, "migrations": Migrations(package="x", head="0001")}
     with pytest.raises(ConfigurationError, match="tables: 'same'"):
         Systems([installed("a", **tables), installed("b", **tables)])
 

@@ -51,7 +51,11 @@ def test_a_malformed_reference_is_refused_with_its_place(kind: str, reference: s
 
 
 @pytest.mark.parametrize(
-    "half", [{"tables": ("notes",)}, {"migrations": Migrations(package="notes", head="0001")}]
+    "half",
+    [
+        {"tables": {"notes": "notes:notes"}},
+        {"migrations": Migrations(package="notes", head="0001")},
+    ],
 )
 def test_tables_and_migrations_belong_together(half: dict[str, object]) -> None:
     with pytest.raises(ConfigurationError, match="without"):

@@ -1,4 +1,4 @@
-"""Pages: patterns, one with what it is counted from, a trial, checkpoints, and their forms."""
+"""Pages of the panel: patterns, one pattern with its entries, a trial, checkpoints, and forms."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from pydantic import ValidationError
 from starlette.responses import Response
 
 from rag_assets.api.experience_responses import Answer
-from rag_assets.common.errors import InvalidRequest, ProblemsDiffer
+from rag_assets.common.errors import InvalidRequest
 from rag_assets.panel.frame import PanelPage, SystemPanel, Visit
 from rag_assets.panel.thresholds import THRESHOLD_PAGES
 from rag_assets.retrieval.model import Caller
 from rag_assets.storage.catalog.tenants import TenantRecord
 from rag_assets.systems.experience.context import block_of
+from rag_assets.systems.experience.errors import ProblemsDiffer
 from rag_assets.systems.experience.model import (
     ContextQuestion,
     FailureQuestion,
@@ -44,7 +45,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """What a page works with: the tenant of the session as it is now, and the services."""
+    """The present state of the session's tenant, with the services for a page."""
 
     visit: Visit
     record: TenantRecord
@@ -60,11 +61,11 @@ class Room:
 
 
 async def room_of(visit: Visit) -> Room:
-    """The room of a visit.
+    """Return the room of a visit.
 
     Raises:
         UnknownTenant: the tenant was removed.
-        NoExperience: its profile is another one by now.
+        NoExperience: the tenant has another profile now.
     """
     backend = visit.backend
     experience = Experience(backend.catalog, backend.retriever.masker)
@@ -75,9 +76,9 @@ async def room_of(visit: Visit) -> Room:
 
 
 async def patterns(visit: Visit) -> Response:
-    """Show the patterns that a filter leaves, by use, with what the tenant holds in all.
+    """Show the patterns that match a filter, most used first, with the report on the tenant.
 
-    With `merging`, the id of a pattern, each is offered as the pattern that it becomes a part of.
+    With `merging`, the id of a pattern, each listed pattern is offered as the target of its merge.
     """
     room = await room_of(visit)
     administration, record = room.experience.administration, room.record
@@ -109,7 +110,7 @@ async def patterns(visit: Visit) -> Response:
 
 
 async def pattern(visit: Visit) -> Response:
-    """Show one pattern with its entries and merges, whose texts are there to compare."""
+    """Show one pattern with its entries and merges, and their texts."""
     room = await room_of(visit)
     id_ = _id(visit.request.path_params["pattern"])
     details = await room.read(partial(room.experience.administration.details, room.record, id_))
@@ -129,7 +130,7 @@ async def pattern(visit: Visit) -> Response:
 
 
 async def checkpoints(visit: Visit) -> Response:
-    """The last checkpoints, and what waits for the next ones."""
+    """Show the latest checkpoints, and the number of staged entries."""
     room = await room_of(visit)
     found = await room.read(partial(room.experience.checkpoints.latest, room.record.id, _PAGE))
     projects = await room.read(partial(room.experience.checkpoints.projects, room.record.id))
@@ -139,7 +140,7 @@ async def checkpoints(visit: Visit) -> Response:
 
 
 async def split(visit: Visit) -> Response:
-    """Take an entry out of its pattern, and show the pattern that it is of then."""
+    """Take an entry out of its pattern, and show its new pattern."""
     room = await room_of(visit)
     apart = await room.write(
         partial(
@@ -154,7 +155,7 @@ async def split(visit: Visit) -> Response:
 
 
 async def merge(visit: Visit) -> Response:
-    """Make a pattern a part of another one, and show that; ask first if their problems differ."""
+    """Merge a pattern into another one and show it; ask first if their problems differ."""
     room = await room_of(visit)
     administration, record = room.experience.administration, room.record
     ids = _id(visit.request.path_params["pattern"]), _id(visit.field("into").strip())
@@ -177,7 +178,7 @@ async def trial(visit: Visit) -> Response:
 
 
 async def attempt(visit: Visit) -> Response:
-    """Show what an agent would get for a task or after a failure; nothing counts as asked."""
+    """Show the block of an agent for a task or a failure, without recording a question."""
     room = await room_of(visit)
     given = {name: visit.field(name).strip() for name in _TRIED}
     named = {
@@ -223,7 +224,7 @@ async def _trial_page(
 
 
 async def take_back(visit: Visit) -> Response:
-    """Take back an entry: it answers no more."""
+    """Retract an entry: searches omit it at once."""
     room = await room_of(visit)
     await room.write(
         partial(

@@ -13,16 +13,15 @@ from sqlalchemy import insert, literal_column, select, update
 from starlette.testclient import TestClient
 
 from rag_assets.common.clock import Clock
-from rag_assets.common.errors import UnknownExperience
 from rag_assets.pipeline.retention import prune
 from rag_assets.storage.catalog.columns import metadata
-from rag_assets.storage.catalog.experience_tables import knowledge_staging
 from rag_assets.storage.catalog.holds import HoldScope
 from rag_assets.storage.catalog.tables import documents, events
-from rag_assets.systems.experience.forgetting import forget_questions
+from rag_assets.systems.experience.errors import UnknownExperience
+from rag_assets.systems.experience.forgetting import delete_questions
 from rag_assets.systems.experience.merges import merge_patterns
 from rag_assets.systems.experience.patterns import PatternReader, cutoff_of
-from rag_assets.systems.experience.tables import experience_questions
+from rag_assets.systems.experience.tables import experience_questions, knowledge_staging
 from rag_assets.tenants.model import Tenant
 from tests.driving import Driver
 from tests.embedding_server import EmbeddingServer
@@ -433,7 +432,7 @@ def test_a_hold_keeps_rows_that_are_deleted_by_their_age(learning: Learning) -> 
         with learning.driver.locked(learning.tenant) as ctx:
             prune(replace(ctx, clock=later), by="a test")
             with catalog.database.begin_exclusive(ctx.ref) as connection:
-                forget_questions(connection, ctx.ref, later.now())
+                delete_questions(connection, ctx.ref, later.now())
         with catalog.database.begin() as connection:
             return {
                 name

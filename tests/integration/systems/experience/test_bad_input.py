@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import insert
 from sqlalchemy.exc import IntegrityError
 
-from rag_assets.storage.catalog.experience_tables import knowledge_staging
+from rag_assets.systems.experience.tables import knowledge_staging
 from tests.installation import FAST, Installation
 from tests.integration.systems.experience.conftest import Learning
 

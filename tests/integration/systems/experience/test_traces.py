@@ -7,9 +7,9 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import select, update
 
-from rag_assets.storage.catalog.experience_tables import knowledge_staging
 from rag_assets.storage.catalog.tables import documents, source_records
 from rag_assets.systems.experience import entries, finishing, rewording
+from rag_assets.systems.experience.tables import knowledge_staging
 from tests.installation import Installation
 from tests.integration.systems.experience.conftest import Learning
 

@@ -21,7 +21,7 @@ SYSTEM = System(
     ),
     source_kinds={"terms": "glossary_system.source:TERMS"},
     chunkers={"definition": "glossary_system.chunker:DEFINITION"},
-    tables=("glossary_lookups",),
+    tables={"glossary_lookups": "glossary_system.tables:LOOKUPS"},
     migrations=Migrations(package="glossary_system.migrations", head="0001"),
     assets={"glossary_terms": "glossary_system.definitions:glossary_terms"},
     checks={"chunks.defined_once": "glossary_system.definitions:defined_once"},

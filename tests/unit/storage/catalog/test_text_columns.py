@@ -7,32 +7,9 @@ from collections.abc import Mapping
 from sqlalchemy import ARRAY, Text
 from sqlalchemy.dialects.postgresql import JSONB
 
-from rag_assets.storage.catalog import (
-    account_tables,
-    code_tables,
-    erasure_tables,
-    experience_tables,
-    judgement_tables,
-    moved_documents,
-    panel_tables,
-    rag_setting_tables,
-    tables,
-    upload_tables,
-)
+from rag_assets.storage.catalog.system_tables import all_tables
 from rag_assets.storage.catalog.text_columns import scanned_columns
 
-_MODULES = (
-    account_tables,
-    code_tables,
-    erasure_tables,
-    experience_tables,
-    judgement_tables,
-    moved_documents,
-    panel_tables,
-    rag_setting_tables,
-    tables,
-    upload_tables,
-)
 KEYS = {
     *("path", "uploaded_by", "updated_by", "blobs", "organization", "error_kind"),
     *("tenant", "document_id", "source", "source_type", "source_id", "page_uuid", "question_id"),
@@ -114,8 +91,7 @@ def test_every_column_of_texts_is_scanned_or_named_with_its_reason() -> None:
     scanned = {column.name.removeprefix("rag_catalog.") for column in scanned_columns()}
     texts = {
         f"{table.name}.{column.name}"
-        for module in _MODULES
-        for table in module.metadata.tables.values()
+        for table in all_tables()
         if "tenant" in table.c
         for column in table.c
         if isinstance(column.type, Text | JSONB | ARRAY) and column.name not in KEYS

@@ -15,7 +15,7 @@ from rag_assets.models.chat.protocol import Completion
 from rag_assets.models.config.chat import ChatModelConfig
 from rag_assets.retrieval.model import Caller
 from rag_assets.storage.catalog.tenants import TenantRecord
-from rag_assets.systems.experience.assessment import Assessor, parsed
+from rag_assets.systems.experience.assessment import Assessor, parse_grades
 from rag_assets.systems.experience.model import FailureQuestion, TaskQuestion
 from tests.unit.systems.experience.test_ranking import pattern
 
@@ -123,4 +123,4 @@ def test_a_failure_before_any_grade_is_an_error() -> None:
     ],
 )
 def test_what_is_no_grade_is_none(text: str) -> None:
-    assert parsed(text) == []
+    assert parse_grades(text) == []

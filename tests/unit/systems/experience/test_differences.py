@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rag_assets.systems.experience.differences import differ, problems_differ
+from rag_assets.systems.experience.differences import problems_differ, solutions_differ
 
 
 @pytest.mark.parametrize(
@@ -63,8 +63,8 @@ from rag_assets.systems.experience.differences import differ, problems_differ
 def test_what_vectors_hardly_tell_apart_keeps_solutions_apart(
     first: str, second: str, fact: str
 ) -> None:
-    assert differ(first, second) == fact
-    assert differ(second, first) == fact
+    assert solutions_differ(first, second) == fact
+    assert solutions_differ(second, first) == fact
 
 
 @pytest.mark.parametrize(
@@ -82,8 +82,8 @@ def test_what_vectors_hardly_tell_apart_keeps_solutions_apart(
     ],
 )
 def test_other_words_for_the_same_solution_do_not(first: str, second: str) -> None:
-    assert differ(first, second) is None
-    assert differ(second, first) is None
+    assert solutions_differ(first, second) is None
+    assert solutions_differ(second, first) is None
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from uuid import uuid4
 
 import pytest
 
-from rag_assets.systems.experience.matching import exact_key
 from rag_assets.systems.experience.model import Entry
+from rag_assets.systems.experience.wording import exact_key
 
 ENTRY = Entry(
     id=uuid4(),

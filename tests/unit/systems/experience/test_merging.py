@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from benchmarks.merging import CHOSEN_ON, HELD_OUT, MODEL, pairs, rates
-from rag_assets.systems.experience.matching import BOUNDS
+from rag_assets.systems.experience.assignment import BOUNDS
 
 LEAST_PRECISION, LEAST_RECALL = 0.98, 0.3
 

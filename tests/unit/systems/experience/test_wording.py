@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_assets.common.tokens import count_text
-from rag_assets.systems.experience.matching import exact_key
 from rag_assets.systems.experience.wording import (
     MAX_ERROR_TOKENS,
     MAX_TOKENS,
     error_keys,
+    exact_key,
     problem_of,
     searched_text,
     shortened,

@@ -1,0 +1,35 @@
+"""Errors of experience, with the problem that the API answers for each."""
+
+from __future__ import annotations
+
+from rag_assets.common.errors import ProblemKind, RagAssetsError
+
+
+class NotVerified(RagAssetsError):
+    """An entry has no verified solution; nothing of it is kept."""
+
+    problem_kind = ProblemKind(422, "not-verified", "The entry holds no verified solution")
+
+
+class EntryDiffers(RagAssetsError):
+    """Another entry was captured under the same external id."""
+
+    problem_kind = ProblemKind(409, "entry-differs", "Another entry has this external id")
+
+
+class ProblemsDiffer(RagAssetsError):
+    """Two patterns solve different problems, and their merge was not confirmed."""
+
+    problem_kind = ProblemKind(409, "problems-differ", "The patterns solve different problems")
+
+
+class UnknownExperience(RagAssetsError):
+    """The tenant has no such entry, pattern, question or checkpoint."""
+
+    problem_kind = ProblemKind(404, "unknown-experience", "There is nothing of that id")
+
+
+class NoExperience(RagAssetsError):
+    """The tenant does not keep experience of projects: it has another profile."""
+
+    problem_kind = ProblemKind(409, "no-experience", "The tenant keeps no experience of projects")
