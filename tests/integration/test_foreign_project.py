@@ -115,7 +115,7 @@ def guest(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Guest]:
-    """An installation whose commands run in a team's instance, in Postgres unless a test says so."""
+    """An installation whose commands run in a team's instance; Postgres unless a test says."""
     team_home, name = tmp_path / "team", f"team{uuid.uuid4().hex[:12]}"
     team_home.mkdir()
     settings: dict[str, object] = {"telemetry": {"enabled": False}}
