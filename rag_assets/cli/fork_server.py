@@ -93,6 +93,8 @@ def prepare(local: Path) -> None:
     Args:
         local: the installation's own folder.
     """
+    # What imports leave lives on: collecting through it would take a sixth of the time.
+    gc.disable()
     for name in _LIBRARIES:
         importlib.import_module(name)
     for name in _own_modules():
@@ -102,6 +104,7 @@ def prepare(local: Path) -> None:
     repository()
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 def _own_modules() -> Iterator[str]:

@@ -103,7 +103,11 @@ class Guest:
         return done.run_id
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+STORAGES = pytest.mark.parametrize("guest", ["sqlite", "postgres"], indirect=True)
+"""For tests of what is read from a team's instance or deleted there: queries differ by storage."""
+
+
+@pytest.fixture
 def guest(
     request: pytest.FixtureRequest,
     postgres_url: str,
@@ -111,11 +115,12 @@ def guest(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Guest]:
-    """An installation whose commands run in a team's instance, with either storage."""
+    """An installation whose commands run in a team's instance; Postgres unless a test says."""
     team_home, name = tmp_path / "team", f"team{uuid.uuid4().hex[:12]}"
     team_home.mkdir()
     settings: dict[str, object] = {"telemetry": {"enabled": False}}
-    if request.param == "postgres":
+    storage = getattr(request, "param", "postgres")
+    if storage == "postgres":
         database = plain_url(create_empty_database(postgres_url, name))
         url = database.replace("postgresql://", "postgresql+psycopg2://")
         settings["storage"] = {"postgres": {"postgres_url": url}}
@@ -125,10 +130,11 @@ def guest(
     with new_installation(tmp_path / "home", postgres_url, elasticsearch_url) as made:
         made.add_tenant("eu", **FAST).joinpath("a.md").write_text("# Sales\n\nOf the eu.\n")
         yield Guest(made)
-    if request.param == "postgres":
+    if storage == "postgres":
         drop_database(postgres_url, name)
 
 
+@STORAGES
 def test_removing_a_tenant_keeps_the_teams_partition_of_the_same_name(guest: Guest) -> None:
     instance = guest.session.instance
     theirs = {guest.materialize(instance, asset) for asset in (sales, embeddings)}
@@ -158,6 +164,7 @@ def test_removing_a_tenant_keeps_the_teams_partition_of_the_same_name(guest: Gue
     assert evaluations(instance, over_all.run_id) == []
 
 
+@STORAGES
 def test_the_sensor_of_tenants_deletes_what_a_removal_elsewhere_left(
     guest: Guest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -238,6 +245,7 @@ def test_a_removal_with_runs_left_in_the_homes_own_instance_names_it(
     assert guest.session.catalog.dagster_histories.instances("eu") == []
 
 
+@STORAGES
 def test_the_sensor_of_tenants_deletes_runs_of_a_tenant_without_a_partition(guest: Guest) -> None:
     instance, catalog = guest.session.instance, guest.session.catalog
     guest.installation.synced("eu")
@@ -271,6 +279,7 @@ def test_removing_a_tenant_with_an_unusable_dagster_home_removes_nothing(
     assert record.state == "ACTIVE"
 
 
+@STORAGES
 def test_deleting_old_runs_keeps_the_teams_job_of_the_same_name(guest: Guest) -> None:
     session = guest.session
     theirs = guest.run_team(session.instance)
@@ -283,6 +292,7 @@ def test_deleting_old_runs_keeps_the_teams_job_of_the_same_name(guest: Guest) ->
     assert [run.run_id for run in session.instance.get_runs()] == [theirs]
 
 
+@STORAGES
 def test_another_installation_in_the_same_instance_keeps_its_runs(guest: Guest) -> None:
     session = guest.session
     tags = {PARTITION_TAG: "eu", **RUN_TAGS, INSTALLATION_TAG: str(uuid.uuid4())}
@@ -292,6 +302,7 @@ def test_another_installation_in_the_same_instance_keeps_its_runs(guest: Guest) 
     assert session.instance.get_run_by_id(theirs.run_id) is not None
 
 
+@STORAGES
 def test_a_run_of_the_teams_partition_does_not_make_the_tenant_busy(guest: Guest) -> None:
     session = guest.session
     instance, own_runs = session.instance, session.own_runs
@@ -306,6 +317,7 @@ def test_a_run_of_the_teams_partition_does_not_make_the_tenant_busy(guest: Guest
     assert own_runs.partitions_under_way(instance) == {"eu"}
 
 
+@STORAGES
 def test_a_run_that_never_started_makes_its_tenant_busy_for_a_while_only(
     guest: Guest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -498,7 +510,6 @@ def test_dagster_validates_a_scaffolded_project(project: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("guest", ["postgres"], indirect=True)
 def test_a_scaffolded_projects_daemon_syncs_a_tenant(guest: Guest, project: Path) -> None:
     instance = guest.session.instance
     synced = dg.RunsFilter(job_name="kb_sync_tenant")
@@ -517,7 +528,6 @@ def test_a_scaffolded_projects_daemon_syncs_a_tenant(guest: Guest, project: Path
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("guest", ["postgres"], indirect=True)
 def test_a_scaffolded_projects_executor_runs_each_step_in_a_process(
     guest: Guest, project: Path
 ) -> None:
