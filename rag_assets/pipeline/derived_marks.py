@@ -44,8 +44,10 @@ def _compared(catalog: Catalog, tenant: Tenant, generation: int, *, same: bool) 
         return {}
     found = catalog.derivations.fingerprints(tenant.id, generation, configs)
     known = catalog.derivations.recorded(tenant.id)
+    # Only where there are any: the keys of other tenants must not change.
+    own = [tenant.own_frameworks] if tenant.own_frameworks else []
     now = {
-        source: key_of("derived", DERIVING_VERSION, tenant.access.scope, said)
+        source: key_of("derived", DERIVING_VERSION, tenant.access.scope, said, *own)
         for source, said in found.items()
     }
     return {source: key for source, key in now.items() if (known.get(source) == key) is same}

@@ -130,12 +130,13 @@ def _worked_out(ctx: TenantContext, generation: int, fingerprints: Mapping[str, 
     records: dict[str, list[PushedRecord]] = {source: [] for source in fingerprints}
     unresolved: dict[str, list[Unresolved]] = {source: [] for source in fingerprints}
     labels: dict[str, Mapping[str, str]] = {}
+    own = ctx.tenant.own_frameworks
     for (source, scope), group in groupby(indexed, key=_repository):
         documents = list(group)
         # Without a file of a language that has frameworks nothing follows, whatever the others say.
         files = files_of(ctx, documents) if any(map(is_labelled, documents)) else {}
         labels |= changed_labels(documents, files)
-        found = derived_documents(list(files.values())) if files else Derivation((), ())
+        found = derived_documents([*files.values()], own) if files else Derivation((), ())
         records[source] += _records(ctx, configs[source], scope, found.documents)
         unresolved[source] += first_of(found.unresolved, _MOST_UNRESOLVED)
     derived = [

@@ -205,6 +205,7 @@ def config_key(tenant: Tenant, embedder_id: str) -> str:
         parser.options.identity(),
         # Only where source code is read: the keys of other tenants must not change.
         *([READING_VERSION] if tenant.reads_code else []),
+        *([tenant.own_frameworks] if tenant.own_frameworks else []),
     )
 
 

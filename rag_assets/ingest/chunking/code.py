@@ -47,7 +47,7 @@ def read(request: ChunkRequest) -> CutText:
     from rag_assets.code.documents import is_bug_list, known_bugs
     from rag_assets.code.reading import read_code
 
-    reading = read_code(request.parsed.text, request.kind)
+    reading = read_code(request.parsed.text, request.kind, request.frameworks)
     facts = (*reading.facts, *(Fact(UNREAD, 0, 0, values={"why": why}) for why in reading.notes))
     listed = request.place == _BUGS or is_bug_list(request.parsed.text)
     if request.kind == _MARKDOWN and listed:

@@ -39,6 +39,7 @@ class ChunkRequest:
         language: its language; None where uncertain.
         place: what the document's path tells, where the chunker cuts by it; see ChunkerKind.place.
         levels: of headings at which a passage begins anew; 0 for all.
+        frameworks: the tenant's own, for chunkers that read source code.
     """
 
     parsed: ParsedText
@@ -49,6 +50,7 @@ class ChunkRequest:
     language: str | None = None
     place: str = ""
     levels: int = 0
+    frameworks: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +154,7 @@ class ChunkParameters:
         overlap: in the same unit, the most that a chunk repeats of the one before it.
         place: see ChunkRequest.
         levels: of headings at which a passage begins anew, where it is not the chunker's default.
+        frameworks: see ChunkRequest.
 
     Raises:
         ConfigurationError: a limit is out of range, or the overlap is over half of it.
@@ -162,6 +165,7 @@ class ChunkParameters:
     overlap: int
     place: str = ""
     levels: int | None = None
+    frameworks: str = ""
 
     def __post_init__(self) -> None:
         kind = self.kind
@@ -207,7 +211,13 @@ class ChunkParameters:
         sizes = self.limit, self.overlap, self.kind.minimum
         levels = self.kind.levels if self.levels is None else self.levels
         return ChunkRequest(
-            parsed, *sizes, parsed.media_type, language, self.place, levels=levels or 0
+            parsed,
+            *sizes,
+            parsed.media_type,
+            language,
+            self.place,
+            levels=levels or 0,
+            frameworks=self.frameworks,
         )
 
     def identity(self) -> dict[str, str | int]:
@@ -227,4 +237,6 @@ class ChunkParameters:
             identity["levels"] = self.levels
         if self.place:
             identity["place"] = self.place
+        if self.frameworks:
+            identity["frameworks"] = self.frameworks
         return identity

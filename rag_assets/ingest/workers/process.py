@@ -112,7 +112,7 @@ class WorkerProcess:
         for text in texts:
             record, chosen = to_record(text.parsed), text.parameters
             encoded.append(record.pop("text").encode())
-            limits = [chosen.limit, chosen.overlap, chosen.place, chosen.levels]
+            limits = [chosen.limit, chosen.overlap, chosen.place, chosen.levels, chosen.frameworks]
             wanted.append([chosen.kind.name, limits, text.parsed_digest, len(encoded[-1]), record])
         with self._watchdog.deadline(self._limits.seconds) as deadline:
             answer = self._answer({"chunk": wanted}, b"".join(encoded), deadline)
