@@ -201,7 +201,7 @@ def is_poll_due(batch: EmbeddingBatch, now: datetime) -> bool:
     """Return whether a batch should be polled now.
 
     The interval grows with the batch's age, from one minute to ten minutes. If the results could
-    not be fetched, it is FETCH_RETRY_INTERVAL.
+    not be fetched, the interval is FETCH_RETRY_INTERVAL.
     """
     waited, age = now - batch.polled_at, now - batch.submitted_at
     pause = max(timedelta(minutes=1), min(age / 20, timedelta(minutes=10)))

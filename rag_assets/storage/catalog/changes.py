@@ -25,7 +25,7 @@ def notify(connection: Connection, tenant_id: str) -> None:
 
 
 class ChangeChannel:
-    """Sends notifications, and receives them on a separate connection."""
+    """A sender of notifications, and a receiver on a separate connection."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

@@ -205,7 +205,7 @@ def _correct(connection: Connection, ref: TenantRef, kind: TimeKind, now: dateti
 
 
 def _correct_lifetimes(connection: Connection, ref: TenantRef, now: datetime) -> int:
-    """End panel sessions created in the future, and restart the lifetime of such tokens."""
+    """End panel sessions created in the future; start the lifetime of such service tokens now."""
     latest = now + MOST_SKEW
     ended = sum(
         connection.execute(
@@ -220,7 +220,7 @@ def _correct_lifetimes(connection: Connection, ref: TenantRef, now: datetime) ->
 
 
 def _read_again(connection: Connection, ref: TenantRef, now: datetime) -> int:
-    """Mark files to be read again if their listing time is in the future and hides changes."""
+    """Mark files to be read again if a listing time in the future would hide their changes."""
     latest_ns = int((now + MOST_SKEW).timestamp()) * _NANOSECONDS
     statement = update(documents).where(
         documents.c.tenant == ref.id, documents.c.listed_at_ns > latest_ns

@@ -27,7 +27,7 @@ NAME_MARKS = "_-?!$="
 
 
 def last_part(short: ColumnElement[str], without: str = NAME_MARKS) -> ColumnElement[str]:
-    """Return the part of a name after its last dot, without some characters."""
+    """Return the part of a name after its last dot, without the characters in `without`."""
     # Constants instead of parameters: Postgres uses an index only for its exact expression.
     part = func.regexp_replace(short, literal_column("'^.*[.]'"), literal_column("''"))
     return func.translate(part, literal_column(f"'{without}'"), literal_column("''"))
@@ -47,8 +47,8 @@ document_kinds = Table(
     ),
 )
 
-# Symbols and edges of a text, by its chunk set, as long as a build has a version of it. A trigger
-# on document_index deletes them with the last row that names the chunk set.
+# Symbols and edges of a text, by its chunk set. They are kept while a build has a version of it: a
+# trigger on document_index deletes them with the last row that names the chunk set.
 symbols = Table(
     "symbols",
     metadata,
@@ -60,7 +60,7 @@ symbols = Table(
     Column("short", Text, nullable=False),
     Column("role", Text, nullable=False),
     Column("public", Boolean, nullable=False),
-    # Hash of the text that is embedded for it; null if it lacks its own chunk.
+    # Hash of the text that is embedded for it; null without a chunk of its own.
     Column("content_hash", Text),
     Column("line_start", Integer, nullable=False),
     Column("line_end", Integer, nullable=False),

@@ -62,7 +62,7 @@ class DagsterHistoryTable:
             connection.execute(statement)
 
     def instances(self, tenant_id: str) -> list[DagsterHistory]:
-        """Return the instances that may hold records of a tenant or of earlier ones of its id."""
+        """Return the instances that may hold records of a tenant or former tenants with its id."""
         columns = dagster_histories.c
         last = func.max(columns.last_run_at)
         query = (

@@ -223,7 +223,7 @@ class Database:
 
     @contextmanager
     def begin_exclusive(self, ref: TenantRef) -> Iterator[Connection]:
-        """Open a transaction as begin_for does, and exclude all others for this tenant.
+        """Open a transaction like begin_for that excludes all other transactions for this tenant.
 
         Use it for changes to rows that a running sync may also change, and keep it short.
 
@@ -282,7 +282,7 @@ class Database:
 
 
 def note_raised(connection: Connection, ref: TenantRef | None) -> None:
-    """Note that a transaction raises a tenant's mark, or the installation's epoch if None."""
+    """Note that a transaction raises a tenant's mark; for None, the installation's epoch."""
     connection.info.setdefault(_RAISED, set()).add(ref)
 
 

@@ -57,7 +57,7 @@ class HeldDeletions:
     Attributes:
         documents: how many.
         remedy: the command, or the parameter of a request, that deletes them.
-        is_manifest: whether a manifest lacks them, and not a listing.
+        is_manifest: whether they are missing in a manifest, and not in a listing.
     """
 
     tenant: str

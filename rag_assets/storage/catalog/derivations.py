@@ -108,7 +108,7 @@ class DerivationTable:
         return {row.source: [Unresolved.read(one) for one in row.unresolved] for row in rows}
 
     def differing(self, ref: TenantRef, derived: DerivedRecords) -> int:
-        """Count the stored documents that differ from those derived now; read only."""
+        """Return how many documents `record` would change."""
         with self._database.begin() as connection:
             known = _known(connection, ref, derived.source)
         wanted = {one.document_id: one.key for one in derived.records}

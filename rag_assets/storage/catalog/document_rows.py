@@ -154,7 +154,7 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a document is quarantined or deferred; with a retry_at, the failure is transient.
+    """The failure of a quarantined or deferred document; with a retry_at, it is transient.
 
     Attributes:
         message: for operators.

@@ -37,7 +37,10 @@ class DocumentTable:
         self._database = database
 
     def known(self, tenant_id: str, source: str) -> Iterator[CatalogDocument]:
-        """Stream every document of a source, deleted ones too; moved ones count as deleted."""
+        """Stream all documents of a source, including deleted documents.
+
+        Moved documents count as deleted.
+        """
         table = documents.c
         query = select(
             *(table.document_id, table.uri, table.size, table.mtime_ns, table.ctime_ns),

@@ -149,7 +149,7 @@ def begin_erasure(
 
 
 def require_known(connection: Connection, ref: TenantRef, document_ids: Sequence[str]) -> None:
-    """Raise UnknownDocument if a document lacks a row, a record, an upload and a tombstone."""
+    """Raise UnknownDocument if a document has neither row, record, upload nor tombstone."""
     known: set[str] = set()
     # Tombstones count: a person who doubts that a document was deleted may purge it again.
     for table in (documents, source_records, uploads, tombstones):

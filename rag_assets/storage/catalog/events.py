@@ -190,9 +190,9 @@ class EventTable:
             caller: only events of this caller's searches.
             before: only events older than the event with this id.
             limit: the maximum number of events.
-            readers: only events about documents that one of these principals may read; None for
-                all. For other documents, only dropped credentials are shown, without the uri.
-                Other callers' searches are shown without questions and passages.
+            readers: leave out events about documents that these principals may not read, but show
+                dropped credentials, without the uri. Show other callers' searches without
+                questions and passages. None shows all events in full.
             asker: the caller to whom their own searches are shown in full.
         """
         visible = true() if readers is None else _may_be_told(tenant_id, readers)

@@ -20,7 +20,7 @@ from rag_assets.storage.catalog.waits import hasten, waiting_since
 
 
 class FileContents:
-    """Writes contents of files to `uploads`; listings read their records."""
+    """The contents of files, in `uploads`; listings read their records instead."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

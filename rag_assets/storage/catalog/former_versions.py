@@ -60,7 +60,7 @@ class FormerVersionTable:
             return [FormerVersion(*row) for row in rows]
 
     def try_again(self, ref: TenantRef, answering: int, lacking: int) -> int:
-        """Make the finally failed documents of all such versions due; return their number."""
+        """Retry the permanently failed documents of all such versions; return their number."""
         final = documents.c.retry_at.is_(None)
         ids = _lacking(ref.id, answering, lacking, _FORMER.c.document_id).where(final)
         statement = (

@@ -1,4 +1,4 @@
-"""Holds: a tenant's documents that must stay in every store until the hold is lifted.
+"""Holds: a tenant's data that must not be erased until the hold is lifted.
 
 A held document that is deleted still leaves search results and the index. Triggers keep the data
 that would then be lost: the lake keys of its versions, the texts of pushed records, and the list of

@@ -51,7 +51,7 @@ _BATCH = 2_000
 _WAITING = ("failed_document_key", "failed_config_key", "error_message", "retry_at")
 
 _BESIDE_URGENT = 4
-"""Divisor of the limit up to which a slice with urgent documents is filled, if more wait."""
+"""Divisor of a slice's limit, if urgent documents are pending and not all documents fit."""
 
 
 class IndexTable:
@@ -182,7 +182,7 @@ class IndexTable:
     def up_to_date(
         self, tenant_id: str, generation: int, document_ids: Sequence[str]
     ) -> dict[str, str]:
-        """Return the indexed_key of each named document with entries that are up to date."""
+        """Return the indexed_key of each named document with entries that need no rewrite."""
         query = valid_versions(tenant_id, generation, document_ids, document_index.c.indexed_key)
         with self._database.begin() as connection:
             return dict(connection.execute(query).all())
@@ -377,7 +377,7 @@ class IndexTable:
     def put_off_reason(
         self, tenant_id: str, generation: int, document_ids: Sequence[str]
     ) -> str | None:
-        """Return why one of these documents waits for a retry in a build; None if no one does."""
+        """Return why one of these documents waits for a retry in a build; None otherwise."""
         query = (
             select(document_index.c.error_message)
             .join(documents, same_document())

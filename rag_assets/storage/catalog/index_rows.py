@@ -163,7 +163,7 @@ def same_document() -> ColumnElement[bool]:
 
 
 def with_index(generation: int) -> FromClause:
-    """Return every document, joined with its row for the generation if it exists."""
+    """Return the join of every document with its row for the generation, if it exists."""
     return documents.outerjoin(
         document_index, and_(same_document(), document_index.c.generation == generation)
     )
@@ -325,9 +325,9 @@ def is_pending(config_key: str | ColumnElement[str]) -> ColumnElement[bool]:
 
 
 def is_pending_beside(config_key: str | ColumnElement[str]) -> ColumnElement[bool]:
-    """Return is_pending for a build that answers while the configuration asks for another build.
+    """Return the condition of is_pending, for a build that answers but is not the configured build.
 
-    The document's status does not count: it describes the configuration's build.
+    The document's status does not count: it describes the build that the configuration asks for.
     """
     held, listed = document_index.c, documents.c
     waits = and_(
@@ -385,7 +385,7 @@ def environment_of(failed: ColumnElement[Any]) -> ColumnElement[str]:
 
 
 def fails_elsewhere(table: FromClause, environment: str) -> ColumnElement[bool]:
-    """Return the condition that a setting of another environment made a document fail."""
+    """Return the condition that a document failed by a setting, but not in this environment."""
     failed = table.c.failed_config_key
     return and_(
         failed.contains(_ENVIRONMENTS),

@@ -105,7 +105,7 @@ class InstallationState:
     Attributes:
         row: its identity; None for a new catalog.
         present_database: system identifier and name of the database that holds the catalog now.
-        places: present and former ones, in the order in which they were recorded.
+        places: present and former places, in the order in which they were recorded.
     """
 
     row: InstallationRow | None
@@ -132,7 +132,7 @@ class InstallationTable:
         return InstallationRow(*row) if row else None
 
     def create(self, installation_id: UUID | None = None) -> InstallationRow:
-        """Return the identity, and create it if there is none; safe in concurrent processes.
+        """Return the identity, and create it if it is missing; safe in concurrent processes.
 
         Args:
             installation_id: id of a new identity; random by default.

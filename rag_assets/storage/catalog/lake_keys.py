@@ -117,7 +117,7 @@ class LakeKeyTable:
                 yield NeededVersion(*row)
 
     def behind(self, tenant_id: str, generation: int, config_key: str) -> list[str]:
-        """Return documents with a present content that a build lacks, also failed documents.
+        """Return documents with a present content that a build lacks, including failed documents.
 
         Args:
             generation: the build; 0 for a build that has not started yet.

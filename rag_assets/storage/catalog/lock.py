@@ -189,8 +189,8 @@ def still_holds(connection: Connection, key: int) -> bool:
 def require_sessions(database: Database) -> None:
     """Require that a connection keeps its session; verified once per process.
 
-    A pooler that does not keep sessions gives the connection with a lock to the next client. This
-    starts a second transaction, and compares the server processes of both connections.
+    A pooler that does not keep sessions gives the connection with a lock to the next client. The
+    check opens transactions on another connection, and compares the server processes of both.
 
     Raises:
         SessionsNotKept: a pooler changes sessions between transactions.
