@@ -1,7 +1,7 @@
 """The trusted time of the installation, and future times in the catalog.
 
 The trusted time is the latest time at which the machine's clock was known to be right. It moves
-back only if a person confirms it: `rag_assets.pipeline.clock_guard` decides when it advances.
+back only if a person confirms it. `rag_assets.pipeline.clock_guard` decides when it advances.
 """
 
 from __future__ import annotations
