@@ -58,7 +58,7 @@ def rows_of(text: str, start: int, end: int) -> Iterator[Row]:
 
 
 def header_end(text: str, start: int, end: int) -> int:
-    """Return the start of the first row below the header of a table; end if there is none.
+    """Return the start of the first row below the header of a table, else end.
 
     The header is the text above a rule of dashes near the top, or the first item if a table is
     written as a list, else the first row.

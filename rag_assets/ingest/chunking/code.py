@@ -36,7 +36,7 @@ def read(request: ChunkRequest) -> CutText:
     """Cut a document at its definitions, and collect the facts it states.
 
     - A unit marked as alone is a separate chunk, however small. Other units are joined with their
-      neighbours until they have `minimum` tokens. There is no overlap.
+      neighbours until they have `minimum` tokens. Chunks do not overlap.
     - A unit over the limit is cut at the ends of statements, then of lines. Each continuation has
       the unit's signature among its headings.
     - Keys of data files are joined until they have `minimum` tokens; each key of a configuration is

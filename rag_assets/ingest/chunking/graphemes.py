@@ -1,7 +1,7 @@
 """Grapheme boundaries: places where a cut splits no visible character.
 
-The rules are those of UAX 29 that matter in practice (marks, joiners, modifiers, flags, Hangul
-syllables, Indic conjuncts, CR LF), from the standard library's own Unicode tables.
+The rules are the subset of UAX 29 that matters in practice (marks, joiners, modifiers, flags,
+Hangul syllables, Indic conjuncts, CR LF), from the standard library's own Unicode tables.
 """
 
 from __future__ import annotations

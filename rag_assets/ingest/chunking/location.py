@@ -38,7 +38,7 @@ LOCATION_FIELDS = tuple(field.name for field in fields(Location))
 
 
 UNKNOWN_LOCATION = Location.of({})
-"""Location of a chunk of a format without such places."""
+"""Location of a chunk of a format without pages, slides, sheets, rows or lines."""
 
 
 def location_fields(location: Location) -> dict[str, Any]:

@@ -22,8 +22,8 @@ class Definition:
 
     Attributes:
         role: see rag_assets.code.model.Role.
-        symbol: its qualified name; "" if it has no name.
-        signature: its declaration in one line; "" if it has no declaration.
+        symbol: its qualified name; "" if unnamed.
+        signature: its declaration in one line; "" without a declaration.
     """
 
     role: str

@@ -12,7 +12,7 @@ def with_own_places(passages: Sequence[Passage]) -> Iterator[Passage]:
     """Yield passages with strictly increasing starts, so that starts identify them.
 
     A passage that would start no later than the previous passage starts with its new text instead,
-    or is left out if it has no new text.
+    or is left out if it lacks new text.
 
     Args:
         passages: of a document, in order.

@@ -45,7 +45,7 @@ class Limits:
 
     @property
     def whole(self) -> int:
-        """Return the size up to which a sentence stays whole; may cost 3/4 of the overlap."""
+        """Return the size up to which a sentence stays whole, leaving 1/4 of the overlap."""
         return self.size - -(-self.overlap // 4)
 
 
@@ -111,7 +111,7 @@ class _Packer:
         self._contexts = Contexts(parsed.text, regions, parsed.masked, measure)
 
     def pack(self, low: int, high: int) -> Iterator[Passage]:
-        """Yield passages for units low to high (exclusive); the first has no overlap."""
+        """Yield passages for units low to high (exclusive); the first is without overlap."""
         previous: Passage | None = None
         while low < high:
             new_start = self._content_start(low)

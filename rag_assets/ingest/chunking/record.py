@@ -22,7 +22,7 @@ def split(request: ChunkRequest) -> list[Passage]:
       entry, as is a document without rows.
     - An entry over the limit is cut: a row between its lines, sentences, words; other text first at
       its sections (see heading).
-    - There is no overlap: entries do not continue each other.
+    - Passages do not overlap: entries do not continue each other.
     """
     longest = 3 * request.limit // 4
     grammar = Grammar(TOKENS, longest, longest // 2, sentence_cuts)

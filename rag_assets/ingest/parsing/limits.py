@@ -13,7 +13,7 @@ class ParseLimits:
 
     Attributes:
         seconds: time, and processor time.
-        memory_bytes: address space, beyond that of an idle worker.
+        memory_bytes: address space, in addition to the space of an idle worker.
         characters: size of the parsed text.
         blocks: paragraphs, rows and the like; later stages hold all of a document's blocks in
             memory without any other bound.

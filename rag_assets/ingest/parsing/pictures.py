@@ -67,7 +67,7 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
     """Read the text of a picture; see registry.ParseFunction.
 
     Raises:
-        DocumentRejected: OCR is off, it is damaged, too large, or holds no text.
+        DocumentRejected: OCR is off, it is damaged, too large, or without text.
     """
     if not options.ocr:
         raise DocumentScanned(

@@ -70,7 +70,7 @@ def _escaped(pattern: bytes, at: int) -> tuple[int, int]:
 
 
 def _named_class(pattern: bytes, at: int) -> bytes | None:
-    """Return the name in [:name:] at a position; None if there is no such construct.
+    """Return the name in [:name:] at a position; None if it is missing.
 
     Raises:
         ValueError: no class has that name.

@@ -1,7 +1,7 @@
 """Documents derived from the files of another source, as a source: routes and tables.
 
 At its end, a sync puts these records into the catalog (pipeline/deriving.py). Tenants with a
-profile that derives documents have one such source for each source of files.
+profile that derives documents have one derived source for each source of files.
 """
 
 from __future__ import annotations

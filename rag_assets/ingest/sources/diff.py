@@ -59,7 +59,7 @@ class Change:
 
 
 class Comparison:
-    """A streamed comparison of one listing with the known rows; only those are held in memory.
+    """A streamed comparison of one listing with the known rows; memory holds only the rows.
 
     Feed the listing through suspects(), the suspects through a hasher, and the hashes through
     changes(); afterwards call removed().

@@ -34,9 +34,9 @@ class Rule:
 
     Attributes:
         regex: must match the whole name, or the whole path below the rule's folder.
-        literal: the exact name or path, if the pattern has no wildcard.
+        literal: the exact name or path, if the pattern is without wildcards.
         suffix: the required end of the name, if the pattern is a star and a literal.
-        by_name: the pattern has no slash, so it matches the name alone, at any depth.
+        by_name: the pattern lacks a slash, so it matches the name alone, at any depth.
         folders_only: the pattern ended in a slash.
         negated: the pattern started with an exclamation mark.
     """

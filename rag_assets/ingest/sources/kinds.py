@@ -73,12 +73,12 @@ class SourceKind(Generic[_Config]):
         implicit: whether tenants have it because of their profile; it is never configured.
         path_fields: fields of the configuration that are paths. Relative paths are relative to
             tenants.yaml, and moving their targets changes no document.
-        folder: the field with the folder that must exist and is watched; None: no such field.
+        folder: the field with the folder that must exist and is watched; None without one.
         in_folder: whether every change to the source happens in its folder, outside `.git`; by
             default it does.
         folders: the watched folders that a source reads, if no single field names its folder; empty
             if some changes happen outside any folder that can be watched.
-        source_types: the types that its documents can have besides those of source code; None: any.
+        source_types: the types that its documents can have besides source code types; None: any.
         passage_source: the start of the ids of a document's passages, given its path; by default
             the tenant and the printable path.
     """

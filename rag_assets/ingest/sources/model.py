@@ -35,7 +35,7 @@ class ListingFacts:
     Attributes:
         size: bytes.
         mtime_ns, ctime_ns: nanoseconds since the epoch, by the file system's clock.
-        inode: number of the file within its file system; 0 if there is no file.
+        inode: number of the file within its file system; 0 if the document is not a file.
         revision: of a pushed record: changes with every change to it. None for other documents.
         version: the source's own identity of the content, without a clock, such as the full blob id
             in a repository: equal if and only if the content is equal. None if only the facts of
@@ -51,7 +51,7 @@ class ListingFacts:
 
     @property
     def identity(self) -> int | str:
-        """Return what distinguishes states with the same size and times."""
+        """Return a value that distinguishes states with the same size and times."""
         if self.version is not None:
             return f"={self.version}"  # No file or record number starts with "=".
         # Records used to carry their revision as the inode: the hashes of both must stay equal.
@@ -79,7 +79,7 @@ class ListingFacts:
 
 @dataclass(frozen=True, slots=True)
 class SourceMetadata:
-    """Metadata that a source supplies for a document; files have no such metadata.
+    """Metadata that a source supplies for a document; files come without metadata.
 
     Attributes:
         title: None: use the title found in the content.
@@ -318,7 +318,7 @@ class Withholds(Protocol):
 
 @runtime_checkable
 class ReadsDisk(Protocol):
-    """A source whose reads are bounded in time."""
+    """A source with a time limit on reads."""
 
     @property
     def disk(self) -> DiskReader:
@@ -328,7 +328,7 @@ class ReadsDisk(Protocol):
 
 @runtime_checkable
 class ReadsFolders(Protocol):
-    """A source that reads folders, each of which may be unmounted or replaced."""
+    """A source that reads folders; any folder may be unmounted or replaced."""
 
     @property
     def folders(self) -> Mapping[str, FolderIdentity]:

@@ -19,7 +19,7 @@ from rag_assets.ingest.sources.safe_files import PIECE_BYTES, readable_size
 MAX_RECORD_BYTES = 1 << 20
 """Largest size of a record's text, in bytes of UTF-8."""
 MAX_PAGE_BYTES = 16 << 20
-"""Largest size of a page of a workspace, which may be sent in several requests."""
+"""Largest size of a page of a workspace, which may come in several requests, in bytes."""
 MAX_FILE_BYTES = 50 * 1024 * 1024
 """Largest size in bytes of the content of a record that is a file."""
 FILE = "file"
@@ -95,11 +95,11 @@ class RecordsSource:
         return self._records.state(self._config.name)
 
     def withheld(self) -> frozenset[str]:
-        """See Withholds."""
+        """Return the ids of withheld records; see Withholds."""
         return self._records.withheld(self._config.name)
 
     def former(self, document_path: str, content_sha256: str) -> bytes | None:
-        """See KeepsFormerContents."""
+        """Return a former content of a record; see KeepsFormerContents."""
         if self._files is not None and document_path.startswith(f"{FILE}/"):
             pieces = self._files.former(self._config.name, document_path, content_sha256)
             return None if pieces is None else b"".join(pieces)

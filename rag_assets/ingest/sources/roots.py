@@ -25,7 +25,7 @@ class FolderIdentity:
 
     Attributes:
         inode: its number within its file system; 0 to match any folder of the file system.
-        file_system: the id of its file system (f_fsid of statvfs); 0 if the file system has no id.
+        file_system: the id of its file system (f_fsid of statvfs); 0 if unknown.
     """
 
     inode: int
@@ -55,7 +55,7 @@ class FolderIdentity:
         return len(inodes) <= 1 and len(file_systems) <= 1
 
     def as_file_system(self) -> FolderIdentity:
-        """Return the identity of the file system alone, or of the folder if that has no id."""
+        """Return the identity of the file system alone, or of the folder if its id is unknown."""
         return replace(self, inode=0) if self.file_system else self
 
 
@@ -74,7 +74,7 @@ def folders_from_json(folders: Iterable[Sequence[Any]]) -> dict[str, FolderIdent
 
 @dataclass(frozen=True, slots=True)
 class Roots:
-    """The folders that may contain roots of sources, and those that roots may not touch.
+    """The folders that may contain roots of sources, and folders that roots may not touch.
 
     Attributes:
         allowed: folders that must contain or be a root; empty: any folder.
@@ -127,7 +127,7 @@ class Roots:
 
 
 def without_system_link(root: Path) -> Path:
-    """Resolve a link in `/`, such as /tmp or /home: only the superuser can create those.
+    """Resolve a link in `/`, such as /tmp or /home: only the superuser can create one.
 
     A root that is itself such a link is returned unchanged.
     """

@@ -1,7 +1,7 @@
 """Changes and summaries of agent runs as a source: the runs' effects on another source's files.
 
 The service puts these records into the catalog as events of runs arrive. Tenants with a profile
-that records runs have one such source for each source of files.
+that records runs have one runs source for each source of files.
 """
 
 from __future__ import annotations

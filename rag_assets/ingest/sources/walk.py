@@ -247,7 +247,7 @@ def _is_repository(folder: int) -> bool:
 
 
 def _read_ignores(folder: _Folder, path: str) -> _Ignores | None:
-    """Return the rules for a folder: its own .gitignore first, then those from above."""
+    """Return the rules for a folder: its own .gitignore first, then the rules from above."""
     try:
         descriptor = open_regular(GITIGNORE, folder.descriptor)
     except FileNotFoundError:

@@ -124,7 +124,7 @@ def prepare(scanner: SecretScanner) -> None:
 
 
 def prepare_chunking() -> None:
-    """Load what chunking needs; a worker of its own does so on its first chunking request."""
+    """Load what chunking needs; separate workers load it on their first chunking request."""
     from rag_assets.common.tokens import count_text
     from rag_assets.ingest.chunking import records, registry  # noqa: F401
     from rag_assets.ingest.parsing.languages import load_detector

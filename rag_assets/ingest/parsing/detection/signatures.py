@@ -93,7 +93,7 @@ def meaning_of(data: bytes, *, is_text: bool) -> str | None:
 
 
 def hint_for(meaning: str) -> str | None:
-    """Return the remedy for such a format; None if there is none."""
+    """Return the remedy for a format that no parser reads; None if unknown."""
     for word, hint in (
         ("picture", _PICTURE_HINT),
         ("archive", ARCHIVE_HINT),

@@ -39,7 +39,7 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
     """Read a message; see registry.ParseFunction.
 
     Raises:
-        DocumentRejected: it is too long, nested too deeply, or holds no text.
+        DocumentRejected: it is too long, nested too deeply, or without text.
     """
     try:
         message = message_from_bytes(data)

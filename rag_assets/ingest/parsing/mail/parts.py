@@ -18,7 +18,7 @@ _MOST_PARTS = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of a message that holds no parts itself.
+    """A part of a message without inner parts.
 
     Attributes:
         message: the part; for a message within the message, that message.
@@ -62,7 +62,7 @@ def parts_of(message: Message) -> list[Part]:
 
 
 def content(message: Message) -> bytes:
-    """Return the bytes of a part that holds no parts itself."""
+    """Return the bytes of a part without inner parts."""
     payload = message.get_payload(decode=True)
     return payload if isinstance(payload, bytes) else b""
 

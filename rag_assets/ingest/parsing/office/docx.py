@@ -44,7 +44,7 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
     """Read a Word document; see registry.ParseFunction.
 
     Raises:
-        DocumentRejected: it is encrypted, damaged, too long, or holds no text.
+        DocumentRejected: it is encrypted, damaged, too long, or without text.
     """
     reader = _Reader(Package(data, options, limits))
     pieces = list(bounded(_whole_runs(reader.pieces()), limits))

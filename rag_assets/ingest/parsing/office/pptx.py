@@ -52,7 +52,7 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
     """Read a presentation; see registry.ParseFunction.
 
     Raises:
-        DocumentRejected: it is encrypted, damaged, too long, or holds no text.
+        DocumentRejected: it is encrypted, damaged, too long, or without text.
     """
     package = Package(data, options, limits)
     root = package.main_xml()

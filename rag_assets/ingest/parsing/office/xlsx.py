@@ -49,7 +49,7 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
     """Read a workbook; see registry.ParseFunction.
 
     Raises:
-        DocumentRejected: it is encrypted, damaged, too large, or holds no text.
+        DocumentRejected: it is encrypted, damaged, too large, or without text.
     """
     package = Package(data, options, limits)
     workbook = _opened(_bare(package, limits))

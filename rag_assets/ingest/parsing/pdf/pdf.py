@@ -29,7 +29,7 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
     """Extract the text of a PDF block by block; see registry.ParseFunction.
 
     Raises:
-        DocumentRejected: it is encrypted, cut short, damaged, too long, or holds no text.
+        DocumentRejected: it is encrypted, cut short, damaged, too long, or without text.
     """
     with PdfFile(data, options.passwords) as file:
         limits.check_pages(len(file))

@@ -72,7 +72,7 @@ class _MdxParser(MarkdownParser):
         return nearest or end
 
     def _end_of_tags(self) -> int:
-        """Return the line after a run of tags that starts here; 0 if there is no such run."""
+        """Return the line after a run of tags that starts here; 0 if none starts here."""
         at = self._at
         while at < len(self._lines) and (end := self._end_of_tag(at)):
             at = end

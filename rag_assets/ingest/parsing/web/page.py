@@ -54,7 +54,7 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
     """Read a web page; see registry.ParseFunction.
 
     Raises:
-        DocumentRejected: it is too long, nested too deeply, or holds no text.
+        DocumentRejected: it is too long, nested too deeply, or without text.
     """
     found, named = read_page(page_text(data, limits))
     pieces = list(bounded(found, limits))

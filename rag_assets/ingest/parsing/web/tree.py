@@ -77,7 +77,7 @@ def _encoding(data: bytes) -> str:
 
 
 def page_tree(text: str) -> _Element | None:
-    """Return the root of a page; None if it has no element.
+    """Return the root of a page; None without elements.
 
     No resource of a page is fetched. libxml2 stops at 255 levels.
 

@@ -1,4 +1,4 @@
-"""Git attributes from .gitattributes files, limited to those that affect reading a file."""
+"""Git attributes from .gitattributes files, limited to attributes that affect reading a file."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Attributes:
     """The attributes of a repository's files.
 
     Args:
-        read: returns the content of the .gitattributes in a folder; None if there is no such file.
+        read: returns the content of the .gitattributes in a folder; None if the file is missing.
             The folder's path is empty or ends in a slash.
         info: the content of info/attributes, which overrides all other files.
     """
@@ -166,7 +166,7 @@ def _compiled(
 
 
 def _line(raw: bytes) -> tuple[bytes, list[bytes]]:
-    """Return the pattern and the states of a line; both empty for comments and blank lines."""
+    """Return the pattern and the states of a line; both empty for comments and ignored lines."""
     line = raw.strip(b" \t\r")
     if not line or line.startswith(b"#") or len(line) > _MAX_LINE_BYTES:
         return b"", []

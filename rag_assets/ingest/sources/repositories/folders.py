@@ -45,7 +45,7 @@ def locate(root: Path) -> RepositoryFolders:
         root: absolute and resolved.
 
     Raises:
-        ListingFailed: the folder holds no repository, or it may not be used.
+        ListingFailed: the repository is missing, or may not be used.
     """
     mode = _mode(root / GIT)
     if mode is not None and stat.S_ISDIR(mode):
@@ -70,7 +70,7 @@ def read_small(folder: Path, names: Sequence[str], limit: int) -> bytes | None:
         limit: bytes.
 
     Returns:
-        None if there is no such regular file.
+        None if it is missing or not a regular file.
 
     Raises:
         ListingFailed: it is larger, or cannot be read.

@@ -73,7 +73,7 @@ class Objects:
         """Return the id of the commit that an id names, itself or through a tag.
 
         Raises:
-            ListingFailed: it names no commit.
+            ListingFailed: it does not name a commit.
         """
         for _ in range(_MAX_TAGS):
             kind = self._kind(oid)

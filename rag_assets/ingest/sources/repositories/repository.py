@@ -62,7 +62,7 @@ class Repository:
         root: the folder of its worktree, or of itself if it is bare; absolute and resolved.
 
     Raises:
-        ListingFailed: the folder holds no repository, or it cannot be read.
+        ListingFailed: the repository is missing or cannot be read.
     """
 
     def __init__(self, root: Path) -> None:
@@ -102,7 +102,7 @@ class Repository:
         return self.refs.resolve(ref, self.objects)
 
     def tree(self, commit: str | None) -> str:
-        """Return the id of a commit's tree; the empty tree's id if there is no commit."""
+        """Return the id of a commit's tree; the empty tree's id without a commit."""
         return _EMPTY if commit is None else self.objects.tree(commit)
 
     def files(self, tree: str) -> dict[str, TreeFile]:

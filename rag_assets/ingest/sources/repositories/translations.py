@@ -17,7 +17,7 @@ from hashlib import blake2b
 from typing import Final
 
 _FEWEST: Final = 3
-"""Number of languages from which files that differ in nothing else are translations."""
+"""Least number of languages for files that differ only in language to count as translations."""
 _FEWEST_ANYWHERE: Final = 5
 """The same outside of folders of translations, without English and without an original."""
 _READINGS: Final = 3

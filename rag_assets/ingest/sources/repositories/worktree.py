@@ -52,7 +52,7 @@ class Held:
 
     Attributes:
         content: as git stores it.
-        blob: id of the commit's blob with this content; None if the commit has no such blob.
+        blob: id of the commit's blob with this content; None if the commit lacks it.
         sure: whether git itself guarantees that the file is unchanged.
     """
 
@@ -182,7 +182,7 @@ class Worktree:
                 continue  # deleted
             if facts is not None and mode not in REGULAR:
                 if mode == LINK and not self._stored.links:
-                    facts = None  # a link, written as a file where there are none
+                    facts = None  # a link, stored as a file on systems without links
                 else:
                     mode = _NEW
             yield path, WorktreeFile(path, mode, facts, committed.get(path), entry)
