@@ -60,8 +60,8 @@ def rows_of(text: str, start: int, end: int) -> Iterator[Row]:
 def header_end(text: str, start: int, end: int) -> int:
     """Return the start of the first row below the header of a table, else end.
 
-    The header is the text above a rule of dashes near the top, or the first item if a table is
-    written as a list, else the first row.
+    The header is the text above a rule of dashes near the top. In a table written as a list, it is
+    the first item, otherwise the first row.
     """
     lines = [*islice(rows_of(text, start, end), _HEADER_LINES)]
     rules = [row for row in lines[1:] if is_rule(text[row.start : row.end])]

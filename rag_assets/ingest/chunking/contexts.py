@@ -32,7 +32,7 @@ _CELL_ENDS: Final = re.compile(r"[|\t;,]")
 
 
 class Contexts:
-    """Builds the contexts of a document's passages, which must be requested in order."""
+    """Builder of the contexts of a document's passages, which must be requested in order."""
 
     def __init__(
         self, text: str, regions: Sequence[Region], masked: Sequence[MaskedSpan], measure: Measure
@@ -172,7 +172,7 @@ class Contexts:
 
 
 class _Nesting:
-    """Tracks how the lines of a block are nested by indents; positions only move forward."""
+    """Tracker of the lines that enclose a position, by indents; positions only move forward."""
 
     def __init__(self, text: str) -> None:
         self._text = text

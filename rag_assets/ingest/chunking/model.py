@@ -126,8 +126,8 @@ def embedding_text(
     """Return the text to embed for a chunk: title in the content, headings, context, passage.
 
     File names and paths are left out on purpose, so that a rename needs no new embedding. For
-    source code, neither does a change of indentation, line ends or trailing blanks, nor of the
-    lines that list the evidence of a derived document.
+    source code, the same holds for changes of indentation, line ends and trailing blanks. Changes
+    of the evidence lines of a derived document need no new embedding either.
     """
     if is_code:
         text = normalised(text.partition(EVIDENCE)[0])

@@ -68,9 +68,8 @@ def _longest(
 ) -> tuple[int, int]:
     """Return the first start from which text up to high fits the limit, and its size.
 
-    Returns (high, 0) if no start fits. Sums of word sizes give a close guess, since only the first
-    word of a run, which loses the space before it, differs in size from the same word in a
-    sentence.
+    Returns (high, 0) if no start fits. Sums of word sizes give a close guess. Only the first word
+    of a run differs in size from the same word in a sentence: it loses the space before it.
     """
     # The space before a word is counted with it, as in the tokeniser's own words.
     words = [text[max(0, a - 1) : b - 1] for a, b in pairwise(starts)]

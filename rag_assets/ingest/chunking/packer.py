@@ -96,7 +96,7 @@ def _runs(units: Units, low: int, high: int, longest_gap: int) -> Iterator[tuple
 
 
 class _Packer:
-    """Fills passages with units, never looking back further than one passage."""
+    """A packer of units into passages; it never looks back further than one passage."""
 
     def __init__(
         self,

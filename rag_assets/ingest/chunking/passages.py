@@ -107,7 +107,7 @@ class _Cursor:
 
 
 class _Locations:
-    """Finds the location of a span from the blocks it touches; spans only move forward."""
+    """A lookup of locations by the blocks that a span touches; spans only move forward."""
 
     def __init__(self, blocks: Sequence[Block]) -> None:
         self._blocks = blocks
@@ -135,7 +135,7 @@ class _Locations:
 
 
 class _NamedBlocks:
-    """Finds the blocks with ids that a span touches; starts of spans only move forward."""
+    """A lookup of the blocks with ids that a span touches; span starts only move forward."""
 
     def __init__(self, blocks: Sequence[Block]) -> None:
         self._blocks = [block for block in blocks if block.block_id is not None]

@@ -1,4 +1,4 @@
-"""Masks credentials in a parsed document: in its text, headings and title."""
+"""Mask credentials in a parsed document: in its text, headings and title."""
 
 from __future__ import annotations
 

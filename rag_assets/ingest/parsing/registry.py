@@ -27,7 +27,7 @@ that keys do not change.
 
 
 class ParseFunction(Protocol):
-    """Parses one document of a known format."""
+    """A function that parses one document of a known format."""
 
     def __call__(
         self, data: bytes, media_type: str, options: ParseOptions, limits: ParseLimits

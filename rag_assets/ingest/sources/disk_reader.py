@@ -28,7 +28,7 @@ _Result = TypeVar("_Result")
 
 
 class DiskReader:
-    """Reads the folder of one source, and gives up when the folder does not answer.
+    """A reader of one source's folder that gives up when the folder does not answer.
 
     Args:
         source: the source's given name.

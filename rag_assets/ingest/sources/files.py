@@ -63,7 +63,7 @@ class FilesConfig(SourceConfig):
 
 
 class FilesSource:
-    """Lists and reads the files of one folder.
+    """The source of the files in one folder.
 
     Args:
         config: selects the folder and its files.

@@ -116,7 +116,7 @@ class _Listed:
 
 
 class GitSource:
-    """Lists and reads the files of one repository.
+    """The source of the files in one repository.
 
     Args:
         config: selects the repository and its files.

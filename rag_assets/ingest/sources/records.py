@@ -38,7 +38,7 @@ class RecordsConfig(SourceConfig):
 
 
 class RecordsSource:
-    """Lists and reads the records of one source.
+    """A source of records pushed by an application.
 
     Args:
         config: the source's configuration.

@@ -55,7 +55,7 @@ class UploadsConfig(SourceConfig):
 
 
 class UploadsSource:
-    """Lists and reads the uploaded files of one source.
+    """A source of uploaded files.
 
     Args:
         config: the source's configuration.

@@ -31,7 +31,7 @@ _PROCESSES = (
 
 
 class Confinement:
-    """Forbids network and processes within its `with` block; create it once per process."""
+    """A `with` block that forbids network and processes; create it once per process."""
 
     def __init__(self) -> None:
         self._inside = False

@@ -13,7 +13,7 @@ from typing import Self
 
 
 class Watchdog:
-    """Calls `give_up` when a deadline passes; at most one deadline is watched at a time.
+    """A watchdog that calls `give_up` when a deadline passes; it watches one deadline at a time.
 
     Args:
         give_up: called in the watchdog's thread.

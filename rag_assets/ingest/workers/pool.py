@@ -118,7 +118,7 @@ class WorkerPool:
 
 
 class KeptPool:
-    """Keeps a pool open from one stage of a run to the next: workers take a while to start.
+    """A pool that stays open between the stages of a run: workers take a while to start.
 
     Args:
         workers: see WorkerPool.

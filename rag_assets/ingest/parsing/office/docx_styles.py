@@ -126,7 +126,7 @@ def list_place(properties: _Element | None) -> ListPlace | None:
 
 
 class Numbering:
-    """Counts the items of a document's lists, in the order of the requests."""
+    """A counter of the items of a document's lists, in the order of the requests."""
 
     def __init__(self, root: _Element | None) -> None:
         self._levels: dict[tuple[int, int], _Element] = {}

@@ -43,7 +43,7 @@ def warm_up() -> None:
 
 
 class PageLayout:
-    """Lays out the pages of one PDF.
+    """The page layout of one PDF.
 
     Args:
         file: the PDF.

@@ -51,7 +51,7 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
 
 
 class _Reading:
-    """Reads the pages once, and counts readable pages, pictures and pages read by OCR."""
+    """One pass over the pages; counts readable pages, pictures and pages read by OCR."""
 
     def __init__(self, file: PdfFile, options: ParseOptions, limits: ParseLimits) -> None:
         self._file = file

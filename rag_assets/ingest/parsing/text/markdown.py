@@ -48,7 +48,7 @@ def parse_markdown(text: str) -> ParsedText:
 
 
 class MarkdownParser:
-    """Reads the lines of a document once.
+    """A Markdown parser that reads the lines of a document once.
 
     Attributes:
         front_title: the title in the front matter; known after blocks() is exhausted.

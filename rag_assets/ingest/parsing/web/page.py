@@ -92,7 +92,7 @@ def _main(root: _Element) -> _Element:
 
 
 class _Page:
-    """Collects pieces; running text is buffered until its block ends."""
+    """A collector of pieces; running text is buffered until its block ends."""
 
     def __init__(self) -> None:
         self.pieces: list[Piece] = []

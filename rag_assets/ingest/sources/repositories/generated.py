@@ -1,6 +1,6 @@
 """Generated files, recognized by their names or by their first lines.
 
-The rules follow GitHub Linguist's `generated.rb`, for the file types that are indexed, and add the
+The rules follow GitHub Linguist's `generated.rb`, for the file types that are indexed. They add the
 marks `@generated` and DO NOT EDIT in a comment of any language.
 """
 

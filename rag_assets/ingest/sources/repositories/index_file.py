@@ -45,8 +45,8 @@ class IndexEntry:
 
         Args:
             facts: the present facts of the file.
-            written: when the index was written; a file as new as the index may have changed
-                unnoticed.
+            written: when the index was written; a file as new as the index, or newer,
+                may have changed unnoticed.
         """
         return (
             self.settled

@@ -62,7 +62,7 @@ class Held:
 
 
 class StoredContents:
-    """Compares files of a worktree with their committed content.
+    """A comparison of worktree files with their committed content.
 
     Args:
         objects: objects of the repository.
