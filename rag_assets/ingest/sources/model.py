@@ -54,7 +54,7 @@ class ListingFacts:
         """Return a value that distinguishes states with the same size and times."""
         if self.version is not None:
             return f"={self.version}"  # No file or record number starts with "=".
-        # Records used to carry their revision as the inode: the hashes of both must stay equal.
+        # Records used to have their revision as the inode: hashes of records must not change.
         return self.inode if self.revision is None else self.revision
 
     def unchanged_since(self, other: ListingFacts, listed_at_ns: int) -> bool:

@@ -23,7 +23,7 @@ _COMMENT = ("{/*", "*/}")
 _TAG = re.compile(r"<[^<>]*>")
 _TAG_BEGINS = re.compile(r"[ \t]*</?[A-Za-z>]")
 _FOR_READERS = re.compile(r"\b(?:title|label|summary|description|alt|caption|heading)=[\"'{]")
-# Constructs longer than this count as closed at the next blank line, or at once.
+# Constructs not closed within this many lines end at the next blank line, or at once.
 _LONGEST_MODULE = 200
 _LONGEST_TAG = 50
 
