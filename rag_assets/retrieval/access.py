@@ -11,7 +11,7 @@ from rag_assets.storage.index.model import NONE_MOVED, MovedPages
 
 
 class AccessPolicy(Protocol):
-    """Decides what a caller may read.
+    """Decides which documents a caller may read.
 
     The catalog's grants limit every policy. A policy can narrow them, and can widen access only by
     adding principals to look up grants for.

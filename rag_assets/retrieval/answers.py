@@ -87,7 +87,7 @@ class AnswerResult:
     """An answer in which every claim cites a passage; for a disabled tenant, only a notice.
 
     Attributes:
-        answer: empty if there is no answer.
+        answer: empty if the question was not answered.
         citations: the cited passages, by number.
         hits: the passages that the model was given.
         removed: number of the model's sentences that were removed because they cite no passage or
@@ -96,8 +96,8 @@ class AnswerResult:
             citations, if the tenant's `unsupported_claims` is `mark`.
         unchecked: sentences of the answer in another language than the passages that they cite. The
             passages have their figures and names; the rest was not checked.
-        needs_clarification: there is no answer; ask the user rather than guess.
-        reason: why there is no answer.
+        needs_clarification: the question was not answered; ask the user rather than guess.
+        reason: why the question was not answered.
         notice: shown to the user instead of an answer: the knowledge base is switched off, and who
             can switch it on.
         cut: the model stopped at its token limit.

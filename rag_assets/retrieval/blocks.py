@@ -36,7 +36,7 @@ class BlockPart:
 
 
 def blocks_of(fields: Mapping[str, Any]) -> tuple[BlockPlace, ...]:
-    """Return the blocks in an entry's text; empty if blocks have no ids.
+    """Return the blocks in an entry's text; empty if blocks lack ids.
 
     Args:
         fields: as stored.

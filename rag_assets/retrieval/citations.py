@@ -1,6 +1,6 @@
 """Citations: which sentences of an answer are supported by the passages that they cite.
 
-Only a model could decide whether a passage truly entails a sentence. These checks cost nothing, and
+Only a model could decide whether a passage truly entails a sentence. These checks are free, and
 no text can deceive them. The citation must exist. The cited passage must contain words of the
 sentence; every address, port, telephone number and card number in it; and its numbers, dates, units
 and names, in whatever form they are written. No sentence of the passage may contradict it. A
@@ -129,7 +129,7 @@ def verify_citations(answer: str, hits: Sequence[Cited]) -> CitationReport:
 def enforce_citations(answer: str, hits: Sequence[Cited], *, mark: bool = False) -> str:
     """Return the answer without unsupported claims and without markers of unknown passages.
 
-    Text that claims nothing stays if it shares words with a passage and names no other address.
+    Text that claims nothing stays if it shares words with a passage and adds no address.
     Kept text stays as written, except that markers become `[1]` or `[1, 3]`. An answer without any
     supported claim becomes empty.
 

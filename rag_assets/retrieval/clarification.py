@@ -30,7 +30,7 @@ def clarification_of(view: View, query: str, *, first: str = "") -> Clarificatio
     """Return a question that lists similarly named definitions.
 
     Args:
-        view: what the caller may read.
+        view: the caller's view.
         query: the question without results.
         first: prefix of names to list first.
     """

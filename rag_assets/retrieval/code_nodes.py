@@ -67,7 +67,7 @@ class Node:
         repository: its source; names are unique only within a repository.
         uri: of the document that defines it; None if it is not a definition.
         line_start, line_end: in that document.
-        content_hash: of the text that is embedded for it; None if it has no chunk of its own.
+        content_hash: of the text that is embedded for it; None without a separate chunk.
         document_id, symbol: of its entry: the document, and its name within that document's text.
     """
 

@@ -65,7 +65,7 @@ class View:
     caller: Caller
 
     def named(self, name: str) -> list[FoundSymbol]:
-        """Return the definitions with a qualified name, or else with an everyday name."""
+        """Return the definitions with a qualified or an everyday name."""
         wanted = name.lstrip("\\").replace("@", "::")
         defined = self.defined([*dict.fromkeys([name, wanted])])
         exactly = [one for one in defined if one.name == name] or defined
@@ -80,7 +80,7 @@ class View:
         return list(dict.fromkeys([*exactly, *(precise or called)]))
 
     def spelled(self, name: str) -> list[FoundSymbol]:
-        """Return the definitions with a name that ends in this one, ignoring separators and case.
+        """Return the definitions with a name that ends in this name, ignoring separators and case.
 
         Args:
             name: the last part or parts of a qualified name: `store`, `InvoiceController#store`.

@@ -51,7 +51,7 @@ class BuildCompleteness:
         self._counts: dict[_Build, asyncio.Task[None]] = {}
 
     def begin(self, index_name: str, owner: Owner) -> None:
-        """Start to count a build unless it was counted recently."""
+        """Start counting a build unless it was counted recently."""
         self._begin((index_name, owner), _COUNT_SECONDS)
 
     async def lacks_entries(self, index_name: str, owner: Owner, *, is_doubtful: bool) -> bool:

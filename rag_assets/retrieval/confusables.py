@@ -49,9 +49,9 @@ _ADDED: Mapping[str, str] = {
 def folded(text: str) -> str:
     """Return a text by its appearance, in linear time.
 
-    The result is in lower case. Compatible forms and letters of other scripts become what they look
-    like. Blanks, accents and invisible characters are removed. Every line end becomes a line feed,
-    every dash a hyphen.
+    The result is in lower case. Compatible forms and letters of other scripts are replaced by their
+    lookalikes. Blanks, accents and invisible characters are removed. Every line end becomes a line
+    feed, every dash a hyphen.
     """
     return text.translate({ord(character): _folded(character) for character in set(text)})
 
@@ -82,7 +82,7 @@ def _folded(character: str) -> str:
 
 
 def _resembled(character: str) -> str:
-    """Return what a compatible form looks like, in lower case; empty if invisible."""
+    """Return the lookalike of a compatible form, in lower case; empty if it is invisible."""
     if _is_rule(character):
         return "-"
     category = unicodedata.category(character)

@@ -192,7 +192,7 @@ class _Statement:
 
     @cached_property
     def is_unclear(self) -> bool:
-        """Return whether a negation stands in a relative clause, which has no visible end."""
+        """Return whether a negation stands in a relative clause, which lacks a visible end."""
         negators = words_of("negators", self.language)
         begins = {word.clause: word.written for word in reversed(self.words)}
         within = {clause for clause, word in begins.items() if clause and word in RELATIVES}
@@ -227,8 +227,7 @@ class _Statement:
 
     @cached_property
     def focus(self) -> frozenset[str]:
-        """Return the stems that its negations are about: the next, in some languages also the last.
-        """
+        """Return the stems that its negations are about: the next or, in some languages, last."""
         negators = words_of("negators", self.language)
         found: list[str] = []
         for at, word in enumerate(self.words):
@@ -391,7 +390,7 @@ def _is_denied_elsewhere(said: _Statement, passage: _Passage) -> bool:
 def _with_focus(
     said: _Statement, meant: Sequence[_Statement], passage: _Passage
 ) -> list[_Statement]:
-    """Return the statements that contain what a claim denies; empty if opposites decide."""
+    """Return the statements about the words that a claim denies; empty if opposites decide."""
     if any(_pairs_of_opposites(said, one) for one in meant):
         return []
     near = [one for one in meant if said.focus & one.content]
@@ -528,7 +527,7 @@ def _is_necessary_ability(said: _Statement, statement: _Statement, pair: tuple[s
 def _have_common_neighbour(
     said: _Statement, other: _Statement, pair: tuple[str, str], *, are_verbs: bool
 ) -> bool:
-    """Return whether two words precede the same words; two verbs must follow the same words."""
+    """Return whether two words precede the same words; verbs must follow the same words, too."""
     (before, after), (their_before, their_after) = (
         _neighbours(said, pair[0]),
         _neighbours(other, pair[1]),

@@ -91,7 +91,7 @@ class DocumentReader:
         return permitted
 
     def read(self, tenant_id: str, caller: Caller, document_id: str) -> DocumentText:
-        """Return one document.
+        """Return the text of a document.
 
         Raises:
             UnknownTenant: no tenant has this id.
@@ -112,7 +112,7 @@ class DocumentReader:
         return {id_: _text_of(id_, chunks) for id_, chunks in found.items()}
 
     def entries(self, tenant_id: str, caller: Caller, document_id: str) -> Sequence[StoredEntry]:
-        """Return the entries of one document, in order; at least one.
+        """Return the entries of a document, in order; at least one.
 
         Raises:
             UnknownTenant, RoleRefused, UnknownDocument: see read().

@@ -68,7 +68,7 @@ def flow(
 
     Args:
         view: the caller's view.
-        surroundings: relations of nodes, from the cache or the view.
+        surroundings: cached surroundings of nodes in this view.
         seeds: relevance of the start nodes.
         nodes: the start nodes.
         depth: maximum number of steps.

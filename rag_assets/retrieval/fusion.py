@@ -31,7 +31,7 @@ FOREIGN_WORDS: Final = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Votes:
-    """The normalized scores of one ranking, which can be added up.
+    """The normalized scores of a ranking, which can be added up.
 
     Attributes:
         of: scores by id, best first; the best score is 1.
@@ -78,7 +78,7 @@ def relative_peak(words: Mapping[str, float], cosines: Mapping[str, float]) -> f
     """Return how much further the best word match stands out than the best vector match.
 
     A ranking is confident if its best candidate lies far above the others. It is not if all
-    candidates score alike: vectors in a language that the model hardly covers, or words that occur
+    candidates score alike: vectors in a language that the model barely covers, or words that occur
     in any passage. A candidate stands out by its standard deviations above the mean of the first
     30.
 
@@ -130,7 +130,7 @@ def _normalised(found: Mapping[str, float], least: float, weight: float) -> Vote
 
     Args:
         found: scores by id, best first.
-        least: the score that maps to 0 if there is no thirtieth.
+        least: the score that maps to 0 with fewer than thirty scores.
         weight: of this ranking relative to others.
     """
     values = [*found.values()]

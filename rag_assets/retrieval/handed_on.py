@@ -24,7 +24,7 @@ class Sought(NamedTuple):
 
     Attributes:
         source: the repository.
-        name: what the file means by it, as far as its path shows.
+        name: qualified by the file's imports, as far as its path shows.
         path: of the file.
     """
 

@@ -31,7 +31,7 @@ def hit_of(
     Args:
         number: to cite it by.
         passage: the passage to show.
-        cosine: between question and passage; None if the question has no vector.
+        cosine: between question and passage; None if the question was not embedded.
         version: of its document.
         question: topic of the excerpt.
         score, score_kind: by which hits are ordered; its cosine by default.
@@ -109,7 +109,7 @@ def order_scores(
 ) -> tuple[ScoreKind, list[float]]:
     """Return the kind of the scores that order passages, and the scores, which never rise.
 
-    A passage's score is limited to the score of the passage before it. This applies if another
+    A passage's score is limited to the score of the previous passage. This applies if another
     document's passage was moved ahead of it, and to passages after a preferred path or after
     reranked passages.
     """

@@ -125,7 +125,7 @@ class SearchJournal:
 
 @dataclass(frozen=True, slots=True)
 class JournaledSearch:
-    """The journal's view of one search.
+    """The journal's view of a search.
 
     Attributes:
         search_id, query: included in all of its events.

@@ -1,9 +1,9 @@
 """Entries at places that walks reached, cached as the index returned them.
 
-Walks in a repository reach the same few documents again and again. While the state of its relations
-is unchanged, so are the entries of its documents, except for rewritten ones. The catalog confirms
-every candidate, wherever it comes from. A search that finds outdated entries here is repeated with
-entries from the index. A repair of the index is noticed within a minute.
+Walks in a repository reach the same few documents again and again. While its relations stay in
+the same state, so do the entries of its documents, except for entries that are written again. The
+catalog confirms every candidate, wherever it comes from. A search that finds outdated entries here
+is repeated with entries from the index. A repair of the index is noticed within a minute.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _Build: TypeAlias = tuple[str, Owner]
 
 @dataclass(slots=True)
 class _Known:
-    """The cached entries of one build in one state."""
+    """The cached entries of a build in one state."""
 
     state: RelationState
     until: float

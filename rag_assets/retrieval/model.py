@@ -203,7 +203,7 @@ class Filters(_Model):
 
     @property
     def wanted_metadata(self) -> dict[str, tuple[str | None, ...]]:
-        """Return, by key, the stored spellings of which a hit must have at least one."""
+        """Return, by key, the stored spellings; a hit must have at least one for each key."""
         return {
             key: _spellings(value if isinstance(value, tuple) else (value,))
             for key, value in self.metadata.items()

@@ -275,7 +275,7 @@ def missing_full_names(claim: str, cited: NamedWords) -> Iterator[str]:
 
 
 def _is_missing(word: _Word, cited: NamedWords) -> bool:
-    """Return whether passages have no name like a word, although they use its script."""
+    """Return whether passages lack a name like a word, although they use its script."""
     is_comparable = _script(word.folded) in cited.scripts
     is_like = not word.is_code and cited.resembles(word.folded)
     return is_comparable and not cited.has(word) and not is_like

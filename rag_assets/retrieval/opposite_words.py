@@ -468,7 +468,7 @@ UNIVERSALS: Final = frozenset(_UNIVERSALS_WORDS.split())
 QUANTIFIERS: Final = frozenset(_QUANTIFIERS_WORDS.split())
 """Words that any text has, and that have opposites."""
 RELATIVES: Final = frozenset(_RELATIVES_WORDS.split())
-"""Words that start a relative clause, which has no visible end."""
+"""Words that start a relative clause, which lacks a visible end."""
 CONTRASTS: Final = frozenset(_CONTRASTS_WORDS.split())
 """Words that start a contrast to the preceding words."""
 ARTICLES: Final = frozenset(_ARTICLES_WORDS.split())
@@ -565,8 +565,7 @@ def counterparts_of(language: str) -> Mapping[str, frozenset[str]]:
 
 @cache
 def opposites_of(language: str) -> tuple[tuple[bool, tuple[frozenset[str], ...]], ...]:
-    """Return the opposites of a language: whether the sides are converses, and the stemmed sides.
-    """
+    """Return a language's opposites: whether the sides are converses, and the stemmed sides."""
     groups: list[str] = []
     for line in _OPPOSITES.get(language, "").strip().splitlines():
         # A line with deeper indentation continues the previous line.

@@ -55,7 +55,7 @@ def relevance(
 
     Args:
         view: the caller's view.
-        surroundings: relations of nodes, from the cache or the view.
+        surroundings: cached surroundings of nodes in this view.
         found: relevance of the definitions that a search found.
         nodes: these definitions.
     """

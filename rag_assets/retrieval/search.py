@@ -241,7 +241,7 @@ class AsyncRetriever:
     ) -> tuple[Hit, ...]:
         """Return hits with the titles of their pages, as far as the caller may read these.
 
-        A comment has no title and gets the title of its page.
+        A comment gets the title of its page, since it lacks a title.
         """
         uuids = {hit.page_uuid for hit in hits if hit.page_uuid is not None}
         paths = self._services.catalog.page_lists.paths(tenant_id, uuids, principals)
@@ -262,7 +262,7 @@ class AsyncRetriever:
         return opening
 
     async def _with_names(self, progress: SearchProgress, answer: SearchAnswer) -> SearchAnswer:
-        """Return an answer that reports unknown names and asks about what was not found."""
+        """Return an answer that reports unknown names and asks for clarification if needed."""
         answer = await with_unknown_names(self._services, progress, answer)
         if not answer.needs_clarification or answer.clarification is not None:
             return answer
@@ -278,7 +278,7 @@ def _placed(hit: Hit, path: Sequence[tuple[str, str]]) -> Hit:
     is_page = hit.source_type in {"page", "block"}
     above = tuple(title for uuid, title in path if not (is_page and uuid == hit.page_uuid))
     own = next((title for uuid, title in path if uuid == hit.page_uuid), None)
-    # Hits without a title show their id instead.
+    # A hit without a title may have its id as title.
     is_untitled = hit.title is None or (not is_page and hit.title == hit.source_id)
     return replace(hit, breadcrumb=above, title=own or hit.title if is_untitled else hit.title)
 

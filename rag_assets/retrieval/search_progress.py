@@ -1,4 +1,4 @@
-"""The progress of one search, which its steps pass on."""
+"""The progress of a search, passed from step to step."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ class SearchProgress:
         passages: distinct texts with their stored fields, best first.
         equal: entries with the same texts, not verified; used if hits name all their places.
         joined: whether passages name the other places of their texts.
-        altered: ids of entries that differ from what was written, and are left out.
+        altered: ids of entries that were altered in the index, and are left out.
         unread: ids that could not be read, or were altered, in this attempt.
         excluded: ids of entries that could not be read in earlier attempts.
         reranking: scores of the reranker; None without reranking.
@@ -141,7 +141,7 @@ class SearchProgress:
         floor: of the question, if it calibrates the threshold.
         walked: the walk that found candidates; None without a walk.
         beside: a walk to make while the index is searched; None without such a walk.
-        replaced: documents of which the last attempt found only outdated versions.
+        replaced: documents for which the last attempt found only outdated versions.
         recalls: attempts to recall current versions, since entries were last read.
         reads: attempts to read the found entries.
         repeat: whether the search starts again with its first step.

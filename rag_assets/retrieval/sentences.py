@@ -69,7 +69,7 @@ def pieces_of(answer: str) -> Iterator[Piece]:
 
 
 def list_sign(text: str) -> str:
-    """Return the bullet or number at the start of a text, with its blanks; "" if there is none."""
+    """Return the bullet or number at the start of a text, with its blanks; "" without either."""
     sign = _LIST_SIGN.match(text)
     return sign[0] if sign else ""
 

@@ -76,7 +76,7 @@ _ONLY_MEMBER: Final = 0.7
 
 
 def share_of(kind: str, way: int, crowd: float) -> float:
-    """Return the share that flows along one relation of a node.
+    """Return the share that flows along a relation of a node.
 
     Args:
         kind: of the relation.

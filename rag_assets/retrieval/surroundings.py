@@ -1,8 +1,8 @@
 """Surroundings of a node in a repository: how relevance flows from it along its relations.
 
 Walks start at the topics of questions and lead to the same few nodes: models, base classes, tables.
-The ways from a node depend only on what the caller may read, so they are computed once for each
-state of the relations.
+The ways from a node depend only on the caller's view, so they are computed once for each state of
+the relations.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def specificity(name: str, around: Around) -> float:
 
 
 class _Asked(NamedTuple):
-    """A node, and the file with edges that count as the node's; None if there is no such file."""
+    """A node, and the file with edges that count as the node's; None without such a file."""
 
     key: NodeKey
     file: NodeKey | None
@@ -205,8 +205,8 @@ def _around(edges: Sequence[_Ended], known: Mapping[NodeKey, Node], *, is_cut: b
 def _crowds(edges: Sequence[_Ended], relations: Sequence[_Relation]) -> Mapping[_Among, float]:
     """Return the number of relations that share each relevance, weighted by confidence.
 
-    An inferred relation is divided among all relations of its kind and way. It takes nothing from
-    stated relations.
+    An inferred relation is divided among all relations of its kind and way. It does not reduce
+    the share of stated relations.
     """
     crowds: defaultdict[_Among, float] = defaultdict(float)
     for relation, (edge, way, _) in zip(relations, edges, strict=True):

@@ -31,7 +31,7 @@ _LISTS: Final = ("documents", "paths", "languages", "tags", "within")
 
 @dataclass(frozen=True, slots=True)
 class _Probe:
-    """A value to look up; without criteria it certainly has no match."""
+    """A value to look up; without criteria it is known to be unmatched."""
 
     place: str
     problem: str

@@ -57,7 +57,7 @@ def may_lack(
     unresolved: Mapping[str, Sequence[Unresolved]],
     view: View,
 ) -> str | None:
-    """Return which readable relations an answer may lack; None if it is complete.
+    """Describe the readable statements with relations that an answer may lack; None without any.
 
     A computed route counts if the answer met routes or their targets, or if no node has the name;
     the same applies to computed tables. A statement about one route or table counts if that node
@@ -81,7 +81,7 @@ def may_lack(
 
 
 def unfollowed(question: Question, calls: Collection[FoundEdge], view: View) -> str | None:
-    """Return the calls on the repository's own facades, which lead to a class resolved at run time.
+    """Describe the calls on the repository's own facades, which it resolves to a class; or None.
 
     Args:
         question: about relations.

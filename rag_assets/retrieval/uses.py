@@ -169,7 +169,7 @@ def uses_of_nodes(
 
     Args:
         view: the caller's view.
-        nodes: definitions; other nodes have no uses.
+        nodes: definitions; other nodes are ignored.
         stated: uris, lines and names of known uses, which are left out.
     """
     found = [one for node in nodes if (one := _target(node)) is not None]
@@ -410,7 +410,7 @@ def _target(node: Node) -> _Target | None:
 
 
 def _files(rows: Iterable[FoundNameUses]) -> list[_File]:
-    """Return the files of rows, grouped by document."""
+    """Return the files of rows, in their order: files that define one of the names first."""
     found: dict[tuple[str, str], _File] = {}
     for row in rows:
         file = found.setdefault((row.document_id, row.uri), _File(row))

@@ -50,7 +50,7 @@ class Walk:
         nodes: in the order in which they were met; the start nodes first.
         relations: between them.
         complete: whether no limit cut the result, and no computed relation may be missing.
-        why: what was left out, or is computed; None if the walk is complete.
+        why: reason if it is incomplete: a limit, or computed relations; otherwise None.
         begun: names of the start nodes.
         uses: places that use the start nodes, found by name: certain uses first, then possible
             uses, at most MOST_USES; see retrieval.uses.
@@ -129,7 +129,7 @@ class Walker:
     def ask(
         self, tenant_id: str, caller: Caller, read: Callable[[View], _Answer]
     ) -> _Answer | None:
-        """Return what a function reads from the serving build's view; None without a serving build.
+        """Return a function's result for the serving build's view; None without a serving build.
 
         The evidence of edges from memory is read from the catalog. If a document was replaced in
         between, the function is called once more, with a view of the catalog only.
@@ -176,7 +176,7 @@ class Walker:
         return replace(found, complete=not why, why=why or None)
 
     def _lacking(self, tenant_id: str, view: View, question: Question, found: Walk) -> str | None:
-        """Return which computed routes and tables may be missing in an answer."""
+        """Describe the computed routes and tables that an answer may lack; None without any."""
         if not concerned(question, found.nodes):
             return None
         unresolved = self._catalog.derivations.unresolved(tenant_id)
@@ -214,7 +214,7 @@ class Walker:
         Args:
             build: of the tenant.
             caller: who asks.
-            moment: the relations' state, and what the caller's principals may read.
+            moment: the relations' state, and the scopes that the caller's principals may read.
             from_memory: see serving_view.
         """
         principals = self._policy.principals(caller)
@@ -242,7 +242,7 @@ def _with_uses(view: View, found: Walk, kinds: Sequence[str]) -> Walk:
 
 
 class _Walking:
-    """One walk: the nodes and relations met, from step to step.
+    """The state of a walk: the nodes and relations met so far.
 
     Attributes:
         lost_calls: calls that lead to no definition.

@@ -80,8 +80,8 @@ def _votes(ranking: Ranking, scores: Mapping[str, float], weight: float) -> Vote
 def term_coverage(ranking: Ranking) -> float:
     """Return the share of query terms that the best word match contains; 1.0 if unknown.
 
-    A question in other words than the texts may share a few incidental words with a passage. The
-    best match of such words is a poor one. The share is unknown in scripts without spaces and in
+    A question in other words than the texts may share a few incidental words with a passage. Even
+    the best match of such words is poor. The share is unknown in scripts without spaces and in
     languages other than English, since their terms are not stemmed and include common words.
     """
     best = next((candidate.matched for candidate in ranking.candidates), 0)

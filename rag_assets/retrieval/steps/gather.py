@@ -130,7 +130,7 @@ def _gathered(progress: SearchProgress) -> tuple[Sequence[Passage], bool]:
 
 
 def _with_more_candidates(progress: SearchProgress, most: int) -> SearchProgress | None:
-    """Return the search to repeat with more candidates; None if there are no more.
+    """Return the search to repeat with more candidates; None without more candidates.
 
     Args:
         progress: of the search.

@@ -48,7 +48,7 @@ def _place(one: Reached) -> Place | None:
 
 
 def place_of_node(node: Node) -> Place | None:
-    """Return the place of a definition; the whole document if it has no passage."""
+    """Return the place of a definition; the whole document if it lacks a passage."""
     if node.document_id is None:
         return None
     return Place(node.document_id, None if node.content_hash is None else node.symbol)

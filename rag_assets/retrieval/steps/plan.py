@@ -56,7 +56,7 @@ _BRIEF = frozenset({Verify, Fuse, Score, Join, Budget})
 _VERIFIED_SECONDS = 1.0
 """Age at which a verification is repeated, since texts are read in between."""
 _MAX_REPEATS = 25
-"""Maximum repeats of a search: the total of the two steps that repeat it."""
+"""Maximum repeats of a search: the product of the limits in Verify and Read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +153,7 @@ def _require_order(where: str, names: Sequence[str]) -> None:
 
 
 class SearchPlan:
-    """Runs the steps of one list.
+    """Runs the steps of a list.
 
     Args:
         steps: by name, in order; see StepLists for the required steps.
@@ -229,7 +229,7 @@ def _admitted(before: SearchProgress, after: SearchProgress) -> SearchProgress:
     """Return the progress with the changes that an added step is allowed to make.
 
     It may reorder, score and leave out candidates, and recall candidates before verification. It
-    may change neither the owner of the search nor what was verified and read.
+    may change neither the owner of the search nor verified candidates and read entries.
     """
     if after is before:
         return before

@@ -20,7 +20,7 @@ from rag_assets.storage.index.protocols import EntrySearcher
 
 
 class Step(Protocol):
-    """One step of a search."""
+    """A step of a search."""
 
     async def run(self, progress: SearchProgress) -> SearchProgress:
         """Return the progress after this step; the same object if the step does not apply."""

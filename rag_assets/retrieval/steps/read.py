@@ -139,7 +139,11 @@ class Read:
             await self._require_index(progress)
 
     async def _require_index(self, progress: SearchProgress) -> None:
-        """Distinguish an index without matches from an index that was replaced by an empty one."""
+        """Require that the index is present: a replaced, empty index would look like no matches.
+
+        Raises:
+            IndexInconsistent: the index was replaced.
+        """
         serving, tenant_id = progress.serving, progress.owner.tenant
         index = IndexRef(serving.index_name, serving.index_identity)
         if await self._searcher.presence(index) != "present":

@@ -58,7 +58,7 @@ def recall_limit(progress: SearchProgress) -> int:
 def first_count(progress: SearchProgress) -> int | None:
     """Return how many candidates suffice if few are left out; None for the whole ranking.
 
-    If a single ranking determines the order of the hits, later candidates change nothing. Searches
+    If a single ranking determines the order of the hits, later candidates do not matter. Searches
     that may leave out many candidates, or reorder them, need all.
     """
     search = progress.search

@@ -99,7 +99,7 @@ def has_no_word(progress: SearchProgress) -> bool:
 
 
 def _is_nonsense(progress: SearchProgress) -> bool:
-    """Return whether a question has no relation to the searched source code.
+    """Return whether a question is unrelated to the searched source code.
 
     Vectors rank any question. Without a known cosine threshold, only words can show that no text is
     about an identifier, or about several English words. Questions that are misspelt, or in other

@@ -153,7 +153,7 @@ def _current(
 
 
 def _replaced(rankings: Sequence[Ranking], verified: Verified) -> set[tuple[str, str, str]]:
-    """Return current documents of which only outdated versions were found."""
+    """Return current documents for which only outdated versions were found."""
     present = {c.document_id for ranking in verified.rankings for c in ranking.candidates}
     return {
         (c.document_id, c.index_key, verified.versions[c.document_id].indexed_key)
