@@ -25,7 +25,6 @@ class AccessPolicy(Protocol):
         """Return the access scopes that filter searches of the index.
 
         Args:
-            caller: the caller who makes the request.
             granted: all scopes that the caller's principals may read, including the public scope.
         """
         ...

@@ -13,8 +13,7 @@ _MAX_REMEMBERED = 10_000
 
 
 class AlteredEntries:
-    """Reports each altered entry once; searches leave altered entries out (see StoredEntry.intact).
-    """
+    """Reports each altered entry once; searches omit these entries (see StoredEntry.intact)."""
 
     def __init__(self) -> None:
         self._reported: LRUCache[str, None] = LRUCache(_MAX_REMEMBERED)

@@ -90,8 +90,8 @@ class AnswerResult:
         answer: empty if the question was not answered.
         citations: the cited passages, by number.
         hits: the passages that the model was given.
-        removed: number of the model's sentences that were removed because they cite no passage or
-            an unknown one, or the cited passage lacks their words or figures, or contradicts them.
+        removed: number of the model's sentences that were removed. They cite no passage or an
+            unknown passage, or the cited passage lacks their words or figures, or contradicts them.
         unsupported: claims that stay in the answer with `[unsupported]` in place of their
             citations, if the tenant's `unsupported_claims` is `mark`.
         unchecked: sentences of the answer in another language than the passages that they cite. The
@@ -104,7 +104,7 @@ class AnswerResult:
         degraded: steps that the search for passages had to skip; see SearchAnswer.
         warnings: filter values that match no document.
         model: provider and model; None if none was used.
-        input_tokens, output_tokens: tokens charged by the model.
+        input_tokens, output_tokens: tokens that the model's provider charges.
         latency_ms: by step.
     """
 

@@ -1,8 +1,8 @@
 """The order of code candidates: by relevance, by the kinds the question asks for, and by variety.
 
-An answer about a chain of calls needs a place for each link. So a file's second passage comes after
-the first passages of other files, a class head comes after its methods, and the best candidate of
-each requested kind moves up.
+An answer along a chain needs a place for each link. So a file's second passage comes after the
+first passages of other files, and a class head comes after its methods. The best candidate of each
+requested kind moves up.
 """
 
 from __future__ import annotations

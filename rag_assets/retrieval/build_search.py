@@ -37,7 +37,6 @@ class BuildSearches:
         """Return the catalog's state of a tenant at the start of a search.
 
         Args:
-            tenant_id: the tenant.
             principals: of the caller.
             generation: the build to search; None for the serving build.
 

@@ -256,11 +256,10 @@ class _Evidence:
         return len(words & self.words) / max(1, len(words))
 
     def concerns(self, text: str, piece: Piece) -> bool:
-        """Return whether a text that claims nothing shares words with the passages and adds no
-        address.
+        """Return whether a text without a claim fits the passages.
 
-        A text without words passes unless it opens a link; the head of a table may have other
-        words.
+        It must share words with them and add no address. A text without words passes unless it
+        opens a link; the head of a table may have other words.
         """
         words = self.words_of(text)
         if not words:

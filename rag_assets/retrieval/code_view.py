@@ -267,7 +267,6 @@ class View:
         """Return the nodes at the ends of edges, except names from other repositories.
 
         Args:
-            edges: the edges.
             known: nodes from earlier steps, which are not looked up again.
         """
         ends = {(edge.source, end) for edge in edges for end in (edge.target, edge.stated_of)}

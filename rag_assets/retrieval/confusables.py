@@ -1,7 +1,7 @@
 """Texts as a reader sees them: letters by appearance, without invisible characters.
 
-Which characters look alike is Unicode's own data (UTS 39, confusables.txt), as shipped by the
-package confusable-homoglyphs.
+The lookalikes are Unicode's own data (UTS 39, confusables.txt), as shipped by the package
+confusable-homoglyphs.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ _RULES = frozenset(
     "\u30fb\u30fc"
 )
 _BOX_DRAWING = range(0x2500, 0x2580)
-# Characters that look blank although their category is visible.
+# Characters that look blank although they are in categories of visible characters.
 _BLANK = frozenset("\u115f\u1160\u2800")
 _MOST_REMEMBERED = 4_096
 
-# Characters for which Unicode's data has no ASCII lookalike, or another sign, although a model or a
-# hasty reader takes them for these.
+# Characters that a model or a hasty reader takes for these signs. Unicode's data lists no ASCII
+# lookalike for them, or a different sign.
 _ADDED: Mapping[str, str] = {
     twin: sign
     for sign, twins in {
@@ -111,7 +111,7 @@ def _prototype(character: str) -> str | None:
 
 @lru_cache(maxsize=1)
 def _prototypes() -> Mapping[str, str]:
-    """Return the ASCII lookalikes in Unicode's confusables, by character."""
+    """Return Unicode's confusables that look like a single ASCII character, with that character."""
     from confusable_homoglyphs.confusables import confusables_data
 
     return {

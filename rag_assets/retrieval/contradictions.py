@@ -643,7 +643,7 @@ def _replaced(said: _Statement, statement: _Statement, passage: _Passage) -> str
 def _other_in_place(said: _Statement, statement: _Statement) -> str | None:
     """Return a word of a claim with another scope or role than the word in its place.
 
-    Such as all of something in place of some kind of it, `not` in place of `only`, or a role in
+    Examples: all of something in place of some kind of it; `not` in place of `only`; a role in
     place of its counterpart, as the landlord in place of the tenant.
     """
     if said.language in UNSPACED:

@@ -1,7 +1,7 @@
-"""The flow: how relevant definitions are that are related to some given definitions.
+"""The flow: the relevance of definitions that are related to given definitions.
 
 From its start nodes, relevance flows along relations. More of it flows along relations that people
-follow (a route to its controller, a model to its table), and less through a definition that
+follow (a route to its controller, a model to its table). Less flows through a definition that
 everything is related to. Known as spreading activation (Collins and Loftus, Psychological Review,
 1975).
 """

@@ -46,8 +46,7 @@ class HandedOn:
     called: Callable[[Collection[str]], Mapping[str, NamesCalled]]
 
     def definitions(self, names: Iterable[Sought]) -> dict[Sought, str]:
-        """Return the definition of each name; names that lead to no or several definitions are left
-        out.
+        """Return the definition of each name that leads to exactly one definition.
 
         Args:
             names: those starting with CALLED are ignored, since no module exports them.

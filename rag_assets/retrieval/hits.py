@@ -109,9 +109,8 @@ def order_scores(
 ) -> tuple[ScoreKind, list[float]]:
     """Return the kind of the scores that order passages, and the scores, which never rise.
 
-    A passage's score is limited to the score of the previous passage. This applies if another
-    document's passage was moved ahead of it, and to passages after a preferred path or after
-    reranked passages.
+    A passage has at most the score of the previous passage. Its own score is higher only if another
+    document's passage was moved before it, or if it follows a preferred path or reranked passages.
     """
     cosines = [_cosine(progress, passage) for passage in passages]
     known = [cosine for cosine in cosines if cosine is not None]
@@ -161,7 +160,7 @@ def _cosine(progress: SearchProgress, passage: Passage) -> float | None:
 
 
 def _ranks(progress: SearchProgress, kind: RankingKind) -> dict[str, int]:
-    """Return the ranks in the first ranking of a kind, which covers all candidates."""
+    """Return the ranks in the first ranking of a kind, which covers all that the filters admit."""
     for ranking in progress.confirmed.rankings:
         if ranking.kind == kind:
             return {c.id: rank for rank, c in enumerate(ranking.candidates, start=1)}

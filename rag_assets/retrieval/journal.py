@@ -62,7 +62,6 @@ class SearchJournal:
         """Record the start of a search; its end is recorded through the returned value.
 
         Args:
-            ref: the tenant.
             request: with credentials masked in its question.
             mode, top_k: with the tenant's defaults applied.
         """

@@ -33,7 +33,7 @@ from rag_assets.tenants.modes import SearchMode
 from rag_assets.tenants.problems import problem_of
 
 Role: TypeAlias = Literal["admin", "member", "guest", "orchestrator", "writer"]
-"""Role of the holder of a token, which determines their rights."""
+"""Role of a token, which determines the rights of its holder."""
 
 SkippableStep: TypeAlias = Literal["rerank", "pgvector", "vectors", "index-incomplete"]
 IndexFault: TypeAlias = Literal["entries missing", "entries altered"]
@@ -395,7 +395,8 @@ class Hit(Location):
             code: the column names, the sentence that introduces the list, the enclosing lines; ""
             for most passages, and in builds of earlier schemas.
         breadcrumb: of a pushed record on a page, the titles of the pages above it, from the root
-            on, and of its own page unless it is that page; only pages that the caller may read.
+            on. The record's own page is included unless the record is that page. Only pages that
+            the caller may read.
         score_kind: kind of the score, the same for all hits of a search.
         cosine: between question and passage, which is compared with thresholds; None if the
             question was not embedded.

@@ -33,7 +33,6 @@ class Origins:
         """Open the repositories of a tenant.
 
         Args:
-            tenant: the tenant.
             settings: define which folders may be read.
         """
         context = SourceContext(base=settings.home, allowed_roots=tuple(settings.allowed_roots))

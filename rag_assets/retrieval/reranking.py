@@ -113,7 +113,6 @@ class RerankerPool:
         """Score the first passages of an order.
 
         Args:
-            ref: the tenant.
             config: of the reranker.
             question: in words.
             order: best first; only passages that the caller may read, since their text may be sent

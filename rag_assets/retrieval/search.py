@@ -109,7 +109,6 @@ class AsyncRetriever:
         """Search one tenant's knowledge.
 
         Args:
-            tenant_id: the tenant.
             request: the question and its caller.
             generation: the build to search, complete or not; by default the serving build.
             patience: time limits.

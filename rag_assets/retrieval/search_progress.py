@@ -110,7 +110,6 @@ class SearchProgress:
 
     Attributes:
         search: the request with the tenant's defaults.
-        ref: the tenant.
         serving: the generation that answers.
         owner: of the index entries that are searched.
         caller: who makes the request.

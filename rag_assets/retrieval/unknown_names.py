@@ -1,7 +1,7 @@
 """Names in a question that no readable file has, and the nearest existing names.
 
-A name in the form of a symbol is known if a definition or a file has this name, or if every part of
-it occurs in the text of a readable document. Ordinary words are never reported.
+A name in the form of a symbol is known if a definition or a file has this name. It is also known if
+every part of it occurs in the text of a readable document. Ordinary words are never reported.
 """
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ def unfollowed(question: Question, calls: Collection[FoundEdge], view: View) -> 
 
     Args:
         question: about relations.
-        calls: met calls that lead to no definition.
+        calls: calls that the walk met and that lead to no definition.
         view: the caller's view.
     """
     if question.kinds and "calls" not in question.kinds:

@@ -1,8 +1,9 @@
 """Uses by name: the places that name a definition, split into certain and possible uses.
 
 The catalog stores the names that each file uses, with their lines, unresolved. The meaning of a
-place is resolved on request, from the imports of its file, the definitions of the same name and the
-enclosing class. If these do not decide, the place is a possible use of each definition.
+place is resolved on request. It follows from the imports of its file, the definitions of the same
+name and the enclosing class. If these do not decide, the place is a possible use
+of each definition.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ _ORDER: Final = [*_RELATIONS]
 _MENTIONS: Final = frozenset({"mention", "comment"})
 _CERTAIN: Final = 0.8
 _WORDS: Final = re.compile(r"[a-z0-9][A-Z]|\w_\w|[?!]$|^[A-Z]")
-"""Names that also libraries rarely have: with several words, or of types."""
+"""Names that libraries rarely share: with several words, or of types."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -189,7 +189,7 @@ def _exact(view: View, asked: AskedNames) -> tuple[list[Place], list[FoundSymbol
 
     Returns:
         The places of definitions with their own passage, and of files. Then the definitions; a
-            definition that shares a passage is included only if no other has the name.
+            definition that shares a passage is included only if none of its name has its own.
     """
     places: dict[Place, None] = {}
     definitions: list[FoundSymbol] = []
