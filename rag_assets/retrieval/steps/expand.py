@@ -39,7 +39,7 @@ _UNNAMED: Final = 0.5
 
 
 class Expand:
-    """Walks from the best candidates of a search that does not name any, and reorders them all.
+    """Walks from the best candidates if the question names no definition, and reorders them.
 
     Args:
         services: read relations and the index.

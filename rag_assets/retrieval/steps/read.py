@@ -103,8 +103,7 @@ class Read:
     async def _entries(
         self, progress: SearchProgress, order: Sequence[Distinct]
     ) -> Mapping[str, StoredEntry]:
-        """Return the existing entries of these texts and their blocks, by id, including altered
-        ones.
+        """Return the stored entries of these texts and their blocks, by id, even if altered.
 
         Filtered by the scopes that could be read when the search started: the next verification
         handles later changes.
