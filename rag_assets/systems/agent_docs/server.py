@@ -131,7 +131,7 @@ def build_server(index: RefreshingIndex | None, instructions: str | None = None)
     """Create an MCP server, with the search tool if there is an index.
 
     Args:
-        instructions: tells the host what the documentation is about.
+        instructions: describes the topic of the documentation to the host.
     """
     with root_logger_unchanged():
         server = _Server("rag-assets", subscriptions=False, instructions=instructions)

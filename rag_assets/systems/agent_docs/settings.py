@@ -128,7 +128,7 @@ _FALSE: Final = frozenset({"0", "false", "no", "off"})
 
 
 class InvalidValue(Exception):
-    """A value is invalid; the message states what is valid, and never quotes the value."""
+    """A value is invalid; the message states the valid values, and never quotes the value."""
 
 
 @dataclass(frozen=True, slots=True)

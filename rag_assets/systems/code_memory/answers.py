@@ -108,7 +108,7 @@ class CodeAnswers:
         return sum(source.type in {"git", "files"} for source in self.tenant.sources) > 1
 
     def who_serves(self, route: str) -> str:
-        """Return a route's controller, with what it validates, guards, uses, fires and touches."""
+        """Return a route's controller, with its validation, guards, models, events and tables."""
         meant = self._meant
         found = [] if meant is None else meant.routes(route) or meant.routes_to(route)
         if not found:
@@ -244,7 +244,7 @@ class CodeAnswers:
         """Add the users of definitions by name, step by step; return the uses of the first step.
 
         Args:
-            view: what the caller may read.
+            view: the part of the index that the caller may read.
             walks: from the definitions in the question.
             found: nodes with the path of names to each; users are added.
             begun: the nodes among them that are in the question.
@@ -497,7 +497,7 @@ def _with_members(view: View, nodes: Sequence[Node]) -> list[Node]:
 
 
 def _overview(routes: Sequence[str], walks: Sequence[Walk]) -> Iterator[str]:
-    """Yield a line for each route with what it runs: the first route alone may fill an answer."""
+    """Yield a line for each route with its targets: the first route alone may fill an answer."""
     for name, walk in zip(routes, walks, strict=True):
         runs = [one.target for one in walk.relations if (one.source, one.kind) == (name, _RUNS)]
         yield f"{name.removeprefix(ROUTE)}  {', '.join(map(shown_name, runs))}".rstrip()

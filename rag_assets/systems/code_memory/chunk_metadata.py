@@ -1,4 +1,4 @@
-"""The metadata of chunks: framework, language, and the relations of what they define.
+"""The metadata of chunks: framework, language, and the relations of their definitions.
 
 It is joined at query time, in one step of relations for all chunks together. A new relation from
 another file therefore does not require any chunk to be indexed again.
@@ -56,7 +56,7 @@ def metadata_of(view: View | None, hits: Sequence[Hit]) -> list[ChunkMetadata]:
     """Return the metadata of each hit, limited to what the caller may read.
 
     Args:
-        view: what the caller may read; None if the index cannot answer.
+        view: the part of the index that the caller may read; None if the index cannot answer.
         hits: chunks of an answer.
     """
     if view is None or not hits:

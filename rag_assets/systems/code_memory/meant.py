@@ -40,10 +40,10 @@ _SEPARATORS: Final = ("::", "#", ".", "\\")
 
 @dataclass(frozen=True, slots=True)
 class Meant:
-    """Resolves names within what a caller may read.
+    """Resolves names within the part of the index that a caller may read.
 
     Attributes:
-        view: what the caller may read of the relations.
+        view: the relations that the caller may read.
     """
 
     view: View

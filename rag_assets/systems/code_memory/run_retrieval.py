@@ -135,7 +135,7 @@ class RunRetrieval:
 
     Attributes:
         search: finds the passages.
-        walker: finds what they are related to.
+        walker: finds the relations of the passages.
     """
 
     search: CodeSearch
@@ -193,7 +193,7 @@ class RunRetrieval:
 
 
 def _uris(tenant: Tenant, paths: Sequence[str]) -> tuple[str, ...]:
-    """Return paths as in the index: below each repository's name, and as given if they name one."""
+    """Return paths as in the index: with each repository's name, or as given if they have it."""
     names = [one.of for one in tenant.sources if isinstance(one, RunsConfig)]
     found: dict[str, None] = {}
     for path in paths:

@@ -144,7 +144,7 @@ def require_plain_ids(run_id: str, events: Sequence[RunEvent], masker: Masker) -
 
 @dataclass(frozen=True, slots=True)
 class _SourcesOfRuns:
-    """The sources that store what runs did to files of other sources, and the known files.
+    """The sources that store events about files of other sources, and the known files.
 
     Attributes:
         configs: the sources, at least one.

@@ -45,7 +45,7 @@ class SetAside:
     Attributes:
         source_id: its id; empty if it lacks one.
         column: the column with the problem.
-        problem: what is wrong with the column, without its value.
+        problem: the problem with the column, without its value.
         awaited_page: the page of a block, if only that page is missing.
     """
 
