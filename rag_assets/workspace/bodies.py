@@ -1,7 +1,7 @@
 """Bodies of records: the data that an application pushes, by type, and the part that is stored.
 
-The stored form is canonical JSON: equal bodies give equal bytes, in whatever order their fields
-are. Code blocks that are marked as secret are left out.
+The stored form is canonical JSON: equal bodies give equal bytes, whatever the order of their
+fields. Code blocks that are marked as secret are left out.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class PageBlock(_Model):
         text: its visible text.
         level: of a heading, 1 to 6.
         archived: whether it is hidden; searches do not find hidden blocks.
-        metadata: of the application. A block of code with a true `secret` is not stored.
+        metadata: of the application. A block of code with `secret` set to true is not stored.
         children: blocks within it, of a page that is pushed as a whole. They follow it, each before
             its own children. Blocks within an archived block are archived; blocks within a secret
             block are not stored.
@@ -248,7 +248,7 @@ class FileBody(Body):
     Attributes:
         page_uuid: the page.
         name: of the file; its extension distinguishes text formats.
-        metadata: of the application. A file with a true `is_secret` is not stored.
+        metadata: of the application. A file with `is_secret` set to true is not stored.
     """
 
     TYPE: ClassVar[str] = "file"

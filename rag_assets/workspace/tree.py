@@ -91,7 +91,7 @@ class Standing:
         scopes: the scopes that grant access to it: the nearest first, then the inherited scopes.
         is_known: whether every page above it is known.
         is_out: whether it is out of the knowledge.
-        depth: pages above it.
+        depth: number of pages from the root down to it, including both.
     """
 
     scopes: tuple[str, ...] = ()

@@ -76,7 +76,7 @@ class RefreshingIndex:
 
     @property
     def timeout_message(self) -> str:
-        """The error of a search that exceeds the time limit."""
+        """Return the message for a search that exceeds the time limit."""
         thread = self._thread
         if thread is None or not thread.is_alive() or self._manager.can_answer(self._agent.id):
             return f"the search took longer than {TIMEOUT_SECONDS} seconds"

@@ -37,7 +37,7 @@ class AskedProject:
     tenant_id: str
 
     def record(self) -> TenantRecord:
-        """Return the tenant's record; blocks."""
+        """Return the tenant's record; a blocking call."""
         return self.backend.catalog.tenants.get(self.tenant_id)
 
     async def read(self, work: Callable[[], _T]) -> _T:

@@ -247,7 +247,7 @@ class CodeAnswers:
             view: the part of the index that the caller may read.
             walks: from the definitions in the question.
             found: nodes with the path of names to each; users are added.
-            begun: the nodes among them that are in the question.
+            begun: the nodes in the question.
             stated: relations; relations of users are added.
         """
         first = [node for walk in walks for node in walk.nodes if node.name in walk.begun]

@@ -194,7 +194,7 @@ class _Walk:
         return History(changes, looked_at, self._cut_off)
 
     def _has_changed(self, commit: Commit, blob: str, lines: Lines | None) -> bool:
-        """Return whether a commit changed the lines of all its parents; queue these parents."""
+        """Return whether a commit changed the lines compared to every parent; queue these."""
         earlier: list[tuple[Commit, Lines | None]] = []
         is_changed = True
         for parent in self._parents(commit):

@@ -244,13 +244,13 @@ async def symbols(asked: _Asked, query: Annotated[SymbolsQuery, Query()]) -> Cod
 
 @router.get("/{project_id}/who-serves")
 async def who_serves(asked: _Asked, query: Annotated[RouteQuery, Query()]) -> CodeAnswer:
-    """Return what serves a route, and what that touches."""
+    """Show what serves a route, and what that touches."""
     return await asked.answer(lambda about: about.who_serves(query.route))
 
 
 @router.get("/{project_id}/what-touches")
 async def what_touches(asked: _Asked, query: Annotated[UsersQuery, Query()]) -> CodeAnswer:
-    """List the users of a table, a definition or a file's definitions: uses, reads, migrations."""
+    """List who uses, reads, writes or migrates a table, a definition, or a file's definitions."""
     return await asked.answer(lambda about: about.what_touches(**dict(query)))
 
 

@@ -168,7 +168,7 @@ class RuleBook:
     def _found(
         self, files: Sequence[AskedFile], naming: Collection[str]
     ) -> tuple[list[_Candidate], int]:
-        """Return documents that may be about files, their rules first, and the number unknown.
+        """Return documents that may be about files, their rules first, and how many are unknown.
 
         Args:
             files: the files in the question.

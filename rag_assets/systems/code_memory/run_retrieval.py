@@ -149,7 +149,7 @@ class RunRetrieval:
         question: RetrievalQuestion,
         caller: Caller,
     ) -> RetrievedChunks:
-        """Return the passages for a run's prompt; without a search if the run is not to get any.
+        """Return the passages for a run's prompt; none, without a search, if the run disables them.
 
         Args:
             ref, tenant: the tenant of the searched repositories.
@@ -193,7 +193,7 @@ class RunRetrieval:
 
 
 def _uris(tenant: Tenant, paths: Sequence[str]) -> tuple[str, ...]:
-    """Return paths as in the index: with each repository's name, or as given if they have it."""
+    """Return paths as in the index: below each repository, and as given if they name a source."""
     names = [one.of for one in tenant.sources if isinstance(one, RunsConfig)]
     found: dict[str, None] = {}
     for path in paths:

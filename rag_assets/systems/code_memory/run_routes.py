@@ -167,7 +167,7 @@ async def retrieve(body: RetrievalQuestion, asked: ProjectDependency) -> Retriev
 async def index_rag(
     asked: AdministeredDependency, body: IndexedPaths | None = None
 ) -> IndexedProject:
-    """Read and index everything in a project, or some files, again. For admins.
+    """Request that a project, or some of its files, is read and indexed again. For admins.
 
     Until then, searches find the former state. Texts that have an embedding keep it.
     """

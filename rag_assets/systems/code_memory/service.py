@@ -78,11 +78,11 @@ class CodeMemory:
         return await self._retrieval.retrieve(record.ref, tenant, asking, question, self._caller)
 
     def index_file(self, path: str) -> IndexedProject:
-        """Read and index a file again; a file that is not known yet is found soon."""
+        """Request that a file is read and indexed again; a file not known yet is found soon."""
         return self._index(path)
 
     def reindex(self) -> IndexedProject:
-        """Read and index everything again; no embedding is paid for twice."""
+        """Request that everything is read and indexed again; no embedding is paid for twice."""
         return self._index()
 
     def invalidate(self, path: str) -> InvalidatedFiles:

@@ -24,7 +24,7 @@ def index_again(
     paths: Sequence[str] = (),
     by: str,
 ) -> IndexedProject:
-    """Read, parse and index documents of a tenant again; no embedding is paid for twice.
+    """Request that documents are read, parsed and indexed again; no embedding is paid for twice.
 
     Files that were removed with `invalidate` come back. Files that were deleted, purged or past
     their retention do not.

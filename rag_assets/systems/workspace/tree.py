@@ -243,8 +243,8 @@ class TreeService:
             remove_extra: whether to remove extra pages as well, with everything that belongs to
                 them.
             allow_deletes: whether to remove extra pages even if they are suspiciously many.
-            keep: pages that do not count as extra although `wanted` lacks them, nor do the pages
-                above them.
+            keep: pages that do not count as extra although `wanted` lacks them; the same holds for
+                the pages above them.
 
         Raises:
             UnknownTenant, NoWorkspace, InvalidRequest: see put(). The tree is left unchanged.

@@ -62,7 +62,7 @@ manifests = APIRouter(prefix="/rag", tags=["workspace"], responses=REFUSED, rout
 async def write_tree(request: Request, asked: WrittenDependency) -> TreeLines:
     """Put and change many pages of the tree: one JSON object per line, at most 5,000 lines.
 
-    They are one transaction. The tree that results from all lines together counts, whatever their
+    All lines are one transaction. The tree that results from them counts, whatever their
     order; an invalid line does not stop the others.
     """
     lines = _lines_of(await request.body(), most=MOST_LINES)

@@ -170,7 +170,7 @@ def _of_others() -> str | None:
 
 
 def _files_of_others() -> list[Path]:
-    """Return the configuration files of the user and the machine; the first that is set decides."""
+    """Return the configuration files of the user and the machine, by precedence."""
     home = Path.home()
     beside = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
     return [home / ".gitconfig", beside / "git" / "config", Path("/etc/gitconfig")]

@@ -80,7 +80,7 @@ def without_block(content: bytes, tenant: str) -> bytes:
 
 
 def is_ours(content: bytes) -> bool:
-    """Return whether a hook starts with our header."""
+    """Return whether a hook is ours, by its header."""
     return content.startswith((_SHELL + _OURS).encode())
 
 

@@ -79,7 +79,7 @@ async def switch(visit: Visit) -> Response:
 
 
 async def reindex(visit: Visit) -> Response:
-    """Index documents again; if a model waits, show its cost first."""
+    """Request that documents are indexed again; if a model waits, show its cost first."""
     room = await room_of(visit)
     scope, id_ = visit.field("scope"), visit.field("id").strip()
     body: dict[str, Any] = {"scope": scope} if scope == "workspace" else {"scope": scope, "id": id_}

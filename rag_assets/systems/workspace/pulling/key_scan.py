@@ -126,6 +126,6 @@ def _differing(follower: Follower, found: ManifestComparison) -> tuple[RecordTyp
     aside = follower.aside.among(follower.puller.ref, follower.config.name, [*differing])
     unseen = {source_type for key, source_type in differing.items() if key not in aside}
     if _WHOLE in unseen:
-        # A page that is stored again is as its own query returns it, without pulled blocks.
+        # A page that is stored again has the blocks of its own query: read blocks again, too.
         unseen.add(_PART)
     return tuple(one for one in pulled if one in unseen)

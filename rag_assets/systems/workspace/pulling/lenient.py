@@ -1,4 +1,4 @@
-"""Read Postgres values that the driver cannot convert as texts.
+"""Reads as text the Postgres values that the driver cannot always convert.
 
 The driver fails at a time outside Python's range, and at JSON that is nested too deeply or has a
 number that is too long. All rows that were fetched together would then be lost.

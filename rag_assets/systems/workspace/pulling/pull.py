@@ -1,4 +1,4 @@
-"""Pulling a source: store changes in its database, and remove records that it no longer has."""
+"""Pulls a source: stores new and changed records, and removes those that its database lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Convert a row of a query to the body of a record, or to the problem that prevents it."""
+"""Converts rows of a query to bodies of records, or to the problems that prevent it."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def due_tenants(
         records: tenants with pulled sources.
         states: of their sources, by tenant and source.
         now: the time.
-        pulled: sources that are being pulled: a second run for them would fail.
+        pulled: sources that are being pulled: a second run for them would be useless.
     """
     quick: dict[str, datetime] = {}
     slow: dict[str, datetime] = {}

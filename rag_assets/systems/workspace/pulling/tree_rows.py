@@ -58,7 +58,7 @@ def pull_tree(follower: Follower, began: datetime, *, scan: bool, allow_deletes:
         )
     pages, aside = _read(service, follower.zone, names, rows)
     report.set_aside += Counter(f"tree.{column}" for column in aside.values())
-    # Only another row names this page, as its parent: it may have been put, and therefore stays.
+    # A page that occurs only as the parent in another row may have been put, so it stays.
     kept = aside.keys() | {page.parent or ROOT for page in pages.values()} - pages.keys()
     may_remove = scan and (bool(rows) or allow_deletes)
 

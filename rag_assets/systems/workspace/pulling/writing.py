@@ -1,4 +1,4 @@
-"""Stores the records of rows in the same way as pushed records, if they differ from the stored."""
+"""Stores the records of rows like pushed records, unless they are stored already."""
 
 from __future__ import annotations
 
