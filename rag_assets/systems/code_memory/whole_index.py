@@ -31,8 +31,8 @@ def index_again(
 
     Args:
         record: the tenant.
-        paths: of files, within a repository or as hits name them; empty: all documents. A new file
-            that the index does not know yet is listed soon.
+        paths: of files, within a repository or as hits name them; empty: all documents. New files,
+            which the index does not know yet, are listed soon.
         by: name of the caller, for the event.
 
     Raises:

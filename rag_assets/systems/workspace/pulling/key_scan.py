@@ -26,7 +26,7 @@ _PART: RecordType = "block"
 def scan_keys(follower: Follower, *, allow_deletes: bool) -> None:
     """Remove records without a row, and read unnoticed changes again.
 
-    Keys are compared only when all of them have been read: a failed query removes no record.
+    All keys are read before any is compared, so that a failed query removes no record.
 
     Args:
         follower: of the source, after it has followed the queries in the same snapshot.
