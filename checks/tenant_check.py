@@ -204,7 +204,7 @@ class TenantCheck:
 
 
 LoadedCheck: TypeAlias = TenantCheck | dg.AssetChecksDefinition
-"""A check of ours or of a system: declared, or a Dagster definition."""
+"""One of our checks or of a system's: declared, or a Dagster definition."""
 
 
 def build_checks(checks: Sequence[TenantCheck], names: Naming) -> list[dg.AssetChecksDefinition]:

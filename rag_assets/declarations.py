@@ -29,7 +29,7 @@ from rag_assets.common.errors import ConfigurationError
 
 NO_RUN_RETRIES: Final = {"dagster/retry_on_asset_or_op_failure": "false"}
 RUN_TAGS: Final = {"rag_assets/job": "true", **NO_RUN_RETRIES}
-"""On each of our jobs, to distinguish their runs from those of a team's job of the same name."""
+"""On each of our jobs, to distinguish their runs from runs of a team's job with the same name."""
 NAMING_TAG: Final = "rag_assets/naming"
 """The naming of a run's definitions, if it differs from our own code location's."""
 TENANT_TAG: Final = "rag_assets/tenant"

@@ -294,5 +294,5 @@ def _with_sources(
 
 
 # Our own code location. Its jobs name this executor themselves. Here it also applies to runs that
-# the UI starts with "Materialize": the stages of a run share what they opened.
+# the UI starts with "Materialize": the stages of a run share their open connections and tables.
 defs = dg.Definitions.merge(build_defs(), dg.Definitions(executor=dg.in_process_executor))

@@ -158,7 +158,7 @@ class OwnRuns(dg.ConfigurableResource):  # type: ignore[type-arg]
         """Add missing tags to a started run, as when the UI or a schedule launched it.
 
         These are the installation and, unless the run also has assets of a team, the tag that makes
-        Dagster not retry it: an error of ours has been retried, or will be by the next sync.
+        Dagster not retry it: our errors have been retried, or will be by the next sync.
         """
         retries = NO_RUN_RETRIES if self._has_only_own_parts(run) else {}
         wanted = {**self.installation_tags, **self.names.naming_tag, **retries}
@@ -203,7 +203,7 @@ class OwnRuns(dg.ConfigurableResource):  # type: ignore[type-arg]
         return self.installation_tags[INSTALLATION_TAG] not in users
 
     def _has_only_own_parts(self, run: dg.DagsterRun) -> bool:
-        """Return whether a run's job or selected assets have only names of ours."""
+        """Return whether a run's job or selected assets have only our names."""
         if run.job_name != IMPLICIT_ASSET_JOB_NAME:
             # In a team's project it may have another name than here.
             return run.job_name in self.jobs or run.tags.items() >= RUN_TAGS.items()

@@ -31,7 +31,8 @@ _TICK_SECONDS = 25.0
 _TURN_SECONDS = 60.0
 _OVERLAP_SECONDS = 5.0
 _COUNTED_SECONDS = 90.0
-"""Time after which an uncounted failure is no longer waited for: that sensor may be off."""
+"""Time after which the sensor no longer waits for a failure to be counted, since that sensor may be
+off."""
 _ENDED = (dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED)
 _parsed = ParsedTenants()
 
@@ -132,7 +133,7 @@ class _Tick:
         return environment_key(self.settings)
 
     def _reasons(self) -> set[str]:
-        """Return tenants to check out of turn: a run of theirs has ended, or a retry is due."""
+        """Return tenants to check out of turn: one of their runs has ended, or a retry is due."""
         since = max(self.cursor.at, self.now - _TURN_SECONDS) - _OVERLAP_SECONDS
         times = [datetime.fromtimestamp(at, UTC) for at in (since, self.now - _TURN_SECONDS)]
         ended = self.instance.get_runs(

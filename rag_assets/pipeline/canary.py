@@ -107,7 +107,7 @@ def run_canary(
     """Probe embedders, compare with their stored first answers, and record the results.
 
     Args:
-        catalog: where answers are stored.
+        catalog: stores the answers.
         targets: at most one embedder of each tenant.
         fresh: the largest age of a measurement that is reused.
     """

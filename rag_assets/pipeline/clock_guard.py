@@ -114,7 +114,7 @@ def find_doubt(trusted: TrustedTime, now: datetime, boot: BootTime | None) -> Cl
     Args:
         trusted: the latest trusted time, and Postgres's time.
         now: the time of the machine.
-        boot: how long the machine has been running; None if its system does not say.
+        boot: how long the machine has been running; None if its system does not report it.
     """
     if abs(now - trusted.server_at) > MOST_SKEW:
         return ClockDoubt("skewed", now, trusted)

@@ -86,8 +86,8 @@ class TenantContext:
             embedder itself, past embedders included.
         kept_pool: keeps worker processes from stage to stage; without it each stage starts its own.
         clock: determines ages.
-        scanned: the versions of the credential rules with which the tenant's stores were scanned;
-            see TenantRecord.
+        scanned: the last scan of the tenant's stores for credentials: rules and findings; see
+            TenantRecord.
         has_changed: whether the change watcher has seen the tenant's sources change during the run.
     """
 

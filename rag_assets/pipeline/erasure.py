@@ -128,7 +128,7 @@ def settle_scan(
     _erase_entries(ctx, erasure)
     needed = needed_keys(ctx)
     dead = _found_keys(erasure, needed)
-    # Vectors stay: those of the other chunks are needed once the masked texts are chunked.
+    # Vectors stay: the other chunks need theirs once the masked texts are chunked.
     ctx.guard()
     ctx.lake.compact(replace(needed.kept, texts=None), dead)
     erase_rows(ctx, dead)
@@ -197,7 +197,7 @@ def purge(ctx: TenantContext, document_ids: Collection[str], *, by: str) -> Rece
     """
     require_current(ctx)
     for erasure in ctx.catalog.erasures.open(ctx.ref.id):
-        # Started again, it would not know what the first purge had already erased.
+        # Started again, it would not know which data the first purge had already erased.
         if erasure.kind == "purge" and not {*document_ids}.isdisjoint(erasure.document_ids):
             settle(ctx, erasure)
     settle_open(ctx)

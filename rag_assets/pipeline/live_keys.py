@@ -22,8 +22,8 @@ class NeededKeys:
 
     Attributes:
         known: of every version in a live build, as `document_index` records them, and of documents
-            with present content that is missing from an up-to-date build: their rows are used when
-            they are tried again.
+            with present content that is missing from a build that syncs bring up to date: their
+            rows are used when they are retried.
         complete: whether these are all keys. A version indexed before keys were recorded is unknown
             once its document has changed.
     """
@@ -33,7 +33,7 @@ class NeededKeys:
 
     @property
     def kept(self) -> LiveKeys:
-        """Return the keys a compaction keeps: while a version is unknown, all of used embedders."""
+        """Return the keys to keep; while a version is unknown, everything but unused embedders."""
         return self.known if self.complete else LiveKeys(embedders=self.known.embedders)
 
 

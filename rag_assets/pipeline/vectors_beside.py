@@ -1,7 +1,7 @@
 """The separate vector store of an index: filled from the lake, compared with the catalog.
 
-A build's row says whether that store answers for it. The store answers once it has every vector. It
-stops with the transaction that records that it missed a write.
+A build's row records whether that store answers for it. The store answers once it has every vector.
+It stops with the transaction that records that it missed a write.
 """
 
 from __future__ import annotations
