@@ -1,6 +1,7 @@
 """generations: the builds of a tenant's index, and the progress of each.
 
-Runs report it while a build is made or published, and the daily pruning for tenants with several.
+Runs report it while a build is made or published. The daily pruning reports it for tenants with
+several builds.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ def submit_batches(
         budget: reserves their price.
 
     Returns:
-        Why the provider accepted no text or only some of them; None if it accepted all.
+        Why the provider accepted no text or only some of them; else None.
     """
     above = ctx.tenant.embedder.batch_above
     lacking = missing - set(texts_in_batches(ctx))
