@@ -58,7 +58,7 @@ def why_due(state: TenantState, now: datetime, *, wait_for_retry: bool = True) -
         wait_for_retry: whether to wait until the next retry after a failure; a sync by command does
             not wait.
     """
-    # A later time was computed while this machine's clock was wrong, and is ignored.
+    # A later time was computed while this machine's clock was fast, and is ignored.
     latest = now + _LONGEST_WAIT
     if wait_for_retry and any(
         sync.retry_at is not None and now < sync.retry_at <= latest for sync in state.syncs.values()

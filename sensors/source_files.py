@@ -237,7 +237,7 @@ def _is_uncounted_failure(record: dg.RunRecord, state: TenantState) -> bool:
     if run.status is not dg.DagsterRunStatus.FAILURE or PROCESS_TAG in run.tags or not ended_at:
         return False
     retries = [sync.retry_at.timestamp() for sync in state.syncs.values() if sync.retry_at]
-    # A run that seems to end later than now was recorded while the clock was wrong.
+    # A run that seems to end later than now was recorded while the clock was fast.
     return max(retries, default=0.0) < ended_at and 0 <= time.time() - ended_at < _COUNTED_SECONDS
 
 

@@ -1,4 +1,4 @@
-"""Ticks from the future, which Dagster recorded while this machine's clock was wrong.
+"""Ticks from the future, which Dagster recorded while this machine's clock was fast.
 
 Dagster evaluates a sensor when its last tick is older than the sensor's interval, and a schedule
 for the times after its last tick. A tick recorded under a clock 400 days fast therefore stops its

@@ -125,7 +125,7 @@ def prune_due(ctx: TenantContext, *, by: str) -> PruningReport:
 
 
 def _correct_times(ctx: TenantContext, now: datetime) -> int:
-    """Replace times in the future, which were recorded while the clock was wrong."""
+    """Replace times in the future, which were recorded while the clock was fast."""
     ctx.guard()
     corrected = ctx.catalog.clock.correct_future_times(ctx.ref, now)
     if corrected:
