@@ -35,7 +35,7 @@ def embeddings(
     workbench: Workbench,
     tenant_lock: TenantLockResource,
 ) -> dg.MaterializeResult[None]:
-    """Embed the texts that have no vector in the lake."""
+    """Embed the texts without a vector in the lake."""
     with tenant_stage(context, workbench, tenant_lock) as ctx:
         work = work_of(ctx, context.run.run_id)
         report = embed_chunks(work.context, work, spent=config.spent)

@@ -33,7 +33,7 @@ def build_defs(
 ) -> dg.Definitions:
     """Build the definitions of an installation, to be merged with a team's own.
 
-    They have no executor: jobs name their own, and assets materialized from the UI use the
+    They define no executor: jobs name their own, and assets materialized from the UI use the
     project's. No connection is opened before a run or a tick needs it.
 
     Args:
@@ -41,11 +41,11 @@ def build_defs(
             jobs have it in the tag `rag_assets/naming`.
         key_prefix: of the keys of assets.
         group: of the pipeline's assets, and the prefix of the groups of reports.
-        upstream: assets that write what the sources read. They become dependencies of
+        upstream: assets that write the data that the sources read. They become dependencies of
             `raw_documents`, and the job `NAME_refresh` materializes them and then the pipeline. A
             mapping lists them by tenant: each tenant has a job `NAME_refresh_TENANT`. An asset must
-            have no partitions or the tenants', `NAME_tenants`: the pipeline cannot be part of a run
-            with any others.
+            be unpartitioned or have the tenants' partitions, `NAME_tenants`: the pipeline cannot be
+            part of a run with any others.
         automation: "all" sensors and schedules; "sync" for those that keep indexes equal to their
             sources (`tenants`, `source_files`, `run_failures`); "none".
         installation: its home folder and addresses; by default, from the environment.

@@ -1,4 +1,4 @@
-"""canary: embeds fixed texts for every tenant, and compares their vectors with the first ones."""
+"""canary: embeds fixed texts for every tenant, and compares vectors with the first answers."""
 
 import dagster as dg
 

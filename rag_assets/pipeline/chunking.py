@@ -89,7 +89,7 @@ class SecretNote:
 
 
 def chunk_documents(ctx: TenantContext, work: Work) -> ChunkingReport:
-    """Chunk the documents that have no chunks in the lake."""
+    """Chunk the documents without chunks in the lake."""
     started = time.monotonic()
     parsed = documents_of(ctx, work)
     by_key: dict[str, list[ParsedDocument]] = {}
