@@ -175,7 +175,7 @@ def build_batch_api(
 
 
 def traffic_of(config: EmbedderConfig) -> Traffic:
-    """A new Traffic with the configured limits.
+    """Return a new Traffic with the configured limits.
 
     Args:
         config: of a remote provider.
@@ -242,7 +242,7 @@ def make_same_vectors(one: EmbedderConfig, other: EmbedderConfig) -> bool:
 
 
 def price_of(config: EmbedderConfig) -> Price | None:
-    """The price of embedding with this configuration; None if no price is known.
+    """Return the price of embedding with this configuration; None if no price is known.
 
     Raises:
         ConfigurationError: the configured model's folder is missing or not usable.
@@ -256,7 +256,7 @@ def price_of(config: EmbedderConfig) -> Price | None:
 
 
 def remote_model(config: EmbedderConfig) -> RemoteModel:
-    """The configured model of a remote provider.
+    """Return the configured model of a remote provider.
 
     Raises:
         ConfigurationError: its provider is not a remote one.

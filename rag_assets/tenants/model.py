@@ -342,8 +342,7 @@ class Tenant(_Model):
     def chunk_parameters(
         self, *, source: str, source_type: str, media_type: str, path: str = ""
     ) -> ChunkParameters:
-        """Return the chunk parameters of a document: of the first rule that applies, else the
-        tenant's.
+        """Return the chunk parameters of a document: of the first matching rule, else the tenant's.
 
         Args:
             source: the name of its source.
@@ -363,8 +362,7 @@ class Tenant(_Model):
 
     @cached_property
     def own_frameworks(self) -> str:
-        """Return the frameworks as one text, for keys and workers; "" if there are no frameworks.
-        """
+        """Return the frameworks as one text, for keys and workers; "" without frameworks."""
         return as_text(self.frameworks)
 
     @property
@@ -374,8 +372,7 @@ class Tenant(_Model):
         return any(one.parameters.kind.read is not None for one in chosen)
 
     def retention_of(self, source_type: str) -> int | None:
-        """Return the days that documents of a source type are kept; None: as long as their source
-        does."""
+        """Return the days that documents of a source type are kept; None for no limit."""
         days = self.retention_days
         return days.get(source_type) if isinstance(days, dict) else days
 

@@ -58,7 +58,7 @@ def configured_sources(config: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]
 
 
 def configured_embedder(config: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the embedder of a stored configuration, completed with its profile's embedder."""
+    """Return the embedder of a stored configuration, with its profile's as default."""
     embedder: Mapping[str, Any] = with_profile(config).get("embedder") or {}
     return embedder
 
@@ -97,8 +97,7 @@ def _holds_files(source: Mapping[str, Any]) -> bool:
 
 
 def _same_choice(default: Any, wanted: Any, choice: str) -> bool:
-    """Return whether the profile's other settings of a field apply: only to the profile's choice.
-    """
+    """Return whether the profile's other settings of a field apply, as made for its choice."""
     both = isinstance(default, Mapping) and isinstance(wanted, Mapping)
     return not both or wanted.get(choice, default.get(choice)) == default.get(choice)
 

@@ -223,8 +223,7 @@ def shown_settings(tenant: Tenant) -> dict[str, Any]:
 
 
 def _keep(config: dict[str, Any], beginning: Mapping[str, Any], present: Mapping[str, Any]) -> None:
-    """Keep a project's caps and its chat model's name, with the gateway of the initial
-    configuration."""
+    """Keep a project's caps and its chat model's name, with the gateway of the initial settings."""
     if present.get("caps"):
         config["caps"] = present["caps"]
     chat = present.get("chat_model")

@@ -86,7 +86,7 @@ _ENDS: Final = "-.:@"
 
 
 def context_window(model: str) -> int | None:
-    """The tokens that a model reads at once; None if that is not known.
+    """Return the tokens that a model reads at once; None if that is not known.
 
     Args:
         model: its name, with the provider before it or not: openai/gpt-4o-2024-11-20.
@@ -97,6 +97,6 @@ def context_window(model: str) -> int | None:
 
 
 def _begins(name: str, beginning: str) -> bool:
-    """Whether a name is another, or another with a version after it: gpt-4o is no gpt-4."""
+    """Return whether a name is another, or another with a version after it: gpt-4o is no gpt-4."""
     rest = name.removeprefix(beginning)
     return rest != name and (not rest or rest[0] in _ENDS)

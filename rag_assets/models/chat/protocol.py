@@ -43,7 +43,7 @@ class Completion:
 
     @property
     def tokens(self) -> int:
-        """All tokens charged."""
+        """Return all tokens charged."""
         return self.input_tokens + self.output_tokens
 
 

@@ -176,7 +176,7 @@ class EmbedderConfig(BaseModel):
 
     @property
     def model_name(self) -> str:
-        """The model at its provider, configured or by default; "" where there is no default."""
+        """Return the model at its provider, configured or by default; "" without a default."""
         default = self.offer.default_model if isinstance(self.offer, RemoteEmbedding) else None
         return self.model or default or ""
 

@@ -143,10 +143,10 @@ class RerankConfig(BaseModel):
 
     @property
     def local_folder(self) -> Path | None:
-        """The folder of a model on this machine; None for an endpoint."""
+        """Return the folder of a model on this machine; None for an endpoint."""
         return None if self.url or self.provider else self.folder or MODELS / MS_MARCO
 
     @property
     def is_shipped(self) -> bool:
-        """Whether it is the model that the package carries."""
+        """Return whether it is the model that the package carries."""
         return self.local_folder == MODELS / MS_MARCO

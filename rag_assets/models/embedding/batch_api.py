@@ -81,15 +81,15 @@ class BatchApi(Protocol):
         ...
 
     async def find(self, tag: str, since: datetime) -> str | None:
-        """The id of the batch with that tag, submitted since then; None if there is none."""
+        """Return the id of the batch with that tag, submitted since then; None if there is none."""
         ...
 
     async def status(self, batch_id: str) -> BatchStatus:
-        """The status of a batch; one that the provider does not know has failed."""
+        """Return the status of a batch; one that the provider does not know has failed."""
         ...
 
     def results(self, batch_id: str) -> AsyncIterator[BatchResult]:
-        """The results of its texts, in any order; texts without a result may be missing.
+        """Return the results of its texts, in any order; texts without a result may be missing.
 
         Raises:
             BatchLost: the provider does not know the batch, or has deleted its results.

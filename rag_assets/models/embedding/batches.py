@@ -137,7 +137,7 @@ class Packer:
         return set() if self._packing is None else {self._packing}
 
     def take(self) -> list[Batch]:
-        """The batches packed since the last call; packing continues."""
+        """Return the batches packed since the last call; packing continues."""
         packed: list[Batch] = []
         if self._packing is not None:
             if not self._packing.done():

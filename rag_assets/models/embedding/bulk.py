@@ -209,7 +209,7 @@ class _BulkRun:
         await self._keeper.drain()
 
     def outcome(self) -> EmbedOutcome:
-        """The outcome, once run() has ended."""
+        """Return the outcome, once run() has ended."""
         return EmbedOutcome(
             embedded=self._keeper.kept,
             rejected=MappingProxyType(self._rejected),

@@ -46,7 +46,7 @@ async def probe(embedder: Embedder) -> Answer:
 
 
 def distances(before: Vectors, now: Vectors) -> tuple[float, ...]:
-    """The cosine distance of two answers for each probe: from 0 (same direction) to 2.
+    """Return the cosine distance of two answers for each probe: from 0 (same direction) to 2.
 
     Args:
         before, now: unit vectors of equal shape.

@@ -38,7 +38,7 @@ class DeterministicEmbedder:
 
     @property
     def embedder_id(self) -> str:
-        """The id that vectors are stored under; seconds_per_text does not change it."""
+        """Return the id that vectors are stored under; seconds_per_text does not change it."""
         return deterministic_embedder_id(self._dimensions)
 
     @property
@@ -48,7 +48,7 @@ class DeterministicEmbedder:
 
     @property
     def limits(self) -> CallLimits:
-        """The limits of a call, and of concurrent calls."""
+        """Return the limits of a call, and of concurrent calls."""
         return CallLimits(texts=MAX_BATCH, concurrency=4)
 
     async def embed(

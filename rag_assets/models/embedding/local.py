@@ -60,7 +60,7 @@ class LocalEmbedder(ABC):
 
     @property
     def limits(self) -> CallLimits:
-        """The limits of calls; the number of texts changes neither vectors nor speed.
+        """Return the limits of calls; the number of texts changes neither vectors nor speed.
 
         Two calls, so that no thread is idle while one ends.
         """

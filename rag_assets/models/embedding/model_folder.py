@@ -157,7 +157,7 @@ class ModelFolder:
 
     @property
     def is_known(self) -> bool:
-        """Whether all files are those of a published model, by their checksums."""
+        """Return whether all files are those of a published model, by their checksums."""
         return all(digest in _KNOWN for _, digest in self.digests)
 
     def prefix(self, purpose: Purpose) -> str:

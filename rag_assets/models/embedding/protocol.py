@@ -64,7 +64,7 @@ class Embedder(Protocol):
 
     @property
     def embedder_id(self) -> str:
-        """The id that vectors are stored under."""
+        """Return the id that vectors are stored under."""
         ...
 
     @property
@@ -74,7 +74,7 @@ class Embedder(Protocol):
 
     @property
     def limits(self) -> CallLimits:
-        """The limits of a call, and of concurrent calls."""
+        """Return the limits of a call, and of concurrent calls."""
         ...
 
     async def embed(

@@ -119,7 +119,7 @@ class RemoteEmbedder:
 
     @property
     def embedder_id(self) -> str:
-        """The id that vectors are stored under."""
+        """Return the id that vectors are stored under."""
         return self._embedder_id
 
     @property
@@ -129,7 +129,7 @@ class RemoteEmbedder:
 
     @property
     def limits(self) -> CallLimits:
-        """The limits of a call; few of the tokens that a minute allows."""
+        """Return the limits of a call; few of the tokens that a minute allows."""
         return self._limits
 
     async def embed(
@@ -197,7 +197,7 @@ class RemoteEmbedder:
         return Answer(vectors, tokens, seconds=time.monotonic() - started)
 
     def _weight(self, texts: Sequence[str]) -> int:
-        """The tokens of a call for the traffic; counted only if they are limited."""
+        """Return the tokens of a call for the traffic; counted only if they are limited."""
         return 0 if self._traffic.tokens_per_minute is None else self._tokens_of(texts)
 
     def _tokens_of(self, texts: Sequence[str]) -> int:

@@ -105,7 +105,7 @@ class RemoteModel:
         return f"{plain}+{key_of('remote_embedder', recipe)[:12]}" if recipe else plain
 
     def prefix(self, purpose: Purpose) -> str:
-        """The prefix of a text."""
+        """Return the prefix of a text."""
         return self.query_prefix if purpose == "query" else self.document_prefix
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:

@@ -7,7 +7,7 @@ from rag_assets.models.embedding.wrapped import WrappedEmbedder
 
 
 def revised_id(embedder_id: str, revision: str | None) -> str:
-    """An embedder's id with the revision that its tenant configured, if any."""
+    """Return an embedder's id with the revision that its tenant configured, if any."""
     return embedder_id if revision is None else f"{embedder_id}~{revision}"
 
 
@@ -28,5 +28,5 @@ class RevisedEmbedder(WrappedEmbedder):
 
     @property
     def embedder_id(self) -> str:
-        """The wrapped embedder's id, and the revision."""
+        """Return the wrapped embedder's id, and the revision."""
         return revised_id(self._embedder.embedder_id, self._revision)

@@ -48,7 +48,7 @@ class VectorBuffer:
 
     @property
     def tasks(self) -> set[asyncio.Task[None]]:
-        """The write in progress, if any."""
+        """Return the write in progress, if any."""
         return set() if self._writing is None else {self._writing}
 
     def add(

@@ -75,7 +75,7 @@ def find_tokenizer(folder: Path) -> Path:
 
 
 def with_external_data(weights: Path) -> tuple[Path, ...]:
-    """The model's file, and the files that hold its weights beyond ONNX's limit of 2 GB."""
+    """Return the model's file, and the files that hold its weights beyond ONNX's limit of 2 GB."""
     beside = (weights.with_name(weights.name + suffix) for suffix in ("_data", ".data"))
     return (weights, *(path for path in beside if path.is_file()))
 
@@ -129,7 +129,7 @@ def read_card_languages(folder: Path) -> frozenset[str] | None:
 
 
 def positive(value: object) -> int | None:
-    """A configured number, if it is a positive integer within the largest window."""
+    """Return a configured number, if it is a positive integer within the largest window."""
     return value if isinstance(value, int) and 0 < value < _LARGEST_WINDOW else None
 
 

@@ -78,7 +78,7 @@ def plan_inputs(session: Any, weights: Path) -> Inputs:
 
 
 def feed(inputs: Inputs, encodings: list[Encoding]) -> dict[str, npt.NDArray[Any]]:
-    """A model's inputs for texts of equal length, each of shape (texts, tokens)."""
+    """Return a model's inputs for texts of equal length, each of shape (texts, tokens)."""
     values = {
         "input_ids": [encoding.ids for encoding in encodings],
         "attention_mask": [encoding.attention_mask for encoding in encodings],

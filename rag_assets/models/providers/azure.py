@@ -145,7 +145,7 @@ def _managed_identity(settings: AzureSettings) -> Callable[[], Awaitable[str]]:
 
 
 def _is_without_response(error: Exception) -> bool:
-    """Whether a request for a token got no response, or a broken one."""
+    """Return whether a request for a token got no response, or a broken one."""
     from azure.core.exceptions import ServiceRequestError, ServiceResponseError
 
     kinds = (ServiceRequestError, ServiceResponseError)

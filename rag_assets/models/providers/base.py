@@ -104,7 +104,7 @@ class RemoteEmbedding:
     module: str | None = None
 
     def known(self, model: str, dimensions: int | None) -> KnownModel:
-        """The properties of a model: known, or assumed if it is not listed.
+        """Return the properties of a model: known, or assumed if it is not listed.
 
         Raises:
             ValueError: it is not listed, and its dimensions are not configured.
@@ -212,18 +212,18 @@ class Provider:
     embeddings_of: tuple[str, ...] = ()
 
     def embedding_price(self, model: str) -> Price | None:
-        """The price of a model at the provider's own server; None if none is known."""
+        """Return the price of a model at the provider's own server; None if none is known."""
         if isinstance(self.embedding, LocalEmbedding):
             return FREE
         listed = self.embedding.models.get(model) if self.embedding else None
         return listed.price if listed else None
 
     def chat_price(self, model: str) -> ChatPrice | None:
-        """The price of a chat model at the provider's own server; None if none is known."""
+        """Return the price of a chat model at the provider's own server; None if none is known."""
         return self.chat.prices.get(model.removeprefix("models/")) if self.chat else None
 
     def charges_list_prices(self, base_url: str | None) -> bool:
-        """Whether the listed prices hold at a server; None: the provider's own."""
+        """Return whether the listed prices hold at a server; None: the provider's own."""
         if base_url is None:
             return True
         host = urlsplit(base_url).hostname or ""

@@ -80,7 +80,7 @@ class GeminiConnection(SdkConnection["Client"]):
 
 
 def _details(body: Any) -> Iterable[Mapping[str, Any]]:
-    """The typed details of an error, as google.rpc defines them."""
+    """Return the typed details of an error, as google.rpc defines them."""
     error = body.get("error", body) if isinstance(body, Mapping) else {}
     details = error.get("details") if isinstance(error, Mapping) else None
     return (each for each in details or () if isinstance(each, Mapping))
@@ -154,7 +154,7 @@ class GeminiEndpoint(GeminiConnection, SdkEndpoint["Client"]):
 
 
 def _tokens(answer: EmbedContentResponse) -> int | None:
-    """The tokens charged, if the response has them: of all texts, or of each."""
+    """Return the tokens charged, if the response has them: of all texts, or of each."""
     total = getattr(answer.usage_metadata, "prompt_token_count", None)
     if total is None:
         each = [embedding.statistics for embedding in answer.embeddings or ()]
@@ -195,13 +195,13 @@ class GeminiChat(GeminiConnection, SdkChatEndpoint["Client"]):
 
 
 def _text_parts(candidate: Candidate) -> Iterator[str]:
-    """The text of an answer without thinking; empty if it stopped before any text."""
+    """Return the text of an answer without thinking; empty if it stopped before any text."""
     parts = candidate.content.parts if candidate.content else None
     return (part.text for part in parts or () if part.text and not part.thought)
 
 
 def _written(answer: GenerateContentResponse) -> int | None:
-    """The output tokens charged; the response counts thinking separately."""
+    """Return the output tokens charged; the response counts thinking separately."""
     usage = answer.usage_metadata
     text = plausible_tokens(getattr(usage, "candidates_token_count", None))
     thoughts = plausible_tokens(getattr(usage, "thoughts_token_count", None))

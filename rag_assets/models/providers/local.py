@@ -73,7 +73,7 @@ def _settings(options: EmbedderOptions) -> _Settings:
 
 @cache
 def shipped_model() -> Embedder:
-    """The shipped model, which costs nothing and is there wherever this runs."""
+    """Return the shipped model, which costs nothing and is there wherever this runs."""
     from rag_assets.models.embedding.local import OnnxEmbedder
 
     return OnnxEmbedder()

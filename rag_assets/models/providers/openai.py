@@ -168,7 +168,7 @@ def _unpacked(vector: Any) -> npt.NDArray[np.float32] | list[float]:
 
 
 def _tokens(body: Mapping[str, Any]) -> int | None:
-    """The tokens charged, if the response has them."""
+    """Return the tokens charged, if the response has them."""
     usage = body.get("usage") or {}
     return plausible_tokens(usage.get("total_tokens") or usage.get("prompt_tokens"))
 
@@ -395,7 +395,7 @@ def _files_of(batch: Batch) -> list[str]:
 
 
 def _code(batch: Batch) -> str:
-    """The provider's code for a batch's failure; its messages may quote a text."""
+    """Return the provider's code for a batch's failure; its messages may quote a text."""
     errors = batch.errors.data if batch.errors and batch.errors.data else []
     return next((error.code for error in errors if error.code in _CODES), batch.status)
 
@@ -427,7 +427,7 @@ class ResultFiles(OpenAIEndpoint):
     """Room for 50,000 vectors of 3,072 dimensions as base64."""
 
     async def read(self, file_id: str) -> AsyncIterator[BatchResult]:
-        """The result of each text.
+        """Find the result of each text.
 
         Raises:
             BatchLost: the provider no longer has the file.

@@ -44,7 +44,7 @@ WITH_KEYS = tuple(name for name, provider in PROVIDERS.items() if provider.key !
 
 
 def provider_of(name: str) -> Provider:
-    """A provider by its name.
+    """Return a provider by its name.
 
     Raises:
         ConfigurationError: no provider has that name.
@@ -57,7 +57,7 @@ def provider_of(name: str) -> Provider:
 
 
 def provider_of_chat_model(model: str | None) -> Provider | None:
-    """The provider of a chat model by the model's name; None if the name matches none."""
+    """Return the provider of a chat model by the model's name; None if the name matches none."""
     name = (model or "").strip().lower()
     # A gateway's name precedes the model's: the most specific provider is last.
     for provider in reversed(list(PROVIDERS.values())):
@@ -67,7 +67,7 @@ def provider_of_chat_model(model: str | None) -> Provider | None:
 
 
 def auto_embeddings() -> dict[str, RemoteEmbedding]:
-    """The embeddings that `auto` may choose, in order of preference."""
+    """Return the embeddings that `auto` may choose, in order of preference."""
     return {
         provider.name: provider.embedding
         for provider in PROVIDERS.values()

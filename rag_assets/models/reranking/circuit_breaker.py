@@ -31,7 +31,7 @@ class CircuitBreakerReranker:
 
     @property
     def reranker_id(self) -> str:
-        """The id of the wrapped reranker."""
+        """Return the id of the wrapped reranker."""
         return self._reranker.reranker_id
 
     async def scores(

@@ -83,7 +83,7 @@ class CrossEncoder:
 
     @property
     def reranker_id(self) -> str:
-        """The folder's name; scores are not stored, so it need not distinguish weights."""
+        """Return the folder's name; scores are not stored, so it need not distinguish weights."""
         return self._id
 
     def check(self) -> None:
@@ -202,7 +202,7 @@ class _Pairs:
         return encodable(question)[: encoded.offsets[self._question_limit - 1][1]]
 
     def score(self, question: str, passage: str) -> float:
-        """The score of a passage; of two classes, the log-odds of the second."""
+        """Return the score of a passage; of two classes, the log-odds of the second."""
         values = self._answer(question, passage).reshape(-1)
         return float(values[-1] - values[0]) if values.size == _TWO_CLASSES else float(values[0])
 

@@ -89,7 +89,7 @@ class RerankEndpoint:
 
     @property
     def reranker_id(self) -> str:
-        """The server's host or the provider, and the model's name."""
+        """Return the server's host or the provider, and the model's name."""
         return self._id
 
     async def scores(
@@ -121,7 +121,7 @@ class RerankEndpoint:
 
 
 def scores_of(answer: object, count: int) -> list[float]:
-    """The scores in a response, in the order of the passages.
+    """Return the scores in a response, in the order of the passages.
 
     Args:
         answer: a response's JSON.

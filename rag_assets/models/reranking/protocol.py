@@ -19,7 +19,7 @@ class Reranker(Protocol):
 
     @property
     def reranker_id(self) -> str:
-        """The model's name, for people and logs."""
+        """Return the model's name, for people and logs."""
         ...
 
     async def scores(

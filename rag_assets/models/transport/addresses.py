@@ -27,7 +27,7 @@ _NOT_PUBLIC = (
 
 
 def is_public(address: Address) -> bool:
-    """Whether an address belongs to a server on the public internet.
+    """Return whether an address belongs to a server on the public internet.
 
     An address that embeds another one is as public as that one: IPv4-mapped, NAT64, 6to4.
     """
@@ -109,7 +109,7 @@ def permitted(
 
 
 def refused(message: str, *, hint: str | None = None) -> ProviderRefused:
-    """An error for a request that was not sent."""
+    """Return an error for a request that was not sent."""
     error = ProviderRefused(message, hint=hint, fault="address")
     error.requests = 0
     return error

@@ -58,7 +58,7 @@ def tenants_client(
     read_seconds: float | None = None,
     key_headers: frozenset[str] = KEY_HEADERS,
 ) -> httpx2.AsyncClient:
-    """A client that connects to one server, named by a tenant, and to no other.
+    """Return a client that connects to one server, named by a tenant, and to no other.
 
     Its name is resolved once, all its addresses are validated, and connections go to exactly these
     addresses; TLS still verifies the name. Redirects are not followed, proxies, certificates and
@@ -90,7 +90,7 @@ def providers_client(
     most_bytes: int = MAX_RESPONSE_BYTES,
     key_headers: frozenset[str] = KEY_HEADERS,
 ) -> httpx2.AsyncClient:
-    """A client for a provider's own server, through the environment's proxy if it has one.
+    """Return a client for a provider's own server, through the environment's proxy if it has one.
 
     Args:
         base_url: of the provider, as in its SDK.
@@ -238,7 +238,7 @@ class _PinnedTransport(httpx2.AsyncBaseTransport):
         return self._addresses
 
     def _to(self, address: str, request: httpx2.Request) -> httpx2.Request:
-        """The same request to an address; the name stays in the Host header and for TLS."""
+        """Return the same request to an address; the name stays in the Host header and for TLS."""
         return httpx2.Request(
             request.method,
             request.url.copy_with(host=address),

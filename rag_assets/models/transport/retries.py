@@ -60,7 +60,7 @@ class Charged(Protocol):
 
     @property
     def tokens(self) -> int:
-        """The tokens charged."""
+        """Return the tokens charged."""
         ...
 
 

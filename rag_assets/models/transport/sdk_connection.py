@@ -144,7 +144,7 @@ class SdkConnection(ABC, Generic[Sdk]):
 
     @abstractmethod
     def _open(self, key: SecretStr | None, http: httpx2.AsyncClient) -> Sdk:
-        """The SDK's client; the one place where the key is unwrapped. Called in a thread."""
+        """Return the SDK's client; the one place where the key is unwrapped. Called in a thread."""
 
     def _refusal(self, error: Exception) -> ProviderError | None:
         """Convert the SDK's error; None if it is not about a response of the provider."""
