@@ -1,4 +1,4 @@
-"""The base of chat endpoints, which sends prompts through a provider's SDK."""
+"""The base of chat endpoints that send prompts through a provider's SDK."""
 
 from __future__ import annotations
 
@@ -33,4 +33,4 @@ class SdkChatEndpoint(SdkConnection[Sdk]):
 
     @abstractmethod
     async def _complete(self, sdk: Sdk, prompt: Prompt) -> Reply:
-        """Send one request; raises the SDK's errors, and ValueError for a malformed response."""
+        """Send one request; raise the SDK's errors, and ValueError for a malformed response."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 MOST_WRITTEN = 16_384
-"""The highest limit of an answer's tokens that can be configured, thinking included."""
+"""The highest token limit of an answer that can be configured, thinking included."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +16,7 @@ class Prompt:
     Attributes:
         instructions: the system prompt, which the project writes.
         text: the question and the passages.
-        max_tokens: limit of the answer, thinking that is not shown included.
+        max_tokens: limit of the answer, including hidden thinking.
     """
 
     instructions: str
@@ -67,5 +67,5 @@ class ChatModel(Protocol):
         ...
 
     async def close(self) -> None:
-        """Close connections, in the event loop that complete was called in."""
+        """Close connections, in the event loop in which complete was called."""
         ...

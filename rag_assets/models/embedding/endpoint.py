@@ -1,4 +1,4 @@
-"""The base of embedding endpoints, which adds prefixes and unpacks replies."""
+"""The base of embedding endpoints: adds prefixes and unpacks replies."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ class SdkEndpoint(SdkConnection[Sdk]):
 
     @abstractmethod
     async def _embed(self, sdk: Sdk, texts: list[str], purpose: Purpose) -> Reply:
-        """Send one request; raises the SDK's errors, and ValueError for a malformed response."""
+        """Send one request; raise the SDK's errors, and ValueError for a malformed response."""
 
     def _reply(self, vectors: Callable[[], npt.ArrayLike], tokens: int | None) -> Reply:
-        """Unpack the vectors of a response; if that fails, the error has its tokens."""
+        """Unpack the vectors of a response; on failure, the error carries the charged tokens."""
         try:
             return Reply(vectors(), tokens)
         except Exception as error:
             failure = self._classified(error)
         failure.tokens = tokens or 0
-        # Raised outside of the except block, without a context, as in exchange.
+        # Raised outside the except block, without a context, as in exchange.
         raise failure

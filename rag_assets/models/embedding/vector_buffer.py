@@ -1,4 +1,4 @@
-"""Stores vectors in groups while further ones are computed."""
+"""Stores vectors in groups while further vectors are computed."""
 
 from __future__ import annotations
 
@@ -43,7 +43,10 @@ class VectorBuffer:
 
     @property
     def behind(self) -> bool:
-        """Whether vectors arrive faster than they are stored: a full group waits for another."""
+        """Return whether vectors arrive faster than they are stored.
+
+        They do if a full group waits for another group.
+        """
         return self._writing is not None and len(self._keys) >= self._group_size
 
     @property
@@ -57,10 +60,10 @@ class VectorBuffer:
         """Add vectors of shape (len(keys), dimensions).
 
         Args:
-            spooled: where they are kept until they are written.
+            spooled: space that keeps them until they are written.
         """
         if spooled is not None:
-            with suppress(OSError):  # They are still written, or else lost with this process.
+            with suppress(OSError):  # They are still written, unless this process dies.
                 spooled.fill(keys, vectors)
             self._spooled.append((spooled, self._added + len(keys)))
         self._added += len(keys)
@@ -70,10 +73,10 @@ class VectorBuffer:
         self._vectors.append(vectors)
 
     def start_if_due(self) -> float | None:
-        """Begin to write a group if it is due.
+        """Start to write a group if it is due.
 
         Returns:
-            Seconds until a group is due by time; None if that cannot be known yet.
+            Seconds until a group is due by time; None if that is not known yet.
         """
         if self._writing is not None or not self._keys:
             return None
@@ -84,13 +87,13 @@ class VectorBuffer:
         return None
 
     def finish(self) -> None:
-        """Handle a write that has ended; raises its error."""
+        """Handle a completed write; raise its error."""
         if self._writing is not None and self._writing.done():
             writing, self._writing = self._writing, None
             writing.result()
 
     async def drain(self) -> None:
-        """Write all that waits, up to the first failure."""
+        """Write all waiting vectors, up to the first failure."""
         while (self._writing is not None or self._keys) and not self._failed:
             if self._writing is None:
                 self._start()

@@ -57,12 +57,12 @@ def load_tokenizer(path: Path) -> Tokenizer:
 
     try:
         return Tokenizer.from_file(str(path))
-    except Exception as error:  # the Rust library raises Exception itself
+    except Exception as error:  # the Rust library raises the base class
         raise ConfigurationError(f"the file is not a readable tokenizer: {path}") from error
 
 
 def plan_inputs(session: Any, weights: Path) -> Inputs:
-    """Find which of the known inputs a model has.
+    """Select the known inputs that a model has.
 
     Raises:
         ConfigurationError: it requires others.
@@ -88,7 +88,7 @@ def feed(inputs: Inputs, encodings: list[Encoding]) -> dict[str, npt.NDArray[Any
 
 
 def encodable(text: str) -> str:
-    """Replace lone surrogates, which have no UTF-8 and which tokenizers refuse."""
+    """Replace lone surrogates, which have no UTF-8 encoding and which tokenizers refuse."""
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -12,7 +12,7 @@ from rag_assets.common.errors import DeadlineExceeded
 
 
 class Slots:
-    """A semaphore: a number of tasks hold a slot, others wait in order of arrival.
+    """A semaphore: a fixed number of tasks hold a slot, others wait in order of arrival.
 
     asyncio.Semaphore belongs to one loop, and threading.Semaphore would block it.
 
@@ -33,7 +33,7 @@ class Slots:
             seconds: longest wait.
 
         Raises:
-            DeadlineExceeded: none became free in time.
+            DeadlineExceeded: no slot became free in time.
         """
         await self._acquire(seconds)
         try:
