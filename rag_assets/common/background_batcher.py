@@ -45,7 +45,7 @@ class BackgroundBatcher(Generic[ItemT]):
 
     @property
     def dropped(self) -> int:
-        """Number of items dropped because too many were waiting."""
+        """Return the number of items dropped because too many were waiting."""
         return self._dropped
 
     def put(self, item: ItemT) -> None:

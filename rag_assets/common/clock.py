@@ -12,7 +12,7 @@ from typing import Final
 MOST_SKEW: Final = timedelta(hours=1)
 """Largest accepted difference between a machine's clock and another trusted clock."""
 MOST_JUMP: Final = timedelta(days=1)
-"""A time at most this long after the last trusted one is trusted without further evidence."""
+"""Largest step after the last trusted time that is trusted without further evidence."""
 
 _BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 
@@ -31,7 +31,7 @@ class BootTime:
 
 
 def read_boot_time() -> BootTime | None:
-    """Return how long this machine has been running; None on systems other than Linux."""
+    """Return the time since this machine's boot; None on systems other than Linux."""
     clock_id = getattr(time, "CLOCK_BOOTTIME", None)
     if clock_id is None:
         return None

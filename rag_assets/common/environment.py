@@ -45,7 +45,7 @@ def environment_key(settings: Settings, environment: Mapping[str, str] | None = 
 
     Args:
         settings: of the installation.
-        environment: by default that of this process.
+        environment: by default this process's environment.
     """
     endpoints = settings.private_endpoints
     permitted = [

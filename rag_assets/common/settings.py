@@ -202,7 +202,7 @@ def _named(env: Mapping[str, str], name: str, former: str) -> tuple[str, str | N
     """
     if name in env or not env.get(former):
         return name, env.get(name)
-    # The default filter shows it once per process.
+    # Python's default filter shows the warning once per process.
     warnings.warn(
         f"{former} is now called {name}: rename it, or set {name} to nothing if it is meant for"
         " another program",

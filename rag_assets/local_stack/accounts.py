@@ -76,7 +76,7 @@ def open_path_to(path: Path, account: Account) -> None:
 
 
 def open_programs(folder: Path, account: Account) -> None:
-    """Let other accounts read and run files in ``folder``, as root under a strict umask."""
+    """Let other accounts read and run files in ``folder``, when root has a strict umask."""
     open_path_to(folder, account)
     for path in (folder, *folder.rglob("*")):
         if path.is_symlink():

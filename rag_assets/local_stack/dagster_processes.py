@@ -76,10 +76,10 @@ class DagsterProcesses:
 
         Args:
             database_url: of the database with Dagster's storage, as any ``postgresql://`` URL.
-            progress: takes a line about each step, from two threads.
+            progress: called with a line about each step, from two threads.
 
         Raises:
-            ConfigurationError: the instance's folder has no workspace.yaml.
+            ConfigurationError: workspace.yaml is missing in the instance's folder.
             ServiceUnavailable: one of them does not start; the message quotes its log.
         """
         workspace = self._settings.own_dagster_home / "workspace.yaml"
@@ -126,7 +126,7 @@ class DagsterProcesses:
         return row[0].replace(tzinfo=UTC) if row else default
 
     def stop(self) -> None:
-        """End both, and the code servers they started."""
+        """End both, and the code servers that they started."""
         with ThreadPoolExecutor(max_workers=2) as pool:
             list(pool.map(BackgroundProcess.stop, (self.daemon, self.webserver)))
 
@@ -198,7 +198,7 @@ def dagster_storage_url(database_url: str) -> str:
 
 
 def plain_url(database_url: str) -> str:
-    """Return the URL without the name of a driver."""
+    """Return the URL without a driver name."""
     return re.sub(r"^postgres(ql)?(\+\w+)?://", "postgresql://", database_url)
 
 

@@ -97,8 +97,8 @@ class EmbeddedElasticsearch:
     def start(self, progress: Progress = silent) -> str:
         """Start the server unless it runs, wait until it answers, and return its URL.
 
-        A server that an earlier version started without a password is restarted.
-        The first start fetches 44 MB of jars; later ones need no network.
+        A server that an earlier version started without a password is restarted. The first start
+        downloads 44 MB of jars; later starts need no network.
 
         Raises:
             ConfigurationError: its packages are not installed.
@@ -132,7 +132,7 @@ class EmbeddedElasticsearch:
         return self.process.stop()
 
     def _reused(self, progress: Progress) -> bool:
-        """Return whether a running server can be reused; stop it if it has no password."""
+        """Return whether a running server can be reused; stop a server without a password."""
         access = self._access()
         is_ready = self.answers if access is None else _readiness(access)
         runs = self.unguarded() or self.process.reuse(is_ready, timeout=_START_SECONDS)
@@ -207,7 +207,7 @@ def _readiness(access: Access) -> Callable[[], bool]:
 
 
 def _recovery(access: Access) -> Literal["under way", "complete", "failed"]:
-    """Return the state of the recovery of a server's indexes; "failed": some are red for good."""
+    """Return the state of a server's index recovery; "failed": some indexes stay red."""
     health = get_json(access.port, _HEALTH, authorization=access.header())
     if not isinstance(health, dict):
         return "under way"

@@ -65,7 +65,8 @@ class ForkServerProcess:
         command = [sys.executable, "-W", "ignore", "-m", "rag_assets.cli.fork_server"]
         environment = {**os.environ, **self._settings.address_variables()}
         with self.process.hold() as held:
-            # By name, so that its forks, which may outlive it, do not keep it locked.
+            # The lock's descriptor is an argument, so that forks, which may outlive the server, do
+            # not keep it locked.
             command.append(str(held))
             self.process.launch(
                 command,

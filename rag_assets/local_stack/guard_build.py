@@ -103,7 +103,7 @@ def _digest(content: bytes) -> str:
 
 
 def main() -> None:
-    """Write the digest of the present sources."""
+    """Write the digest of the current sources."""
     with tempfile.TemporaryDirectory() as folder:
         install_distribution(Path(folder))
         GUARD_DIGEST.write_text(_digest(compile_guard(Path(folder))) + "\n")

@@ -1,4 +1,4 @@
-"""Loopback ports, plain health requests, and URLs that are safe to print."""
+"""Loopback ports, plain health requests, and URLs without secrets for printing."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Programs of background processes: their code and environment, reduced to a fingerprint.
 
 A process keeps the code that it imported and the environment that it was started with. `up`
-compares both with its own, and replaces what differs.
+compares both with its own, and replaces processes that differ.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _environment(settings: Settings, environment: Mapping[str, str]) -> dict[str
 
 
 def _states_of_files(root: Path) -> Iterator[str]:
-    """Yield path, time and size of each module, and of the locked versions."""
+    """Yield path, time and size of each module, and of the lock file."""
     modules = (
         Path(folder, name)
         for folder, _, names in os.walk(root / _PACKAGE, followlinks=True)

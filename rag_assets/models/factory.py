@@ -1,6 +1,6 @@
 """Builds models from a tenant's configuration, and finds an embedder's id without building it.
 
-Importing this loads neither onnxruntime nor a provider's SDK.
+Importing this module loads neither onnxruntime nor a provider's SDK.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ def build_batch_api(
         config, credentials, network: see build_embedder.
 
     Raises:
-        ConfigurationError: the provider has no batch API.
+        ConfigurationError: the provider does not support a batch API.
     """
     offer = _offer(config)
     if isinstance(offer, LocalEmbedding) or offer.batch_api is None:

@@ -167,7 +167,7 @@ class Masker:
 
     def _store(self, text: str, masked: str) -> None:
         with self._lock:
-            # The cache raises an error for a text larger than itself.
+            # The cache raises an error for a text larger than its capacity.
             if 64 + 2 * len(masked) <= _CACHED_CHARACTERS:
                 self._cache[text] = masked
 

@@ -200,7 +200,7 @@ class TenantsFile:
             raise ConfigurationError(
                 f"{self.path} must hold a list named tenants", hint="see docs/configuration.md"
             )
-        # A misspelled list would read as an empty one, and disable every tenant.
+        # A misspelled list would count as an empty list, and disable every tenant.
         others = ["projects", *installed_systems().parts("tenant_lists", reserved=_KEYS)]
         if unknown := [str(key) for key in document if key not in {"tenants", *others}]:
             raise ConfigurationError(

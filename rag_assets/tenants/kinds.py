@@ -15,7 +15,7 @@ from rag_assets.plugins.registry import Systems, installed_systems
 
 @dataclass(frozen=True, slots=True)
 class TenantKinds:
-    """Every kind that tenants may name.
+    """The kinds that tenants may name.
 
     Attributes:
         sources: kinds of sources by name.

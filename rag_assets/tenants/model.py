@@ -331,7 +331,7 @@ class Tenant(_Model):
     _kinds: TenantKinds = PrivateAttr(default_factory=installed_kinds)
 
     def model_post_init(self, context: Any) -> None:
-        """Remember the kinds that the configuration was validated against."""
+        """Remember the kinds that were used for validation."""
         if isinstance(context, TenantKinds):
             self._kinds = context
 

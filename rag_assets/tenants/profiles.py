@@ -67,7 +67,7 @@ def profile_of(name: str) -> Profile:
     """Return the profile of a validated tenant.
 
     Raises:
-        UnknownProfile: the system of the profile is no longer installed.
+        UnknownProfile: the system of the profile has been uninstalled.
     """
     profiles = installed_systems().profiles
     if name not in profiles:

@@ -1,6 +1,6 @@
 """Reconciliation of the catalog's tenants with tenants.yaml and the lists that it names.
 
-A tenant that is no longer listed is disabled, and keeps its data.
+A tenant that was removed from its list is disabled, and keeps its data.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from rag_assets.common.errors import ConfigurationError, RagAssetsError
 from rag_assets.tenants.lists import ListedTenants
 
 FILE = "file"
-"""The origin of tenants listed in tenants.yaml itself."""
+"""The origin of tenants in tenants.yaml itself."""
 
 
 class _Record(Protocol):
@@ -38,7 +38,7 @@ class TenantChanges:
 
     Attributes:
         put: tenants to create or update, and whether they are enabled.
-        disable: ids that are no longer listed.
+        disable: ids that were removed from the list.
         foreign: listed ids that another home folder lists with another configuration.
     """
 

@@ -1,4 +1,4 @@
-"""A source in a tenant's configuration: validated by the kind that its `type` names."""
+"""A source in a tenant's configuration, validated by the kind that its `type` names."""
 
 from __future__ import annotations
 

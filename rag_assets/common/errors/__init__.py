@@ -1,6 +1,6 @@
 """All errors that the project raises deliberately, in one tree.
 
-A message states what is wrong and where; the optional hint states the remedy. Neither may ever
+A message states the problem and its place; the optional hint states the remedy. Neither may ever
 hold a secret or the text of a document. The command line prints both and never a traceback.
 
     RagAssetsError

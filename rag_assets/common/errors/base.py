@@ -25,7 +25,7 @@ class RagAssetsError(Exception):
     """Base of all expected errors.
 
     Args:
-        message: what is wrong and where, in one line.
+        message: the problem and its place, in one line.
         hint: the remedy, in one line.
 
     Attributes:

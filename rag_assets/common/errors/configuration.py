@@ -1,4 +1,4 @@
-"""Settings, tenants.yaml and arguments that are not usable."""
+"""Errors in settings, tenants.yaml and arguments."""
 
 from __future__ import annotations
 

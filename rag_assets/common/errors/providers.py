@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 from rag_assets.common.errors.base import RagAssetsError
 
 Fault: TypeAlias = Literal["key", "model", "quota", "address"]
-"""Why a request is refused: by its provider, or, for an address, before it is sent."""
+"""Why a request is refused: by its provider, or, because of its address, before it is sent."""
 
 RerankFault: TypeAlias = Literal[
     "late", "unavailable", "refused", "malformed", "not usable", "resting"
@@ -163,8 +163,8 @@ class BadVectors(MalformedResponse):
 
     Attributes:
         usable: the valid vectors of the response, by the position of their text.
-        reasons: why the others are not valid, by the position of their text; empty if the vectors
-            cannot be assigned to texts.
+        reasons: why the other vectors are not valid, by the position of their text; empty if the
+            vectors cannot be assigned to texts.
     """
 
     usable: Mapping[int, Any] = MappingProxyType({})

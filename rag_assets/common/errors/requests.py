@@ -8,7 +8,7 @@ from rag_assets.common.errors.base import RagAssetsError
 
 
 class InvalidRequest(RagAssetsError):
-    """A parameter of a request is not usable; the message names it and does not quote it."""
+    """A request parameter is not usable; the message names it and does not quote it."""
 
 
 class UnknownDocument(RagAssetsError):

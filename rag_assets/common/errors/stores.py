@@ -16,7 +16,7 @@ class ServiceUnavailable(RagAssetsError):
 
 
 class IndexUnavailable(ServiceUnavailable):
-    """Elasticsearch refuses until an operator acts: its disk is full, or an index is closed."""
+    """Elasticsearch refuses requests until an operator acts: a full disk, or a closed index."""
 
 
 class DiskFull(ServiceUnavailable):
@@ -97,7 +97,7 @@ class TenantGone(RagAssetsError):
 
 
 class BuildNotAskable(RagAssetsError):
-    """A build cannot be searched until a person acts: its model, its key or its index is gone.
+    """A build cannot be searched until a person acts: its model, its key or its index is missing.
 
     Args:
         generation: its number.

@@ -29,7 +29,7 @@ class Completion:
     """The answer of a chat model.
 
     Attributes:
-        text: empty if the model wrote nothing.
+        text: empty if the model wrote no text.
         input_tokens, output_tokens: charged for the request, thinking included.
         cut: whether it ends at the token limit.
         requests: number of attempts.
@@ -61,7 +61,7 @@ class ChatModel(Protocol):
 
         Raises:
             ChatError: the model returned no usable answer.
-            NoProviderKey: the tenant has no key for its provider.
+            NoProviderKey: the tenant's key for its provider is missing.
             KeyUnreadable: the tenant's key cannot be decrypted.
         """
         ...

@@ -32,7 +32,7 @@ _SLACK_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The response to one request.
+    """The response to a request.
 
     Attributes:
         text: as the model wrote it.
@@ -47,10 +47,10 @@ class Reply:
 
 
 class ChatEndpoint(Protocol):
-    """One chat model at one provider, for one event loop, without retries."""
+    """A chat model at a provider, for one event loop, without retries."""
 
     async def request(self, prompt: Prompt, seconds: float) -> Reply:
-        """Send a request, once.
+        """Send a request without retries.
 
         Raises:
             ProviderError: the request failed; see SdkConnection.exchange.
@@ -118,7 +118,7 @@ class RemoteChat:
         raise failure
 
     async def close(self) -> None:
-        """Close this loop's connections once no request uses them."""
+        """Close this loop's connections after the last request that uses them."""
         await self._connections.close()
 
     async def _attempt(self, prompt: Prompt, seconds: float) -> Completion:

@@ -25,7 +25,7 @@ else:
 MOST_SECONDS = 60.0
 """Limit of an answer; a connection that is idle for so long is closed."""
 MOST_SECONDS_OF_OWN = 1_800.0
-"""Limit of an answer by a model whose speed is configured."""
+"""Limit of an answer by a model with a configured speed."""
 
 
 class ChatSpeed(BaseModel):

@@ -32,8 +32,8 @@ class BatchStatus:
     """The status of a batch at its provider.
 
     Attributes:
-        state: "ended": there are results, if only for some texts; "failed": there are no results
-            and no charge.
+        state: "ended": there are results, if only for some texts; "failed": without results or
+            charge.
         reason: of a failure, in the provider's code.
     """
 
@@ -57,7 +57,7 @@ class BatchResult:
 
 
 class BatchApi(Protocol):
-    """One model's batch API at one provider.
+    """A model's batch API at a provider.
 
     Every method may raise ProviderUnavailable and ProviderRefused as SdkConnection.exchange does;
     no method retries.
@@ -72,7 +72,7 @@ class BatchApi(Protocol):
         """Submit texts as one batch.
 
         Args:
-            items: MAX_TEXTS at most, of MAX_BYTES together.
+            items: at most MAX_TEXTS, with at most MAX_BYTES together.
             tag: stored with the batch, so that `find` finds it.
 
         Returns:

@@ -111,7 +111,7 @@ async def embed_all(
     drive.spool, drive.is_bulk = spool, is_bulk
     try:
         await drive.run()
-    except BaseException as error:  # also if cancelled: its vectors are charged
+    except BaseException as error:  # also on cancellation: vectors already received are charged
         try:
             await drive.abandon()
         except Exception as second:  # the first error is the one to report
@@ -277,11 +277,11 @@ class _BulkRun:
             return await self._request(batch, deadline), {}
         except (InputRejected, MalformedResponse) as error:
             if isinstance(error, WrongShape) and len(batch.items) > 1 and not batch.is_part:
-                raise  # Another model answers.
+                raise  # The model has changed.
             return await self._judge(batch, error, began, deadline)
 
     async def _request(self, batch: Batch, deadline: float | None) -> Vectors:
-        """Make one call within the budget, and return valid vectors."""
+        """Make a call within the budget, and return valid vectors."""
         texts = [item.text for item in batch.items]
         answer = Answer(_NONE, 0, 0)
         started = time.monotonic()
@@ -328,7 +328,7 @@ class _BulkRun:
     async def _pay_for(
         self, texts: Sequence[str], tokens: int, deadline: float | None, *, is_bulk: bool = False
     ) -> Answer:
-        """Make one call, with its price reserved before it and its charge recorded after it."""
+        """Make a call, with its price reserved before it and its charge recorded after it."""
         embed = partial(
             self._embedder.embed, texts, purpose=self.purpose, deadline=deadline, is_bulk=is_bulk
         )

@@ -1,6 +1,6 @@
 """Coverage: how well a model reads a text.
 
-A model that was not trained on a script has no words in it. Its tokenizer spells them letter by
+A model that was not trained on a script lacks words in it. Its tokenizer spells them letter by
 letter, or replaces them by an unknown token, so vectors hardly depend on the meaning. In a language
 outside its training but with known letters, vectors depend on names and on words that languages
 share.
@@ -41,7 +41,7 @@ _FEWEST_WORDS: Final = 2
 """Minimum of words with such letters: a single word is a name or a loan word, as in `Café opening
 hours`."""
 _SHORT: Final = 6
-"""Number of words from which a single such word does not make a text foreign."""
+"""In a text with fewer words, a single such word can be enough."""
 _SYMBOLS: Final = re.compile(r"[\u00b5\u03bc]|(?<![^\W\d_])[\u0370-\u03ff](?![^\W\d_])")
 """Micro and single Greek letters, which are signs of units and quantities."""
 _LETTERS: Final = re.compile(r"[^\W\d_]+")

@@ -16,7 +16,7 @@ DEFAULT_DIMENSIONS = 384
 
 
 def deterministic_embedder_id(dimensions: int = DEFAULT_DIMENSIONS) -> str:
-    """Return the embedder_id of a DeterministicEmbedder of that many dimensions."""
+    """Return the embedder_id of a DeterministicEmbedder with these dimensions."""
     return f"deterministic/hash@{dimensions}"
 
 
@@ -74,20 +74,20 @@ class DeterministicEmbedder:
         return Answer(vectors, sum(self.count_tokens(texts)))
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        """Return about one token for every four characters; there is no charge."""
+        """Return about one token for every four characters; they are not charged."""
         return [len(text) // 4 + 1 for text in texts]
 
     @property
     def languages(self) -> frozenset[str] | None:
-        """Return None: there is no model."""
+        """Return None: its vectors come from a hash, not a model."""
         return None
 
     def unread_share(self, texts: Sequence[str]) -> float | None:
-        """Return None: there is no model."""
+        """Return None: its vectors come from a hash, not a model."""
         return None
 
     async def close(self) -> None:
-        """Do nothing: there are no connections."""
+        """Do nothing: this embedder opens no connections."""
 
     def _vector(self, text: str) -> Vectors:
         # surrogatepass: every str has a vector, even one that is not valid Unicode.

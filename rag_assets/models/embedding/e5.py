@@ -142,7 +142,7 @@ def _readable(text: str) -> str:
     """Return a text in a form that the engine can read.
 
     The engine reserves four characters per byte for normalization, which a text of ligatures
-    exceeds (U+FDFA becomes 18 characters). Normalized text has no ligatures. A NUL would end the
-    text.
+    exceeds (U+FDFA becomes 18 characters). Text normalized here is free of ligatures. A NUL would
+    end the text.
     """
     return unicodedata.normalize("NFKC", encodable(text).replace("\0", " "))

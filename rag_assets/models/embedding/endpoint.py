@@ -16,7 +16,7 @@ from rag_assets.models.transport.sdk_connection import Sdk, SdkConnection, Serve
 
 
 class SdkEndpoint(SdkConnection[Sdk]):
-    """One model at one provider, through the provider's SDK; see remote.Endpoint.
+    """A model at a provider, through the provider's SDK; see remote.Endpoint.
 
     Args:
         model: with the tenant's settings.
@@ -33,14 +33,14 @@ class SdkEndpoint(SdkConnection[Sdk]):
         self.model = model
 
     async def request(self, texts: Sequence[str], purpose: Purpose) -> Reply:
-        """Send one request; see remote.Endpoint."""
+        """Send a request; see remote.Endpoint."""
         prefix = self.model.prefix(purpose)
         prefixed = [encodable(prefix + text) for text in texts]
         return await self.exchange(lambda sdk: self._embed(sdk, prefixed, purpose))
 
     @abstractmethod
     async def _embed(self, sdk: Sdk, texts: list[str], purpose: Purpose) -> Reply:
-        """Send one request; raise the SDK's errors, and ValueError for a malformed response."""
+        """Send a request; raise the SDK's errors, and ValueError for a malformed response."""
 
     def _reply(self, vectors: Callable[[], npt.ArrayLike], tokens: int | None) -> Reply:
         """Unpack the vectors of a response; on failure, the error carries the charged tokens."""

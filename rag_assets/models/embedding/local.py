@@ -100,7 +100,7 @@ class LocalEmbedder(ABC):
 
     @abstractmethod
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        """Count the tokens that the model reads for each text; there is no charge."""
+        """Count the tokens that the model reads for each text; they are not charged."""
 
     @property
     def languages(self) -> frozenset[str] | None:
@@ -120,7 +120,7 @@ class LocalEmbedder(ABC):
         self._embed_one("text", "document")
 
     async def close(self) -> None:  # noqa: B027 - right for every model on this machine
-        """Do nothing: there are no connections, and the loaded model is kept for the next call."""
+        """Keep the loaded model for the next call; no connections are open."""
 
     @abstractmethod
     def _embed_one(self, text: str, purpose: Purpose) -> tuple[Vectors, int] | None:

@@ -43,7 +43,7 @@ class Answer:
         vectors: one for each text, in order; shape (texts, dimensions).
         tokens: charged for the call.
         requests: number of attempts.
-        seconds: duration of the attempt that succeeded; None: of the call.
+        seconds: duration of the successful attempt; None: of the call.
     """
 
     vectors: Vectors
@@ -145,7 +145,7 @@ class SpooledCall(Protocol):
     """The space that is reserved for the vectors of one call."""
 
     def fill(self, keys: Sequence[str], vectors: Vectors) -> None:
-        """Keep the vectors there until they are stored."""
+        """Keep the vectors in this space until they are stored."""
         ...
 
     def release(self) -> None:
@@ -160,7 +160,7 @@ class Spool(Protocol):
         """Reserve space for the vectors of a call.
 
         Raises:
-            ServiceUnavailable: there is no space; the call must not be made.
+            ServiceUnavailable: the space is used up; the call must not be made.
         """
         ...
 

@@ -27,7 +27,7 @@ _FAILURES_BEFORE_PROBE = 2
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The response to one request.
+    """The response to a request.
 
     Attributes:
         vectors: one for each text, in their order; not validated yet.
@@ -173,11 +173,11 @@ class RemoteEmbedder:
         return None
 
     async def close(self) -> None:
-        """Close this loop's connections once no request uses them."""
+        """Close this loop's connections after the last request that uses them."""
         await self._connections.close()
 
     async def _attempt(self, texts: Sequence[str], purpose: Purpose) -> Answer:
-        """Make one attempt and validate its vectors; it is charged even if they are unusable."""
+        """Make an attempt and validate its vectors; it is charged even if they are unusable."""
         charged: int | None = None
         started = time.monotonic()
         try:

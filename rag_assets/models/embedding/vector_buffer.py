@@ -19,11 +19,11 @@ Keep: TypeAlias = Callable[[Sequence[str], Vectors], None]
 class VectorBuffer:
     """Collects vectors and stores them in groups, one group at a time, in a thread.
 
-    A group is written when it is full, or when its first vector has waited long enough: a crash
-    costs seconds of work, and the lake gets few, large appends.
+    A group is written when it is full, or when its first vector has waited long enough. A crash
+    thus costs seconds of work, and the lake gets few, large appends.
 
     Args:
-        keep: writes one group; may block, and is never called concurrently.
+        keep: writes a group; may block, and is never called concurrently.
         group_size: limit of vectors in a group.
         seconds: longest time that a vector waits before its group is written.
     """

@@ -112,8 +112,8 @@ def digest_of(path: Path) -> str:
 def read_card_languages(folder: Path) -> frozenset[str] | None:
     """Return the languages that the model card of a folder names, as ISO 639-1 codes.
 
-    They are in the metadata at its head, as the authors of models publish it. None if the card
-    names no language, or is not readable: a wrong card must not disable a model.
+    They are in the metadata at its head, as the authors of models publish it. None if the card does
+    not name a language, or is not readable: a wrong card must not disable a model.
     """
     try:
         with (folder / "README.md").open(encoding="utf-8", errors="replace") as file:

@@ -25,7 +25,7 @@ _KNOWN = ("input_ids", "attention_mask", "token_type_ids")
 
 
 def load_session(weights: Path) -> Any:
-    """Load a model whose calls run on the calling thread.
+    """Load a model with calls that run on the calling thread.
 
     Raises:
         ConfigurationError: it is not an ONNX model.
@@ -88,7 +88,7 @@ def feed(inputs: Inputs, encodings: list[Encoding]) -> dict[str, npt.NDArray[Any
 
 
 def encodable(text: str) -> str:
-    """Replace lone surrogates, which have no UTF-8 encoding and which tokenizers refuse."""
+    """Replace lone surrogates, which UTF-8 cannot encode and which tokenizers refuse."""
     try:
         text.encode()
     except UnicodeEncodeError:

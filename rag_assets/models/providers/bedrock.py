@@ -156,7 +156,7 @@ class _Call:
         return sent.result()
 
     def cancel(self) -> None:
-        """Cancel the request; has no effect after it has ended."""
+        """Cancel the request, unless it has ended."""
         with self._lock:
             self._is_cancelled = True
             if self._sent is not None:

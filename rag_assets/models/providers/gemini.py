@@ -163,7 +163,7 @@ def _tokens(answer: EmbedContentResponse) -> int | None:
 
 
 class GeminiChat(GeminiConnection, SdkChatEndpoint["Client"]):
-    """One chat model of Google, or of a server that implements its API; see SdkChatEndpoint."""
+    """A chat model of Google, or of a server that implements its API; see SdkChatEndpoint."""
 
     async def _complete(self, sdk: Client, prompt: Prompt) -> ChatReply:
         from google.genai.types import (

@@ -113,7 +113,7 @@ class OpenAIConnection(SdkConnection["AsyncOpenAI"]):
 
 
 def _without_key(sdk: AsyncOpenAI) -> dict[str, Any]:
-    """Return the request options that remove the key's header if there is no key."""
+    """Return the request options that remove the key's header, if the SDK has no key."""
     from openai import Omit
 
     return {"extra_headers": {"Authorization": Omit()}} if sdk.api_key == _NO_KEY else {}
@@ -175,11 +175,11 @@ def _tokens(body: Mapping[str, Any]) -> int | None:
 
 _BETWEEN_TOKENS_SECONDS = 60.0
 _THOUGHTS = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
-"""Some self-hosted servers put the model's thinking in front of its answer."""
+"""Thinking that some self-hosted servers put before the model's answer."""
 
 
 class OpenAIChat(OpenAIConnection, SdkChatEndpoint["AsyncOpenAI"]):
-    """One chat model of OpenAI; see SdkChatEndpoint."""
+    """A chat model of OpenAI; see SdkChatEndpoint."""
 
     length_option = "max_completion_tokens"
 
@@ -483,7 +483,7 @@ async def _lines(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
 
 
 def _result(line: bytes, embedder_id: str) -> BatchResult:
-    """Parse one line of a result file.
+    """Parse a line of a result file.
 
     Raises:
         MalformedResponse: it is malformed.

@@ -29,7 +29,7 @@ class CompatibleEndpoint(OpenAIEndpoint):
 
 
 class CompatibleChat(OpenAIChat):
-    """One chat model of a server that implements OpenAI's API."""
+    """A chat model of a server that implements OpenAI's API."""
 
     length_option = "max_tokens"
     """Deprecated by OpenAI, and supported by every such server."""

@@ -145,7 +145,7 @@ def _model(dollars: float, request_tokens: int, *, dimensions: int = 1024) -> Kn
 
 
 def _fixed(input_tokens: int) -> KnownModel:
-    """Describe a domain model with vectors of 1,024 dimensions."""
+    """Describe a model for one domain, with vectors of 1,024 dimensions."""
     return KnownModel(
         1024,
         1024,

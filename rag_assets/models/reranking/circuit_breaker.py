@@ -12,7 +12,7 @@ FAILURES = 3
 """Number of consecutive failures after which the circuit opens."""
 
 OPEN_SECONDS = 30.0
-"""How long the circuit stays open; then one search tries the reranker."""
+"""Time for which the circuit stays open; then one search tries the reranker."""
 
 
 class CircuitBreakerReranker:

@@ -124,7 +124,7 @@ class CrossEncoder:
         return [*scores[:count], *[None] * (len(scores) - count)]
 
     async def close(self) -> None:
-        """Do nothing: there are no connections, and the loaded model is kept for the next call."""
+        """Keep the loaded model for the next call; no connections are open."""
 
     def _work_off(
         self,
@@ -133,8 +133,7 @@ class CrossEncoder:
         scores: list[float | None],
         deadline: float,
     ) -> None:
-        """Score the remaining passages into their places while there is time; runs in several
-        threads."""
+        """Score remaining passages into their places while there is time, in several threads."""
         pairs = self._loaded()
         shortened = pairs.cut(question)
         while todo and time.monotonic() < deadline:

@@ -54,7 +54,7 @@ class RerankConnection(Protocol):
     """One reranker at one server, for one event loop, without retries."""
 
     async def rank(self, question: str, passages: Sequence[str]) -> object:
-        """Send one request for the scores of all passages.
+        """Send a request for the scores of all passages.
 
         Returns:
             the response's JSON, or its list of results; see scores_of.
@@ -72,7 +72,7 @@ class RerankConnection(Protocol):
 class RerankEndpoint:
     """A reranker over the network, with one request for all passages of a question.
 
-    Connections follow the rules of all providers: public, encrypted, only to validated addresses,
+    Connections follow the rules for all providers: public, encrypted, only to validated addresses,
     without redirects, unless the operator allows the server. No error quotes its response.
 
     Args:
@@ -157,7 +157,7 @@ def _fault(error: ProviderError) -> RerankFault:
 
 
 class SdkReranker(SdkConnection[Sdk]):
-    """One reranker at one provider, through the provider's SDK; see RerankConnection.
+    """A reranker at a provider, through the provider's SDK; see RerankConnection.
 
     Args:
         server, credentials, allowed: see SdkConnection.
@@ -173,12 +173,12 @@ class SdkReranker(SdkConnection[Sdk]):
         self._model = model
 
     async def rank(self, question: str, passages: Sequence[str]) -> object:
-        """Send one request; see RerankConnection.rank."""
+        """Send a request; see RerankConnection.rank."""
         return await self.exchange(lambda sdk: self._rank(sdk, question, passages))
 
     @abstractmethod
     async def _rank(self, sdk: Sdk, question: str, passages: Sequence[str]) -> object:
-        """Send one request; raise the SDK's errors, and ValueError for a malformed response."""
+        """Send a request; raise the SDK's errors, and ValueError for a malformed response."""
 
 
 class UrlReranker(SdkReranker["httpx2.AsyncClient"]):

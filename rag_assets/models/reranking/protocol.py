@@ -38,7 +38,7 @@ class Reranker(Protocol):
             seconds: time limit; afterwards no work continues.
 
         Raises:
-            RerankFailed: there are no scores; with the reason.
+            RerankFailed: scoring failed; with the reason.
         """
         ...
 

@@ -84,11 +84,11 @@ def permitted(
     Args:
         resolved: the addresses of its name.
         scheme, host, port: of the URL.
-        allowed: by the operator.
+        allowed: private endpoints that the operator allows.
 
     Raises:
-        ProviderRefused: one of them is not public, or the connection would not be encrypted, and
-            the operator does not allow it.
+        ProviderRefused: an address is not public, or the connection would not be encrypted, and the
+            operator does not allow it.
     """
     if allowed.names(host, port):
         return resolved

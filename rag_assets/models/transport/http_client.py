@@ -32,7 +32,7 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 # SDKs add headers from the environment (an operator's account) and about this machine.
 _HEADERS_SENT = frozenset(
     {"host", "accept", "content-type", "content-length", "connection", "user-agent"}
-    # AWS signs each of these.
+    # AWS signs each of these headers.
     | {"x-amz-date", "x-amz-content-sha256"}
     | {"amz-sdk-invocation-id", "amz-sdk-request"}
 )

@@ -16,7 +16,7 @@ class Client(Protocol):
     """Holds the connections of one event loop."""
 
     async def close(self) -> None:
-        """Close them."""
+        """Close the connections."""
         ...
 
 
@@ -31,7 +31,7 @@ class _Opened(Generic[ClientT]):
 
 
 class LoopClients(Generic[ClientT]):
-    """Opens a loop's client at its first use, and closes it when it is no longer used.
+    """Opens a loop's client at its first use, and closes it when it is not used any more.
 
     Args:
         connect: creates a client.

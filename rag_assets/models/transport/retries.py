@@ -68,10 +68,10 @@ AnswerT = TypeVar("AnswerT", bound=Charged)
 
 
 class RetriedCall(Generic[AnswerT]):
-    """One call to a provider: attempts within its limits until one succeeds.
+    """A call to a provider: attempts within its limits until one succeeds.
 
     Args:
-        send: makes one attempt.
+        send: makes an attempt.
         traffic: limits attempts, and observes the pauses that the provider requires.
         tokens: of an attempt, estimated.
         policy: limits of attempts and time.
@@ -131,7 +131,7 @@ class RetriedCall(Generic[AnswerT]):
         return answer
 
     async def _attempt(self, until: float) -> AnswerT | None:
-        """Make one attempt; return None after a transient failure."""
+        """Make an attempt; return None after a transient failure."""
         try:
             async with self._traffic.turn(self._tokens, until, is_bulk=self._is_bulk) as turn:
                 if not self._attempts:

@@ -257,5 +257,5 @@ def plausible_tokens(reported: object) -> int | None:
 
 
 def encodable(text: str) -> str:
-    """Replace lone surrogates, which have no UTF-8, so that a request can hold the text."""
+    """Replace lone surrogates, which UTF-8 cannot encode, so that a request can hold the text."""
     return text.encode("utf-8", "replace").decode("utf-8")

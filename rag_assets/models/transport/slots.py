@@ -56,7 +56,7 @@ class Slots:
             with self._lock:
                 if waiter in self._waiting:
                     self._waiting.remove(waiter)
-                else:  # it was handed over at the same moment
+                else:  # the slot was handed over at the same moment
                     self._release()
             if isinstance(error, TimeoutError):
                 raise DeadlineExceeded("no call in progress ended in time") from None

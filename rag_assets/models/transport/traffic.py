@@ -76,7 +76,8 @@ class Traffic:
         """Wait until a request may be sent; it is in progress for the block.
 
         Bulk requests leave room for others in the limits of every minute. A request that waits for
-        a rate limit holds no slot meanwhile: a short query may fit although a long batch does not.
+        a rate limit releases its slot meanwhile: a short query may fit although a long batch does
+        not.
 
         Args:
             tokens: estimated.

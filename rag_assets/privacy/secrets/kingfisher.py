@@ -1,4 +1,4 @@
-"""Kingfisher's rules for credentials of some hundred services, run offline."""
+"""Kingfisher's rules for credentials of about a hundred services, run offline."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Kingfisher:
         for low, high, rule in found:
             start, end = characters[low], characters[high]
             value = text[start:end]
-            # The password alone is a credential of an address, and our own rule finds it.
+            # In an address, only the password is a credential, and our own rule finds it.
             if _ADDRESS.search(value) or is_placeholder(value):
                 continue
             if not is_placeholder(value.rpartition(":")[2]):
