@@ -8,7 +8,7 @@ from typing import Final
 MEMBERS: Final = "members"
 """All tokens except those of guests: every member of a tenant can read what is granted to it."""
 GUESTS: Final = "guests"
-"""The tokens of guests: a caller with this name does not get access to public documents."""
+"""The tokens of guests: public access does not apply to a caller with this name."""
 WRITER: Final = "writer"
 """The role of tokens that push records and read nothing: none of their names grants access."""
 RESERVED: Final = frozenset({MEMBERS, GUESTS})

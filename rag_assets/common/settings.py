@@ -217,7 +217,7 @@ def _own_dagster_home(home: Path) -> Path:
 
 
 def _dagster_home(env: Mapping[str, str], home: Path) -> Path | None:
-    """Return the folder of a team's own Dagster instance; None without one.
+    """Return the folder of a team's own Dagster instance, or None.
 
     It is checked when the instance is opened: most commands do not use it. Our processes set
     DAGSTER_HOME as well, together with the storage folder that belongs to it.

@@ -60,7 +60,7 @@ def silent(_message: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """The system account that a process runs as if it must not be root."""
+    """The system account for a process that must not run as root."""
 
     uid: int
     gid: int

@@ -38,11 +38,11 @@ class UnknownGeneration(ConfigurationError):
 
 
 class NoRecordsSource(ConfigurationError):
-    """Not exactly one source of the tenant accepts pushed records, and the request names none."""
+    """No source of the tenant accepts pushed records, or several do and the request names none."""
 
 
 class NoUploadsSource(ConfigurationError):
-    """Not exactly one source of the tenant accepts uploads, and the request names none."""
+    """No source of the tenant accepts uploads, or several do and the request names none."""
 
 
 class UnknownProfile(ConfigurationError):

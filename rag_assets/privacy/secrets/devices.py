@@ -96,7 +96,7 @@ def _begins_line(text: str, at: int) -> bool:
 
 
 def is_device_secret(found: re.Match[str]) -> bool:
-    """Return whether the value of a line is a credential; letters only at the line's end."""
+    """Return whether the value of a line is a credential; a value of letters must end the line."""
     value = found["value"].rstrip(".,:")
     if is_placeholder(value) or value.lower() in _DEFAULTS or value.lower() in WORDS:
         return False
