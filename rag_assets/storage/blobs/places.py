@@ -45,8 +45,7 @@ class Place(Protocol):
     """A store for blobs. Names consist of ids, numbers and hashes, never of user input."""
 
     def received_in(self, folder: str) -> Path:
-        """Return the local folder in which files for a folder of the place are received; it
-        exists."""
+        """Return the local folder for receiving files for a folder of the place; it exists."""
         ...
 
     def stage(self, received: Path, name: str) -> None:

@@ -81,8 +81,7 @@ class BlobStore:
 
 
 class BlobNotes:
-    """Notes stored next to blobs: small files in the root and in tenants' folders (see
-    NoteStore)."""
+    """Notes next to blobs: small files in the root and in tenants' folders (see NoteStore)."""
 
     def __init__(self, place: Place) -> None:
         self._place = place

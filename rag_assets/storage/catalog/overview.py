@@ -112,8 +112,7 @@ class Overview:
         return self._summaries(chosen)
 
     def not_compacted_since(self, since: datetime) -> list[str]:
-        """Return the ids of older active tenants with documents that were not compacted since
-        then."""
+        """Return the ids of older active tenants with documents but without compaction since."""
         compacted = exists().where(
             events.c.tenant == tenants.c.id, events.c.kind == "compacted", events.c.at >= since
         )

@@ -247,8 +247,7 @@ class PageTable:
             return [uuid, *_uuids_below(connection, tenant_id, [uuid])]
 
     def moved(self, tenant_id: str) -> MovedPages | None:
-        """Return the pages with entries that still lack their documents' scope; None without
-        any."""
+        """Return the pages with entries that still lack their documents' scope; None if empty."""
         query = select(pages.c.uuid, pages.c.moved).where(
             pages.c.tenant == tenant_id, pages.c.moved.is_not(None)
         )
@@ -296,8 +295,7 @@ def _rows_of(connection: Connection, tenant_id: str, uuids: Collection[str]) -> 
 def _followed(
     edits: Sequence[PageEdit], stored: Mapping[str, Page]
 ) -> tuple[dict[str, Page], dict[int, RagAssetsError]]:
-    """Return the pages that result from edits, and the errors of rejected edits, by their
-    number."""
+    """Return the pages that result from edits, and the errors of rejected edits by number."""
     wanted: dict[str, Page] = {}
     refused: dict[int, RagAssetsError] = {}
     for number, (uuid, edit) in enumerate(edits):

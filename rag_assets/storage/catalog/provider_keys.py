@@ -214,8 +214,7 @@ def _stored() -> Select[Any]:
 
 
 def _of_tenant(ref: TenantRef, *order: ColumnElement[Any]) -> Select[Any]:
-    """Return the query of keys that a tenant may use; ordered, its own before its
-    organization's."""
+    """Return the query of keys that a tenant may use, its own before its organization's."""
     keys = provider_keys.c
     its = or_(keys.tenant == tenants.c.id, keys.organization == tenants.c.organization)
     return (

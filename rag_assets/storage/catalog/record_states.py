@@ -108,8 +108,7 @@ class RecordStateQuery:
         *,
         scope: str,
     ) -> RecordState | None:
-        """Return the state of a record; None if the principals may not read it or it does not
-        exist.
+        """Return the state of a record; None if unreadable or missing.
 
         Args:
             document_id: of the record.

@@ -82,8 +82,7 @@ class Relations(Protocol):
         ...
 
     def naming(self, spellings: Sequence[str], kind: str, limit: int) -> list[FoundEdge]:
-        """Return the edges of a kind that name something by one of these spellings, as stored in
-        rows."""
+        """Return the edges of a kind that name something by one of these stored spellings."""
         ...
 
     def named(self, names: Sequence[str]) -> list[FoundSymbol]:
@@ -169,8 +168,7 @@ class RelationTable:
         return RelationRows(self._statements, readable)
 
     def moment(self, tenant_id: str, principals: Collection[str]) -> RelationMoment:
-        """Return the state of a tenant's relations, and the scopes that one of these principals may
-        read.
+        """Return the state of a tenant's relations, and the scopes that the principals may read.
 
         Raises:
             ServiceUnavailable: Postgres does not answer.

@@ -114,8 +114,7 @@ class RescanTable:
     def withhold_texts(
         self, ref: TenantRef, scan: Erasure, found: FoundTexts, *, after: str
     ) -> Erasure:
-        """Withhold all versions with these texts, and mark their documents for indexing without
-        them.
+        """Withhold all versions with these texts, and mark their documents for reindexing.
 
         Args:
             ref: the tenant.

@@ -144,8 +144,7 @@ class RetentionQuery:
 
 
 def due_documents(connection: Connection, tenant_id: str, cutoffs: Cutoffs) -> list[DueDocument]:
-    """Return the documents with content that was embedded before their cutoff, without held
-    ones."""
+    """Return the documents embedded before their cutoff, without held documents."""
     former = and_(documents.c.embedded_at.is_not(None), ~_is_embedded())
     query = (
         select(documents.c.document_id, documents.c.source, former)

@@ -75,14 +75,12 @@ class SyncTable:
             return {row["source"]: Sync(**row) for row in connection.execute(query).mappings()}
 
     def held(self, tenant_id: str) -> list[Sync]:
-        """Return the last syncs of a tenant's sources with deletions that await confirmation, by
-        name."""
+        """Return the last syncs with deletions that await confirmation, by the source's name."""
         found = self.all(tenant_id)
         return [found[source] for source in sorted(found) if found[source].held_deletions]
 
     def of_tenants(self, tenant_ids: Iterable[str]) -> dict[str, dict[str, Sync]]:
-        """Return the last sync of each source of these tenants, by tenant and by the source's
-        name."""
+        """Return the last sync of each source of these tenants, by tenant and source name."""
         query = select(syncs).where(among(syncs.c.tenant, tenant_ids))
         found: dict[str, dict[str, Sync]] = {}
         with self._database.begin() as connection:

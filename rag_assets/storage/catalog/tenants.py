@@ -283,8 +283,7 @@ def configured(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def note_change(connection: Connection, config: Mapping[str, Any]) -> None:
-    """Add the organization of a tenant's new configuration, and notify processes that watch
-    tenants."""
+    """Add the organization of a new configuration, and notify processes that watch tenants."""
     if config.get("organization") is not None:
         add_organizations(connection, [config["organization"]])
     notify(connection, TENANTS)

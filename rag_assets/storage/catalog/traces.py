@@ -98,8 +98,7 @@ class TraceQuery:
             return {id_ for query in queries for id_ in connection.scalars(query)}
 
     def redact(self, tenant_id: str, names: Sequence[str], phrases: Sequence[str] = ()) -> int:
-        """Replace names and phrases in a tenant's events and run records; return the number of
-        rows.
+        """Replace names and phrases in a tenant's events and run records; return how many.
 
         Args:
             tenant_id: the tenant.

@@ -22,8 +22,7 @@ from rag_assets.storage.catalog.tables import documents, source_records
 def waiting_since(
     connection: Connection, ref: TenantRef, document_ids: Collection[str]
 ) -> dict[str, datetime]:
-    """Return the start of the wait, by document, of records not yet listed in their current
-    version."""
+    """Return the start of the wait of records with an unlisted current version, by document."""
     record, row = source_records.c, documents.c
     living = exists().where(
         row.tenant == record.tenant, row.document_id == record.document_id, row.status != "DELETED"

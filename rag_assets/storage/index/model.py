@@ -44,8 +44,7 @@ class IndexRef:
     identity: str
 
     def presence_of(self, identity: str | None) -> Presence:
-        """Compare with the identity of the index that has this name now; None if it does not
-        exist."""
+        """Compare with the identity of the index of this name; None if it does not exist."""
         if identity is None:
             return "missing"
         return "present" if identity == self.identity else "replaced"

@@ -162,8 +162,7 @@ class EntryStore(EntryWriter, Protocol):
     def matching(
         self, index_name: str, tenant: str, field: str, values: Collection[str]
     ) -> list[str]:
-        """Return the ids of a tenant's entries, in any build, with one of these values in a keyword
-        field."""
+        """Return the ids of a tenant's entries, in any build, by the values of a keyword field."""
         ...
 
     def containing(self, index_name: str, tenant: str, phrase: str) -> dict[str, str]:
@@ -182,8 +181,7 @@ class EntryStore(EntryWriter, Protocol):
         ...
 
     def without_vector(self, index_name: str, owner: Owner) -> Iterator[str]:
-        """Yield the ids of a generation's entries without a vector, which vector search cannot
-        find."""
+        """Yield the ids of a generation's entries without a vector."""
         ...
 
 
@@ -331,8 +329,7 @@ class IndexAdministration(Protocol):
         ...
 
     def vector_length(self, index_name: str) -> int | None:
-        """Return the number of dimensions of the index's vectors; None if the index does not
-        exist."""
+        """Return the number of dimensions of the index's vectors; None without the index."""
         ...
 
     def fits(self, index_name: str, spec: IndexSpec) -> bool:

@@ -122,8 +122,7 @@ def _keys_and_files(table: KeyedTable, opened: DeltaTable) -> pl.DataFrame:
 def _rewrite(
     table: KeyedTable, opened: DeltaTable, chosen: Sequence[DataFile], keys: pl.Series
 ) -> None:
-    """Write the rows with these keys from the chosen files to new files, then remove the old
-    files."""
+    """Write the rows with these keys to new files, then remove the chosen files."""
     key = table.kind.key
     source = table.scan(opened, [f.path for f in chosen])
     share = len(keys) / max(1, sum(f.rows for f in chosen))

@@ -48,8 +48,7 @@ class ParsedHead:
 
 @dataclass(frozen=True, slots=True)
 class DroppedRow:
-    """A chunk dropped because it overlapped a credential: its position and the rules, without
-    text."""
+    """A chunk dropped because it overlapped a credential: position and rules, without text."""
 
     ordinal: int
     start: int

@@ -60,8 +60,7 @@ def chunk_set_rows(frame: pl.DataFrame) -> dict[str, ChunkSetRow]:
 
 
 def chunk_set_heads(frame: pl.DataFrame) -> dict[str, ChunkSetHead]:
-    """Return chunk sets without their texts, by key, from a frame with the columns
-    CHUNK_SET_HEAD."""
+    """Return chunk sets without texts, by key, from a frame with the columns CHUNK_SET_HEAD."""
     counted = frame.with_columns(pl.col("dropped").list.len()).select(CHUNK_SET_HEAD)
     return {
         key: ChunkSetHead(digest, tuple(hashes), dropped, language)

@@ -175,8 +175,7 @@ class TenantLake:
         return rows.chunk_set_heads(self._tables.chunks().read(keys, rows.CHUNK_SET_HEAD))
 
     def facts(self, keys: Collection[str]) -> dict[str, tuple[Fact, ...]]:
-        """Return the facts that chunk sets state, by chunk_set_key; sets without facts are left
-        out.
+        """Return the facts that chunk sets state, by chunk_set_key, for sets with facts.
 
         Reads no text.
         """
@@ -213,8 +212,8 @@ class TenantLake:
         return self._tables.vectors(embedder_id).missing(hashes) if hashes else set()
 
     def vectors(self, embedder_id: str, hashes: Collection[str]) -> VectorRows:
-        """Return the vectors of these text_sha256, in no particular order; unknown hashes are left
-        out."""
+        """Return the vectors of these text_sha256, in no particular order; unknown ones are
+        omitted."""
         if not hashes:
             return VectorRows.none()
         from rag_assets.storage.lake import rows
@@ -389,8 +388,7 @@ class TenantLake:
             shutil.rmtree(self._spools)
 
     def phrases_of_others(self, dead: DeadKeys, phrases: Sequence[str]) -> set[str]:
-        """Return the phrases found in a parsed text with a key that is not dead; reads all
-        texts."""
+        """Return the phrases in parsed texts with a key that is not dead; reads all texts."""
         from rag_assets.storage.lake import traces
 
         return traces.phrases_of_others(self._tables.parsed(), dead.parsed, phrases)

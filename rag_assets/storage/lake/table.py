@@ -219,8 +219,7 @@ class KeyedTable:
         return None
 
     def _open_unless_damaged(self) -> DeltaTable | None:
-        """Open the table; None if it does not exist, or if its log is damaged and damage is
-        skipped."""
+        """Open the table; None if it is missing, or if its log is damaged and damage is skipped."""
         try:
             return self.open()
         except BaseException as error:

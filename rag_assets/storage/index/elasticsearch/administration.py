@@ -242,8 +242,7 @@ class ElasticsearchIndexes:
         }
 
     def _shards(self, index_name: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """Yield the statistics of each shard's primary copy, by its number, without moving
-        shards."""
+        """Yield the statistics of each shard's primary copy, by number, without moving shards."""
         stats = self._client.indices.stats(index=index_name, level="shards", metric="docs")
         for shards in (found["shards"] for found in stats["indices"].values()):
             for shard, copies in shards.items():

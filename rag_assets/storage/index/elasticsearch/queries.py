@@ -79,8 +79,7 @@ def candidate_options(owner: Owner, *, symbols: bool = False) -> dict[str, Any]:
 
 
 def entry_count(owner: Owner, recent_keys: Sequence[str]) -> dict[str, Any]:
-    """Return the search that counts a generation's entries, and the entries with one of these
-    keys."""
+    """Return the search that counts a generation's entries, in total and with these keys."""
     recent = {"filter": {"terms": {"index_key": list(recent_keys)}}}
     return {
         "size": 0,
@@ -91,8 +90,7 @@ def entry_count(owner: Owner, recent_keys: Sequence[str]) -> dict[str, Any]:
 
 
 def reachable(tenant: str) -> dict[str, Any]:
-    """Return a query for all entries with a tenant's id or routing, even if only one of them
-    matches."""
+    """Return a query for all entries with a tenant's id or routing, even if only one matches."""
     return {"bool": {"should": [{"term": {"tenant": tenant}}, {"term": {"_routing": tenant}}]}}
 
 
@@ -291,8 +289,7 @@ def word_counts(owner: Owner, request: RankingRequest, words: QueryWords) -> dic
 
 
 def word_weights(words: QueryWords, answer: Mapping[str, Any]) -> dict[str, WeighedWord]:
-    """Return each word that some entry contains with its weight, from the answer to
-    `word_counts`."""
+    """Return each word that some entry contains with its weight, given a `word_counts` answer."""
     return weighed_words(
         words,
         answer["hits"]["total"]["value"],

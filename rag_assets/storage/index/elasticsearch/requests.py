@@ -134,8 +134,7 @@ def pages(
     *,
     vectors: bool = False,
 ) -> Iterator[Mapping[str, Any]]:
-    """Yield every hit of a query, from one snapshot of the index; empty if the index does not
-    exist.
+    """Yield every hit of a query, from one snapshot of the index; empty if it is missing.
 
     Args:
         client: of the cluster.
@@ -262,10 +261,9 @@ def require_usable(client: Elasticsearch, index_name: str) -> None:
 def conditions(
     client: Elasticsearch, patterns: Sequence[str], *, is_serverless: bool = False
 ) -> list[RagAssetsError]:
-    """Return the errors that requests for indexes would raise; each request waits two seconds at
-    most.
+    """Return the errors that requests for indexes would raise, including a nearly full disk.
 
-    A nearly full disk is among them.
+    Each request waits two seconds at most.
 
     Args:
         client: of the cluster.

@@ -210,8 +210,7 @@ class PgVectors:
                 connection.execute(statement)
 
     def matching(self, tenant: str, column: str, values: Collection[str]) -> list[str]:
-        """Return the ids of a tenant's entries with one of these values in a column, in any
-        build."""
+        """Return the ids of a tenant's entries with one of these values in a column."""
         found: list[str] = []
         for schema in self._schemas(self._layout.of_tenant(tenant)):
             query = sql.SQL("SELECT entry_id FROM {} WHERE {} = ANY(%s)").format(
