@@ -212,8 +212,7 @@ class TenantLake:
         return self._tables.vectors(embedder_id).missing(hashes) if hashes else set()
 
     def vectors(self, embedder_id: str, hashes: Collection[str]) -> VectorRows:
-        """Return the vectors of these text_sha256, in no particular order; unknown ones are
-        omitted."""
+        """Return the vectors of these text_sha256, in no particular order; omit unknown hashes."""
         if not hashes:
             return VectorRows.none()
         from rag_assets.storage.lake import rows
