@@ -76,7 +76,7 @@ class _History:
 
 
 def migrate(database: Database, systems: Systems | None = None) -> bool:
-    """Create or upgrade the catalog's tables, and those of the installed systems.
+    """Create or upgrade the tables of the catalog and of the installed systems.
 
     Safe to call from many processes at once: the first process upgrades, the others wait.
 

@@ -73,8 +73,8 @@ def write_records(
     """Store and remove records.
 
     Removing pages also removes the documents attached to them and to the pages below, unless these
-    are being stored. A page whose former text has a newly secret block is withheld until it is
-    indexed without the block.
+    are being stored. If the former text of a page has a newly secret block, the page is withheld
+    until it is indexed without the block.
 
     Args:
         connection: of a transaction that excludes all others of the tenant.

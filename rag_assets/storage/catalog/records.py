@@ -239,7 +239,7 @@ class TenantRecords:
                 )
 
     def withheld(self, source: str) -> frozenset[str]:
-        """Return the ids of documents of one source that have records but are not listed."""
+        """Return the ids of a source's documents with a record that is not listed."""
         columns = source_records.c
         query = select(columns.document_id).where(
             columns.tenant == self.tenant_id, columns.source == source, ~is_found()

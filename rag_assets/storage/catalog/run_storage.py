@@ -77,8 +77,8 @@ def prepare_run_storage(
     Args:
         url: of the database, as the role of Dagster's storage.
         owner_url: the same, as the role that may create schemas.
-        is_embedded: whether the server is the embedded one, in which all tables are ours: those of
-            an earlier version are moved.
+        is_embedded: whether the server is the embedded one, in which all tables are ours: an
+            earlier version's tables are moved.
         before_move: raises an error if a process of an earlier version still uses the tables.
 
     Returns:

@@ -82,7 +82,7 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class CountedBuild:
-    """A build whose entries are to be counted.
+    """A build with entries to count.
 
     Attributes:
         index: the index that it was written to.
@@ -265,7 +265,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Entries in a given order: those of the first place, then those of the next.
+    """Entries in a given order: all entries of the first place, then of the next.
 
     Attributes:
         of: at most MOST_PLACES.

@@ -19,7 +19,7 @@ from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 
 
 def pinned_context(fingerprint: str) -> ssl.SSLContext:
-    """Return a context whose handshakes fail unless the fingerprint is in the server's chain.
+    """Return a context that rejects a server without the fingerprint in its chain.
 
     Args:
         fingerprint: SHA-256 of the server's certificate, or of an authority that signed it.

@@ -55,7 +55,7 @@ class VectorStore:
         indexes: administers indexes and views.
         searcher: creates a searcher for one event loop.
         notes: keeps notes about the catalog.
-        close: closes all connections except those of searchers.
+        close: closes all connections except the searchers'.
         vectors: additional copies of some builds' vectors; None without such a server.
     """
 

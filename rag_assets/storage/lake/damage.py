@@ -165,7 +165,7 @@ def _fault(table: KeyedTable, file: DataFile, *, whole: bool) -> FileFault | Non
 
 
 def _require_all_by_key(table: KeyedTable, rows: pl.LazyFrame, keys: pl.Series) -> None:
-    """Require that a read by key finds each row: only the file's statistics may be altered.
+    """Require that a read by key finds each row, in case only the statistics were altered.
 
     Raises:
         AlteredRows: it misses a row.

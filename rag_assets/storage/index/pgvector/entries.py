@@ -51,7 +51,7 @@ class PgVectors:
     Args:
         url: of the server.
         prefix: of the names of schemas.
-        installation: the owner of schemas; None for an unknown installation.
+        installation: the owner of schemas; None: every user of the store.
     """
 
     def __init__(self, url: str, prefix: str, installation: UUID | None = None) -> None:
