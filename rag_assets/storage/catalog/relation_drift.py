@@ -96,7 +96,7 @@ class RelationDriftQuery:
         return sorted(found)
 
     def record_anew(self, ref: TenantRef, relations: Mapping[str, Relations]) -> None:
-        """Replace the rows of texts by rows of their current definitions and facts.
+        """Replace the rows of texts by rows of their current definitions and edges.
 
         For a text that is in no build, rows are only deleted: it may have been erased meanwhile.
 

@@ -114,7 +114,7 @@ class RescanTable:
     def withhold_texts(
         self, ref: TenantRef, scan: Erasure, found: FoundTexts, *, after: str
     ) -> Erasure:
-        """Withhold all versions with these texts, and mark their documents for reindexing.
+        """Withhold all versions with these texts; their documents are reindexed without them.
 
         Args:
             ref: the tenant.

@@ -10,7 +10,7 @@ The name of a role starts with its database's name, as in `rag_assets_service`:
 | dagster | Dagster's storage | own its tables in `rag_dagster`; nothing of the catalog |
 
 None of them is a superuser. The embedded server makes them; `rag-assets roles` prints the same SQL
-for another server. Where a server has no such roles, one account does everything.
+for another server. On a server without these roles, one account does everything.
 """
 
 from __future__ import annotations

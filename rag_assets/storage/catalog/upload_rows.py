@@ -111,7 +111,7 @@ def _has_content() -> ColumnElement[bool]:
 
 
 def is_pushed_anew() -> ColumnElement[bool]:
-    """Return the condition that a document's record or upload has content not yet listed."""
+    """Return the condition that a document's record or upload has new, unlisted content."""
     return or_(
         *(
             exists().where(

@@ -1,4 +1,4 @@
-"""How long pushed records have waited to be listed in their current version.
+"""Waiting times of pushed records until their current version is listed.
 
 A record waits from its first push that was not listed yet, however often it was pushed since. Once
 it is listed, its document waits instead: a trigger on `documents` keeps the start of the wait,

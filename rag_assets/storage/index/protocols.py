@@ -181,7 +181,10 @@ class EntryStore(EntryWriter, Protocol):
         ...
 
     def without_vector(self, index_name: str, owner: Owner) -> Iterator[str]:
-        """Yield the ids of a generation's entries without a vector."""
+        """Yield the ids of a generation's entries without a vector.
+
+        Vector search cannot find these entries.
+        """
         ...
 
 
@@ -208,7 +211,7 @@ class EntrySearcher(Protocol):
     async def cosines(
         self, index_name: str, owner: Owner, vector: npt.NDArray[np.float32], ids: Sequence[str]
     ) -> dict[str, float]:
-        """Return the cosine of each existing entry, by id.
+        """Return the cosine of each of these entries that exists, by id.
 
         Raises:
             IndexInconsistent: see rankings().
