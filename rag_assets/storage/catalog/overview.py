@@ -31,8 +31,8 @@ class TenantSummary:
 
     Attributes:
         documents: their number by status.
-        entries: expected number in the serving generation. generation, index_name: of the serving
-            generation; None before the first build is complete.
+        entries: expected number in the serving generation.
+        generation, index_name: of the serving generation; None before the first build is complete.
         synced_at: when all of its sources were last synced.
         error: why the last sync failed, if it did.
     """
@@ -100,7 +100,8 @@ class Overview:
         Args:
             containing: only tenants with this text in their id.
             in_trouble: only tenants with a failed document, check or last sync, or that were never
-                checked. limit, offset: the most tenants to return, and the number to skip.
+                checked.
+            limit, offset: the most tenants to return, and the number to skip.
         """
         chosen = select(tenants.c.id).order_by(tenants.c.id).limit(limit).offset(offset)
         if containing:
@@ -197,8 +198,8 @@ class Overview:
 
         Args:
             status: only documents with this status; by default all but the deleted ones.
-            containing: only documents with this text in their URI, ignoring case. limit, offset:
-                the most documents to return, and the number to skip.
+            containing: only documents with this text in their URI, ignoring case.
+            limit, offset: the most documents to return, and the number to skip.
         """
         wanted = documents.c.status == status if status else documents.c.status != "DELETED"
         query = select(documents).where(documents.c.tenant == tenant_id, wanted)

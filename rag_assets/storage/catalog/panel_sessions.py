@@ -62,9 +62,10 @@ class PanelSession:
     """A session, or the session that a code would start.
 
     Attributes:
-        tenant: the tenant that it is for. profile, organization, project: of the tenant. name,
-            principals: see Holder. created_at, used_at: when it was started and last used; a code
-            has no last use.
+        tenant: the tenant that it is for.
+        profile, organization, project: of the tenant.
+        name, principals: see Holder.
+        created_at, used_at: when it was started and last used; a code has no last use.
         expires_at: when it ends at the latest.
         is_recent: whether it was started within RECENT_TIME.
     """

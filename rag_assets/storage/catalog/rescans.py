@@ -62,7 +62,8 @@ class RescanTable:
 
         Args:
             ref: the tenant.
-            version: of the rules. rule, by, at: for the receipt.
+            version: of the rules.
+            rule, by, at: for the receipt.
 
         Returns:
             the scan; None if the stores were already scanned, or are empty.

@@ -42,8 +42,8 @@ class ServiceToken:
     """The stored data of a token, which cannot be used instead of the token.
 
     Attributes:
-        token_id: its name for people; not secret. tenant, organization: the owner; one of them is
-            None.
+        token_id: its name for people; not secret.
+        tenant, organization: the owner; one of them is None.
         principals: the names under which access may have been granted.
         last_used_at: to the minute.
     """

@@ -35,11 +35,12 @@ class TenantRecord:
     Attributes:
         config: the tenant's configuration as plain JSON, with its application's settings. A tenant
             created over the API has its organization's chat model, unless it has its own.
-            organization, project: in the configuration.
+        organization, project: in the configuration.
         rag_guidelines: of its organization.
         scanned: which credential rules its stores were scanned with, and the results.
-        settings: set by its application. operator_config, operator_enabled: the operator's values
-            below these settings; None if the application has not set any.
+        settings: set by its application.
+        operator_config, operator_enabled: the operator's values below these settings; None if the
+            application has not set any.
         home: the home folder that lists it; None for tenants of the API.
     """
 

@@ -16,8 +16,8 @@ class NewUpload:
         source: name of the source that it belongs to.
         file_name: safe to display, with credentials masked.
         media_type: determined from its content.
-        uploaded_by: name of the caller. max_documents, max_total_bytes: limits for all files of the
-            source; None: unlimited.
+        uploaded_by: name of the caller.
+        max_documents, max_total_bytes: limits for all files of the source; None: unlimited.
     """
 
     source: str
@@ -35,8 +35,8 @@ class UploadedFile:
     """An uploaded file.
 
     Attributes:
-        id: also of its document; it stays when the file is replaced. file_name, media_type,
-            uploaded_by: see NewUpload.
+        id: also of its document; it stays when the file is replaced.
+        file_name, media_type, uploaded_by: see NewUpload.
         enabled: whether it may be found.
     """
 

@@ -26,10 +26,10 @@ class UploadState(UploadedFile):
 
     Attributes:
         status: of its current content. A disabled file is READY, as it needs no processing.
-        listed: whether the chain has its current content. error_kind, retry_at: why it failed or
-            waits, and when it is retried automatically.
-        answers: whether a version can be found, current or former. chunk_count, token_count: of
-            that version; None for tokens that were not counted.
+        listed: whether the chain has its current content.
+        error_kind, retry_at: why it failed or waits, and when it is retried automatically.
+        answers: whether a version can be found, current or former.
+        chunk_count, token_count: of that version; None for tokens that were not counted.
         dropped_count: passages of it that were withheld because of a credential.
         chunk_set_key: of it, in the lake.
     """

@@ -79,8 +79,8 @@ class SpendingTotals:
     """A tenant's spending in dollars.
 
     Attributes:
-        run: of the running sync, or else of the last sync. day, month: of a day, and of its month
-            up to that day.
+        run: of the running sync, or else of the last sync.
+        day, month: of a day, and of its month up to that day.
     """
 
     run: float = 0.0
@@ -108,7 +108,8 @@ class UsageTable:
         """Add usage to a day, by default today.
 
         Args:
-            ref: the tenant. provider, model: the provider and the model used.
+            ref: the tenant.
+            provider, model: the provider and the model used.
             used: the usage not recorded yet.
             day: in UTC.
             run: dollars that the running sync has spent so far, including this usage.

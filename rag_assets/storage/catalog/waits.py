@@ -110,7 +110,8 @@ def begin_waits_of_comments(
 
     Args:
         connection: of the transaction that changes the days.
-        tenant_id: the workspace. former, config: its configuration before and after the change.
+        tenant_id: the workspace.
+        former, config: its configuration before and after the change.
     """
     before, after = _days_of(former), _days_of(config)
     if before == after:

@@ -162,7 +162,8 @@ def settle(
 
     Args:
         connection: of the transaction that changes the tenant.
-        tenant_id: the tenant. config, enabled: set by its operator.
+        tenant_id: the tenant.
+        config, enabled: set by its operator.
 
     Returns:
         the effective configuration, and whether the tenant is enabled.

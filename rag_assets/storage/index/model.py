@@ -218,12 +218,13 @@ class EntryFilter:
     Attributes:
         scopes: allowed access scopes; None: any.
         moved: pages for which the scopes of entries are ignored.
-        pages: allowed pages; None: any, or no page at all. source_types, sources, documents:
-            allowed values.
+        pages: allowed pages; None: any, or no page at all.
+        source_types, sources, documents: allowed values.
         without_source_types: excluded source types.
         paths: folders or files; the document must be within one of them, see is_within.
-        languages: allowed languages of the document. modified_after, modified_before: bounds of the
-            document's modified_at; the first is inclusive, the second exclusive.
+        languages: allowed languages of the document.
+        modified_after, modified_before: bounds of the document's modified_at; the first is
+            inclusive, the second exclusive.
         tags: all of which it must have.
         metadata: by key, the allowed values; None stands for a missing value.
         without_metadata: by key, the excluded values.

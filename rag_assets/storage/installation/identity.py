@@ -89,8 +89,8 @@ def open_catalog(
     The first home folder that opens a new catalog makes it an installation.
 
     Args:
-        settings: with the home folder and the stores. database_url, owner_url, before_upgrade: see
-            Catalog.open.
+        settings: with the home folder and the stores.
+        database_url, owner_url, before_upgrade: see Catalog.open.
 
     Raises:
         ForeignInstallation: the catalog, the home folder or a store belongs to another

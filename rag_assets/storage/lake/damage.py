@@ -82,7 +82,8 @@ def salvage(
 
     Args:
         table: the table; it need not exist.
-        keys: of the rows. name, description: of the table, if this creates it.
+        keys: of the rows.
+        name, description: of the table, if this creates it.
     """
     left = set(keys)
     if not left:

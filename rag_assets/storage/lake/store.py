@@ -133,8 +133,8 @@ class TenantLake:
         """Append parsed documents in one commit.
 
         Raises:
-            DocumentRejected: a text cannot be stored; no row was written. TenantGone, TenantLocked:
-                raised by the guard; no row was written.
+            DocumentRejected: a text cannot be stored; no row was written.
+            TenantGone, TenantLocked: raised by the guard; no row was written.
         """
         if documents:
             from rag_assets.storage.lake import rows
@@ -235,7 +235,7 @@ class TenantLake:
 
         Raises:
             BadVectors: wrong count or dimension, not finite, or zero; no vector was written.
-                TenantGone, TenantLocked: raised by the guard; no vector was written.
+            TenantGone, TenantLocked: raised by the guard; no vector was written.
         """
         if not hashes and not len(vectors):
             return
@@ -264,8 +264,8 @@ class TenantLake:
         """Append the vectors that an earlier writer could not store; return their number.
 
         Raises:
-            ServiceUnavailable: the location could not be written. TenantGone, TenantLocked: raised
-                by the guard; no vector was written.
+            ServiceUnavailable: the location could not be written.
+            TenantGone, TenantLocked: raised by the guard; no vector was written.
         """
         if not self._location.is_local or not self._spools.is_dir():
             return 0

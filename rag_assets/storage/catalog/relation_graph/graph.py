@@ -57,8 +57,8 @@ class GraphDocument:
 
     Attributes:
         uri, source, access_scope, source_type: as in the catalog.
-        repository: the repository of its source. text_key, text: chunk_set_key and number of its
-            text.
+        repository: the repository of its source.
+        text_key, text: chunk_set_key and number of its text.
     """
 
     document_id: str
@@ -96,9 +96,10 @@ class Graph:
         key, state: its build and the state of the relations.
         segments: with the rows of its texts, and possibly of texts that it no longer has.
         texts: numbers of its texts, by chunk_set_key.
-        by_id: its documents. holders, by_uri: its documents by their text and by their URI.
-        bytes: its size. edges_met, symbols_met: cached results of walks, by segment, row and
-            document; see MOST_MET.
+        by_id: its documents.
+        holders, by_uri: its documents by their text and by their URI.
+        bytes: its size.
+        edges_met, symbols_met: cached results of walks, by segment, row and document; see MOST_MET.
         names_met: cached names of definitions by their short names.
     """
 

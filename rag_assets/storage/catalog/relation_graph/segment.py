@@ -58,9 +58,10 @@ class Segment:
         first: number of the first of its texts, which are numbered consecutively.
         count: the number of texts.
         names: all strings in its columns.
-        kinds: numbers of the kinds of its edges. edges, symbols: by row, in the order of texts and
-            positions. stated_of, target, symbol, short: their rows by name. edges_of, symbols_of:
-            their rows by the number of a text, counted from the first.
+        kinds: numbers of the kinds of its edges.
+        edges, symbols: by row, in the order of texts and positions.
+        stated_of, target, symbol, short: their rows by name.
+        edges_of, symbols_of: their rows by the number of a text, counted from the first.
     """
 
     first: int
