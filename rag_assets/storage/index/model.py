@@ -280,7 +280,11 @@ MOST_PLACES = 200
 
 @dataclass(frozen=True, slots=True)
 class EqualTexts:
-    """Entries with one of these texts, in no particular order."""
+    """Entries with one of these texts, in no particular order.
+
+    Attributes:
+        keys: see Candidate.text_key.
+    """
 
     keys: tuple[str, ...]
 
