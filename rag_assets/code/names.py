@@ -49,8 +49,7 @@ def requested_template(path: str) -> str:
 
 
 def route_keys(methods: tuple[str, ...], uri: str, name: str) -> tuple[str, ...]:
-    """Return the keys by which a route is found: its path, each method with the path, and its
-    name."""
+    """Return the keys by which a route is found: path, each method with the path, and name."""
     path = path_template(uri)
     named = (f"route {name.lower()}",) if name else ()
     return (f"route {path}", *(f"route {one.lower()} {path}" for one in methods), *named)

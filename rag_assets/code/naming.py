@@ -256,8 +256,7 @@ def stem(path: str) -> str:
 
 
 def go_module(path: str) -> str:
-    """Return the folder of a Go package in its repository, derived from its import path by
-    convention.
+    """Return the folder of a Go package in its repository, as its import path suggests.
 
     Args:
         path: `github.com/acme/shop/internal/tax`.

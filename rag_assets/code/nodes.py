@@ -46,7 +46,7 @@ _SEPARATORS: Final = re.compile(r"::|[.#:]")
 
 @lru_cache(_MOST_NAMES)
 def short_name(name: str) -> str:
-    """Return a qualified name in lower case without its namespace or module; methods keep their
+    """Return a qualified name in lower case without namespace or module; methods keep their
     class."""
     parts = _SEPARATORS.split(name.rpartition("\\")[2])
     # By convention, classes start with a capital in all of these languages, modules do not.

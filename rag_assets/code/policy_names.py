@@ -29,7 +29,7 @@ OF_RESOURCES: Final = _GUESSED
 
 
 def usual_policies(model: str) -> Iterator[str]:
-    r"""Return the classes that Laravel tries as the model's policy and that fit its namespace.
+    r"""Yield the usual policy classes of a model, a subset of those that Laravel tries.
 
     Args:
         model: qualified, `App\Models\Billing\Invoice`.

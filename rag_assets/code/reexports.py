@@ -42,8 +42,7 @@ def handed_on(facts: Iterable[Fact], names: NameStyle) -> Iterator[tuple[Fact, s
 
 
 def _python(facts: Iterable[Fact]) -> Iterator[_Stated]:
-    """Return the names that a module imports from others at top level: all are importable from
-    it."""
+    """Yield the names that a module imports at top level: they can all be imported from it."""
     found = [*facts]
     listed = next((fact for fact in found if fact.kind == "exports"), None)
     names = dict.fromkeys([] if listed is None else map(str, listed.values["names"]))
@@ -232,7 +231,6 @@ def _member(target: str, rest: str) -> str:
 
 
 def _may_be_default(module: str, name: str) -> bool:
-    """Return whether a name may be the default export of a module, which is named after its
-    file."""
+    """Return whether a name may be the default export of a module, named after its file."""
     place, mark = module[:-1], module[-1]
     return mark == "#" and place.rpartition("/")[2] == name

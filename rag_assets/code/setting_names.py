@@ -1,4 +1,4 @@
-"""Names of settings, after the file that contains them: `config:billing.rates.de`; and their
+"""Names of settings, with the file that contains them: `config:billing.rates.de`; and their
 keys."""
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def setting_name(local: str, path: str) -> str:
 
 
 def local_settings(name: str) -> Iterator[str]:
-    """Return the names that a setting may have in its own file: the file's name may end at any
+    """Yield the names that a setting may have in its own file; the file's name may end at any
     dot."""
     local = name.removeprefix(CONFIG)
     yield OWN_SETTING + local

@@ -39,8 +39,7 @@ def symbol_spellings(said: str) -> list[str]:
 
 
 def table_spellings(said: str) -> list[str]:
-    """Return the spellings that a user may mean by a table name: without quotes, without its
-    schema."""
+    """Return the spellings that a user may mean by a table name: without quotes, or its schema."""
     bare = "".join(one for one in said.strip()[:_LONGEST] if one not in "`\"'[]")
     bare = bare.removeprefix("table:")
     return [one for one in dict.fromkeys([bare, bare.rpartition(".")[2]]) if one]

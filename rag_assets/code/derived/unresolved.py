@@ -47,8 +47,7 @@ class Unresolved:
 
 
 def first_of(found: Sequence[Unresolved], most: int) -> list[Unresolved]:
-    """Return the first statements about routes and tables; the last one includes the number
-    omitted.
+    """Return the first statements about routes and tables; the last one says how many are omitted.
 
     Statements that may affect any document come before those about one route or table.
 

@@ -300,8 +300,7 @@ def _references(
 
 
 def _written(tree: SyntaxTree, node: Node) -> str:
-    """Return the last characters of a node; whole texts of nested nodes would take quadratic
-    time."""
+    """Return the last characters of a node; full texts of nested nodes take quadratic time."""
     end = tree.end(node)
     return tree.text[max(tree.start(node), end - _LONGEST_RECEIVER) : end]
 
