@@ -46,8 +46,7 @@ _SEPARATORS: Final = re.compile(r"::|[.#:]")
 
 @lru_cache(_MOST_NAMES)
 def short_name(name: str) -> str:
-    """Return a qualified name in lower case without namespace or module; methods keep their
-    class."""
+    """Return a qualified name in lower case without namespace or module; methods keep the class."""
     parts = _SEPARATORS.split(name.rpartition("\\")[2])
     # By convention, classes start with a capital in all of these languages, modules do not.
     kept = parts[-2:] if len(parts) > 1 and parts[-2][:1].isupper() else parts[-1:]

@@ -1,5 +1,4 @@
-"""Names of settings, with the file that contains them: `config:billing.rates.de`; and their
-keys."""
+"""Names of settings, with their file (`config:billing.rates.de`), and their keys."""
 
 from __future__ import annotations
 
@@ -38,8 +37,7 @@ def setting_name(local: str, path: str) -> str:
 
 
 def local_settings(name: str) -> Iterator[str]:
-    """Yield the names that a setting may have in its own file; the file's name may end at any
-    dot."""
+    """Yield the names that a setting may have in its own file: its suffixes after each dot."""
     local = name.removeprefix(CONFIG)
     yield OWN_SETTING + local
     yield from (OWN_SETTING + local[found.end() :] for found in re.finditer(r"\.", local))

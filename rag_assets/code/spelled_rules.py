@@ -192,8 +192,7 @@ def is_type(name: str) -> bool:
 
 
 def from_module(module: str, name: str) -> str:
-    """Return a name in a JavaScript module; a default export is named after its file by
-    convention."""
+    """Return a name in a JavaScript module; by convention the file's name for a default export."""
     if not module.startswith((".", "@/", "~/", "#/", "$lib/", "src/")):
         parts = module.split("/")
         return PACKAGE + "/".join(parts[: 2 if module.startswith("@") else 1])

@@ -212,8 +212,8 @@ class _Reader:
         return None
 
     def _call(self, node: Node) -> dict[str, Any] | None:
-        """Return the name, receiver and arguments of a call; None without a name, or with a long
-        name."""
+        """Return the name, receiver and arguments of a call; None if its name is missing or
+        long."""
         name, on = self._called_name(node)
         if not name or len(name) > _LONGEST_NAME:
             return None

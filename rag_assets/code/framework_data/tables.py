@@ -438,8 +438,7 @@ class TableReader:
 
     @cached_property
     def _created(self) -> set[tuple[str, str]]:
-        """Return the application and lower-case name of each class with a table after
-        migrations."""
+        """Return the application and lower-case name of each class with a table at the end."""
         found: set[tuple[str, str]] = set()
         deleted: set[tuple[str, str]] = set()
         for changes in self._framework.changes:

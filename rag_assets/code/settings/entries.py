@@ -152,8 +152,7 @@ def _tree_entries(tree: SyntaxTree, root: Node) -> Iterator[Entry]:
 
 
 def _table(tree: SyntaxTree, node: Node) -> Entry:
-    """Return a TOML table; it ends after its last value, since comments below belong to the
-    next."""
+    """Return a TOML table; it ends after its last value, as comments below belong to the next."""
     key = next(child for child in node.named_children if child.type in _TOML_KEYS)
     ends = [child for child in node.children if child.type in {"pair", "]", "]]"}] or [key]
     last = ends[-1].named_children[-1] if ends[-1].type == "pair" else ends[-1]
