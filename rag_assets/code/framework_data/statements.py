@@ -212,8 +212,7 @@ class _Reader:
         return None
 
     def _call(self, node: Node) -> dict[str, Any] | None:
-        """Return the name, receiver and arguments of a call; None if its name is missing or
-        long."""
+        """Return the name, receiver and arguments of a call; None for a missing or long name."""
         name, on = self._called_name(node)
         if not name or len(name) > _LONGEST_NAME:
             return None
