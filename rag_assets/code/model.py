@@ -57,7 +57,7 @@ class Unit:
         role: according to its own text.
         symbol: its qualified name as its language writes it (`App\\Models\\Invoice::lines`,
             `billing.models.Invoice.total`); "" if it has no name.
-        signature: its declaration in one line without its body; "" if there is none.
+        signature: its declaration in one line without its body; "" if absent.
         alone: whether it stays a chunk of its own, however small; other units are joined with their
             neighbours.
         cuts: offsets at which a statement inside it ends; a unit that is too long is cut there.

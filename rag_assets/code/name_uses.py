@@ -45,7 +45,7 @@ class NameUse(NamedTuple):
     Attributes:
         kind: how the name is used there.
         line: counted from 1.
-        receiver: the last name in front of it; "" if there is none.
+        receiver: the last name in front of it; "" if absent.
     """
 
     kind: UseKind

@@ -48,7 +48,7 @@ class Symbol:
         public: whether other files may use it.
         line_start, line_end: in the file, counted from 1.
         content_hash: of its embedded text; None if it has no chunk of its own.
-        called: a search key that replaces its short name; "" if there is none.
+        called: a search key that replaces its short name; "" if absent.
     """
 
     name: str
@@ -96,7 +96,7 @@ class Relations:
     """The symbols and edges of one file.
 
     Attributes:
-        names: the index of its names, see rag_assets.code.name_uses; "" if there is none.
+        names: the index of its names, see rag_assets.code.name_uses; "" if absent.
     """
 
     symbols: tuple[Symbol, ...]

@@ -30,8 +30,8 @@ def rendered(kind: str, run: str, path: str | None, action: str, summary: str) -
         kind: file_created, file_updated, file_deleted, final_summary.
         run: its id.
         path: of the file within its repository; None for a summary of the run.
-        action: on the file, in a few words on one line; "" if there is none.
-        summary: in words; "" if there is none.
+        action: on the file, in a few words on one line; "" if absent.
+        summary: in words; "" if absent.
     """
     lines = [f"{kind} {path}" if path else kind, _RUN + run]
     if action:

@@ -59,7 +59,7 @@ class ForeignKeyLike(Protocol):
 
     @property
     def on_delete(self) -> str:
-        """Return the action on delete, in lower case; "" if there is none."""
+        """Return the action on delete, in lower case; "" if absent."""
 
 
 class TableLike(Protocol):

@@ -61,13 +61,13 @@ class _Names:
                 self.imported[str(one.values["alias"])] = dots + str(one.values["name"])
 
     def around(self, at: int) -> str:
-        """Return the innermost definition around an offset; "" if there is none."""
+        """Return the innermost definition around an offset; "" if absent."""
         held = (one for one in self._declared if one.start <= at < one.end)
         innermost = max(held, key=lambda one: one.start, default=None)
         return innermost.symbol if innermost is not None else ""
 
     def within(self, start: int, end: int) -> str:
-        """Return the first definition between two offsets; "" if there is none."""
+        """Return the first definition between two offsets; "" if absent."""
         held = (one for one in self._declared if one.start < end and start < one.end <= end)
         first = min(held, key=lambda one: one.start, default=None)
         return first.symbol if first is not None else ""

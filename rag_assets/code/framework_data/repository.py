@@ -102,7 +102,7 @@ class File:
         return known[max(bisect_right([one.start for one in known], before) - 1, 0)]
 
     def name_of(self, call: Fact) -> str:
-        """Return the variable that receives the result of a chain of calls; "" if there is none.
+        """Return the variable that receives the result of a chain of calls; "" if absent.
 
         Args:
             call: a call in the chain.
@@ -343,7 +343,7 @@ def argument(fact: Fact, place: str) -> Value | None:
 
 
 def named_text(fact: Fact, name: str) -> str | None:
-    """Return the text of a named argument; None if there is none."""
+    """Return the text of a named argument; None if absent."""
     value = fact.values.get("named", {}).get(name)
     return str(value[1]) if value and value[0] == "s" else None
 

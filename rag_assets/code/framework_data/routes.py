@@ -38,7 +38,7 @@ class Route:
     Attributes:
         handler: the handler's name as written.
         handler_at: offset of the handler in `file`; -1 if only its name is known.
-        name: the name of the route in the source; "" if there is none.
+        name: the name of the route in the source; "" if absent.
     """
 
     methods: tuple[str, ...]

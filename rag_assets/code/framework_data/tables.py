@@ -46,7 +46,7 @@ class Column:
 
     Attributes:
         kind: the call that creates it; "" for a column that the framework adds.
-        refers_to: the table that it refers to; "" if there is none.
+        refers_to: the table that it refers to; "" if absent.
         file, fact: its evidence.
         is_key: whether the source states that it is the primary key.
     """
@@ -369,7 +369,7 @@ class TableReader:
         return ""
 
     def _referred(self, columns: Columns, one: Class, call: Fact) -> str:
-        """Return the table that a column refers to; "" if there is none or it is computed.
+        """Return the table that a column refers to; "" if absent or it is computed.
 
         The call itself, or one of its arguments, names a class or a table with its column.
         """

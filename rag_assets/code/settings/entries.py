@@ -375,7 +375,7 @@ class _YamlReader:
         self._open: list[str] = []
 
     def read(self) -> int | None:
-        """Read the events; return the offset of the damaged place, None if there is none."""
+        """Read the events; return the offset of the damaged place, None if absent."""
         import yaml
 
         try:

@@ -115,7 +115,7 @@ class TagReference(NamedTuple):
     Attributes:
         name: its last part, without qualifiers.
         line: counted from 1.
-        receiver: the last name in front of it; `self` for the object itself, "" if there is none.
+        receiver: the last name in front of it; `self` for the object itself, "" if absent.
     """
 
     kind: ReferenceKind
@@ -349,7 +349,7 @@ class _Around(NamedTuple):
 
     Attributes:
         end: offset after the innermost definition.
-        holder: name of the innermost definition that qualifies others; "" if there is none.
+        holder: name of the innermost definition that qualifies others; "" if absent.
         is_local: whether one of them is a function.
         in_type: whether one of them is a type.
     """

@@ -151,7 +151,7 @@ class Grammar:
         self.tree = tree
 
     def define(self, node: Node, outer: Definition | None) -> Sequence[Definition]:
-        """Return the definitions in a statement; empty if there is none."""
+        """Return the definitions in a statement; empty if absent."""
         raise NotImplementedError
 
     def inside(self, node: Node) -> Node | None:

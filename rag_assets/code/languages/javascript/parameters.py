@@ -15,7 +15,7 @@ _LONG: Final = 200
 
 
 def type_of(tree: SyntaxTree, node: Node, name: str = "type") -> str:
-    """Return a declared type as written, in one line; "" if there is none."""
+    """Return a declared type as written, in one line; "" if absent."""
     text = tree.of(node.child_by_field_name(name)).removeprefix(":")
     return " ".join(text[: 2 * _LONG].split())[:_LONG]
 

@@ -47,7 +47,7 @@ class Property:
     Attributes:
         name: without a dollar sign.
         type: as for a parameter.
-        value: its expression; None if there is none.
+        value: its expression; None if absent.
         node: of the declaration.
     """
 
@@ -65,7 +65,7 @@ class Method:
         name: as written.
         public, static, abstract: as declared.
         returns: as for a parameter's type.
-        body: None if there is none.
+        body: None if absent.
         node: of the declaration, including attributes.
     """
 

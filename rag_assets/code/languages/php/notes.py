@@ -33,7 +33,7 @@ def noted_return(source: PhpSource, method: Method) -> tuple[str, ...] | None:
 
 
 def comment_of(source: PhpSource, method: Method) -> str:
-    """Return the comment before a method; "" if there is none."""
+    """Return the comment before a method; "" if absent."""
     before: Node | None = method.node.prev_named_sibling
     return source.tree.of(before) if before is not None and before.type == "comment" else ""
 

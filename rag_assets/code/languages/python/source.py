@@ -117,7 +117,7 @@ class PythonSource:
 
         Yields:
             each simple statement or definition, and the outermost compound statement around it
-            (`if`, `for`, `try` …); "" if there is none.
+            (`if`, `for`, `try` …); "" if absent.
         """
         todo = [(child, "") for child in reversed((block or self.tree.root).named_children)]
         while todo:

@@ -6,7 +6,7 @@
 | invokes | "" | call: expression, under |
 | written | as for its statement | empty; an inner call that starts on a line of its own |
 
-`under` is the compound statement around it (`if`, `for`, `try` …), "" if there is none. Only files
+`under` is the compound statement around it (`if`, `for`, `try` …), "" if absent. Only files
 that mention a framework have these facts: in other files they would be many and useless.
 """
 
