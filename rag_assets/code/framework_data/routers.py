@@ -44,7 +44,7 @@ class RouterPaths:
         self._routers = framework.routers
         self._repository = repository
         self._known: dict[tuple[str, str, int], list[str | None]] = {}
-        """Paths by file, name and place; empty while they are being worked out."""
+        """Paths by file, name and place; empty during their computation."""
 
     def of_call(self, file: File, fact: Fact) -> list[str | None]:
         """Return the paths of the router on which a call is made that may define a route."""

@@ -169,7 +169,7 @@ class _Reader:
         self.language = language
 
     def read(self, node: Node, annotated: Node | None, parent: str) -> Iterator[Fact]:
-        """Yield the statements of a node, without those of its children.
+        """Yield the statements of a node itself, without its children.
 
         Args:
             annotated: the definition that it annotates, if it is an annotation.

@@ -369,7 +369,7 @@ class TableReader:
         return ""
 
     def _referred(self, columns: Columns, one: Class, call: Fact) -> str:
-        """Return the table that a column refers to; "" if absent or it is computed.
+        """Return the table that a column refers to; "" if absent or computed.
 
         The call itself, or one of its arguments, names a class or a table with its column.
         """
@@ -505,7 +505,7 @@ def _own_values(one: Class) -> list[Fact]:
 def _assigned(one: Class, name: str) -> Fact | None:
     """Return the assignment of a name in a class: `db_table`, or `Meta.db_table` in its class Meta.
 
-    None if there is no assignment, or no name.
+    None if the class does not assign it, or the name is empty.
     """
     inner, _, last = name.rpartition(".")
     if not name:

@@ -375,7 +375,7 @@ class _YamlReader:
         self._open: list[str] = []
 
     def read(self) -> int | None:
-        """Read the events; return the offset of the damaged place, None if absent."""
+        """Read the events; return the offset of the first damaged place, or None."""
         import yaml
 
         try:

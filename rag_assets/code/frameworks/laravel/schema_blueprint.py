@@ -110,7 +110,7 @@ class Blueprint:
             named: values of the named arguments.
 
         Returns:
-            The attributes that a further call in the chain changes; None if there are none.
+            The attributes that a further call in the chain changes, or None.
         """
         arguments = _Arguments(given, named)
         for part in (self._column, self._columns, self._index, self._drop, self._other):

@@ -151,7 +151,7 @@ class Grammar:
         self.tree = tree
 
     def define(self, node: Node, outer: Definition | None) -> Sequence[Definition]:
-        """Return the definitions in a statement; empty if absent."""
+        """Return the definitions in a statement, if any."""
         raise NotImplementedError
 
     def inside(self, node: Node) -> Node | None:

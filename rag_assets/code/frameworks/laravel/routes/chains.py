@@ -159,7 +159,7 @@ def _of_application(
 
 
 def _asked(machine: Machine, value: Value, name: str, given: Arguments, frame: Frame) -> Value:
-    """Return what the application provides: folders, services, settings."""
+    """Return folders, services and settings that the application provides."""
     if name in functions.FOLDERS:
         return functions.path_below(machine, functions.FOLDERS[name], given, frame)
     if name in {"make", "get"} and functions.names_router(given):

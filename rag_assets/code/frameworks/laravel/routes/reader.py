@@ -61,7 +61,7 @@ _LONGEST = 500
 
 
 def facts_of(source: PhpSource) -> Iterator[Fact]:
-    """The facts of a file, in no particular order."""
+    """Yield the facts of a file, in no particular order."""
     marks = Marks(source)
     yield from _constants(source)
     settings = settings_of(source)
