@@ -1,6 +1,7 @@
 """Names of Laravel's policies, and which of their methods answers.
 
-Laravel derives a policy's name from the model, so one file is enough to name the policies asked.
+Laravel derives a policy's name from the model, so one file is enough to name the policies that it
+checks.
 """
 
 from __future__ import annotations

@@ -87,7 +87,6 @@ def read_code(text: str, media_type: str, frameworks: str = "") -> CodeText:
 
     Args:
         text: of one file.
-        media_type: of its content.
         frameworks: the tenant's own; see all_frameworks.
     """
     language = language_of_type(media_type)

@@ -32,7 +32,6 @@ def handed_on(facts: Iterable[Fact], names: NameStyle) -> Iterator[tuple[Fact, s
     """Return the re-exports of a file: the fact that states each, the name, and its target.
 
     Args:
-        facts: of the file.
         names: how its names are formed.
     """
     made = _BY_STYLE.get(names)

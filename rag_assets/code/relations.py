@@ -139,7 +139,6 @@ def relations_of(
     """Return the symbols and edges of one file, each edge once.
 
     Args:
-        facts: of the file.
         hashes: content hashes of the embedded definitions, by name.
         names: how its names are formed; "none": only edges to names that are the same in every
             repository.

@@ -38,9 +38,8 @@ def route_document(
     """Return the document of a route.
 
     Args:
-        route: the document's subject.
         guards: middleware classes by their aliases.
-        policies: that middleware asks.
+        policies: that middleware checks.
         inheritance: of the repository's classes.
         followed: statements of actions about objects with classes known from several files.
     """
@@ -133,7 +132,7 @@ def _of_route(
 
 
 def _of_policies(route: Route, policies: RoutePolicies) -> Iterator[Statement]:
-    """Yield the policies that the route's middleware asks, each by its class and method."""
+    """Yield the policies that the route's middleware checks, each by its class and method."""
     for one in dict.fromkeys(route.middleware) if route.evidence else ():
         asked = policies.asked(route, one)
         if asked is not None:

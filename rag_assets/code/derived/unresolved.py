@@ -1,4 +1,4 @@
-"""Routes and tables that the files of a repository leave open, with the lines responsible."""
+"""Parts of routes and tables that static reading cannot resolve, with the lines responsible."""
 
 from __future__ import annotations
 

@@ -68,7 +68,6 @@ def framework_facts(
     They include the events that the text emits and listens to.
 
     Args:
-        text: the text of a file.
         language: its name in media types.
         known_facts: the other facts of the text.
         own: frameworks of the tenant; see all_frameworks.

@@ -112,7 +112,6 @@ def statements_of(tree: SyntaxTree, language: str) -> tuple[list[Fact], str]:
     """Return the statements of a text in its order, and a note if some are left out.
 
     Args:
-        tree: the syntax tree of the text.
         language: its language, a key of GRAMMARS.
     """
     if tree.gave_up or len(tree.text) > _LONGEST:

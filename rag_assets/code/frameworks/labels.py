@@ -30,7 +30,6 @@ def deciding(facts: Sequence[Fact], language: str) -> list[object]:
 
     Args:
         facts: of one file.
-        language: of the file.
     """
     if language == "php":
         return laravel.deciding(facts)

@@ -62,10 +62,6 @@ def with_queries(text: str, reading: CodeText) -> CodeText:
     """Return a reading with the tables named by queries in its strings.
 
     Each table yields the fact `queries_table` {table}, with the definition around it as symbol.
-
-    Args:
-        text: of the file.
-        reading: of the text.
     """
     found = [*_queries(text, reading)]
     if not found:

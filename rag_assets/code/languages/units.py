@@ -14,7 +14,6 @@ def covering(text: str, units: Iterable[Unit]) -> tuple[Unit, ...]:
     """Return the units in order, with the text between them as units of the rest.
 
     Args:
-        text: of the file.
         units: in any order, without overlaps.
     """
     found: list[Unit] = []
@@ -30,7 +29,6 @@ def rest(text: str, start: int, end: int, symbol: str = "") -> Iterator[Unit]:
     """Yield the paragraphs between two offsets as units that are joined with their neighbours.
 
     Args:
-        text: of the file.
         start, end: character offsets.
         symbol: of the definition around them.
     """

@@ -25,7 +25,6 @@ def facts_of_entries(language: str, text: str, entries: Sequence[Entry]) -> Iter
 
     Args:
         language: json, toml, yaml or ini.
-        text: of the file.
         entries: of the file, outer entries before inner entries.
     """
     made = _OF_FORMAT.get(language)

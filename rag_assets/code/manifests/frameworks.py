@@ -65,7 +65,6 @@ def packages_of(path: str, text: str) -> Iterator[Fact]:
 
     Args:
         path: POSIX path within the repository.
-        text: of the file.
     """
     read = _READERS.get(PurePosixPath(path.lower()).suffix)
     if read is not None:
@@ -79,7 +78,6 @@ def frameworks_of(path: str, text: str) -> dict[str, str]:
 
     Args:
         path: POSIX path within the repository.
-        text: of the file.
     """
     return frameworks_in(packages_of(path, text))
 

@@ -260,7 +260,6 @@ def statements_of(path: str, text: str) -> Iterator[Fact]:
 
     Args:
         path: POSIX path within the repository.
-        text: of the file.
     """
     name = PurePosixPath(path).name.lower()
     made = _BY_NAME.get(name) or _BY_SUFFIX.get(PurePosixPath(name).suffix)

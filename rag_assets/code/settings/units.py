@@ -28,10 +28,8 @@ def units_of(
     """Return a unit for each entry, in order; entries within another entry are left out.
 
     Args:
-        text: of the file.
         entries: to turn into units, ordered by their start.
         symbol: returns the name of an entry; its last key by default.
-        role: of the units.
     """
     found: list[Unit] = []
     at = 0
@@ -49,7 +47,6 @@ def covered(text: str, units: Sequence[Unit], ends: Sequence[int]) -> tuple[Unit
     """Return units that cover a text; brackets between units belong to their neighbours.
 
     Args:
-        text: of the file.
         units: in order, without overlaps.
         ends: ascending offsets at which entries end: places where a unit can be cut.
     """

@@ -50,7 +50,6 @@ def index_names(
     """Return the index of the names in a text.
 
     Args:
-        text: the text of a file.
         tags: the result of the query on it.
         language: the file's language; None if no query reads it.
         defined: names of definitions with their lines, from a reader other than the query.
@@ -139,7 +138,6 @@ def _beside_comments(
     """Return the words of a line outside comments, and those in comments that look like names.
 
     Args:
-        line: a line of a text.
         start: its offset in the text.
         comments: the spans of the comments in the line.
         pattern: matches a word.

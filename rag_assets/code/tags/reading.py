@@ -158,7 +158,6 @@ def read_tags(text: str, language: TagLanguage) -> Tags:
 
     Args:
         text: the text of a file; parts of it that cannot be parsed are left out.
-        language: the file's language.
     """
     if len(text) > LONGEST:
         return Tags(note=f"{len(text)} characters are more than a query is run on")

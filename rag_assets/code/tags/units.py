@@ -40,7 +40,6 @@ def with_definitions(text: str, reading: CodeText, tags: Tags) -> CodeText:
     public, what}, as in other languages.
 
     Args:
-        text: the text of a file.
         reading: the units and facts that were read from it without the query.
         tags: the result of the query on it.
     """

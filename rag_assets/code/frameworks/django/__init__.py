@@ -1,4 +1,4 @@
-"""Django: conclusions from its conventions about Python code, across a repository.
+"""Django: interpretation of Python code by Django's conventions, across a repository.
 
 Belongs here: routes of URL configurations, models, the tables that result from migrations, kinds.
 Does not: the facts of a single Python file (languages.python).

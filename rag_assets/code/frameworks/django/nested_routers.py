@@ -46,8 +46,6 @@ def around(
     """Return the contribution of the enclosing routers; None if the text does not show it.
 
     Args:
-        program: the repository.
-        registrations: of the repository.
         router: the variable that holds the router.
         made: the call that created the router.
         left: remaining number of enclosing routers.

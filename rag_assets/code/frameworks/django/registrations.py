@@ -62,11 +62,7 @@ class Registration:
 
 
 class Registrations:
-    """All registrations in a repository.
-
-    Args:
-        program: the repository.
-    """
+    """All registrations in a repository."""
 
     def __init__(self, program: Program) -> None:
         self._program = program

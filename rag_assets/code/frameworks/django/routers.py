@@ -60,11 +60,9 @@ def routes_of_router(
     """Yield the routes of a router; for each viewset list first, then extra actions, then detail.
 
     Args:
-        program: the repository.
         place: the variable that holds the router.
         made: the call that created the router.
         lineage: the class of the router with its ancestors.
-        registrations: of the repository.
     """
     own = [one for one in lineage if program.place(one) is not None]
     if any(_defines(program, one, _RULES) for one in own):

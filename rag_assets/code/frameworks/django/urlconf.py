@@ -60,9 +60,6 @@ class UrlWalk:
         routes: found so far.
         unresolved: statements that may add to them.
         entered: names of the modules with lists that were read.
-
-    Args:
-        program: the repository.
     """
 
     def __init__(self, program: Program) -> None:

@@ -73,7 +73,6 @@ def view_of(program: Program, value: Any, module: Module) -> View:
     """Return the view in a route's expression.
 
     Args:
-        program: the repository.
         value: the expression: a function, `X.as_view()`, or either within decorators.
         module: that contains it.
     """

@@ -47,7 +47,6 @@ class Viewset:
         name: absolute name of its class.
 
     Args:
-        program: the repository.
         name: absolute name of its class.
     """
 

@@ -1,4 +1,4 @@
-"""Laravel: conclusions from its conventions about PHP code, in one file and across a repository.
+"""Laravel: interpretation of PHP code by its conventions, in one file and across a repository.
 
 Belongs here: facts that depend on Laravel's names (statements, routes, schema, models), and
 conclusions from the facts of all files (kinds, tables).

@@ -15,11 +15,7 @@ if TYPE_CHECKING:
 
 
 class Types:
-    """The classes of variables, by the method that contains them.
-
-    Args:
-        source: of the file.
-    """
+    """The classes of variables, by the method that contains them."""
 
     def __init__(self, source: PhpSource) -> None:
         self._source = source
@@ -43,11 +39,7 @@ class Types:
 
 
 class Enclosing:
-    """The names of the definitions around nodes; nodes must come in the order of the text.
-
-    Args:
-        source: of the file.
-    """
+    """The names of the definitions around nodes; nodes must come in the order of the text."""
 
     def __init__(self, source: PhpSource) -> None:
         spans = [(one.node.start_byte, one.node.end_byte, one.name) for one in source.classes]

@@ -46,7 +46,6 @@ class Followed:
 
     Args:
         files: of the repository.
-        inheritance: of its classes.
         receivers: resolves origins.
     """
 

@@ -78,9 +78,6 @@ def model_facts(tree: SyntaxTree) -> tuple[Fact, ...]:
     Values of a `relation`: class, name, kind (hasMany ...), arguments by Laravel's names of the
     parameters (related, foreignKey, table, through ...), modifiers: names of the calls that follow,
     and using: the class of the pivot.
-
-    Args:
-        tree: of a PHP file.
     """
     reader = PhpReader(tree)
     facts: list[Fact] = []

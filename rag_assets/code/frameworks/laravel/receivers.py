@@ -63,8 +63,6 @@ class Receivers:
 
     Args:
         files: of the repository.
-        models: of the repository.
-        inheritance: of its classes.
     """
 
     def __init__(

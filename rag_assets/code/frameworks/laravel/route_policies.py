@@ -40,7 +40,6 @@ class RoutePolicies:
     Args:
         files: of one repository.
         guards: middleware classes by their aliases.
-        inheritance: of its classes.
     """
 
     def __init__(

@@ -59,11 +59,7 @@ class PhpClass:
 
 
 def php_classes(reader: PhpReader) -> Iterator[PhpClass]:
-    """Yield the classes and traits of a file, in order.
-
-    Args:
-        reader: of the file.
-    """
+    """Yield the classes and traits of a file, in order."""
     for node in reader.tree.nodes(_CLASSES):
         yield _read(reader, node)
 

@@ -75,7 +75,6 @@ def guards_of(
     """Return the conditions that all hold if an expression is true.
 
     Args:
-        reader: of the file.
         node: the expression; None for no condition.
         scope: the names that are known there.
         depth: number of methods and variables around it.

@@ -49,11 +49,7 @@ _WRITTEN: Final[Mapping[str, str]] = {name.lower(): name for name in _NAMES}
 
 
 def canonical(chain: Chain) -> Chain:
-    """Return a chain with method names in Laravel's spelling.
-
-    Args:
-        chain: as written in a file.
-    """
+    """Return a chain with method names in Laravel's spelling."""
     calls = []
     for position, call in enumerate(chain.calls):
         name = _WRITTEN.get(call.name.lower(), call.name)

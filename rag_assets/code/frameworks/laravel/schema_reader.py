@@ -62,9 +62,6 @@ def schema_facts(tree: SyntaxTree) -> tuple[Fact, ...]:
         guards: conditions under which it runs (see Guard); how: call, or sql.
         order: its position among the statements as they run.
         unread: values that were computed or are not Laravel's.
-
-    Args:
-        tree: of a PHP file.
     """
     reader = PhpReader(tree)
     facts: list[Fact] = []

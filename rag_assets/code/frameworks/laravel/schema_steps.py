@@ -94,7 +94,6 @@ def loop(body: Node, over: Any, names: list[str], context: Context) -> list[Step
         body: of the loop.
         over: the items; anything other than an array is one unknown item.
         names: of its variables.
-        context: of the loop.
     """
     items: list[tuple[Any, Any]] = [(COMPUTED, COMPUTED)]
     if isinstance(over, list):

@@ -62,12 +62,7 @@ _Values = Mapping[str, Any]
 
 
 def facts_of(source: PhpSource, bodies: Bodies) -> Iterator[Fact]:
-    """Yield the facts of a file, in no particular order.
-
-    Args:
-        source: of the file.
-        bodies: of its functions and methods.
-    """
+    """Yield the facts of a file, in no particular order."""
     for one in source.classes:
         for held in one.properties:
             for kind, values in _of_property(source, held):

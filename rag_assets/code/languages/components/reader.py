@@ -32,12 +32,7 @@ class Format:
 
 
 def read_component(text: str, kind: Format) -> CodeText:
-    """Return the units and facts of a component file.
-
-    Args:
-        text: of the whole file.
-        kind: of file.
-    """
+    """Return the units and facts of a component file."""
     units: list[Unit] = []
     facts: list[Fact] = []
     cuts: list[int] = []

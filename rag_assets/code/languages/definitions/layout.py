@@ -25,7 +25,6 @@ def units(tree: SyntaxTree, found: Sequence[Placed]) -> list[Unit]:
     """Return the units of definitions, without the rest, in order and without overlaps.
 
     Args:
-        tree: of the file.
         found: its definitions, outer definitions first.
     """
     split = _split(found)
@@ -46,7 +45,6 @@ def covered(text: str, made: Sequence[Unit], cuts: Sequence[int]) -> tuple[Unit,
     """Return units that cover a whole text, each with the ends of its statements.
 
     Args:
-        text: of the file.
         made: units of definitions.
         cuts: offsets after which a statement ends, ascending.
     """

@@ -40,23 +40,17 @@ class Reading:
 
 
 def read_code(text: str, grammar: type[Grammar]) -> CodeText:
-    """Return the units and facts of a file.
-
-    Args:
-        text: of the whole file.
-        grammar: of its language.
-    """
+    """Return the units and facts of a file."""
     reading = reading_of(text, grammar)
     whole = covered(text, reading.units, reading.cuts)
     return CodeText(whole, reading.facts, grammar.language, reading.notes)
 
 
 def reading_of(text: str, grammar: type[Grammar]) -> Reading:
-    """Return a text as read by a grammar.
+    """Return the reading of a text by a grammar, before the rest is cut.
 
     Args:
         text: of a file, or of a part of a file.
-        grammar: of its language.
     """
     if len(text) > LONGEST:
         note = f"{len(text)} characters of {grammar.language} are more than are parsed"

@@ -46,7 +46,6 @@ class Declarations:
     """Finds the definitions of one file.
 
     Args:
-        tree: of the file.
         exported: names exported by statements other than their declarations.
     """
 

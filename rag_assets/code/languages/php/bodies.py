@@ -56,7 +56,6 @@ class Body:
     """The origins of the expressions in one body.
 
     Args:
-        source: of the file.
         method: with this body.
         around: the class of the method.
         held: origins assigned to the properties of that class elsewhere, by `$this->name`.

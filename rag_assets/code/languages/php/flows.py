@@ -38,11 +38,7 @@ _QUERIES: Final = frozenset(
 
 
 class Bodies:
-    """The bodies of a file's functions and methods, each read once.
-
-    Args:
-        source: of the file.
-    """
+    """The bodies of a file's functions and methods, each read once."""
 
     def __init__(self, source: PhpSource) -> None:
         self._source = source

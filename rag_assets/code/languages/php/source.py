@@ -33,9 +33,6 @@ class PhpSource:
     Attributes:
         tree: its syntax tree.
         scopes: its namespaces, in order.
-
-    Args:
-        text: of the file.
     """
 
     def __init__(self, text: str) -> None:

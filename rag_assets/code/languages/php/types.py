@@ -39,7 +39,6 @@ def types_of(source: PhpSource, method: Method, around: ClassLike | None) -> Map
     """Return the classes of variables and properties, as written; unions with `|` in between.
 
     Args:
-        source: of the file.
         method: with the body to read.
         around: the class of the method.
     """
@@ -101,7 +100,6 @@ def class_of_value(source: PhpSource, value: Node | None, around: ClassLike | No
     """Return the class of an object that is created, looked up by class name, or returned.
 
     Args:
-        source: of the file.
         value: the expression; the result is "" if its class is unknown.
         around: the class with methods that may return it.
     """

@@ -77,7 +77,6 @@ def value_of(
     """Return the value of an expression; COMPUTED if it is not static.
 
     Args:
-        tree: of the file.
         node: the expression; None for no value.
         constants: resolves its names.
         depth: remaining depth of nesting.

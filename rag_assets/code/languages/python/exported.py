@@ -26,9 +26,6 @@ def exported_of(source: PythonSource) -> Iterator[Fact]:
     """Yield the fact with the names that `from module import *` imports, if `__all__` limits them.
 
     A list that is computed, even in part, yields no fact, because its content is unknown.
-
-    Args:
-        source: the file.
     """
     if _ALL not in source.text:
         return

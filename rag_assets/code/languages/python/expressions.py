@@ -58,7 +58,6 @@ def expression_of(
 
     Args:
         tree: that contains it.
-        node: the expression.
         references: of names.
         depth: nesting depth in the outermost expression; below a depth of 40, values are not read.
     """

@@ -41,11 +41,7 @@ _UNKNOWN = Meaning()
 
 
 class Scopes:
-    """The names of a file, by the definition that uses them.
-
-    Args:
-        source: the file.
-    """
+    """The names of a file, by the definition that uses them."""
 
     def __init__(self, source: PythonSource) -> None:
         self._source = source

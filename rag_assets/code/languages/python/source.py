@@ -77,9 +77,6 @@ class PythonSource:
         tree: its syntax tree.
         definitions: all classes and functions, in order.
         imports: all imports at top level, including conditional imports.
-
-    Args:
-        text: of the file.
     """
 
     def __init__(self, text: str) -> None:

@@ -115,7 +115,6 @@ def head_of(text: str, start: int, end: int) -> tuple[int, int]:
     """Return the start of a statement's own text, and of the comments that belong to it.
 
     Args:
-        text: of the file.
         start, end: offsets of the statement.
 
     Returns:

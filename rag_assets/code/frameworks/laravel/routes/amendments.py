@@ -27,11 +27,7 @@ def of_route(machine: Machine, draft: Draft, name: str, given: Arguments, frame:
     """Apply a call on a route; return its result.
 
     Args:
-        machine: the running machine.
-        draft: the route.
         name: of the call, in lower case.
-        given: its arguments.
-        frame: of the call.
     """
     if name in CONSTRAINTS:
         draft.where(stated.wheres(name, given))
@@ -50,9 +46,7 @@ def of_resource(pending: Pending, name: str, given: Arguments) -> Value:
     """Apply a call on a pending resource; return the resource.
 
     Args:
-        pending: the resource.
         name: of the call, in lower case.
-        given: its arguments.
     """
     if name in CONSTRAINTS:
         pending.options["wheres"] = stated.wheres(name, given)

@@ -51,9 +51,7 @@ def run(machine: Machine, node: Mapping[str, Any], frame: Frame) -> Value:
     """Return the value of a chain of calls, and apply its effects on the router.
 
     Args:
-        machine: the running machine.
         node: the chain as JSON.
-        frame: of the chain.
     """
     calls = node["calls"]
     if len(calls) > MOST_CALLS:
@@ -78,11 +76,8 @@ def member(machine: Machine, value: Value, name: str, given: Arguments, frame: F
     """Return the result of a call on a value.
 
     Args:
-        machine: the running machine.
         value: the receiver.
         name: of the method, in any case.
-        given: its arguments.
-        frame: of the call.
     """
     called = _MEMBERS.get(type(value), _of_application)
     return called(machine, value, name.lower(), given, frame)

@@ -57,7 +57,6 @@ def evaluate(machine: Machine, node: Json, frame: Frame) -> Value:
     Args:
         machine: runs calls and files.
         node: the expression as JSON.
-        frame: of the expression.
     """
     machine.spend(1)
     if not isinstance(node, dict):

@@ -62,7 +62,6 @@ class Expressions:
     """Reads the expressions of one file.
 
     Args:
-        source: the file.
         block: takes the body of a closure and returns its block number.
     """
 

@@ -43,10 +43,7 @@ def called(machine: Machine, name: str, given: Arguments, frame: Frame) -> Value
     """Return the result of a function.
 
     Args:
-        machine: the running machine.
         name: without its namespace.
-        given: its arguments.
-        frame: of the call.
     """
     lower = name.lower()
     own = machine.program.functions.get(lower)
@@ -65,7 +62,6 @@ def path_below(machine: Machine, folder: str, given: Arguments, frame: Frame) ->
     """Return a path in a folder of the application.
 
     Args:
-        machine: the running machine.
         folder: below its root.
         given: arguments, first the path below the folder.
         frame: of the calling file.

@@ -57,7 +57,6 @@ class Guards:
 
         Args:
             name: of the call, in lower case.
-            given: its arguments.
         """
         named = str(given.at(0))
         if name == "aliasmiddleware":
@@ -117,7 +116,6 @@ class Configuration:
 
         Args:
             name: in lower case.
-            given: its arguments.
         """
         made = _CONFIGURES.get(name)
         if made is not None:

@@ -60,9 +60,6 @@ class Machine:
         deferred: closures that a provider passed to `routes()`, with the statement.
         unresolved: statements that could not be resolved.
         loaded: paths of files that were run.
-
-    Args:
-        program: the repository.
     """
 
     def __init__(self, program: Program) -> None:

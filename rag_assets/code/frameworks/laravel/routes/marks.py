@@ -105,11 +105,7 @@ _NAMES = frozenset({"name", "qualified_name", "relative_name"})
 
 
 class Marks:
-    """The places of calls that may create routes, or load files that do.
-
-    Args:
-        source: the file.
-    """
+    """The places of calls that may create routes, or load files that do."""
 
     def __init__(self, source: PhpSource) -> None:
         self._source = source

@@ -83,9 +83,7 @@ def authentication(machine: Machine, given: Arguments, frame: Frame) -> None:
     """Add the routes of `Auth::routes()`.
 
     Args:
-        machine: the running machine.
         given: one array of options.
-        frame: of the call.
     """
     options = given.at(0, "options")
     if isinstance(options, Unknown):
@@ -113,10 +111,8 @@ def broadcasting(machine: Machine, name: str, given: Arguments, frame: Frame) ->
     """Add the routes of `Broadcast::routes()` or a similar call.
 
     Args:
-        machine: the running machine.
         name: of the call, in lower case.
         given: attributes of a group.
-        frame: of the call.
     """
     user = name == "userroutes"
     action = f"{_BROADCASTS}@authenticate{'User' if user else ''}"
@@ -158,11 +154,8 @@ def of_facade(machine: Machine, owner: str, name: str, given: Arguments, frame: 
     """Add the routes of a static call; return whether the call creates routes.
 
     Args:
-        machine: the running machine.
         owner: the class, without its namespace.
         name: of the call, in lower case.
-        given: its arguments.
-        frame: of the call.
     """
     if owner == "Auth" and name == "routes":
         authentication(machine, given, frame)

@@ -12,9 +12,6 @@ def providers_of(program: Program) -> Iterator[str]:
 
     A provider of an application is skipped if the application lists other providers of its own and
     no statement names this one: Laravel's skeleton comes with such a provider.
-
-    Args:
-        program: the repository.
     """
     names = (name for listed in program.providers.values() for name in listed)
     listed = {name: index for index, name in enumerate(dict.fromkeys(names))}

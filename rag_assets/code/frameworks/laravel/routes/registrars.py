@@ -55,10 +55,7 @@ def of_router(machine: Machine, name: str, given: Arguments, frame: Frame) -> Va
     """Apply a call on the router; return its result.
 
     Args:
-        machine: the running machine.
         name: of the call, in lower case.
-        given: its arguments.
-        frame: of the call.
     """
     made = _made(machine, name, given, {}, frame)
     if made is not None:
@@ -104,10 +101,8 @@ def group(machine: Machine, attributes: Mapping[str, Value], callback: Value, fr
     """Run the content of a group: a closure, a file, or a method.
 
     Args:
-        machine: the running machine.
         attributes: of the group.
         callback: its content.
-        frame: of the call.
     """
     known = _with_known_prefix(machine, attributes)
     with machine.within(frame), machine.router.group(known):
@@ -128,11 +123,8 @@ def _made(
     """Return the routes that a call creates; None for other calls.
 
     Args:
-        machine: the running machine.
         name: of the call.
-        given: its arguments.
         attributes: pending for the created routes.
-        frame: of the call.
     """
     if name in VERBS or name in {"any", "match", "addroute"}:
         return _route(machine, name, given, attributes, frame)

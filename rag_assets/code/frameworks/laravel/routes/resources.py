@@ -66,7 +66,6 @@ class Registrar:
 
     Args:
         router: that they are added to.
-        naming: see Naming.
     """
 
     def __init__(self, router: Router, naming: Naming) -> None:
@@ -78,7 +77,6 @@ class Registrar:
 
         Args:
             pending: the resource; its name must be known.
-            context: see Context.
         """
         name = str(pending.name)
         if "/" not in name:

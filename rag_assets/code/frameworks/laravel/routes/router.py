@@ -69,7 +69,6 @@ class Router:
             methods: in order, in any case.
             uri: below the prefixes of its groups.
             action: as passed to the router: a text, an array, a closure, or null.
-            context: see Context.
         """
         attributes = self._parsed(action)
         own = attributes.pop("prefix", None)

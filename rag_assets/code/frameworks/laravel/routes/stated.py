@@ -24,7 +24,6 @@ def wheres(name: str, given: Arguments) -> dict[str | int, Value]:
 
     Args:
         name: of the call, one of CONSTRAINTS.
-        given: its arguments.
     """
     first, second = given.at(0), given.at(1)
     if name in {"where", "setwheres"}:

@@ -15,11 +15,7 @@ _PAIR: Final = 2
 
 
 def targets_of(expression: Json) -> Iterator[tuple[str, str]]:
-    """Yield controllers and methods, fully qualified; "" for a method that is not stated.
-
-    Args:
-        expression: a statement's, as JSON.
-    """
+    """Yield controllers and methods, fully qualified; "" for a method that is not stated."""
     if not isinstance(expression, dict) or expression.get("of") != "chain":
         return
     for call in expression["calls"]:
