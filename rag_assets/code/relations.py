@@ -67,12 +67,12 @@ class Symbol:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A relation that one definition states to another.
+    """A relation from one definition to another.
 
     Attributes:
         kind: of the relation.
-        source: the node that states it; "" for the file itself.
-        target: the node that it names.
+        source: the node that the relation starts from; "" for the file itself.
+        target: the node that the relation leads to.
         how: stated; by a convention of the framework; or inferred.
         confidence: 0 to 1.
         line_start, line_end: of the evidence, counted from 1.

@@ -194,7 +194,7 @@ def _speaks_of(values: Mapping[str, object], columns: Sequence[str]) -> bool:
 def _of_models(
     models: Sequence[Model], asked: Mapping[str, Sequence[Asked]]
 ) -> Iterator[Statement]:
-    """Yield the models of the table, and the policies that are mapped to them."""
+    """Yield the models of the table, and the checks against their policies in other files."""
     yield from map(_maps, models)
     for model in models:
         for one in asked.get(model.name, ()):

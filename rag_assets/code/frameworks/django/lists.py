@@ -11,7 +11,7 @@ LOOPS: Final = frozenset({"for", "while"})
 
 
 def since_last(held: list[Any], name: str) -> list[Any]:
-    """Return the assignments from the last one that replaces the whole value."""
+    """Return the assignments, starting with the last one that replaces the whole value."""
     start = 0
     for index, fact in enumerate(held):
         if not fact.values["adds"] and not fact.values["under"] and not _uses(fact, name):

@@ -52,7 +52,7 @@ _Values = Mapping[str, Any]
 def asked(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
     """Yield the checked ability with its subject: a class, or a variable with an object.
 
-    If the subject is the only argument, the calling method determines the ability.
+    If the subject is the only argument, the enclosing method determines the ability.
     """
     given = [call.argument(0), call.argument(1), call.argument(2)]
     # The user that is checked comes first.

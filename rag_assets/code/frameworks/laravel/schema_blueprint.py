@@ -196,7 +196,7 @@ class Blueprint:
             return True, self._add(str(given.at(0, "type")), given.at(1, "name"), **given.others(2))
         return self._number(name, column, given)
 
-    def _number(  # noqa: PLR0911 - likewise
+    def _number(  # noqa: PLR0911 - a line for each kind of number
         self, name: str, column: Any, given: _Arguments
     ) -> tuple[bool, Any]:
         if name in _INTEGERS:

@@ -34,7 +34,7 @@ _QUERIES: Final = frozenset(
     | {"updateorcreate", "where", "wherehas", "wherein", "wherenotin", "wherenotnull", "wherenull"}
     | {"with", "withcount", "withtrashed", "orwhere", "orderbydesc", "keyby", "map", "filter"}
 )
-"""Methods, in lower case, with results that need no other file than that of the class."""
+"""Methods, in lower case, with results that the file of the class alone determines."""
 
 
 class Bodies:

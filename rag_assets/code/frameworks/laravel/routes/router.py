@@ -21,8 +21,10 @@ from rag_assets.code.frameworks.laravel.routes.values import (
 )
 
 _BY_ALL_METHODS: Final = 11
-"""From this version on, a route replaces a route with the same methods; before, the same last
-one."""
+"""First version in which a route replaces a route with the same methods.
+
+Before, it replaces a route with the same last method.
+"""
 
 ANY: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
