@@ -111,8 +111,11 @@ class KeyUnreadable(ProviderRefused):
     requests = 0
 
 
-class GuidelinesOff(ProviderRefused):
-    """Nothing is embedded while the tenant's organization has its guidelines switched off."""
+class NotOptedIn(ProviderRefused):
+    """Nothing is embedded for the tenant until its organization opts in.
+
+    The problem that a profile names as `opt_in_problem` is a subclass, made from the organization.
+    """
 
     requests = 0
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from rag_assets.common.errors.base import RagAssetsError
 
 
@@ -55,26 +53,8 @@ class UploadUnreadable(UploadRefused):
     """No parser reads what the file is, by its content, or its source does not accept that."""
 
 
-class TextRefused(RagAssetsError):
-    """A text of an application's cannot be kept.
-
-    Args:
-        problems: of it, none of which quotes the text.
-    """
-
-    def __init__(self, problems: Sequence[str]) -> None:
-        super().__init__(
-            f"the text cannot be kept: {'; '.join(problems)}", hint="change it, and set it again"
-        )
-        self.problems = tuple(problems)
-
-
 class VersionChanged(RagAssetsError):
     """What is to be replaced is another version by now."""
-
-
-class VersionMissing(RagAssetsError):
-    """There is something to be replaced, and it is not said which version of it."""
 
 
 class PassagesWithdrawn(RagAssetsError):

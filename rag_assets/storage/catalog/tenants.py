@@ -37,7 +37,7 @@ class TenantRecord:
             One that was made over the API has the chat model of its organization, unless it has
             one of its own.
         organization, project: in the configuration.
-        rag_guidelines: of its organization.
+        has_opted_in: of its organization.
         scanned: by which rules for credentials its stores were scanned, and what was found.
         settings: what its application has set.
         operator_config, operator_enabled: what these lie over; None where nothing was set.
@@ -51,7 +51,7 @@ class TenantRecord:
     config: Mapping[str, Any]
     organization: str | None = None
     project: str | None = None
-    rag_guidelines: bool = False
+    has_opted_in: bool = False
     scanned: Mapping[str, Any] = field(default_factory=dict)
     settings: WorkspaceSettings = NO_SETTINGS
     operator_config: Mapping[str, Any] | None = None
@@ -238,7 +238,7 @@ def tenant_rows() -> Select[Any]:
     """The query of tenants with what holds for their organizations; see tenant_record."""
     return select(
         tenants,
-        organizations.c.rag_guidelines,
+        organizations.c.has_opted_in,
         organizations.c.chat_model.label("organization_chat_model"),
         *setting_columns(),
     ).select_from(
@@ -262,7 +262,7 @@ def tenant_record(row: Row[Any]) -> TenantRecord:
         config,
         row.organization,
         row.project,
-        bool(row.rag_guidelines),
+        bool(row.has_opted_in),
         row.scanned,
         settings_of(row),
         row.operator_config,

@@ -13,7 +13,7 @@ from rag_assets.billing.embedder_choice import choose
 from rag_assets.common.errors import ConfigurationError, InvalidRequest
 from rag_assets.models.config.embedder import EmbedderConfig
 from rag_assets.models.factory import embedder_id_of
-from rag_assets.systems.team_guidelines.routes.bodies import ProjectBody
+from rag_assets.systems.team_guidelines.routes.projects import ProjectBody
 from rag_assets.tenants.model import Tenant, TenantId
 from rag_assets.tenants.projects import Project, ProjectSettings, project_config, require_beginning
 
