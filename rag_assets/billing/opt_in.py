@@ -1,8 +1,8 @@
-"""Opt-in: nothing is embedded for some tenants until their organization switches it on."""
+"""Opt-in: some tenants are not embedded until their organization switches it on."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NoReturn
 
 from rag_assets.common.errors import NotOptedIn
@@ -14,23 +14,24 @@ from rag_assets.tenants.profiles import profile_of
 
 
 def lacks_opt_in(record: TenantRecord) -> bool:
-    """Return whether nothing may be embedded for a tenant until its organization opts in."""
+    """Return whether a tenant must not be embedded until its organization opts in."""
     return profile_of(record.profile).opt_in_problem is not None and not record.has_opted_in
 
 
 def require_opt_in(profile: str, organization: str | None, *, has_opted_in: bool) -> None:
-    """Require that an organization has opted in, if the profile of its tenant asks for that.
+    """Require that an organization has opted in, if the profile of its tenant requires that.
 
     Raises:
-        NotOptedIn: it has not; the error is the problem that the profile names.
+        NotOptedIn: it has not; the class is the problem that the profile names.
     """
     problem = profile_of(profile).opt_in_problem
-    if problem is None or has_opted_in:
-        return
-    error: Callable[[str | None], NotOptedIn] = (
-        installed_systems().parts("problems")[problem].load()
-    )
-    raise error(organization)
+    if problem is not None and not has_opted_in:
+        raise _build_error(problem, organization)
+
+
+def _build_error(problem: str, organization: str | None) -> NotOptedIn:
+    error: type[NotOptedIn] = installed_systems().parts("problems")[problem].load()
+    return error.from_organization(organization)
 
 
 class NotOptedInEmbedder(WrappedEmbedder):
@@ -43,7 +44,8 @@ class NotOptedInEmbedder(WrappedEmbedder):
 
     def __init__(self, embedder: Embedder, record: TenantRecord) -> None:
         super().__init__(embedder)
-        self._record = record
+        self._problem = profile_of(record.profile).opt_in_problem or ""
+        self._organization = record.organization
 
     async def embed(
         self,
@@ -58,5 +60,4 @@ class NotOptedInEmbedder(WrappedEmbedder):
         Raises:
             NotOptedIn: always.
         """
-        require_opt_in(self._record.profile, self._record.organization, has_opted_in=False)
-        raise AssertionError
+        raise _build_error(self._problem, self._organization)

@@ -56,9 +56,9 @@ class Profile:
             rag_assets.workspace.bodies.
         drops_described_secrets: whether a passage with one of a few patterns of credentials
             (privacy/described.py) is dropped as well, whatever the rules say of it.
-        opt_in_problem: name of the `problems` of the system with which requests for a tenant fail
-            whose organization has not opted in: a `NotOptedIn`, called with the organization's id.
-            Nothing is embedded for such a tenant. None: no opt-in is needed.
+        opt_in_problem: the problem, a subclass of `NotOptedIn`, that answers requests for a tenant
+            until its organization opts in; until then none of its texts is embedded. None: no
+            opt-in is needed.
     """
 
     defaults: Mapping[str, Any]

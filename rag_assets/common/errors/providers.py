@@ -112,12 +112,17 @@ class KeyUnreadable(ProviderRefused):
 
 
 class NotOptedIn(ProviderRefused):
-    """Nothing is embedded for the tenant until its organization opts in.
+    """The tenant's organization has not opted in, so that none of its texts is embedded.
 
-    The problem that a profile names as `opt_in_problem` is a subclass, made from the organization.
+    The problem that a profile names as `opt_in_problem` is a subclass.
     """
 
     requests = 0
+
+    @classmethod
+    def from_organization(cls, organization: str | None) -> NotOptedIn:
+        """Return the error for the tenants of an organization."""
+        return cls(f"organization {organization!r} has not opted in")
 
 
 class CapReached(RequestsStopped):

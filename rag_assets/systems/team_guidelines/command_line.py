@@ -80,15 +80,15 @@ def upload(
                 raise
             refused.append((file, error))
     if as_json:
-        reasons = [{"file": file.name, "error": error.advice} for file, error in refused]
+        reasons = [{"file": file.name, "error": refusal.advice} for file, refusal in refused]
         print_json({"uploaded": list(map(_to_json, uploaded)), "refused": reasons})
     else:
-        for upload in uploaded:
-            outcome = "was there already" if upload.duplicate else "uploaded"
-            say(f"{upload.document.file_name}: {outcome}, as {upload.document.id}")
-        for file, error in refused:
-            say(f"{file.name}: refused: {error.advice}")
-        if not all(upload.duplicate for upload in uploaded):
+        for stored in uploaded:
+            outcome = "was there already" if stored.duplicate else "uploaded"
+            say(f"{stored.document.file_name}: {outcome}, as {stored.document.id}")
+        for file, refusal in refused:
+            say(f"{file.name}: refused: {refusal.advice}")
+        if not all(stored.duplicate for stored in uploaded):
             say(f"`rag-assets sync {opened.ref.id}` indexes it, or the daemon within a minute.")
     if refused:
         raise ConfigurationError(

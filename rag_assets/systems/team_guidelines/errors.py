@@ -8,11 +8,7 @@ from rag_assets.common.errors import NotOptedIn, ProblemKind, RagAssetsError
 
 
 class GuidelinesOff(NotOptedIn):
-    """An organization has its guidelines switched off.
-
-    Args:
-        organization: its id.
-    """
+    """The organization has its guidelines switched off."""
 
     problem_kind = ProblemKind(
         403,
@@ -21,8 +17,10 @@ class GuidelinesOff(NotOptedIn):
         detail="an admin of the organization switches them on",
     )
 
-    def __init__(self, organization: str | None) -> None:
-        super().__init__(
+    @classmethod
+    def from_organization(cls, organization: str | None) -> GuidelinesOff:
+        """Return the error for the projects of an organization."""
+        return GuidelinesOff(
             f"organization {organization!r} has its guidelines switched off",
             hint=f"`rag-assets organizations put {organization} --guidelines` switches them on",
         )

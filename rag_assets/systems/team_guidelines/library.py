@@ -130,7 +130,7 @@ class GuidelineLibrary:
             NoUploadsSource: the project has no source for uploads, or several.
         """
         if not project.record.has_opted_in:
-            raise GuidelinesOff(project.organization_id)
+            raise GuidelinesOff.from_organization(project.organization_id)
         self._keys.require(project)
         self._require_budget(project)
         return uploads_source(project.configured)

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 from alembic import command
 
-from rag_assets.common.errors import TextRefused, VersionChanged, VersionMissing
+from rag_assets.common.errors import VersionChanged
 from rag_assets.pipeline.erasure import rescan
 from rag_assets.plugins.registry import installed_systems
 from rag_assets.privacy.masker import masker_of
@@ -16,6 +16,7 @@ from rag_assets.privacy.secrets import scanner
 from rag_assets.storage.catalog.database import Database
 from rag_assets.storage.catalog.migrate import alembic_config, migrate
 from rag_assets.storage.catalog.tenants import TenantRecord
+from rag_assets.systems.team_guidelines.errors import TextRefused, VersionMissing
 from rag_assets.systems.team_guidelines.texts import (
     ANY_VERSION,
     MAX_CHARACTERS,
