@@ -115,7 +115,7 @@ class GuidelineLibrary:
         """Return one document.
 
         Raises:
-            UnknownDocument: the project has no such document.
+            UnknownDocument: it does not exist in the project.
         """
         [document] = self._build(project, [self._state(project, document_id)])
         return document
@@ -125,7 +125,7 @@ class GuidelineLibrary:
 
         Raises:
             GuidelinesOff: the organization has its guidelines switched off.
-            NoProviderKey: the embedder's provider has no usable key.
+            NoProviderKey: the embedder's provider lacks a usable key.
             CapReached: a cap on spending is reached.
             NoUploadsSource: the project has no source for uploads, or several.
         """
@@ -146,7 +146,7 @@ class GuidelineLibrary:
         """Enable or disable a document at once, without embedding it again.
 
         Raises:
-            UnknownDocument: the project has no such document.
+            UnknownDocument: it does not exist in the project.
         """
         self._catalog.uploads.set_enabled(project.ref, document_id, by, enabled=enabled)
         return self.find(project, document_id)
@@ -157,7 +157,7 @@ class GuidelineLibrary:
         """Retry a document that failed; return it, and whether it is retried.
 
         Raises:
-            UnknownDocument: the project has no such document.
+            UnknownDocument: it does not exist in the project.
             GuidelinesOff, NoProviderKey, CapReached: a retry would fail; see require_uploads().
         """
         state = self._state(project, document_id)
@@ -171,7 +171,7 @@ class GuidelineLibrary:
         """Return the passages of the version that answers, or else of the version in progress.
 
         Raises:
-            UnknownDocument: the project has no such document.
+            UnknownDocument: it does not exist in the project.
         """
         state = self._state(project, document_id)
         if state.chunk_set_key is not None:
@@ -201,7 +201,7 @@ class GuidelineLibrary:
         """Return the file of a document as it was last uploaded.
 
         Raises:
-            UnknownDocument: the project has no such document.
+            UnknownDocument: it does not exist in the project.
             BlobMissing: the file was lost.
             ServiceUnavailable: the store of blobs does not answer.
         """

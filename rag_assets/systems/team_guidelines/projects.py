@@ -41,7 +41,7 @@ class ProjectScope:
 
     @property
     def turn(self) -> str:
-        """Return the tenant or organization in whose turn work runs before a project is known."""
+        """Return the queue for work before its project is known: an organization or a tenant."""
         return self.organization or min(self.tenants, default="")
 
 

@@ -1,4 +1,4 @@
-"""Rules: documents with a front matter that adds them to tasks, besides what a search finds.
+"""Rules: documents with a front matter that adds them to tasks, besides the results of a search.
 
     ---
     always: true                    applies to every task

@@ -56,7 +56,7 @@ class ProviderChange:
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """A build that will replace the serving one.
+    """A build that will replace the serving build.
 
     Attributes:
         embedder: of the new build.
@@ -73,7 +73,7 @@ class Replacement:
 
 
 def preview_provider(catalog: Catalog, project: OpenProject, provider: str) -> ProviderChange:
-    """Return what a change of provider would embed again, and its cost.
+    """Return the documents that a change of provider would embed again, and the cost.
 
     Raises:
         InvalidRequest: the project cannot use that provider.
@@ -101,7 +101,7 @@ def preview_provider(catalog: Catalog, project: OpenProject, provider: str) -> P
 
 
 def find_replacement(catalog: Catalog, project: OpenProject) -> Replacement | None:
-    """Return the build that will replace the serving one, under way or due after a change."""
+    """Return the build that will replace the serving build, in progress or due after a change."""
     builds = catalog.generations.live(project.record.id)
     serving = next((build for build in builds if build.state == "SERVING"), None)
     if serving is None:
