@@ -78,7 +78,7 @@ READING_VERSION = 19
 """Increased whenever the same text would give other units, facts or relations."""
 
 
-def read_code(text: str, media_type: str) -> CodeText:
+def read_code(text: str, media_type: str, frameworks: str = "") -> CodeText:
     """Return the units and facts of a text.
 
     A language without an interpreter is cut at the definitions that its tag query finds (see
@@ -88,13 +88,14 @@ def read_code(text: str, media_type: str) -> CodeText:
     Args:
         text: of one file.
         media_type: of its content.
+        frameworks: the tenant's own; see all_frameworks.
     """
     language = language_of_type(media_type)
     try:
         reading = _read(text, media_type)
         is_data = language in _STRUCTURED and len(text) > _LONGEST_STRUCTURED
         if language not in _NOT_INDEXED and not is_data:
-            reading = _with_names(text, reading, language)
+            reading = _with_names(text, reading, language, frameworks)
         return _without_nul(reading)
     finally:
         syntax_tree.cache_clear()
@@ -146,7 +147,7 @@ def _storable(value: Any) -> Any:
     return type(value)(map(_storable, value)) if isinstance(value, list | tuple) else value
 
 
-def _with_names(text: str, reading: CodeText, name: str) -> CodeText:
+def _with_names(text: str, reading: CodeText, name: str, frameworks: str) -> CodeText:
     """Return a reading with the index of its names, and definitions where a query reads them."""
     language = tag_languages().get(name)
     if language is None:
@@ -159,7 +160,7 @@ def _with_names(text: str, reading: CodeText, name: str) -> CodeText:
         reading = with_queries(text, reading)
     defined = () if tags.definitions else _defined(text, reading)
     names = index_names(text, tags, language, defined=defined)
-    stated, note = framework_facts(text, name, reading.facts)
+    stated, note = framework_facts(text, name, reading.facts, frameworks)
     # Also of a text without names: its fact says that it was read.
     index = Fact(USES, 0, 0, values={"names": names})
     notes = filter(None, (tags.note, note))

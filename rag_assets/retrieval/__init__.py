@@ -1,7 +1,7 @@
 """Retrieval: questions → passages that the caller may read.
 
-Belongs here: search, fusion, verification against the catalog, what a hit is. Does not: how the
-index is built (pipeline), interfaces such as HTTP or the command line.
+Belongs here: search, fusion, verification against the catalog, and the model of a hit. Does not
+belong here: building the index (pipeline) and interfaces such as HTTP or the command line.
 """
 
 from typing import TYPE_CHECKING
@@ -14,7 +14,7 @@ __all__ = ["AsyncRetriever", "Retriever"]
 
 
 def __getattr__(name: str) -> object:
-    """Import a retriever when it is used: what only needs the models needs no client."""
+    """Import a retriever when it is first used: code that needs only the models needs no client."""
     if name == "AsyncRetriever":
         from rag_assets.retrieval.search import AsyncRetriever
 

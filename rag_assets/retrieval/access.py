@@ -1,4 +1,4 @@
-"""Access policies: what a caller may read of a tenant's documents."""
+"""Access policies: which of a tenant's documents a caller may read."""
 
 from __future__ import annotations
 
@@ -11,32 +11,31 @@ from rag_assets.storage.index.model import NONE_MOVED, MovedPages
 
 
 class AccessPolicy(Protocol):
-    """Decides what a caller may read.
+    """Decides which documents a caller may read.
 
-    The catalog's grants bound every policy: it narrows what they open, and widens it only by naming
-    further principals in whose name grants are looked up.
+    The catalog's grants limit every policy. A policy can narrow them, and can widen access only by
+    adding principals to look up grants for.
     """
 
     def principals(self, caller: Caller) -> tuple[str, ...]:
-        """Return the principals whose grants a caller has."""
+        """Return the principals whose grants apply to a caller."""
         ...
 
     def scopes(self, caller: Caller, granted: frozenset[str]) -> frozenset[str]:
-        """The access scopes that searches of the index are filtered by.
+        """Return the access scopes that filter searches of the index.
 
         Args:
-            caller: who makes the request.
-            granted: all scopes that the caller's principals may read, the public one among them.
+            granted: all scopes that the caller's principals may read, including the public scope.
         """
         ...
 
     def permits(self, caller: Caller, document: ScopedDocument) -> bool:
-        """Whether the caller may read a document that the catalog's grants let them read now."""
+        """Return whether the caller may read a document that the catalog's grants now allow."""
         ...
 
 
 class FlatScopes:
-    """Grants of scopes as they are, without a hierarchy (see AccessPolicy)."""
+    """An access policy that applies granted scopes as they are, without a hierarchy."""
 
     def principals(self, caller: Caller) -> tuple[str, ...]:  # noqa: D102
         return caller.principals
@@ -45,16 +44,16 @@ class FlatScopes:
         return granted
 
     def permits(self, caller: Caller, document: ScopedDocument) -> bool:  # noqa: D102
-        # The statement that read the document checked its scope by the grants of that moment.
+        # The SQL statement that read the document already checked its scope against current grants.
         return True
 
 
 MANY_SCOPES = 1_000
-"""Scopes that searches of the index are filtered by at most, at first: see Verify."""
+"""Maximum number of scopes that filter the first search of the index; see Verify."""
 
 
 def moved_pages(scopes: Mapping[str, str], readable: frozenset[str]) -> MovedPages:
-    """Which of the pages that have just been moved may be read, by the scope that each has now."""
+    """Split recently moved pages into readable and unreadable, by the scope each page has now."""
     if not scopes:
         return NONE_MOVED
     return MovedPages(

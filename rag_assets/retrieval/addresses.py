@@ -1,4 +1,4 @@
-"""Addresses in a text, which a reader or a program that shows it could follow."""
+"""Addresses in a text that a reader, or a program displaying it, could follow."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from rag_assets.retrieval.numbers import Numbers
 
-# All of them in time that grows as the text does: runs are bounded, or begin in one place only.
+# All patterns run in linear time: repetitions are bounded, or can start in one place only.
 _TARGET = r"[^\s<>()\[\]\"'`]"
 _LINK = re.compile(
     rf"""(?:[a-z][a-z0-9+.-]{{0,30}}:)?(?<![/\\])[/\\]{{2,}}+(?P<url>\w{_TARGET}*)
@@ -35,13 +35,12 @@ _TRAILING = ".,;:!?*_/"
 
 @dataclass(frozen=True, slots=True)
 class Addresses:
-    """Addresses that a text names.
+    """Addresses in a text.
 
     Attributes:
-        links: addresses with a scheme, of mail, targets of links and images, tags of HTML; without
-            their scheme.
-        names: of hosts or of files, which look the same: `example.org/login`, `main.py`.
-        numbers: IP addresses, ports, numbers of telephones and of payment cards.
+        links: URLs, mail addresses, targets of links and images, and HTML tags; without a scheme.
+        names: of hosts or files, which look the same: `example.org/login`, `main.py`.
+        numbers: IP addresses, ports, telephone numbers and payment card numbers.
     """
 
     links: frozenset[str] = frozenset()
@@ -52,7 +51,7 @@ class Addresses:
     def of(cls, text: str) -> Addresses:
         """Return the addresses of a text, in lower case."""
         seen = _INVISIBLE.sub("", unicodedata.normalize("NFKC", text).casefold())
-        # As people write addresses that should not become links.
+        # Undo spellings that keep an address from becoming a link, such as `hxxp` or `[at]`.
         seen = _SPELLED_DOT.sub(".", _SPELLED_AT.sub("@", seen)).replace("hxxp", "http")
         links = (
             next(found for found in link.groups() if found is not None)
@@ -64,13 +63,13 @@ class Addresses:
 
     @property
     def known(self) -> frozenset[str]:
-        """All of them, and their hosts alone: what a text that cites this one may name."""
+        """Return all links and names, and their hosts: the addresses that a citing text may use."""
         hosts = {address.partition("/")[0] for address in self.links | self.names}
         return self.links | self.names | hosts
 
 
 def blank_addresses(text: str) -> str:
-    """Return a text with spaces in place of addresses and names of files, of the same length."""
+    """Replace addresses and file names in a text with spaces, keeping its length."""
     return _FILE_OR_HOST.sub(_blank, _WRITTEN.sub(_blank_link, text))
 
 

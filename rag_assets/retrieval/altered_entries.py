@@ -1,4 +1,4 @@
-"""Reports of entries that were altered in the index."""
+"""Reports of index entries that were altered after they were written."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MAX_REMEMBERED = 10_000
 
 
 class AlteredEntries:
-    """Reports each altered entry once; searches leave them out (see StoredEntry.intact)."""
+    """Reports each altered entry once; searches omit these entries (see StoredEntry.intact)."""
 
     def __init__(self) -> None:
         self._reported: LRUCache[str, None] = LRUCache(_MAX_REMEMBERED)

@@ -1,4 +1,4 @@
-"""Answers: a question → passages → sentences that cite the passages they rest on."""
+"""Answers: a question → passages → sentences that cite the passages that support them."""
 
 from __future__ import annotations
 
@@ -47,13 +47,14 @@ _KEY_BYTES = 32
 
 
 class Answerer:
-    """Has tenants' chat models answer from passages, and removes sentences without a citation.
+    """Lets tenants' chat models answer from passages, and removes sentences without a citation.
 
     Args:
         catalog: holds the tenants.
         chat_models: write the answers.
         retriever: finds the passages.
-        model: of this machine, which tells the block that a claim means where its words do not.
+        model: local embedding model; finds the block that a claim is about if its words do not
+            decide.
     """
 
     def __init__(
@@ -73,12 +74,12 @@ class Answerer:
         """Answer one question from one tenant's knowledge.
 
         Raises:
-            UnknownTenant: there is none of that id.
+            UnknownTenant: no tenant has this id.
             NoChatModel: the tenant has no usable chat model.
-            NoProviderKey, CapReached: it could not be paid for; see ChatModel and BilledChat.
+            NoProviderKey, CapReached: the call could not be paid for; see ChatModel and BilledChat.
             ChatError: the model wrote nothing usable.
-            PassagesWithdrawn: while it wrote, a passage was deleted or closed to the caller.
-            RagAssetsError: as a search raises it.
+            PassagesWithdrawn: a passage was deleted or closed to the caller while the model wrote.
+            RagAssetsError: as raised by a search.
         """
         record = await asyncio.to_thread(self._catalog.tenants.get, tenant_id)
         require_asker(record.profile, request.caller)
@@ -92,7 +93,7 @@ class Answerer:
         searched = time.perf_counter()
         latency = {"search": _milliseconds(searched - started)}
         if not found.hits:
-            # Disabled meanwhile, or nothing is near enough: there is nothing to write from.
+            # The tenant was disabled meanwhile, or no passage is near enough to answer from.
             reason: Reason | None = "over budget" if found.omitted else "nothing found"
             if found.disabled:
                 reason = None
@@ -110,14 +111,15 @@ class Answerer:
             question = await self._retriever.masked(question)
         completion = await self._written(chat, tenant_id, question, found.hits, request.max_tokens)
         latency["write"] = _milliseconds(time.perf_counter() - searched)
-        # Writing takes up to a minute, and what was revoked meanwhile must not be shown.
+        # Writing takes up to a minute; passages revoked meanwhile must not be shown.
         if not await self._retriever.still_readable(record.ref, request.caller, found):
             raise PassagesWithdrawn(
                 "a source of the answer was withdrawn while the answer was written",
                 hint="ask the question again",
             )
         mark = tenant.retrieval.unsupported_claims == "mark"
-        # It compares every claim with what it cites, and must not hold up other requests.
+        # Run in a thread: it compares every claim with its passages and must not block other
+        # requests.
         result = await run_sync(partial(supported_answer, completion, found.hits, mark=mark))
         if self._model is not None:
             result = replace(result, citations=await _cited_by_meaning(result, self._model))
@@ -137,7 +139,7 @@ class Answerer:
         hits: Sequence[Hit],
         max_tokens: int | None,
     ) -> Completion:
-        """Return what the model writes, within the time that its speed allows."""
+        """Return the model's text, with a time limit that fits the model's speed."""
         system = instructions()
         text = prompt(question, hits, seal_of(hits, self._seal_key, tenant_id))
         most = max_tokens or chat.config.max_tokens
@@ -148,15 +150,15 @@ class Answerer:
 def supported_answer(
     completion: Completion, hits: Sequence[Hit], *, mark: bool = False
 ) -> AnswerResult:
-    """What a model wrote, without claims that cite no passage.
+    """Build an answer from a model's text, without claims that cite no passage.
 
     Args:
-        completion: what it wrote.
-        hits: what it was given.
-        mark: mark claims whose figures no cited passage has; otherwise they are removed.
+        completion: the model's output.
+        hits: the passages that the model was given.
+        mark: mark claims with figures that no cited passage has, instead of removing them.
     """
     written = completion.text.strip()
-    # The agreed sentence for "no answer" is no claim that was removed.
+    # The agreed sentence for "no answer" does not count as a removed claim.
     declined = written in {"", NOT_ANSWERED}
     kept = "" if declined else enforce_citations(written, hits, mark=mark)
     silent = declined or written.startswith(NOT_ANSWERED)
@@ -177,7 +179,7 @@ def supported_answer(
 
 
 def _unsupported(written: str, kept: str, hits: Sequence[Hit]) -> Iterator[UnsupportedClaim]:
-    """Yield the claims of an answer that are marked in it."""
+    """Yield the claims that are marked as unsupported in an answer."""
     if UNSUPPORTED_MARK in kept:
         for sentence in verify_citations(written, hits).sentences:
             if sentence.missing:
@@ -203,7 +205,7 @@ def _claims(text: str, hits: Sequence[Hit]) -> int:
 async def _cited_by_meaning(
     result: AnswerResult, model: Callable[[], Embedder]
 ) -> tuple[Citation, ...]:
-    """The citations of an answer, each with the block that its claims mean."""
+    """Return the citations of an answer, each with the block that its claims are about."""
     cited = await run_sync(cited_hits, result.answer, result.hits)
     near = await nearness(cited, model)
     return tuple(citation_of(one, near.get(one.hit.number)) for one in cited)

@@ -19,7 +19,7 @@ from rag_assets.retrieval.model import (
 )
 
 CONTEXT_TOKENS = 4_000
-"""Of the passages that a model is given, by default."""
+"""Default token budget for the passages that a model is given."""
 MOST_CONTEXT_TOKENS = 32_000
 
 ContextBudget: TypeAlias = Annotated[int, Field(ge=1, le=MOST_CONTEXT_TOKENS), NUMBER]
@@ -32,8 +32,8 @@ class AnswerRequest(SearchRequest):
     """One question to be answered in sentences, and its caller.
 
     Attributes:
-        token_budget: tokens of the passages that the model is given, 4,000 by default.
-        max_tokens: that it may write, thoughts that are not shown included; by default as the
+        token_budget: tokens of passages that the model is given; 4,000 by default.
+        max_tokens: tokens that the model may write, including hidden reasoning; by default as the
             tenant's chat model is configured.
     """
 
@@ -46,12 +46,12 @@ class Citation(Location):
     """A passage that the answer cites.
 
     Attributes:
-        number: that it is cited by.
+        number: by which the answer cites it.
         page, slide, sheet, row_start, row_end, line_start, line_end: see Location.
-        excerpt: the part of it that the sentences which cite it are about.
+        excerpt: the part that the citing sentences are about.
         source_type, source_id, page_uuid: of its document; see Hit.
-        block_id: the block that the excerpt is from, where blocks have ids.
-        url: the uri, and the block as its fragment.
+        block_id: block that the excerpt is from, if blocks have ids.
+        url: the uri, with the block as its fragment.
         breadcrumb: titles of the pages above it; see Hit.
     """
 
@@ -70,12 +70,12 @@ class Citation(Location):
 
 @dataclass(frozen=True, slots=True)
 class UnsupportedClaim:
-    """A claim that is marked in an answer.
+    """A claim that is marked as unsupported in an answer.
 
     Attributes:
         text: the sentence, without citations.
         missing: its numbers, dates, units and names that the cited passages do not have, and words
-            that these have otherwise.
+            that these passages contradict.
     """
 
     text: str
@@ -84,27 +84,27 @@ class UnsupportedClaim:
 
 @dataclass(frozen=True, slots=True)
 class AnswerResult:
-    """An answer of which every claim cites a passage; a disabled tenant has none, with the reason.
+    """An answer in which every claim cites a passage; for a disabled tenant, only a notice.
 
     Attributes:
-        answer: empty where there is none.
-        citations: what it cites, by number.
+        answer: empty if the question was not answered.
+        citations: the cited passages, by number.
         hits: the passages that the model was given.
-        removed: sentences of the model's that were removed, since they cite nothing, what does
-            not exist, or what has none of their words, not their figures, or says the contrary.
+        removed: number of the model's sentences that were removed. They cite no passage or an
+            unknown passage, or the cited passage lacks their words or figures, or contradicts them.
         unsupported: claims that stay in the answer with `[unsupported]` in place of their
-            citations, where the tenant's `unsupported_claims` is `mark`.
-        unchecked: sentences of the answer in another language than the passages that they cite.
-            Their figures and names are in these; whether the rest is was not checked.
-        needs_clarification: there is no answer: better to ask the user than to guess.
-        reason: why there is none.
-        notice: what whoever asks is to be told in place of an answer: that the knowledge is
-            switched off, and who switches it on.
-        cut: the model stopped since it may write no more.
-        degraded: steps that the search for passages had to leave out; see SearchAnswer.
-        warnings: values of filters that match nothing.
-        model: provider and model; None where none was used.
-        input_tokens, output_tokens: that the model is charged for.
+            citations, if the tenant's `unsupported_claims` is `mark`.
+        unchecked: sentences of the answer in another language than the passages that they cite. The
+            passages have their figures and names; the rest was not checked.
+        needs_clarification: the question was not answered; ask the user rather than guess.
+        reason: why the question was not answered.
+        notice: shown to the user instead of an answer: the knowledge base is switched off, and who
+            can switch it on.
+        cut: the model stopped at its token limit.
+        degraded: steps that the search for passages had to skip; see SearchAnswer.
+        warnings: filter values that match no document.
+        model: provider and model; None if none was used.
+        input_tokens, output_tokens: tokens that the model's provider charges.
         latency_ms: by step.
     """
 

@@ -1,8 +1,8 @@
-"""The order of candidates of source code: relevance, what the question asks for, and room for each.
+"""The order of code candidates: by relevance, by the kinds the question asks for, and by variety.
 
-An answer along a chain needs a place for each of its links. So the second passage of a file comes
-after other files' first ones, the head of a class after its methods, and the best of each kind that
-is asked for comes up.
+An answer along a chain needs a place for each link. So a file's second passage comes after the
+first passages of other files, and a class head comes after its methods. The best candidate of each
+requested kind moves up.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from rag_assets.retrieval.asked_kinds import AskedKinds
 from rag_assets.storage.index.model import Candidate
 
 _ASKED: Final = 1.5
-"""Factor of what is of a kind that the question asks for."""
+"""Factor for candidates of a kind that the question asks for."""
 _FIRST: Final = 1.6
-"""Further factor of the first of each such kind."""
+"""Additional factor for the first candidate of each such kind."""
 _PREFERRED: Final = 3.0
-"""Factor of what lies in paths that the caller prefers."""
+"""Factor for candidates in paths that the caller prefers."""
 _TEST: Final = 0.4
-"""Factor of tests, unless they are asked for."""
+"""Factor for tests, unless the question is about tests."""
 _TOLD: Final = 0.7
-"""Factor of what tells of code and is none."""
+"""Factor for text about code that is not code, such as documentation and configuration."""
 _HEAD: Final = 0.6
-"""Factor of the head of a class whose methods do the work."""
+"""Factor for the head of a class when its methods do the work."""
 _CONSTRUCTOR: Final = 0.5
 _SAME_FILE: Final = 0.6
-"""Factor of each further passage of a file."""
+"""Factor for each further passage of a file."""
 
 _TELLING: Final = frozenset({"doc", "readme", "config", "api_endpoint"})
 _WORKING: Final = frozenset(
@@ -46,7 +46,7 @@ class Rated:
 
     Attributes:
         score: its relevance.
-        source_type: what it is.
+        source_type: type of the definition or text.
         preferred: whether it lies in a path that the caller prefers.
     """
 
@@ -57,12 +57,12 @@ class Rated:
 
 
 def arranged(rated: Sequence[Rated], asked: AskedKinds, count: int) -> list[Candidate]:
-    """The candidates in the order in which they are shown.
+    """Return the candidates in the order in which they are shown.
 
     Args:
-        rated: candidates, each once.
-        asked: what the question asks for.
-        count: how many are chosen one by one; the others follow by relevance.
+        rated: candidates, without duplicates.
+        asked: kinds that the question asks for.
+        count: number of candidates to choose greedily; the rest follow by relevance.
     """
     left = sorted(
         ((_worth(one, asked), one) for one in rated), key=lambda one: (-one[0], one[1].candidate.id)
@@ -102,6 +102,6 @@ def _worth(one: Rated, asked: AskedKinds) -> float:
 
 
 def _is_head(symbol: str, kind: str) -> bool:
-    """Whether a passage is the head of a class that has methods in passages of their own."""
+    """Return whether a passage is the head of a class with methods in separate passages."""
     is_class = bool(symbol) and "::" not in symbol
     return is_class and (kind in _WORKING or (kind == "code" and "\\" in symbol))

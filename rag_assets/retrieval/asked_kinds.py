@@ -1,8 +1,8 @@
-"""What kinds of definitions a question asks for in people's words, and what it is about besides.
+"""The kinds of definitions that a question asks for in everyday words, and its topic.
 
 "Which endpoint takes it, what validates the number, and where is it stored?" asks for a route, a
-request and a table, and names none. Such words say what is wanted; what they stand beside says of
-what. In a ranking by words they would find whatever happens to be called so.
+request and a table without naming any. Such words state the kind; the other words state the topic.
+A word search for the kind words would only match things that happen to have that name.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ _BEGINNINGS: Final[Mapping[str, tuple[SourceType, ...]]] = MappingProxyType(
         "persist": ("table", "model"),
     }
 )
-"""Source types by how words begin that ask for them."""
+"""Source types by the prefixes of words that ask for them."""
 
 _ABOUT_CODE: Final = frozenset({"call", "called", "code", "do", "handle", "step", "work"})
-"""Words of questions about code that say nothing of what it does, without the `s` of a plural."""
+"""Words of questions about code that say nothing about its topic, without the plural `s`."""
 
 _TOKEN: Final = re.compile(r"[^\s,;:?!()\"]+")
 _WORD: Final = re.compile(r"[A-Za-z]+")
@@ -54,13 +54,13 @@ _TEST: Final = re.compile(r"\btest", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class AskedKinds:
-    """What a question asks for.
+    """The kinds and topic that a question asks for.
 
     Attributes:
         types: source types that its words ask for.
         tests: whether it is about tests.
-        topic: the question without words that ask for a kind; compounds are there once more as
-            code has them, in one word (`two-factor` as `twofactor`).
+        topic: the question without words that ask for a kind; compounds are added a second time as
+            one word, as code writes them (`two-factor` as `twofactor`).
     """
 
     types: frozenset[str]
@@ -69,7 +69,7 @@ class AskedKinds:
 
 
 def asked_kinds(query: str) -> AskedKinds:
-    """The kinds that a question asks for, and its topic."""
+    """Return the kinds that a question asks for, and its topic."""
     types: set[str] = set()
     topic: list[str] = []
     for token in _TOKEN.findall(query):
@@ -83,7 +83,7 @@ def asked_kinds(query: str) -> AskedKinds:
 
 
 def _types(word: str) -> tuple[SourceType, ...] | None:
-    """The types that a word asks for, if it does nothing else; None for words of a topic."""
+    """Return the types that a word asks for, () for filler words, or None for topic words."""
     if word.removesuffix("s") in _ABOUT_CODE or word in _ABOUT_CODE:
         return ()
     named = types_of_word(word)

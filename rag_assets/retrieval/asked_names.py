@@ -1,4 +1,4 @@
-"""The names of a repository in a question, and whether it asks for anything besides relations."""
+"""Repository names in a question, and whether it asks only about relations."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _UNSPACED: Final = (
     r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3000-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff"
     r"\uff00-\uffef"
 )
-"""Scripts whose sentences, particles or punctuation follow a name without a blank."""
+"""Scripts in which particles or punctuation follow a name without a space."""
 _TOKEN: Final = re.compile(rf"[{_UNSPACED}]+|[^\s\x00,;!()\"'`{_UNSPACED}]+")
 _LONGEST: Final = 300
-"""Characters of a name; what is longer is none."""
+"""Maximum length of a name in characters; longer tokens are not names."""
 
 _PART: Final = r"[A-Za-z_]\w*"
 _SHAPES: Final = (
@@ -78,7 +78,7 @@ _WANTED: Final[Mapping[str, tuple[SourceType, ...]]] = MappingProxyType(
         "config": ("config",),
     }
 )
-"""The source types that words ask for; words are taken without the `s` of a plural."""
+"""Source types that words ask for; keys are without the plural `s`."""
 
 _RELATIONAL: Final = frozenset(
     _WORD.findall(
@@ -98,17 +98,17 @@ _RELATIONAL: Final = frozenset(
         """
     )
 )
-"""Words of questions about relations, without the `s` of a plural."""
+"""Words of questions about relations, without the plural `s`."""
 
 
 @dataclass(frozen=True, slots=True)
 class AskedNames:
-    """What a question names.
+    """The names in a question.
 
     Attributes:
-        names: as they were written, in order.
+        names: as written, in order.
         wanted: source types that its words ask for.
-        relational: whether it has no words but names and those of relations.
+        relational: whether its words other than names all concern relations.
         is_bare: whether it consists of names alone.
     """
 
@@ -119,7 +119,7 @@ class AskedNames:
 
 
 def types_of_word(word: str) -> tuple[SourceType, ...]:
-    """The source types that a word in lower case stands for: `tables` for tables."""
+    """Return the source types that a lower-case word stands for: `tables` for tables."""
     return _WANTED.get(_singular(word)) or _WANTED.get(word, ())
 
 
@@ -130,11 +130,11 @@ def asked_names(
     controller_class: str | None = None,
     table_name: str | None = None,
 ) -> AskedNames:
-    """The names in a question, those given beside it first.
+    """Return the names in a question, after the names that are passed separately.
 
     Args:
         query: the question.
-        route_name, controller_class, table_name: given beside it.
+        route_name, controller_class, table_name: names passed with the question.
     """
     given = [one for one in (route_name, controller_class) if one]
     given += [TABLE + table_name.removeprefix(TABLE)] if table_name else []
@@ -142,11 +142,11 @@ def asked_names(
     words = [_singular(word.lower()) for rest in said.rest for word in _WORD.findall(rest)]
     wanted = {kind for word in words for kind in _WANTED.get(word, ())}
     names = tuple(dict.fromkeys([*given, *said.names]))[:MOST_NAMES]
-    # Words in other letters are not read: they may ask for anything.
+    # Words in other scripts are not understood: they may ask for anything.
     plain = not any(one.isalpha() and not one.isascii() for rest in said.rest for one in rest)
     plain = plain and all(word in _RELATIONAL or word in _WANTED for word in words)
     is_bare = bool(said.names) and not said.rest
-    # A word of ordinary language may be meant as one, too.
+    # A bare question may be an ordinary word rather than a name.
     relational = bool(given) or any(map(_NAME.fullmatch, names)) or not is_bare
     return AskedNames(names, frozenset(wanted), bool(names) and plain and relational, is_bare)
 
@@ -163,7 +163,7 @@ def _read(query: str) -> _Said:
     said = _Said([], [])
     tokens = list(_TOKEN.finditer(query))
     if len(tokens) == 1 and _WHOLE.fullmatch(tokens[0].group()):
-        # A question of one word is a name, whatever its form, such as `save!`, `nil?` or `x=`.
+        # A question of one word is a name in any form, such as `save!`, `nil?` or `x=`.
         plain, whole = tokens[0].group().removesuffix("()").rstrip("?!="), query.strip()
         return _Said([whole, plain] if _MARKED.fullmatch(whole) else [plain], [])
     at = 0
@@ -175,7 +175,7 @@ def _read(query: str) -> _Said:
             at += 2
         elif _is_name(token, tokens[at], query):
             said.names.append(token)
-            # A type that says what a name is asks for nothing.
+            # A type word that only describes a name asks for nothing.
             if said.rest and said.rest[-1] in _TYPES:
                 said.rest.pop()
             at += 2 if after in _TYPES else 1
@@ -192,12 +192,12 @@ def _read(query: str) -> _Said:
 
 
 def _asks(rest: list[str]) -> bool:
-    """Whether a type that comes next is asked for: after "which middleware" comes what it does."""
+    """Return whether the next type word is the object of a question, as in "which middleware"."""
     return bool(rest) and rest[-1].lower() in _ASKING
 
 
 def _is_name(token: str, found: re.Match[str], query: str) -> bool:
-    """Whether a word has the shape of a name, or is marked as one."""
+    """Return whether a word has the shape of a name, or is quoted."""
     if not token or len(token) > _LONGEST:
         return False
     before, after = (
@@ -209,7 +209,7 @@ def _is_name(token: str, found: re.Match[str], query: str) -> bool:
 
 
 def _may_be_called(word: str) -> bool:
-    """Whether a word beside a type may be the name of one: no word of a question."""
+    """Return whether a word next to a type may be a name, that is, not a question word."""
     plain = word.lower()
     known = plain in _RELATIONAL or _singular(plain) in _RELATIONAL | _WANTED.keys()
     return bool(word) and len(word) <= _LONGEST and word.isidentifier() and not known

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 
 class Retriever:
-    """Searches as AsyncRetriever does, from any thread.
+    """Searches like AsyncRetriever, from any thread.
 
-    Searches of several threads run side by side in one event loop, which lives in a thread of
-    its own from the first search until close.
+    Searches from several threads run concurrently in one event loop. The loop runs in its own
+    thread from the first search until close.
 
     Args:
         catalog, store, embedders, policy, steps: see AsyncRetriever.
@@ -53,7 +53,7 @@ class Retriever:
         return self._loop().call(search, tenant_id, request)
 
     def close(self) -> None:
-        """Close connections, and wait until searches and their cost are recorded."""
+        """Close connections after all searches and their costs are recorded."""
         with self._lock:
             portal, self._portal = self._portal, None
         if portal is not None:

@@ -1,4 +1,4 @@
-"""Blocks of pages: which one a question or a claim is about, its excerpt, and its address."""
+"""Blocks of pages: the block that a question or claim is about, its excerpt and its URL."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from rag_assets.retrieval.excerpts import excerpt, excerpt_of_part, question_ter
 from rag_assets.storage.index.identifiers import analysis_of
 
 _SHARE: Final = 0.5
-"""What all words that a block could share with a claim are worth, beside their cosine."""
+"""Weight of a block's word share, relative to its cosine."""
 _CLEAR: Final = 0.25
-"""By how much the share of the best block exceeds all others where words alone tell."""
+"""Lead in word share that the best block needs if words alone are to decide."""
 
 
 @dataclass(frozen=True, slots=True)
 class BlockPart:
-    """A block as a passage has it.
+    """A block within a passage.
 
     Attributes:
         start, end: in the text of the passage.
-        share: of the words of a question or claim, which of them the block has: 0 to 1.
+        share: weighted share of the words of a question or claim that the block contains, 0 to 1.
     """
 
     block_id: str
@@ -36,7 +36,7 @@ class BlockPart:
 
 
 def blocks_of(fields: Mapping[str, Any]) -> tuple[BlockPlace, ...]:
-    """The blocks in an entry's text; none where blocks have no ids.
+    """Return the blocks in an entry's text; empty if blocks lack ids.
 
     Args:
         fields: as stored.
@@ -53,16 +53,16 @@ def parts_of(
     offset: int,
     language: str | None = None,
 ) -> tuple[BlockPart, ...]:
-    """The blocks of a passage, with what they share with a question.
+    """Return the blocks of a passage, each with its share of a question's words.
 
-    A word counts more the fewer blocks have it: one that all blocks have distinguishes none.
+    The fewer blocks contain a word, the more it counts: a word in all blocks distinguishes none.
 
     Args:
         text: of the passage.
         question: or a claim.
         blocks: in the text, in order.
-        offset: of the text, which the starts of blocks count from, too.
-        language: of the text's document, as it is indexed; None if that is not sure.
+        offset: of the text, on the same scale as the starts of blocks.
+        language: of the text's document, as indexed; None if uncertain.
     """
     if not blocks:
         return ()
@@ -89,15 +89,15 @@ def is_clear(parts: Sequence[BlockPart]) -> bool:
 
 
 def best_of(parts: Sequence[BlockPart], cosines: Sequence[float] | None = None) -> BlockPart:
-    """The block that a question is about: by words, and by meaning where that is known.
+    """Return the block that a question is about, by words and, if cosines are given, by meaning.
 
     Args:
         parts: at least one.
-        cosines: of the question and each block.
+        cosines: between the question and each block.
     """
     near = cosines or [0.0] * len(parts)
 
-    # Of equal ones the longer: a heading names what the text below it says.
+    # On a tie the longer block wins: a heading repeats the text below it.
     def rank(at: int) -> tuple[float, int, int]:
         part = parts[at]
         return round(near[at] + _SHARE * part.share, 9), part.end - part.start, -at
@@ -113,12 +113,12 @@ def excerpt_of_block(
     *,
     language: str | None = None,
 ) -> tuple[str | None, str]:
-    """The block that a question is about, and the excerpt that shows it.
+    """Return the id of the block that a question is about, and an excerpt that shows it.
 
     Args:
-        text, question, language: as of parts_of().
-        parts: of none the block is None.
-        cosines: as of best_of().
+        text, question, language: as in parts_of().
+        parts: if empty, the block id is None.
+        cosines: as in best_of().
     """
     if not parts:
         return None, excerpt(text, question, language=language)
@@ -130,11 +130,10 @@ def excerpt_of_block(
 
 
 def url_of(uri: str, block_id: str | None) -> str:
-    """The address of a block: a uri with the block as its fragment.
+    """Return the URL of a block: the document's uri with the block as its fragment.
 
     Args:
-        uri: of the document. One that has a fragment already, as pages of some applications do,
-            stays as it is.
-        block_id: None: the document as a whole.
+        uri: of the document. A uri that already has a fragment stays unchanged.
+        block_id: None for the document as a whole.
     """
     return uri if block_id is None or "#" in uri else f"{uri}#{quote(block_id, safe='')}"

@@ -1,4 +1,4 @@
-"""Token budgets: the hits that fit into one."""
+"""Token budgets: the hits that fit into a budget."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from rag_assets.retrieval.model import Hit, PassageRange
 
 
 def within_budget(hits: Sequence[Hit], tokens: int, question: str) -> list[Hit]:
-    """The first hits that fit together, whole; of the one after them, the sentences that fit.
+    """Return the leading hits that fit together, then the sentences that fit of the next hit.
 
     Args:
         hits: best first.
-        tokens: cl100k_base tokens of all texts together at most.
-        question: what the excerpt of one that is cut is to be about.
+        tokens: maximum total of cl100k_base tokens of all texts.
+        question: topic for the excerpt of a shortened hit.
     """
     packed: list[Hit] = []
     counts = count_tokens([hit.text_in_context for hit in hits])
@@ -33,12 +33,12 @@ def within_budget(hits: Sequence[Hit], tokens: int, question: str) -> list[Hit]:
 
 
 def whole_chains(hits: Sequence[Hit], tokens: int, paths: Sequence[Sequence[str]]) -> list[Hit]:
-    """The hits that fit together, none of them cut, and none without what leads to it.
+    """Return the hits that fit together, uncut, each with the definitions that lead to it.
 
     Args:
         hits: best first.
-        tokens: as of within_budget.
-        paths: of definitions, each with those that lead to it before it.
+        tokens: as in within_budget.
+        paths: of definitions, each preceded by the definitions that lead to it.
     """
     counts = dict(zip(hits, count_tokens([hit.text_in_context for hit in hits]), strict=True))
     by_symbol: dict[str, Hit] = {}
@@ -58,7 +58,7 @@ def whole_chains(hits: Sequence[Hit], tokens: int, paths: Sequence[Sequence[str]
 
 
 def beginning_of(hit: Hit, text: str) -> Hit:
-    """Return a hit with the beginning of its text alone, and the passages that are in that."""
+    """Return a hit with only the start of its text, and the passages within it."""
     end = hit.start + len(text)
     ranges = (replace(one, end=min(one.end, end)) for one in hit.ranges if one.start < end)
     last = None
@@ -68,10 +68,10 @@ def beginning_of(hit: Hit, text: str) -> Hit:
 
 
 def without_passages(hit: Hit, ordinals: Collection[int]) -> Hit | None:
-    """Return a hit from the first to the last of its passages that are not among others.
+    """Return the span of a hit from its first to its last passage not shown elsewhere.
 
     Args:
-        hit: of one passage or several.
+        hit: of one or several passages.
         ordinals: of passages of its document that are shown elsewhere.
     """
     left = [one for one in hit.ranges if one.ordinal not in ordinals]
@@ -88,8 +88,8 @@ def of_passages(hit: Hit, ranges: Sequence[PassageRange]) -> Hit:
     """Return a hit with the text of some of its passages.
 
     Args:
-        hit: of several.
-        ranges: those of its own that follow each other.
+        hit: of several passages.
+        ranges: consecutive ranges of this hit.
     """
     first, end = ranges[0], max(one.end for one in ranges)
     return replace(
@@ -100,18 +100,18 @@ def of_passages(hit: Hit, ranges: Sequence[PassageRange]) -> Hit:
         ordinal=first.ordinal,
         chunk_id=first.chunk_id,
         page=first.page,
-        # It is of the first passage: of a later one it was not read.
+        # The context belongs to the first passage; later passages have none loaded.
         context=hit.context if first.start == hit.start else "",
         ranges=tuple(ranges),
     )
 
 
 def first_sentences(text: str, fits: Callable[[str], bool]) -> str:
-    """As many whole sentences from the beginning as fit; none if the first does not.
+    """Return as many whole sentences from the start as fit; empty if the first does not fit.
 
     Args:
-        text: that does not fit as a whole.
-        fits: whether a beginning does; of one that does, every shorter one does, too.
+        text: too long as a whole.
+        fits: whether a prefix fits; if it does, every shorter prefix must fit too.
     """
     cuts = [at for at, _ in unicode_sentence_cuts(text, 0, len(text))]
     most, too_long = 0, len(cuts)

@@ -1,4 +1,4 @@
-"""Searches of one build: begun with what the catalog says, and repeated where it was discarded."""
+"""Searches of one build: started from the catalog's state, repeated if the build was discarded."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class BuildSearches:
     """Runs the steps of searches on builds of tenants.
 
     Args:
-        services: what the steps work with.
+        services: passed to the steps.
         steps: by profile.
     """
 
@@ -34,21 +34,20 @@ class BuildSearches:
     async def state(
         self, tenant_id: str, principals: tuple[str, ...], generation: int | None
     ) -> SearchState:
-        """What the catalog says of a tenant at the beginning of a search.
+        """Return the catalog's state of a tenant at the start of a search.
 
         Args:
-            tenant_id: the tenant.
             principals: of the caller.
-            generation: the build that answers; None: the serving one.
+            generation: the build to search; None for the serving build.
 
         Raises:
-            UnknownTenant: there is none of that id.
+            UnknownTenant: no tenant has this id.
             UnknownGeneration: the tenant has no such build.
             ServiceUnavailable: Postgres does not answer.
         """
         reader = self._services.reader
         if generation is None:
-            # A policy of its own narrows the scopes, of which it then has to know all.
+            # A custom policy narrows the scopes, so it needs all of them.
             most = MANY_SCOPES if type(self._services.policy) is FlatScopes else None
             return await reader.search_state(tenant_id, principals, most=most)
         return await reader.state_of_build(tenant_id, principals, generation)
@@ -56,10 +55,10 @@ class BuildSearches:
     async def pages(
         self, ref: TenantRef, request: SearchRequest, principals: tuple[str, ...]
     ) -> tuple[str, ...] | None:
-        """The pages that a request is narrowed to; None: any.
+        """Return the pages that a request is limited to; None for no limit.
 
         Raises:
-            InvalidRequest: they are too many.
+            InvalidRequest: there are too many pages.
         """
         named = request.filters.within
         if not named:
@@ -80,12 +79,12 @@ class BuildSearches:
         principals: tuple[str, ...],
         timings: Timings,
     ) -> SearchProgress:
-        """The progress of a search that has not taken a step.
+        """Return the initial progress of a search, before its first step.
 
         Args:
-            tenant: as the catalog has it.
+            tenant: the catalog's state of it.
             serving: the build that is searched.
-            search: what is searched for.
+            search: the resolved search.
             principals: of the caller.
             timings: of the search's parts.
         """
@@ -108,11 +107,11 @@ class BuildSearches:
         )
 
     async def run(self, progress: SearchProgress, *, named: bool) -> SearchProgress:
-        """Search a build; if it was discarded meanwhile, search the one that answers by now.
+        """Search a build; if it was discarded meanwhile, search the build that now answers.
 
         Args:
-            progress: that has begun.
-            named: whether the build was asked for by its number.
+            progress: initial state of the search.
+            named: whether the build was requested by its number.
 
         Raises:
             IndexInconsistent: the index was lost, and no other build answers.
@@ -137,9 +136,9 @@ class BuildSearches:
         return found
 
     async def _with_vectors_settled(self, found: SearchProgress, *, named: bool) -> SearchProgress:
-        """Report missing vectors only while the build is searched for vectors outside of its index.
+        """Report missing vectors only while the build's vectors are searched outside of its index.
 
-        They may have been taken back to the index, which answered, after the search had begun.
+        They may have moved back into the index, which answered, after the search started.
         """
         if not found.vectors_away:
             return found
@@ -151,7 +150,7 @@ class BuildSearches:
         return replace(found, vectors_away=False)
 
     async def _index_fault(self, found: SearchProgress) -> IndexFault | None:
-        """Return why the index of a search is incomplete; None where nothing is amiss."""
+        """Return why the index of a search is incomplete; None if it is complete."""
         lacks_entries = await self._services.completeness.lacks_entries(
             found.serving.index_name, found.owner, is_doubtful=bool(found.replaced or found.unread)
         )
@@ -162,7 +161,7 @@ class BuildSearches:
     async def _searched(self, progress: SearchProgress) -> SearchProgress:
         self._services.completeness.begin(progress.serving.index_name, progress.owner)
         plan = self._plan(progress.search.tenant.profile)
-        # What an added step does with candidates is not known: it has all of them.
+        # An added step may do anything with candidates, so it gets them in full.
         return await plan.run(replace(progress, whole=not plan.is_built_in))
 
     def _plan(self, profile: str) -> SearchPlan:

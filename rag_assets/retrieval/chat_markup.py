@@ -1,4 +1,4 @@
-"""Chat markup: what models take for the end of a turn, or for the beginning of another."""
+"""Chat markup: text that models take for the end of a turn or the start of another."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _TAGS = (
     r"|beginoftext|endoftext|eot|turn)"
 )
 
-# Of a folded text: in small letters, without blanks, an underscore being a hyphen.
+# Patterns for a folded text: lower case, without spaces, underscores as hyphens.
 _TOKEN = re.compile(
     rf"""<\|[^<>|\n]{{1,64}}+(?:\|>|>)
     |<[\w-]{{1,40}}+\|>
@@ -30,10 +30,9 @@ _LABEL = re.compile(
 
 
 def chat_marks(folded: str) -> Iterator[int]:
-    """Places in a folded text before which a sign breaks a mark of chat turns.
+    """Yield positions in a folded text at which an inserted character breaks a chat mark.
 
-    It stands within each mark: a program that splits a prompt into tokens looks for one wherever
-    it stands, also after a backslash.
+    Each position lies inside a mark. Tokenizers find marks anywhere, even after a backslash.
     """
     for found in _TOKEN.finditer(folded):
         yield found.start() + 1

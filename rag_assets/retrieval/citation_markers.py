@@ -1,4 +1,4 @@
-"""Citation markers: `[1]`, and the other ways in which models write them.
+"""Citation markers: `[1]`, and the other forms that models write.
 
 `[1, 3]`, `[1; 3]`, `[1-3]`, `[^1]`, `【1】` and `[1†source]` are read; all are written as `[1, 3]`.
 """
@@ -9,7 +9,7 @@ import re
 from collections.abc import Container, Iterator
 
 _MAX_CITED = 20
-"""Most numbers in one marker: more are no citation, but for example a range of values."""
+"""Maximum numbers in one marker; more are not a citation but, for example, a range of values."""
 
 _GAP = r"[^\S\r\n]{0,2}"
 _SPAN = rf"\^?\d{{1,4}}(?:{_GAP}[-‐‑‒–—]{_GAP}\^?\d{{1,4}})?"
@@ -22,18 +22,18 @@ _SEPARATOR = re.compile(r"[,;，；]")
 
 
 def cited_numbers(text: str) -> tuple[int, ...]:
-    """The numbers that a text cites, in order, each once."""
+    """Return the numbers that a text cites, in order, without duplicates."""
     found = (number for marker in _MARKER.finditer(text) for number in _numbers(marker))
     return tuple(dict.fromkeys(found))
 
 
 def blank_markers(text: str) -> str:
-    """The text with spaces where markers are, of the same length."""
+    """Replace markers in a text with spaces, keeping its length."""
     return _MARKER.sub(_blank, text)
 
 
 def only_known_markers(text: str, known: Container[int]) -> str:
-    """The text with markers in the plain way of writing, and only of what exists.
+    """Return the text with markers in plain form, citing only known numbers.
 
     Args:
         text: with markers.
@@ -55,7 +55,7 @@ def _blank(marker: re.Match[str]) -> str:
 
 
 def _numbers(marker: re.Match[str]) -> Iterator[int]:
-    """Its numbers, ranges counted out; none where it is no citation."""
+    """Yield a marker's numbers with ranges expanded; none if it is not a citation."""
     ranges = [_range(span) for span in _SEPARATOR.split(marker["spans"])]
     if all(ranges) and sum(map(len, ranges)) <= _MAX_CITED:
         for numbers in ranges:

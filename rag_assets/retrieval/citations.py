@@ -1,11 +1,11 @@
 """Citations: which sentences of an answer are supported by the passages that they cite.
 
-Whether a passage truly entails a sentence only a model could decide. These checks cost nothing and
-cannot be deceived by a text: the citation exists, and the passage it names has words of the
-sentence, every address, port, telephone and card number in it, its numbers, dates, units and
-names, in whatever form they are written, and no sentence that says the contrary. A sentence in
-another language than its passage shares no words with it: there numbers and names alone are
-compared, and the rest is unchecked.
+Only a model could decide whether a passage truly entails a sentence. These checks are free, and
+no text can deceive them. The citation must exist. The cited passage must contain words of the
+sentence; every address, port, telephone number and card number in it; and its numbers, dates, units
+and names, in whatever form they are written. No sentence of the passage may contradict it. A
+sentence in another language than its passage shares no words with it: there only numbers and names
+are compared, and the rest is unchecked.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ _MARK: Final = re.compile(r"[ \t]?\[unsupported\]", re.IGNORECASE)
 _HEADING = re.compile(r"#{1,6}\s")
 _OPEN_LINK = re.compile(r"[\[\]<]")
 _LEAST_SHARED = 0.2
-"""Share of a sentence's words that must stand in what it cites."""
+"""Minimum share of a sentence's words that the cited passages must contain."""
 _LEAST_OF_ONE = 0.5
-"""The same where a single word is shared."""
+"""The same minimum if only a single word is shared."""
 _SHARED_IN_ONE_LANGUAGE = 0.5
-"""Share of words from which on a sentence is in the language of its passage, whatever it seems."""
+"""Share of words above which a sentence counts as being in its passage's language."""
 _UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]{2,}")
 _MAX_PASSES = 8
 UNSUPPORTED_MARK: Final = "[unsupported]"
-"""What stands in place of the citations of a claim whose figures no cited passage has."""
+"""Replaces the citations of a claim with figures that no cited passage has."""
 
 
 class Cited(Protocol):
@@ -49,22 +49,22 @@ class Cited(Protocol):
 
     @property
     def number(self) -> int:
-        """What it is cited by."""
+        """Return the number by which it is cited."""
         ...
 
     @property
     def text(self) -> str:
-        """Its words."""
+        """Return its text."""
         ...
 
     @property
     def title(self) -> str | None:
-        """Of its document."""
+        """Return the title of its document."""
         ...
 
     @property
     def heading_path(self) -> tuple[str, ...]:
-        """The headings that it stands under."""
+        """Return the headings above it."""
         ...
 
 
@@ -73,15 +73,16 @@ class Sentence:
     """A sentence of an answer.
 
     Attributes:
-        start, end: characters in the answer, half open, the markers after it included.
-        cites: numbers of the passages that it names.
-        shared: share of its words that stand in those passages, 0 to 1.
-        verdict: "uncited" names nothing, "unknown" only what does not exist, "unsupported" what
-            has too few of its words, not its addresses or not its figures, or says the contrary;
-            "unchecked": it is in another language than those passages, which have its figures and
-            names; "no claim": a heading, a question, the lead of a list, without a link.
-        missing: numbers, dates, units and names in it that those passages do not have, and words
-            that they have otherwise; where nothing else is wrong with it.
+        start, end: characters in the answer, half open, including the markers after it.
+        cites: numbers of the passages that it cites.
+        shared: share of its words found in those passages, 0 to 1.
+        verdict: "uncited": cites nothing; "unknown": cites only numbers that do not exist;
+            "unsupported": the cited passages have too few of its words, lack its addresses or
+            figures, or contradict it; "unchecked": it is in another language than those passages,
+            which have its figures and names; "no claim": a heading, a question or the lead of a
+            list, without a link.
+        missing: its numbers, dates, units and names that those passages do not have, and words that
+            they contradict; set only if nothing else is wrong with it.
     """
 
     start: int
@@ -99,7 +100,7 @@ class CitationReport:
 
     Attributes:
         sentences: in order.
-        unknown: numbers that are cited and do not exist.
+        unknown: cited numbers that do not exist.
     """
 
     sentences: tuple[Sentence, ...]
@@ -107,7 +108,7 @@ class CitationReport:
 
     @property
     def ok(self) -> bool:
-        """Whether no claim is unsupported, and nothing is cited that does not exist."""
+        """Return whether every claim is supported or unchecked, and all cited numbers exist."""
         allowed = {"supported", "unchecked", "no claim"}
         return not self.unknown and all(s.verdict in allowed for s in self.sentences)
 
@@ -115,37 +116,37 @@ class CitationReport:
 def verify_citations(answer: str, hits: Sequence[Cited]) -> CitationReport:
     """Check each sentence of an answer with [n] markers against the passages.
 
-    A marker counts for the sentence that it stands in or directly after, or for the one that
-    follows where it begins a line.
+    A marker counts for the sentence that it stands in or directly after, or for the following
+    sentence if it starts a line.
 
     Args:
-        answer: what a model wrote.
-        hits: the passages, each with the number that it is cited by.
+        answer: a model's text.
+        hits: the passages, each with its citation number.
     """
     return _report(answer, _evidence_of(hits))
 
 
 def enforce_citations(answer: str, hits: Sequence[Cited], *, mark: bool = False) -> str:
-    """Return the answer without claims that no passage supports, and without markers of none.
+    """Return the answer without unsupported claims and without markers of unknown passages.
 
-    What claims nothing stays if it speaks of what a passage speaks of, and names no other address.
-    What is kept stays as it was written, but for markers, which become `[1]` or `[1, 3]`; an answer
-    of which nothing is supported comes back empty.
+    Text that claims nothing stays if it shares words with a passage and adds no address.
+    Kept text stays as written, except that markers become `[1]` or `[1, 3]`. An answer without any
+    supported claim becomes empty.
 
     Args:
-        answer: what a model wrote.
+        answer: a model's text.
         hits: the passages.
-        mark: keep a claim whose figures alone are not in what it cites, with `[unsupported]` in
-            place of its markers.
+        mark: keep a claim if only its figures are missing from its cited passages, with
+            `[unsupported]` in place of its markers.
     """
     evidence = _evidence_of(hits)
-    # The mark is ours: a model must not keep a claim by writing it.
+    # The mark is ours: a model must not keep a claim by writing the mark itself.
     answer = _MARK.sub("", answer)
     if mark:
         answer = _with_marks(answer, evidence)
     for _ in range(_MAX_PASSES):
         enforced = _without_unsupported(answer, evidence)
-        # The rest may be parsed differently than before, such as a fence without its other end.
+        # The rest may parse differently than before, such as a fence that lost its other end.
         if enforced == answer:
             return enforced
         answer = enforced
@@ -170,7 +171,7 @@ def _without_unsupported(answer: str, evidence: Mapping[int, _Evidence]) -> str:
 
 
 def _with_marks(answer: str, evidence: Mapping[int, _Evidence]) -> str:
-    """Return an answer with a mark at each claim whose figures are not in what it cites."""
+    """Return an answer with a mark at each claim with figures that its cited passages lack."""
     parts = []
     for sentence in _report(answer, evidence).sentences:
         text = answer[sentence.start : sentence.end]
@@ -196,7 +197,7 @@ def _drop_heads_without_rows(pieces: Sequence[Piece], stays: list[bool]) -> None
 def _kept(
     answer: str, pieces: Sequence[Piece], stays: Sequence[bool], known: Container[int]
 ) -> Iterator[str]:
-    """The text of each kept piece, and of lines that begin with a removed one."""
+    """Yield the text of each kept piece, with the list sign or line break of removed pieces."""
     sign = ""
     ended = True
     for piece, stay in zip(pieces, stays, strict=True):
@@ -205,7 +206,7 @@ def _kept(
             yield sign + only_known_markers(text, known)
             sign, ended = "", text.endswith("\n")
         elif text.endswith("\n"):
-            # What stood on two lines must not become one sentence.
+            # Text from two lines must not become one sentence.
             if not ended:
                 yield "\n"
             sign, ended = "", True
@@ -215,10 +216,10 @@ def _kept(
 
 @dataclass(frozen=True, slots=True)
 class _Evidence:
-    """What passages support: their words, and the addresses, figures and names in them.
+    """The words, addresses, figures and names that passages support.
 
     Attributes:
-        analyses: in which their words were stemmed.
+        analyses: by which their words were stemmed.
     """
 
     words: frozenset[str] = frozenset()
@@ -230,12 +231,12 @@ class _Evidence:
 
     @property
     def language(self) -> str | None:
-        """The language of the passages, if it is certain."""
+        """Return the language of the passages; None if uncertain."""
         return _language(self.named.text)
 
     @classmethod
     def merged(cls, parts: Sequence[_Evidence]) -> _Evidence:
-        """Return what all parts support."""
+        """Return the combined evidence of all parts."""
         return cls(
             frozenset[str]().union(*(part.words for part in parts)),
             frozenset[str]().union(*(part.analyses for part in parts)),
@@ -246,27 +247,28 @@ class _Evidence:
         )
 
     def words_of(self, claim: str) -> frozenset[str]:
-        """Return the words of a claim, stemmed as those of the passages that have most of them."""
+        """Return a claim's words, stemmed by the passages' analysis that matches most of them."""
         forms = [_words(claim, analysis) for analysis in sorted(self.analyses)]
         return max(forms, key=self.share_of, default=frozenset())
 
     def share_of(self, words: frozenset[str]) -> float:
-        """Return the share of words that the passages have."""
+        """Return the share of words that the passages contain."""
         return len(words & self.words) / max(1, len(words))
 
     def concerns(self, text: str, piece: Piece) -> bool:
-        """Whether a text that claims nothing has some of the words, if any, and no other name.
+        """Return whether a text without a claim fits the passages.
 
-        The head of a table may have words of its own.
+        It must share words with them and add no address. A text without words passes unless it
+        opens a link; the head of a table may have other words.
         """
         words = self.words_of(text)
         if not words:
-            # For example the first half of an image whose second half was removed.
+            # For example the first half of an image after its second half was removed.
             return _OPEN_LINK.search(text) is None
         return (piece.role == "head" or bool(words & self.words)) and self.knows(Addresses.of(text))
 
     def knows(self, named: Addresses) -> bool:
-        """Whether every address, and every number that leads somewhere, stands here."""
+        """Return whether the passages contain every address, port, telephone and card number."""
         known = named.links | named.names <= self.addresses
         return known and self.digits.hold(named.numbers)
 
@@ -281,7 +283,7 @@ def _evidence_of(hits: Sequence[Cited]) -> dict[int, _Evidence]:
     }
 
 
-# An answer is judged several times: as it was written, as it is shown, and for its citations.
+# An answer is checked several times: as written, as shown, and for its citations.
 @lru_cache(maxsize=64)
 def _evidence(text: str, context: str) -> _Evidence:
     addresses = Addresses.of(text).known
@@ -347,9 +349,9 @@ def _judged(
 
 
 def _is_alike(claimed: frozenset[str], found: _Evidence) -> bool:
-    """Return whether a claim has enough words of the passages that it cites."""
+    """Return whether a claim shares enough words with the passages that it cites."""
     shared = len(claimed & found.words)
-    # A single word may be shared by chance; true claims in German share as few, for its compounds.
+    # A single word may match by chance; true German claims share as few, due to compounds.
     is_chance = shared == 1 and found.language == "en"
     return shared >= (_LEAST_OF_ONE if is_chance else _LEAST_SHARED) * max(1, len(claimed))
 
@@ -363,7 +365,7 @@ def _is_foreign(claim: str, language: str | None, found: _Evidence) -> bool:
 
 
 def _missing(claim: str, piece: Piece, found: _Evidence, everything: _Evidence) -> Iterator[str]:
-    """Yield the figures and names of a claim that the passages which it cites do not have."""
+    """Yield the figures and names of a claim that its cited passages do not have."""
     yield from _missing_figures(claim, found)
     if piece.role != "fence":
         yield from missing_names(claim, found.named, everything.named)
@@ -372,7 +374,7 @@ def _missing(claim: str, piece: Piece, found: _Evidence, everything: _Evidence) 
 def _missing_across_languages(
     claim: str, piece: Piece, found: _Evidence, everything: _Evidence
 ) -> Iterator[str]:
-    """Yield the figures of a claim that passages in another language do not have, and names."""
+    """Yield the figures and full names of a claim that passages in another language do not have."""
     yield from _missing_figures(claim, found)
     if piece.role != "fence":
         yield from missing_full_names(claim, found.named)
@@ -385,7 +387,7 @@ def _missing_figures(claim: str, found: _Evidence) -> Iterator[str]:
 
 
 def _words(text: str, analysis: str) -> frozenset[str]:
-    """Return the stems of a text's words; of scripts without blanks pairs of their signs."""
+    """Return the stems of a text's words; for scripts without spaces, pairs of characters."""
     runs = (run[0] for run in _UNSPACED.finditer(text))
     pairs = {run[at : at + 2] for run in runs for at in range(len(run) - 1)}
     return content_words(text, analysis) | pairs
@@ -402,7 +404,7 @@ def _language(text: str) -> str | None:
 
 
 def _is_claim(text: str, piece: Piece) -> bool:
-    """Whether a piece claims something, if only "No."."""
+    """Return whether a piece makes a claim, even a short one such as "No."."""
     bare = text.strip()
     introduces = bare.endswith((":", "?")) or _HEADING.match(bare) is not None
     return piece.role != "head" and not introduces and any(map(str.isalnum, bare))

@@ -1,7 +1,7 @@
 """Citations: the passages that an answer cites, each with the block that its claims are about.
 
-A claim is known once the answer is written. Where its words do not tell the block, because a model
-says it in its own, its meaning is compared with that of each block, on this machine.
+Claims are known once the answer is written. A model may use its own words for a claim; if these do
+not identify the block, a local model compares the meaning of the claim with each block.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rag_assets.retrieval.citations import verify_citations
 from rag_assets.retrieval.model import Hit
 
 _MOST_BLOCKS: Final = 64
-"""Of a passage whose blocks are compared by meaning; it has some 1,200 tokens at most."""
+"""Maximum blocks of a passage to compare by meaning; a passage has about 1,200 tokens at most."""
 _MOST_CHARACTERS: Final = 1_000
 
 
@@ -41,21 +41,21 @@ class CitedHit:
 
     @property
     def is_open(self) -> bool:
-        """Whether words leave open which block the claim is about."""
+        """Return whether words leave open which block the claim is about."""
         return 1 < len(self.parts) <= _MOST_BLOCKS and not is_clear(self.parts)
 
     def texts(self) -> list[str]:
-        """Its claim, and its blocks as far as they are compared."""
+        """Return its claim and its blocks, each cut to the compared length."""
         parts = (self.hit.text[part.start : part.end] for part in self.parts)
         return [text[:_MOST_CHARACTERS].strip() or "-" for text in (self.claim, *parts)]
 
 
 def cited_hits(answer: str, hits: Sequence[Hit]) -> list[CitedHit]:
-    """The passages that an answer cites, by number.
+    """Return the passages that an answer cites, in the order of the hits.
 
     Args:
-        answer: whose citations exist.
-        hits: that could be cited.
+        answer: citing only numbers that exist.
+        hits: passages that could be cited.
     """
     claims: dict[int, list[str]] = {}
     for sentence in verify_citations(answer, hits).sentences:
@@ -75,16 +75,16 @@ def cited_hits(answer: str, hits: Sequence[Hit]) -> list[CitedHit]:
 async def nearness(
     cited: Sequence[CitedHit], model: Callable[[], Embedder]
 ) -> Mapping[int, Sequence[float]]:
-    """Return the cosines of claims and blocks, by number, for passages where words do not decide.
+    """Return the cosines of claims and blocks, by number, for passages that words do not decide.
 
-    None where the model cannot be used: an answer is not lost for that.
+    Empty if the model cannot be used: the answer must not fail because of that.
     """
     asked = [one for one in cited if one.is_open]
     texts = list(dict.fromkeys(text for one in asked for text in one.texts()))
     if not texts:
         return {}
     try:
-        # It is loaded when it is needed first.
+        # The model is loaded when it is first needed.
         embedder = await asyncio.to_thread(model)
         vectors = (await embedder.embed(texts)).vectors
     except RagAssetsError:
@@ -98,11 +98,11 @@ async def nearness(
 
 
 def citation_of(cited: CitedHit, cosines: Sequence[float] | None = None) -> Citation:
-    """The citation of a passage.
+    """Return the citation of a passage.
 
     Args:
         cited: the passage.
-        cosines: of its claim and each of its blocks, if they are known.
+        cosines: between its claim and each of its blocks, if known.
     """
     hit = cited.hit
     block_id, shown = excerpt_of_block(

@@ -1,4 +1,4 @@
-"""What to ask the user, where no passage is near enough to what an agent asked."""
+"""Clarifying questions for the user, when no passage is near enough to an agent's question."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BEGINNINGS: Final = (12, 8, 6)
 _BEGINNING, _FEW, _FEWEST = 6, 4, 3
 _LONGEST_NAME: Final = 100
 _PLAIN: Final = re.compile(r"[^A-Za-z_/{}]+")
-"""What is left out of names that are compared: nobody misspells numbers."""
+"""Characters removed before names are compared: nobody misspells numbers."""
 _LOOKED_AT: Final = 500
 _SHOWN: Final = 5
 _UNKNOWN: Final = (
@@ -27,12 +27,12 @@ _UNKNOWN: Final = (
 
 
 def clarification_of(view: View, query: str, *, first: str = "") -> Clarification:
-    """A question that names what is called alike.
+    """Return a question that lists similarly named definitions.
 
     Args:
-        view: what the caller may read.
-        query: the question that nothing was found for.
-        first: how the names begin that come first.
+        view: the caller's view.
+        query: the question without results.
+        first: prefix of names to list first.
     """
     names = nearest_names(view, query, first=first)
     if not names:
@@ -64,14 +64,14 @@ def nearest_names(view: View, query: str, *, first: str = "") -> list[str]:
 
 
 def _tries(words: list[str], name: str) -> Iterator[list[list[str]]]:
-    """Parts of names to look for, one try after the other until some are found.
+    """Yield parts of names to search for, one try after another until one has results.
 
     Args:
-        words: of what was said.
-        name: all of it, where it is one name.
+        words: of the question.
+        name: the whole question, if it is one name.
     """
     if name:
-        # What is misspelt begins like what is meant, if only for some letters.
+        # A misspelt name usually starts like the intended name, if only for a few letters.
         yield [[name[:length]] for length in _BEGINNINGS if len(name) >= length]
     for length in (_BEGINNING, _FEW, _FEWEST):
         if words:
@@ -81,7 +81,7 @@ def _tries(words: list[str], name: str) -> Iterator[list[list[str]]]:
 
 
 def _shown(one: FoundSymbol) -> str:
-    """A name as people say it."""
+    """Return a name in its usual short form."""
     for prefix in ("route:", "table:"):
         if one.name.startswith(prefix):
             return one.name.removeprefix(prefix)
@@ -89,6 +89,6 @@ def _shown(one: FoundSymbol) -> str:
 
 
 def _likeness(name: str, words: list[str]) -> float:
-    """How much of a name is like the words, the best of them first."""
+    """Return how much of a name is like the words, by its most similar word."""
     bare = _PLAIN.sub("", name)
     return max(SequenceMatcher(None, word, bare).ratio() for word in words)

@@ -1,4 +1,4 @@
-"""Nodes and relations of repositories, as people call them."""
+"""Nodes and relations of repositories, under the names that people use."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ PREFIXES = {
     ENDPOINT: "api_endpoint",
     GROUP: "route",
 }
-"""What a node is that is no definition, by the beginning of its name."""
+"""Source type of a node that is not a definition, by the prefix of its name."""
 
 _OF_PLACES = {"adr": "decides", "known_bug": "bug_in"}
 _CODE = "code"
 _TEST = "test"
 OF_TESTS = frozenset({"imports", "calls", "makes", "requests", "touches", "takes"})
-"""Kinds of edges that are called `tests` where a file of tests states them."""
+"""Kinds of edges that are called `tests` if a test file states them."""
 _UNIT_ROLES = {
     "method": "method",
     "function": "function",
@@ -51,10 +51,10 @@ _UNIT_ROLES = {
     "run": "derived",
 }
 _MOST_MET: Final = 16_384
-"""Nodes that are kept as they were made: walks meet the same ones again and again."""
+"""Maximum number of cached nodes: walks meet the same nodes again and again."""
 
 NodeKey: TypeAlias = tuple[str, str]
-"""Of a node: its repository and its name."""
+"""Key of a node: its repository and its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +62,13 @@ class Node:
     """A definition, or something else that edges name.
 
     Attributes:
-        name: qualified; with a prefix for what is no definition: `table:invoices`.
-        source_type: what it is; "code" where nothing more is known.
-        repository: the source that it is in: names mean something within theirs only.
-        uri: of the document that defines it; None for what is no definition.
-        line_start, line_end: there.
-        content_hash: of the text that is embedded for it; None where it has no chunk of its own.
-        document_id, symbol: of its entry: the document, and the name that its own text gives it.
+        name: qualified; with a prefix if it is not a definition: `table:invoices`.
+        source_type: its type; "code" if no more is known.
+        repository: its source; names are unique only within a repository.
+        uri: of the document that defines it; None if it is not a definition.
+        line_start, line_end: in that document.
+        content_hash: of the text that is embedded for it; None without a separate chunk.
+        document_id, symbol: of its entry: the document, and its name within that document's text.
     """
 
     name: str
@@ -84,14 +84,14 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """An edge, as people call it, with its evidence.
+    """An edge under its usual name, with its evidence.
 
     Attributes:
         kind: of the relation.
-        source, target: names of nodes of one repository.
+        source, target: names of nodes in one repository.
         how: stated; by convention; or inferred.
         confidence: 0 to 1.
-        uri, line_start, line_end: where the evidence is.
+        uri, line_start, line_end: location of the evidence.
         evidence: its text, at most 200 characters.
     """
 
@@ -107,12 +107,12 @@ class Relation:
 
 
 def stated_of(edge: FoundEdge) -> str:
-    """The node that an edge is stated of: a file, where it is none of its definitions."""
+    """Return the node that states an edge; the file if none of its definitions states it."""
     return edge.stated_of or FILE + edge.uri
 
 
 def relation_of(edge: FoundEdge, known: Mapping[NodeKey, Node]) -> Relation | None:
-    """An edge between nodes that are known, as people call it; None for any other."""
+    """Return an edge between known nodes as a relation; None for any other edge."""
     kind = kind_of(edge, known)
     if kind is None:
         return None
@@ -130,7 +130,7 @@ def relation_of(edge: FoundEdge, known: Mapping[NodeKey, Node]) -> Relation | No
 
 
 def kind_of(edge: FoundEdge, known: Mapping[NodeKey, Node]) -> str | None:
-    """What people call an edge between nodes that are known; None for any other."""
+    """Return the usual name of an edge between known nodes; None for any other edge."""
     source = stated_of(edge)
     target = known.get((edge.source, edge.target))
     if target is None or (edge.source, source) not in known or source == edge.target:
@@ -152,7 +152,7 @@ def _called(edge: FoundEdge, target: Node) -> str:
 
 
 def _is_policy_of(source: str, target: Node) -> bool:
-    """Whether something is stated of a model's policy, which Laravel finds by its name."""
+    """Return whether the source belongs to a model's policy, which Laravel finds by its name."""
     owner, model = source.partition("::")[0], target.name
     short, wanted = (name.rpartition("\\")[2] for name in (owner, model))
     return target.source_type == "model" and short == f"{wanted}Policy"
@@ -160,9 +160,9 @@ def _is_policy_of(source: str, target: Node) -> bool:
 
 @lru_cache(_MOST_MET)
 def node_of(one: FoundSymbol) -> Node:
-    """The node of a definition."""
+    """Return the node of a definition."""
     role = _UNIT_ROLES.get(one.role, "class")
-    # A class without a name has that of its document before its own.
+    # A class without a name has the name of its document in front of its own.
     own = one.name.removeprefix(f"{one.uri}#")
     kind = source_type_of(role, own, one.kinds, one.document_type)
     kind = _TEST if kind == _CODE and is_test(path_of(one.uri)) else kind
@@ -175,26 +175,26 @@ def node_of(one: FoundSymbol) -> Node:
 
 
 def _chunk_of(local: str) -> str | None:
-    """The name that the chunk of a definition has: of a setting its first key, of a file none."""
+    """Return the chunk's name for a definition: of a setting its first key; of a file ""."""
     if local.startswith(OWN_SETTING):
         return local.removeprefix(OWN_SETTING).partition(".")[0] or None
     return local.removeprefix(ENV)
 
 
 def other_node(name: str, repository: str) -> Node:
-    """A node that is no definition, by the prefix of its name."""
+    """Return a node that is not a definition, by the prefix of its name."""
     kind = next(kind for prefix, kind in PREFIXES.items() if name.startswith(prefix))
     return Node(name, kind, repository)
 
 
 def file_node(name: str, repository: str) -> Node:
-    """The node of a file."""
+    """Return the node of a file."""
     uri = name.removeprefix(FILE)
     kind = type_of_place(path_of(uri))
     return Node(name, _TEST if kind == _CODE and is_test(path_of(uri)) else kind, repository, uri)
 
 
 def constructed(name: str) -> str:
-    """The class of a constructor; "" for any other name."""
+    """Return the class of a constructor; "" for any other name."""
     owner, separator, method = name.rpartition("::")
     return owner if separator and method == "__construct" else ""

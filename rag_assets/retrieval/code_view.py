@@ -1,4 +1,4 @@
-"""What a caller may read of the relations of a tenant: definitions, edges, files."""
+"""The definitions, edges and files of a tenant that a caller may read."""
 
 from __future__ import annotations
 
@@ -37,20 +37,20 @@ from rag_assets.storage.catalog.found_relations import (
 from rag_assets.storage.catalog.relations import Relations
 
 MOST_EDGES = 2_000
-"""Edges that are read for one step."""
+"""Maximum number of edges read for one step."""
 MOST_SPELLED = 500
-"""Definitions, or files, of one name that are read."""
+"""Maximum number of definitions, or of files, read for one name."""
 
 
 class RelationsChanged(Exception):
-    """The catalog no longer has the evidence of an edge that was read from a graph in memory."""
+    """The catalog no longer has the evidence of an edge that was read from an in-memory graph."""
 
 
 _Place = TypeVar("_Place", FoundDocument, FoundEdge, FoundNameUses, FoundSymbol)
 
 
 class NamesRead(NamedTuple):
-    """The places of names that a caller may read, and whether the catalog has more places."""
+    """The readable uses of names, and whether the catalog has more."""
 
     rows: Sequence[FoundNameUses]
     is_cut: bool
@@ -58,20 +58,20 @@ class NamesRead(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What a caller may read of the relations of a tenant."""
+    """A caller's readable view of a tenant's relations."""
 
     relations: Relations
     policy: AccessPolicy
     caller: Caller
 
     def named(self, name: str) -> list[FoundSymbol]:
-        """Definitions by a qualified name, or by what people call them."""
+        """Return the definitions with a qualified or an everyday name."""
         wanted = name.lstrip("\\").replace("@", "::")
         defined = self.defined([*dict.fromkeys([name, wanted])])
         exactly = [one for one in defined if one.name == name] or defined
         if name.startswith(tuple(PREFIXES)):
             return exactly or self._permitted(self.relations.called(keys_of(name)))
-        # Only what is qualified, or named after its file, cannot mean anything else.
+        # Only a name that is qualified, or contains its file name, is unambiguous.
         if exactly and any(mark in name for mark in "\\#."):
             return exactly
         shorts = [short_name(wanted), *keys_of(name)]
@@ -80,10 +80,10 @@ class View:
         return list(dict.fromkeys([*exactly, *(precise or called)]))
 
     def spelled(self, name: str) -> list[FoundSymbol]:
-        """Return the definitions that a name ends with, whatever its separators and case.
+        """Return the definitions with a name that ends in this name, ignoring separators and case.
 
         Args:
-            name: the last part of a qualified name, or several: `store`, `InvoiceController#store`.
+            name: the last part or parts of a qualified name: `store`, `InvoiceController#store`.
         """
         parts = name_parts(name)
         if not parts:
@@ -99,12 +99,12 @@ class View:
         return [*dict.fromkeys(found)]
 
     def _ending(self, found: Sequence[FoundSymbol], parts: tuple[str, ...]) -> list[FoundSymbol]:
-        """Return the definitions whose name ends with these parts, of those the caller may read."""
+        """Return the readable definitions with a name that ends in these parts."""
         permitted = self._permitted(found)
         return [one for one in permitted if name_parts(one.name)[-len(parts) :] == parts]
 
     def files_called(self, name: str) -> list[FoundDocument]:
-        """Return the documents whose path ends with a file name, or a path."""
+        """Return the documents with a path that ends in a file name or path."""
         return self._permitted(self.relations.files_called(name.strip("/"), MOST_SPELLED))
 
     def name_uses(self, wanted: Collection[str], names: Collection[str], limit: int) -> NamesRead:
@@ -113,40 +113,40 @@ class View:
         return NamesRead(self._permitted(rows), is_cut=len(rows) >= limit)
 
     def defined(self, names: Sequence[str]) -> list[FoundSymbol]:
-        """Definitions by their qualified names."""
+        """Return the definitions with these qualified names."""
         return self._permitted(self.relations.named(names)) if names else []
 
     def within(self, uri: str) -> list[FoundSymbol]:
-        """The definitions of a document."""
+        """Return the definitions in a document."""
         return self._permitted(self.relations.within([uri]))
 
     def stated(self, kind: str) -> list[FoundEdge]:
-        """The edges of a kind, whatever they name."""
+        """Return the edges of a kind, with any target."""
         return self._permitted(self.relations.stated(kind, MOST_EDGES))
 
     def naming(self, spellings: Sequence[str], kind: str) -> list[FoundEdge]:
-        """The edges of a kind that name something by one of these spellings."""
+        """Return the edges of a kind with a target spelled in one of these ways."""
         return self._permitted(self.relations.naming(spellings, kind, MOST_EDGES))
 
     def documents(self, source_types: Sequence[str]) -> list[FoundDocument]:
-        """The documents of these types."""
+        """Return the documents of these types."""
         return self._permitted(self.relations.documents(source_types))
 
     def without_names(self, source_types: Sequence[str]) -> list[FoundDocument]:
-        """Return the documents of these types whose texts were not read for names yet."""
+        """Return the documents of these types that were not scanned for names yet."""
         return self._permitted(self.relations.without_names(source_types))
 
     def readable_of(self, sources: Sequence[str]) -> list[str]:
-        """Return those sources of which the caller may read at least one document."""
+        """Return the sources in which the caller may read at least one document."""
         found = {one.source for one in self._permitted(self.relations.first_of(sources))}
         return [one for one in sources if one in found]
 
     def like(self, parts: Sequence[str], limit: int) -> list[FoundSymbol]:
-        """Some definitions whose names hold one of these parts."""
+        """Return some definitions with a name that contains one of these parts."""
         return self._permitted(self.relations.like(parts, limit))
 
     def within_any(self, uris: Sequence[str]) -> list[FoundSymbol]:
-        """The definitions of documents."""
+        """Return the definitions in several documents."""
         return self._permitted(self.relations.within(uris)) if uris else []
 
     def edges(
@@ -159,14 +159,14 @@ class View:
         without: Collection[str] = (),
         most: int | None = None,
     ) -> FoundEdges:
-        """The edges that begin or end at nodes.
+        """Return the edges that start or end at nodes.
 
         Args:
             nodes, direction, only, without: see Relations.edges.
-            files: of which, unless others' edges alone are asked for, what they state outside of
-                their definitions is read too.
-            most: edges of a direction; where there are more, none is returned. By default the
-                first MOST_EDGES are.
+            files: their edges outside of definitions are included too, unless the direction is
+                "in".
+            most: maximum edges per direction; if there are more, none are returned. By default the
+                first MOST_EDGES are returned.
         """
         uris = [name.removeprefix(FILE) for name in files if name.startswith(FILE)]
         others = self._handed_on.names(nodes) if direction != "out" else []
@@ -182,7 +182,7 @@ class View:
         return replace(found, edges=self._resolved(self._permitted(found.edges)))
 
     def _resolved(self, edges: Sequence[FoundEdge]) -> list[FoundEdge]:
-        """The edges with what their targets mean, where only one definition may be meant."""
+        """Return the edges with their ends replaced by definitions, if only one can be meant."""
         named = {end for edge in edges for end in (edge.target, edge.stated_of)}
         shorts = {name: _short_of(name) for name in named if depends_on_place(name)}
         if not shorts:
@@ -220,7 +220,7 @@ class View:
 
     @property
     def _permits(self) -> Permits | None:
-        """What the policy lets the caller read of what grants open; None for all of it."""
+        """Return the policy's check of documents; None if it permits everything granted."""
         return (
             None if type(self.policy) is FlatScopes else partial(self.policy.permits, self.caller)
         )
@@ -241,14 +241,14 @@ class View:
         only: Collection[str] = (),
         without: Collection[str] = (),
     ) -> FoundEdges:
-        """The edges that begin or end at nodes, or at the files that define them.
+        """Return the edges that start or end at nodes, or at the files that define them.
 
-        What is stated of a file (a run has changed it) is stated of the first of its definitions
-        among these.
+        An edge of a file (a run has changed it) is assigned to the first of these nodes defined in
+        it.
 
         Args:
             keys: of the nodes, the most relevant first.
-            nodes: what is known of them.
+            nodes: known nodes by key.
             direction, only, without: see edges.
         """
         first: dict[NodeKey, str] = {}
@@ -264,11 +264,10 @@ class View:
     def ends(
         self, edges: Sequence[FoundEdge], known: Mapping[NodeKey, Node] = MappingProxyType({})
     ) -> dict[NodeKey, Node]:
-        """The nodes at the ends of edges; names of other repositories are none.
+        """Return the nodes at the ends of edges, except names from other repositories.
 
         Args:
-            edges: whose ends.
-            known: nodes that were met before, and are not looked up again.
+            known: nodes from earlier steps, which are not looked up again.
         """
         ends = {(edge.source, end) for edge in edges for end in (edge.target, edge.stated_of)}
         others = {end for end in ends if end[1].startswith(tuple(PREFIXES))}
@@ -284,7 +283,7 @@ class View:
         return {end: other_node(end[1], end[0]) for end in others} | met
 
     def files(self, names: Sequence[str]) -> list[Node]:
-        """The nodes of files, of those that there are: `file:` and a document's uri."""
+        """Return the nodes of existing files: `file:` and a document's uri."""
         uris = [name.removeprefix(FILE) for name in names if name.startswith(FILE)]
         found = self._permitted(self.relations.at(uris)) if uris else []
         return [file_node(FILE + one.uri, repository_of(one.source)) for one in found]
@@ -312,7 +311,7 @@ class View:
 
 
 def _of_definition(edge: FoundEdge, first: Mapping[NodeKey, str]) -> FoundEdge:
-    """An edge whose ends are definitions in place of their files."""
+    """Return an edge with definitions in place of the files at its ends."""
     source = first.get((edge.source, edge.stated_of), edge.stated_of)
     target = first.get((edge.source, edge.target), edge.target)
     if (source, target) == (edge.stated_of, edge.target):

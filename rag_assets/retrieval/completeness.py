@@ -1,8 +1,8 @@
 """Completeness of builds: whether the index holds the entries that the catalog expects.
 
-Entries can vanish behind the project's back: an index is rolled back, or somebody deletes from it.
-Searches then still answer, with less. A build is counted beside one of its searches, at most once
-in half a minute in each process, so that other searches cost no request more.
+Entries can disappear without the project's involvement: an index is rolled back, or somebody
+deletes from it. Searches then still answer, with fewer results. A build is counted while one of its
+searches runs, at most once in half a minute in each process. Other searches need no extra request.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from rag_assets.storage.index.model import Owner
 from rag_assets.storage.index.protocols import EntrySearcher
 
 _COUNT_SECONDS: Final = 30.0
-"""Age at which a build that was complete is counted again."""
+"""Age at which the count of a complete build expires."""
 _RECOUNT_SECONDS: Final = 2.0
-"""The same, for a build that lacked entries, or of which a search found only former versions."""
+"""The same for a build that lacked entries, or for which a search found only outdated versions."""
 _WAIT_SECONDS: Final = 0.25
-"""How long a search waits for a count that takes longer than the search itself."""
+"""Maximum time that a search waits for a count that takes longer than the search itself."""
 _ATTEMPTS: Final = 3
 _MOST_BUILDS: Final = 10_000
 
@@ -38,11 +38,11 @@ class _Verdict:
 
 
 class BuildCompleteness:
-    """Counts the entries of builds beside searches, in one event loop.
+    """Counts the entries of builds alongside searches, in one event loop.
 
     Args:
-        reader: reads how many entries a build should have.
-        searcher: counts how many it has.
+        reader: reads the number of entries that a build should have.
+        searcher: counts the entries that it has.
     """
 
     def __init__(self, reader: SearchStateReader, searcher: EntrySearcher) -> None:
@@ -51,16 +51,16 @@ class BuildCompleteness:
         self._counts: dict[_Build, asyncio.Task[None]] = {}
 
     def begin(self, index_name: str, owner: Owner) -> None:
-        """Begin to count a build if that was not done lately."""
+        """Start counting a build unless it was counted recently."""
         self._begin((index_name, owner), _COUNT_SECONDS)
 
     async def lacks_entries(self, index_name: str, owner: Owner, *, is_doubtful: bool) -> bool:
-        """Return whether a build lacks entries, as far as that is known by now.
+        """Return whether a build is known to lack entries by now.
 
         Args:
-            index_name, owner: the build, whose count has begun.
-            is_doubtful: whether a search found former versions alone, so that the last count may
-                be out of date.
+            index_name, owner: the build; its count has been started.
+            is_doubtful: whether a search found only outdated versions, so the last count may be
+                stale.
         """
         build = index_name, owner
         if is_doubtful:
@@ -71,7 +71,7 @@ class BuildCompleteness:
         return verdict is not None and verdict.lacks_entries
 
     async def close(self) -> None:
-        """End counts under way."""
+        """Cancel counts under way."""
         counts = list(self._counts.values())
         for count in counts:
             count.cancel()
@@ -92,7 +92,7 @@ class BuildCompleteness:
         try:
             lacks = await self._lacks(*build)
         except RagAssetsError:
-            lacks = None  # the search itself reports a server that does not answer
+            lacks = None  # The search itself reports a server that does not answer.
         if lacks is not None:
             self._verdicts[build] = _Verdict(at, lacks)
 
@@ -105,7 +105,7 @@ class BuildCompleteness:
             entries, recent = await self._searcher.count(index_name, owner, expected.recent_keys)
             if entries >= expected.entries and recent >= expected.recent:
                 return False
-            # Entries that were deleted in between were deleted from the catalog first.
+            # Entries deleted in between were deleted from the catalog first.
             before, expected = (
                 expected,
                 await self._reader.expected_entries(owner.tenant, owner.generation),

@@ -1,7 +1,7 @@
-"""Texts as a reader takes them: letters by their looks, without what cannot be seen.
+"""Texts as a reader sees them: letters by appearance, without invisible characters.
 
-What looks like what is Unicode's own data (UTS 39, confusables.txt), as the package
-confusable-homoglyphs ships it.
+The lookalikes are Unicode's own data (UTS 39, confusables.txt), as shipped by the package
+confusable-homoglyphs.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ _RULES = frozenset(
     "\u30fb\u30fc"
 )
 _BOX_DRAWING = range(0x2500, 0x2580)
-# The looks of a blank, in categories of what can be seen.
+# Characters that look blank although they are in categories of visible characters.
 _BLANK = frozenset("\u115f\u1160\u2800")
 _MOST_REMEMBERED = 4_096
 
-# What Unicode's data compares with nothing in ASCII, or with another sign, and what a model or a
-# hasty reader takes for these.
+# Characters that a model or a hasty reader takes for these signs. Unicode's data lists no ASCII
+# lookalike for them, or a different sign.
 _ADDED: Mapping[str, str] = {
     twin: sign
     for sign, twins in {
@@ -47,22 +47,22 @@ _ADDED: Mapping[str, str] = {
 
 
 def folded(text: str) -> str:
-    """A text by its looks, in time that grows as its length does.
+    """Return a text by its appearance, in linear time.
 
-    Lower case; compatible forms and letters of other scripts are what they look like; blanks,
-    accents and what cannot be seen are left out. Every end of a line is a line feed, every dash a
-    hyphen.
+    The result is in lower case. Compatible forms and letters of other scripts are replaced by their
+    lookalikes. Blanks, accents and invisible characters are removed. Every line end becomes a line
+    feed, every dash a hyphen.
     """
     return text.translate({ord(character): _folded(character) for character in set(text)})
 
 
 def escaped(text: str, places: Iterable[int]) -> str:
-    """The text with a backslash before each of these places of its folded copy."""
+    """Return the text with a backslash before each of these positions of its folded copy."""
     wanted = sorted(set(places))
     if not wanted:
         return text
     ends = list(accumulate(len(_folded(character)) for character in text))
-    # A character that folds to several is escaped once.
+    # A character that folds to several characters is escaped once.
     cuts = sorted({bisect_right(ends, place) for place in wanted})
     return "\\".join(text[a:b] for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True))
 
@@ -75,18 +75,18 @@ def _folded(character: str) -> str:
         return "-"
     compatible = unicodedata.normalize("NFKD", character)
     whole = None if compatible.isascii() else _prototype(character)
-    # Unicode's data makes one letter of the capital I and the small l.
+    # Unicode's data treats the capital I and the small l as one letter.
     if whole is not None and whole != "l":
         return whole
     return _ADDED.get(character) or "".join(map(_resembled, compatible))
 
 
 def _resembled(character: str) -> str:
-    """What a compatible form looks like, in small letters; empty where nothing is seen."""
+    """Return the lookalike of a compatible form, in lower case; empty if it is invisible."""
     if _is_rule(character):
         return "-"
     category = unicodedata.category(character)
-    # Marks, separators and "other": what joins, directs, varies or tags, and what is not assigned.
+    # Marks, separators and "other": characters that join, direct, vary or tag, and unassigned ones.
     if character in _BLANK or (category[0] in "MZC" and category != "Mc"):
         return ""
     found = _prototype(character)
@@ -98,20 +98,20 @@ def _resembled(character: str) -> str:
 
 
 def _prototype(character: str) -> str | None:
-    """The small ASCII letter, digit or sign that a character looks like; None for no such one."""
+    """Return the lower-case ASCII letter, digit or sign that a character looks like, or None."""
     if character.isascii():
         return character.casefold()
     if character in _ADDED:
         return _ADDED[character]
     found = _prototypes().get(character)
-    if found == "l" and character.casefold() != character:  # a capital I of any alphabet
+    if found == "l" and character.casefold() != character:  # A capital I of any alphabet.
         return "i"
     return found or _small_capital(character)
 
 
 @lru_cache(maxsize=1)
 def _prototypes() -> Mapping[str, str]:
-    """Unicode's confusables of one ASCII character each, by the character that looks like it."""
+    """Return Unicode's confusables that look like a single ASCII character, with that character."""
     from confusable_homoglyphs.confusables import confusables_data
 
     return {
@@ -126,7 +126,7 @@ def _prototypes() -> Mapping[str, str]:
 
 
 def _small_capital(character: str) -> str | None:
-    """The letter of a small capital such as \u1d00: Unicode compares capitals only."""
+    """Return the letter of a small capital such as \u1d00: Unicode compares capitals only."""
     _, small, letter = unicodedata.name(character, "").partition("LETTER SMALL CAPITAL ")
     return letter.lower() if small and len(letter) == 1 else None
 

@@ -1,9 +1,10 @@
-"""Contradictions of a claim to the sentence of its passage that it repeats nearly.
+"""Contradictions between a claim and the passage sentence that it nearly repeats.
 
-Only claims are judged that have most words of a sentence or clause of the passage: what is said in
-other words is not comparable without a model. A claim contradicts its passage where it denies what
-that sentence states or the reverse, has the opposite of one of its words, bounds a number on the
-other side, exchanges two of its words, or has a word of another sentence in the place of its own.
+Only claims that share most words with a sentence or clause of the passage are judged: other
+wordings cannot be compared without a model. A claim contradicts its passage in these cases: it
+denies what that sentence states, or the reverse; it has the opposite of one of its words; it bounds
+a number on the other side; it swaps two of its words; or it replaces a word with a word of another
+sentence.
 """
 
 from __future__ import annotations
@@ -57,31 +58,31 @@ _UNSPACED_SIGN: Final = re.compile(r"[a-z0-9]+|[^\W_]|[,;:()–—、，；。]"
 _CONTRACTED: Final = re.compile(r"(?:n['’]t|['’]s)$")
 _HAVE_TO: Final = re.compile(r"\b(?:has|have|had) to\b")
 _LEAST_LETTERS: Final = 4
-"""Of a word that has a meaning of its own, in languages without a list of common words."""
+"""Minimum letters of a meaningful word, in languages without a list of common words."""
 _COMPARABLE: Final = 0.5
-"""Share of a claim's words that a sentence must have to be compared."""
+"""Minimum share of a claim's words that a sentence must have to be compared."""
 _DENIED_APART: Final = 0.4
-"""The same for a claim that denies something which the sentence states."""
+"""The same minimum for a sentence that states what the claim denies."""
 _NEAR: Final = 0.15
-"""Sentences with a share so much below the best may be the one that is meant as well."""
+"""Sentences with a share within this distance of the best may be meant as well."""
 _WHOLE: Final = 0.75
-"""Share from which on a clause is compared alone, without the rest of its sentence."""
+"""Minimum share for comparing a clause alone, without the rest of its sentence."""
 _DENIED: Final = 0.6
-"""Share of the common words in denied clauses that one text alone denies."""
+"""Minimum share of contrary words among the common words in denied clauses."""
 _SAME_PREDICATE: Final = 0.7
-"""Share of the words in a claim's clauses that the sentence has, however these are denied."""
+"""Minimum share of the words in a claim's clauses that the sentence also has, denied or not."""
 _OF_CLAUSE: Final = 0.4
-"""Share of all words in denied clauses that one text alone denies."""
+"""Minimum share of contrary words among all words in denied clauses."""
 _NEVER: Final = frozenset({"not", "never", "nicht", "nie"})
 _ONLY: Final = frozenset({"only", "nur"})
 _SAME_ORDER: Final = 0.75
-"""Likeness of the order of words from which on a widened scope is compared."""
+"""Minimum likeness of word order for comparing a widened scope."""
 _ALIKE: Final = 0.6
-"""Likeness of the order of words from which on a replaced word is compared."""
+"""Minimum likeness of word order for comparing a replaced word."""
 _MOST_CACHED: Final = 4_096
-"""Sentences of passages that are kept as they were parsed, in some 200 bytes a word."""
+"""Maximum number of cached parsed sentences of passages, at about 200 bytes a word."""
 _LONGEST_CACHED: Final = 400
-"""Characters of such a sentence: a fence may be as long as its passage."""
+"""Maximum characters of a cached sentence: a fence may be as long as its passage."""
 _BESIDE: Final = 2
 _MOST_WORDS: Final = 80
 _MOST_REPLACED: Final = 3
@@ -89,23 +90,23 @@ _LEAST_PREFIXED: Final = 4
 _SURE_PREFIXES: Final = ("un", "dis")
 _PREFIXES: Final = {"en": ("un", "in", "im", "ir", "il", "non", "dis"), "de": ("un",)}
 _EXCHANGED: Final = frozenset({"en", "fr", "es", "it", "pt"})
-"""Languages whose order of words says who does what."""
+"""Languages in which word order determines who does what."""
 _BEFORE_ANAPHOR: Final = 2
 _DENY_BEHIND: Final = frozenset({"de", "nl", "sv", "da", "no"})
-"""Languages whose denial may follow the word that it denies."""
+"""Languages in which a negation may follow the word that it negates."""
 _BEYOND_WORDS: Final = (
     "larger bigger greater higher longer heavier over above beyond exceeding after"
 )
 _BEYOND: Final = frozenset(_BEYOND_WORDS.split())
-"""Words for what a bound leaves out."""
+"""Words for values outside of a bound."""
 _WITHIN: Final = frozenset({"within", "under", "below", "up", "most", "maximum"})
-"""Words for what a bound includes."""
+"""Words for values within a bound."""
 _ABLE: Final = frozenset({"can", "could", "might"})
-"""Words for an ability, which a necessity may demand."""
+"""Words for an ability, which a necessity may require."""
 _ENABLED: Final = frozenset({"abl", "allow", "permit"})
-"""Stems of what must be so that somebody can do something."""
+"""Stems of conditions that must hold for somebody to be able to do something."""
 _SUBJECTS: Final = frozenset({"buy", "import", "upload", "send", "lend"})
-"""Converse verbs, by one of each group: they differ by their subject, not by their object."""
+"""Converse verbs, one of each group: they differ by their subject, not by their object."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +115,8 @@ class _Word:
 
     Attributes:
         clause: number of its clause within the sentence.
-        part: number of what stands between commas and contrasts.
-        has_meaning: whether it is none of the words that any text has.
+        part: number of its part between commas and contrasts.
+        has_meaning: whether it is not one of the words that any text has.
     """
 
     written: str
@@ -133,7 +134,7 @@ class _Statement:
     language: str
 
     def __hash__(self) -> int:
-        """Return the hash of its words; counted once, since it is looked up often."""
+        """Return the hash of its words; computed once because it is used often."""
         return self._hash
 
     @cached_property
@@ -142,56 +143,56 @@ class _Statement:
 
     @cached_property
     def stems(self) -> frozenset[str]:
-        """The stems of its words with a meaning, and of all others that have opposites."""
+        """Return the stems of its meaningful words, and of all other words that have opposites."""
         return frozenset(word.stem for word in self.words)
 
     @cached_property
     def content(self) -> frozenset[str]:
-        """The stems of its words with a meaning."""
+        """Return the stems of its meaningful words."""
         return frozenset(word.stem for word in self.words if word.has_meaning)
 
     @cached_property
     def listed(self) -> Sequence[str]:
-        """The stems of its words that have opposites."""
+        """Return the stems of its words that have opposites."""
         return sorted(self.stems & _sides_by_stem(self.language).keys())
 
     @cached_property
     def pairs(self) -> dict[_Statement, Sequence[tuple[str, str]]]:
-        """What _pairs_of_opposites found, by the statement that it was compared with."""
+        """Return the cache of _pairs_of_opposites, by the other statement."""
         return {}
 
     @cached_property
     def alignments(self) -> dict[_Statement, _Alignment]:
-        """What _align found, by the statement that it was compared with."""
+        """Return the cache of _align, by the other statement."""
         return {}
 
     @cached_property
     def denied(self) -> frozenset[int]:
-        """The clauses that are denied."""
+        """Return the numbers of its negated clauses."""
         negators = words_of("negators", self.language)
         counts = Counter(word.clause for word in self.words if word.written in negators)
         begins = {word.clause: word.written for word in reversed(self.words)}
         return frozenset(
             clause
             for clause, count in counts.items()
-            # In French, ne ... pas is one denial.
+            # In French, ne ... pas is one negation.
             if (count % 2 or self.language == "fr") and not (clause and begins[clause] in RELATIVES)
         )
 
     @cached_property
     def denied_content(self) -> frozenset[str]:
-        """The stems of words with a meaning in denied clauses."""
+        """Return the stems of meaningful words in negated clauses."""
         words = (word for word in self.words if word.clause in self.denied)
         return frozenset(word.stem for word in words if word.has_meaning)
 
     @cached_property
     def restrictors(self) -> frozenset[str]:
-        """Return its words next to which a denial may say the same as its contrary."""
+        """Return its words next to which a negation may mean the same as its contrary."""
         return words_of("restrictors", self.language) & {word.written for word in self.words}
 
     @cached_property
     def is_unclear(self) -> bool:
-        """Whether a denial stands in a clause within another one, whose end cannot be seen."""
+        """Return whether a negation stands in a relative clause, which lacks a visible end."""
         negators = words_of("negators", self.language)
         begins = {word.clause: word.written for word in reversed(self.words)}
         within = {clause for clause, word in begins.items() if clause and word in RELATIVES}
@@ -207,7 +208,7 @@ class _Statement:
         return others if len(others) < len(self.words) else ()
 
     def turning_beside(self, stems: frozenset[str]) -> frozenset[str]:
-        """Return the words in clauses with some of the stems that may turn a denial around."""
+        """Return the words that may invert a negation, in clauses with some of the stems."""
         clauses = self.clauses_with(stems)
         words = [word for word in self.words if word.clause in clauses]
         restrictors = words_of("restrictors", self.language) & {word.written for word in words}
@@ -215,18 +216,18 @@ class _Statement:
 
     @cached_property
     def parts(self) -> tuple[_Statement, ...]:
-        """What stands between its commas and contrasts; itself alone where it has none."""
+        """Return its parts between commas and contrasts; only itself if it has a single part."""
         parts = [tuple(part) for _, part in groupby(self.words, key=lambda word: word.part)]
         return tuple(_Statement(part, self.language) for part in parts)
 
     @cached_property
     def excepts(self) -> bool:
-        """Whether it makes an exception, of which the contrary is true."""
+        """Return whether it makes an exception, for which the contrary holds."""
         return any(word.written in EXCEPTIVES for word in self.words)
 
     @cached_property
     def focus(self) -> frozenset[str]:
-        """The stems of what its denials are about: the next words, in some languages the last."""
+        """Return the stems that its negations are about: the next or, in some languages, last."""
         negators = words_of("negators", self.language)
         found: list[str] = []
         for at, word in enumerate(self.words):
@@ -237,19 +238,19 @@ class _Statement:
         return frozenset(found)
 
     def polarity(self, stem: str) -> frozenset[bool]:
-        """Return whether the clauses with a word are denied."""
+        """Return whether the clauses with a word are negated."""
         return frozenset(word.clause in self.denied for word in self.words if word.stem == stem)
 
 
 @dataclass(frozen=True, eq=False)
 class _Index:
-    """Statements, each once, by their words: few have enough of a claim's to be compared."""
+    """Unique statements by their words: few share enough words with a claim to be compared."""
 
     statements: tuple[_Statement, ...]
 
     @cached_property
     def places(self) -> Mapping[str, Sequence[int]]:
-        """The numbers of the statements with each stem."""
+        """Return the numbers of the statements with each stem."""
         found = defaultdict[str, list[int]](list)
         for at, statement in enumerate(self.statements):
             for stem in statement.stems:
@@ -257,9 +258,9 @@ class _Index:
         return found
 
     def like(self, said: _Statement, least: float) -> Iterator[tuple[_Statement, float]]:
-        """Yield the statements that have a share of a claim's words, and this share, in order."""
+        """Yield the statements with at least a share of a claim's words, and the share."""
         counts = Counter(at for stem in said.content for at in self.places.get(stem, ()))
-        # At best, all words that have opposites and that a statement lacks are left out.
+        # Upper bound: at best, all claim words with opposites that a statement lacks are ignored.
         plain = len(said.content.difference(said.listed))
         for at, count in sorted(counts.items()):
             if count / max(count, plain) < least:
@@ -270,7 +271,7 @@ class _Index:
 
 @dataclass(frozen=True, eq=False)
 class _Passage:
-    """The sentences of a passage, in order, and what each claim asks of them."""
+    """The sentences of a passage, in order, with the indexes that checking a claim needs."""
 
     sentences: tuple[_Statement, ...]
     bounds: Mapping[str, Sequence[tuple[frozenset[str], _Statement]]]
@@ -292,22 +293,22 @@ class _Passage:
 
     @cached_property
     def whole(self) -> _Index:
-        """Its sentences by their words."""
+        """Return its sentences, indexed by their words."""
         return _Index(tuple(dict.fromkeys(self.sentences)))
 
     @cached_property
     def parts(self) -> _Index:
-        """The parts of its sentences by their words."""
+        """Return the parts of its sentences, indexed by their words."""
         return _Index(tuple(dict.fromkeys(part for one in self.sentences for part in one.parts)))
 
     @cached_property
     def content(self) -> frozenset[str]:
-        """The stems of all words with a meaning."""
+        """Return the stems of all meaningful words."""
         return frozenset[str]().union(*(sentence.content for sentence in self.sentences))
 
     @cached_property
     def by_part(self) -> Mapping[_Statement, int]:
-        """The number of the first sentence with each part."""
+        """Return the number of the first sentence with each part."""
         found: dict[_Statement, int] = {}
         for at, sentence in enumerate(self.sentences):
             for part in sentence.parts:
@@ -316,7 +317,7 @@ class _Passage:
 
     @cached_property
     def by_statement(self) -> Mapping[_Statement, int]:
-        """The number of the first sentence that is a statement or has it as a part."""
+        """Return the number of the first sentence that is a statement or has it as a part."""
         found = dict(self.by_part)
         for at, sentence in enumerate(self.sentences):
             found[sentence] = min(at, found.get(sentence, at))
@@ -324,18 +325,18 @@ class _Passage:
 
 
 def contradictions(claim: str, passages: tuple[str, ...], language: str) -> Iterator[str]:
-    """Yield words of a claim that its passage has otherwise.
+    """Yield words of a claim that contradict its passage.
 
     Args:
-        claim: a sentence without markers of citations.
-        passages: that it cites, in its language.
-        language: ISO 639-1; for one without lists of words nothing is compared.
+        claim: a sentence without citation markers.
+        passages: the passages that it cites, in its language.
+        language: ISO 639-1; a language without word lists yields no words.
     """
     if language in CLAUSES or language in UNSPACED:
         yield from _contradictions(claim, passages, language)
 
 
-# An answer is judged several times.
+# An answer is checked several times.
 @lru_cache(maxsize=256)
 def _contradictions(claim: str, passages: tuple[str, ...], language: str) -> tuple[str, ...]:
     said = _statement(claim, language)
@@ -361,7 +362,7 @@ def _contradictions(claim: str, passages: tuple[str, ...], language: str) -> tup
 
 
 def _found_in_all(words: Iterable[str | None]) -> str | None:
-    """Return the first word if every statement has one; None if one of them has none."""
+    """Return the first word if every statement has one; otherwise None."""
     first = None
     for word in words:
         if not word:
@@ -380,7 +381,7 @@ def _comparable(said: _Statement, passage: _Passage) -> list[_Statement]:
 
 
 def _is_denied_elsewhere(said: _Statement, passage: _Passage) -> bool:
-    """Return whether a passage denies what a claim denies, if in few of its words."""
+    """Return whether a claim and a comparable part of its passage both contain a negation."""
     return bool(said.denied) and any(
         part.denied for part, _ in passage.parts.like(said, _COMPARABLE)
     )
@@ -389,7 +390,7 @@ def _is_denied_elsewhere(said: _Statement, passage: _Passage) -> bool:
 def _with_focus(
     said: _Statement, meant: Sequence[_Statement], passage: _Passage
 ) -> list[_Statement]:
-    """Return the statements that have what a claim denies."""
+    """Return the statements about the words that a claim denies; empty if opposites decide."""
     if any(_pairs_of_opposites(said, one) for one in meant):
         return []
     near = [one for one in meant if said.focus & one.content]
@@ -399,7 +400,7 @@ def _with_focus(
 
 
 def _share(said: _Statement, statement: _Statement) -> float:
-    """Return the share of a claim's words that a statement has or has the opposite of."""
+    """Return the share of a claim's words that a statement contains, not counting opposites."""
     shared = said.content & statement.stems
     contrary = {first for first, _ in _pairs_of_opposites(said, statement)}
     claimed = said.content - (contrary - shared)
@@ -407,7 +408,7 @@ def _share(said: _Statement, statement: _Statement) -> float:
 
 
 def _denial(said: _Statement, statement: _Statement) -> str | None:
-    """Return a word that one of two statements denies and the other one states."""
+    """Return the negation of what one of two statements denies and the other states, if any."""
     if not (said.denied or statement.denied) or said.is_unclear or statement.is_unclear:
         return None
     if _pairs_of_opposites(said, statement) or _has_prefixed(said, statement):
@@ -438,7 +439,7 @@ def _denial(said: _Statement, statement: _Statement) -> str | None:
 
 
 def _lack(said: _Statement, statement: _Statement) -> str | None:
-    """Return a word that a claim has and that its passage is without."""
+    """Return a word that a claim has and that its passage describes as lacking."""
     lacking = [at for at, word in enumerate(statement.words) if word.written in LACKING]
     denies = said.denied or statement.denied or said.restrictors
     if not lacking or denies or stems_that_deny(said.language) & statement.stems:
@@ -449,7 +450,7 @@ def _lack(said: _Statement, statement: _Statement) -> str | None:
 
 
 def _opposite(said: _Statement, statement: _Statement) -> str | None:
-    """Return a word of a claim whose opposite the passage has in its place."""
+    """Return a word of a claim that the passage replaces with its opposite."""
     if bool(said.denied) != bool(statement.denied):
         return None
     pairs = frozenset(_pairs_of_opposites(said, statement))
@@ -458,7 +459,7 @@ def _opposite(said: _Statement, statement: _Statement) -> str | None:
     if not pairs:
         return _has_prefixed(said, statement)
     if len(pairs) % 2 == 0:
-        # Two opposites say the same: accepted with it, refused without it.
+        # Two opposites cancel out: accepted with it, refused without it.
         return None
     mine = {stem for stem, _ in pairs}
     if _are_apart(said, statement, frozenset(stem for pair in pairs for stem in pair)):
@@ -467,9 +468,9 @@ def _opposite(said: _Statement, statement: _Statement) -> str | None:
 
 
 def _are_apart(said: _Statement, statement: _Statement, stems: Container[str]) -> bool:
-    """Return whether one of two texts is about what a bound leaves out, the other what it includes.
+    """Return whether one of two texts is about values outside a bound, the other within it.
 
-    Larger files are rejected where files up to a size are accepted.
+    Larger files are rejected, but files up to a size are accepted.
 
     Args:
         said, statement: the texts.
@@ -486,7 +487,7 @@ def _are_apart(said: _Statement, statement: _Statement, stems: Container[str]) -
 
 
 def _pairs_of_opposites(said: _Statement, statement: _Statement) -> Sequence[tuple[str, str]]:
-    """Return the stems of a claim and a passage that exclude each other."""
+    """Return the pairs of stems of a claim and a passage that exclude each other."""
     if (pairs := said.pairs.get(statement)) is None:
         pairs = said.pairs[statement] = tuple(_opposite_stems(said, statement))
     return pairs
@@ -510,7 +511,7 @@ def _opposite_stems(said: _Statement, statement: _Statement) -> Iterator[tuple[s
 
 
 def _is_necessary_ability(said: _Statement, statement: _Statement, pair: tuple[str, str]) -> bool:
-    """Return whether what one text says can be done is possible where the other one says must.
+    """Return whether one text's "can" and the other's "must" are compatible.
 
     Somebody must be able to do it, or must do it and can do so in a way that the claim names: the
     ticket must be shown, on a phone if you like.
@@ -526,7 +527,7 @@ def _is_necessary_ability(said: _Statement, statement: _Statement, pair: tuple[s
 def _have_common_neighbour(
     said: _Statement, other: _Statement, pair: tuple[str, str], *, are_verbs: bool
 ) -> bool:
-    """Return whether two words stand before the same words, and two verbs behind the same ones."""
+    """Return whether two words precede the same words; verbs must follow the same words, too."""
     (before, after), (their_before, their_after) = (
         _neighbours(said, pair[0]),
         _neighbours(other, pair[1]),
@@ -546,7 +547,7 @@ def _neighbours(statement: _Statement, stem: str) -> tuple[frozenset[str], froze
 
 
 def _has_prefixed(said: _Statement, statement: _Statement) -> str | None:
-    """Return a word that one of two texts has with a prefix that denies, and the other without."""
+    """Return a word that one of two texts has with a negating prefix and the other without it."""
     for first, second in ((said, statement), (statement, said)):
         for word in first.words:
             for prefix in _PREFIXES.get(said.language, ()):
@@ -559,7 +560,7 @@ def _has_prefixed(said: _Statement, statement: _Statement) -> str | None:
 
 
 def _exchange(said: _Statement, statement: _Statement) -> str | None:
-    """Return the first of two words of a sentence that a claim has in each other's place."""
+    """Return the first of two words that a claim and a sentence have in swapped places."""
     if said.language not in _EXCHANGED:
         return None
     mine, theirs = (
@@ -598,9 +599,9 @@ _Alignment: TypeAlias = tuple[float, Sequence[tuple[int, int, int, int]]]
 
 
 def _align(said: _Statement, statement: _Statement) -> _Alignment:
-    """Return the share of a claim's words that a statement has in order, and what it replaces.
+    """Return the share of a claim's words that a statement has in order, and the replacements.
 
-    A replacement is where words of the claim begin and end, and those in their place.
+    A replacement is the start and end of words in the claim, then of the words in their place.
     """
     if (known := said.alignments.get(statement)) is None:
         mine = [word.stem for word in said.words]
@@ -613,7 +614,7 @@ def _align(said: _Statement, statement: _Statement) -> _Alignment:
 
 
 def _replaced(said: _Statement, statement: _Statement, passage: _Passage) -> str | None:
-    """Return a word that a claim has from elsewhere in the passage, in the place of another one."""
+    """Return a word of a claim that replaces another and comes from elsewhere in the passage."""
     if said.language in UNSPACED:
         return None
     share, replacements = _align(said, statement)
@@ -640,10 +641,10 @@ def _replaced(said: _Statement, statement: _Statement, passage: _Passage) -> str
 
 
 def _other_in_place(said: _Statement, statement: _Statement) -> str | None:
-    """Return a word of a claim that has another scope or role than the one in its place.
+    """Return a word of a claim with another scope or role than the word in its place.
 
-    All of something in place of some kind of it, `not` in place of `only`, or a role in place of
-    its counterpart, as the landlord in place of the tenant.
+    Examples: all of something in place of some kind of it; `not` in place of `only`; a role in
+    place of its counterpart, as the landlord in place of the tenant.
     """
     if said.language in UNSPACED:
         return None
@@ -671,7 +672,7 @@ def _other_in_place(said: _Statement, statement: _Statement) -> str | None:
 
 
 def _crossed(said: _Statement, statement: _Statement) -> str | None:
-    """Return a word of a claim that its sentence says of one thing, and the opposite of this one.
+    """Return a word of a claim that its sentence applies to one thing, its opposite to another.
 
     Attendance is optional in lectures and mandatory in the laboratory: not optional in the
     laboratory.
@@ -695,7 +696,7 @@ def _crossed(said: _Statement, statement: _Statement) -> str | None:
 
 
 def _other_number(ours: Sequence[_Word], others: Sequence[_Word]) -> str | None:
-    """Return a number in words in the place of another one."""
+    """Return a number word that replaces a different number."""
     if len(ours) != 1 or len(others) != 1 or ours[0].written in ARTICLES:
         return None
     mine, theirs = (word_values(word.written) for word in (ours[0], others[0]))
@@ -703,7 +704,7 @@ def _other_number(ours: Sequence[_Word], others: Sequence[_Word]) -> str | None:
 
 
 def _is_listed(new: frozenset[str] | set[str], statement: _Statement, passage: _Passage) -> bool:
-    """Return whether words are further items of a list that a part of a sentence begins."""
+    """Return whether words are further items of a list that a part of a sentence starts."""
     if (at := passage.by_part.get(statement)) is None:
         return False
     beside = [part for part in passage.sentences[at].parts if part.content & new]
@@ -715,7 +716,7 @@ _Side: TypeAlias = tuple[bool, frozenset[str], frozenset[str]]
 
 @cache
 def _sides_by_stem(language: str) -> Mapping[str, Sequence[_Side]]:
-    """Return, for each word with opposites, its synonyms and what these exclude."""
+    """Return, for each word with opposites, its synonyms and the words that these exclude."""
     found: dict[str, list[_Side]] = {}
     for are_converses, sides in opposites_of(language):
         for side in sides:
@@ -726,7 +727,7 @@ def _sides_by_stem(language: str) -> Mapping[str, Sequence[_Side]]:
 
 
 def _named_before(statement: _Statement, passage: _Passage) -> frozenset[str]:
-    """Return the words that a definite article or a pronoun in a statement may mean."""
+    """Return the words that a definite article or a pronoun in a statement may refer to."""
     at = passage.by_statement.get(statement, 0)
     sentences = passage.sentences
     meant = [*sentences[:1], *sentences[max(0, at - _BEFORE_ANAPHOR) : at]] if at else []
@@ -735,7 +736,7 @@ def _named_before(statement: _Statement, passage: _Passage) -> frozenset[str]:
 
 @lru_cache(maxsize=32)
 def _passage(texts: tuple[str, ...], language: str) -> _Passage:
-    """Return what passages state; cached, since each claim asks for it."""
+    """Return the parsed sentences of passages; cached, since each claim needs them."""
     return _Passage.of(texts, language)
 
 
@@ -745,7 +746,7 @@ def _statement(sentence: str, language: str) -> _Statement:
 
 @lru_cache(maxsize=_MOST_CACHED)
 def _cached_statement(sentence: str, language: str) -> _Statement:
-    """Return what a sentence states; cached, since claims cite passages in many combinations."""
+    """Return a parsed sentence; cached, since claims cite passages in many combinations."""
     return _statement(sentence, language)
 
 
@@ -783,7 +784,7 @@ def _spaced_words(text: str, language: str) -> Iterator[_Word]:
 
 
 def _unspaced_words(text: str, language: str) -> Iterator[_Word]:
-    """Yield the listed words of a text, and its other signs one by one."""
+    """Yield the listed words of a text, and its other characters one by one."""
     negators = words_of("negators", language)
     clause = 0
     for token in _unspaced_pattern(language).findall(text):
@@ -795,7 +796,7 @@ def _unspaced_words(text: str, language: str) -> Iterator[_Word]:
 
 @cache
 def _unspaced_pattern(language: str) -> re.Pattern[str]:
-    """Return what finds the listed words of a language, the longest first, and single signs."""
+    """Return a pattern for the listed words of a language, longest first, and single characters."""
     listed = {word for _, sides in opposites_of(language) for side in sides for word in side}
     listed |= words_of("negators", language) | words_of("restrictors", language)
     longest = sorted(listed, key=len, reverse=True)
@@ -803,7 +804,7 @@ def _unspaced_pattern(language: str) -> re.Pattern[str]:
 
 
 _DENIES: Final = frozenset({True})
-# All in time that grows as the text does: runs are bounded, or begin in one place only.
+# All patterns run in linear time: repetitions are bounded, or can start in one place only.
 _NUMBER: Final = r"(?<!\d)\d{1,20}(?:[.,]\d{1,20}){0,20}"
 _VALUE: Final = rf"(?P<value>{_NUMBER}|[^\W\d_]{{1,20}})"
 _VALUE_BEFORE: Final = rf"(?P<value>{_NUMBER}|(?<![^\W\d_])[^\W\d_]{{1,20}})"
@@ -820,7 +821,7 @@ _BOUNDED: Final = (
 
 
 def _contrary_bounds(said: _Statement, claim: str, passage: _Passage) -> Iterator[str]:
-    """Yield the numbers that a claim bounds on the other side than sentences alike it."""
+    """Yield the numbers that a claim bounds on the opposite side from similar sentences."""
     for value, sides in _bounds(claim, said.language).items():
         stated = {
             side
@@ -837,7 +838,7 @@ def _contrary_bounds(said: _Statement, claim: str, passage: _Passage) -> Iterato
 
 @lru_cache(maxsize=_MOST_CACHED)
 def _bounds(text: str, language: str) -> Mapping[str, set[str]]:
-    """Return the sides on which a sentence bounds each of its numbers; a denial changes them."""
+    """Return the sides on which a sentence bounds each of its numbers; negation swaps them."""
     folded, found = plain_text(text), dict[str, set[str]]()
     rest = folded
     for pattern in _BOUNDED:
@@ -862,5 +863,5 @@ def _stems_of_value(statement: _Statement, value: str) -> Iterator[str]:
 
 @lru_cache(maxsize=64)
 def _sentences(passage: str) -> tuple[str, ...]:
-    """Return the sentences of a passage without markers; cached as its statements are."""
+    """Return the sentences of a passage without markers; cached like its statements."""
     return tuple(blank_markers(passage[one.start : one.end]) for one in pieces_of(passage))

@@ -1,4 +1,4 @@
-"""Whole documents as they are indexed, for callers that may read them."""
+"""Whole documents as indexed, for callers that may read them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rag_assets.storage.index.store import VectorStore
 
 _WITHHELD = "\n[...]\n"
 _BLANKS = 16
-"""Chunks begin and end with words: what lies between two of them may be so many blanks."""
+"""Maximum blanks between two adjacent chunks, which start and end with words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +24,8 @@ class DocumentText:
     """A document's indexed text.
 
     Attributes:
-        text: its chunks joined; a gap where one was withheld for a credential, or
-            was altered in the index.
+        text: its chunks joined; with a gap for each chunk that was withheld because of a
+            credential, or that was altered in the index.
     """
 
     document_id: str
@@ -38,9 +38,9 @@ class DocumentReader:
     """Lists and reads documents of the serving generation.
 
     Args:
-        catalog: has the documents, and their readers.
+        catalog: has the documents and their readers.
         store: holds their text.
-        policy: what callers may read.
+        policy: decides what callers may read.
     """
 
     def __init__(
@@ -52,22 +52,22 @@ class DocumentReader:
 
     @property
     def catalog(self) -> Catalog:
-        """What has the documents."""
+        """Return the catalog that has the documents."""
         return self._catalog
 
     @property
     def policy(self) -> AccessPolicy:
-        """What callers may read."""
+        """Return the policy that decides what callers may read."""
         return self._policy
 
     def list(
         self, tenant_id: str, caller: Caller, *, limit: int, after: str | None = None
     ) -> list[ReadableDocument]:
-        """The first documents that the caller may read, by uri; those after a `place`, if given.
+        """List the first documents that the caller may read, by uri, after a `place` if given.
 
         Raises:
-            UnknownTenant: there is none of that id.
-            RoleRefused: the caller's role may not ask this tenant.
+            UnknownTenant: no tenant has this id.
+            RoleRefused: the caller's role may not query this tenant.
         """
         record = self._catalog.tenants.get(tenant_id)
         require_asker(record.profile, caller)
@@ -91,12 +91,12 @@ class DocumentReader:
         return permitted
 
     def read(self, tenant_id: str, caller: Caller, document_id: str) -> DocumentText:
-        """One document.
+        """Return the text of a document.
 
         Raises:
-            UnknownTenant: there is no tenant of that id.
-            RoleRefused: the caller's role may not ask this tenant.
-            UnknownDocument: there is none of that id, or none that the caller may read.
+            UnknownTenant: no tenant has this id.
+            RoleRefused: the caller's role may not query this tenant.
+            UnknownDocument: no document has this id, or the caller may not read it.
         """
         return _text_of(document_id, self.entries(tenant_id, caller, document_id))
 
@@ -112,12 +112,12 @@ class DocumentReader:
         return {id_: _text_of(id_, chunks) for id_, chunks in found.items()}
 
     def entries(self, tenant_id: str, caller: Caller, document_id: str) -> Sequence[StoredEntry]:
-        """The entries of one document, in order; at least one.
+        """Return the entries of a document, in order; at least one.
 
         Raises:
             UnknownTenant, RoleRefused, UnknownDocument: see read().
         """
-        # No id holds a zero byte, which Postgres takes for an error.
+        # No id contains a zero byte, which Postgres rejects as an error.
         asked = [] if "\0" in document_id else [document_id]
         found = self.entries_of(tenant_id, caller, asked)
         if document_id not in found:
@@ -142,7 +142,7 @@ class DocumentReader:
             return {}
         owner = Owner(record.id, record.incarnation, serving.number, serving.digest_key)
         found = [*self._store.entries.of_documents(serving.index_name, owner, document_ids)]
-        # After the entries were read: a version that was replaced meanwhile does not count.
+        # Read versions after the entries: a version that was replaced meanwhile does not count.
         versions = self._catalog.readable.versions(
             tenant_id, serving.number, document_ids, self._policy.principals(caller)
         )
@@ -162,13 +162,13 @@ class DocumentReader:
 
 def _text_of(document_id: str, chunks: Sequence[StoredEntry]) -> DocumentText:
     fields = chunks[0].fields
-    # Blocks of a page are in its passages as well.
+    # Blocks of a page are also part of its passages.
     text = "".join(_joined(one for one in chunks if not one.fields.get("within")))
     return DocumentText(document_id, fields["uri"], fields.get("title"), text)
 
 
 def _joined(chunks: Iterable[StoredEntry]) -> Iterator[str]:
-    """Texts of chunks in order, without their overlaps."""
+    """Yield the texts of chunks in order, without their overlaps."""
     at: int | None = None
     for chunk in chunks:
         start, end, text = chunk.fields["start"], chunk.fields["end"], chunk.fields["text"]

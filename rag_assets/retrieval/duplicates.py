@@ -1,8 +1,8 @@
-"""Duplicates: equal texts become one hit, and so do a passage and a block that it holds.
+"""Duplicates: equal texts become one hit, as do a passage and a block within it.
 
-Copies and editions of a document hardly differ in most passages, and share a place as well. A
-figure, a negation or a name makes the difference for a reader, so passages that differ in one of
-them stay apart, however alike their words are.
+Copies and editions of a document differ little in most passages, and need only one hit. For a
+reader, a figure, a negation or a name makes the difference. So passages that differ in one of these
+stay separate, however similar their words are.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from rag_assets.retrieval.opposite_words import turning_words
 from rag_assets.storage.index.model import Candidate
 
 _SHINGLE: Final = 3
-"""Words of a shingle."""
+"""Number of words in a shingle."""
 _LEAST_SHARED: Final = 0.9
-"""Share of the shingles of a passage that one with the same meaning has as well."""
+"""Minimum share of shingles that two passages with the same meaning have in common."""
 _ROUNDING: Final = 1e-6
 """More than the errors of a product of floats, and less than a shingle."""
 _LONGEST_WORDS: Final = 14
-"""Characters of a word on average, with the space behind it."""
+"""Average characters of a word, including the space after it."""
 _LONG: Final = 5
-"""Characters of a word that few texts have in common."""
+"""Minimum characters of a word that few texts have in common."""
 _SHORT: Final = 2
-"""Letters of what is a unit only behind a number, as in 5 m."""
+"""Maximum letters of a unit that counts as a unit only after a number, as in 5 m."""
 
 
 def _folded(text: str) -> str:
@@ -40,19 +40,19 @@ def _folded(text: str) -> str:
 
 
 _TURNING: Final = frozenset(map(_folded, turning_words()))
-"""Words that turn a sentence round or say how far it goes: negations, permissions, scopes."""
+"""Words that invert a sentence or limit its scope: negations, permissions, scopes."""
 _BEGINNINGS = "لا لم لن ليس لست ما غير بدون دون إلا فقط قبل بعد אין לא בלי ללא רק לפני אחרי"
 _TURNING_BEGINNINGS: Final = tuple(_BEGINNINGS.split())
-"""The same in Arabic and Hebrew, where endings are written together with them."""
+"""The same in Arabic and Hebrew, where endings are attached to these words."""
 _JOINED: Final = "وفוה"
-"""Letters for `and` and the like, which are written together with the word behind them."""
+"""Letters for `and` and the like, which are attached to the following word."""
 _TURNING_SIGNS: Final = "不没沒無无非未勿禁否別别莫只前后後ずんなぬ안않못없아말만"
-"""The same in scripts of East Asia, where they are a part of a word."""
+"""The same in East Asian scripts, where they are part of a word."""
 _WITHOUT_SPACES: Final = re.compile(
     r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]"
 )
 _UNKNOWN_SCRIPTS: Final = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]")
-"""Scripts without spaces between words, of which no negation is told by a single character."""
+"""Scripts without spaces between words, in which no single character marks a negation."""
 _MARKS: Final = ".,;:!?\"'()[]{}<>«»„“”‚‘’`*_#|~…、。，；：！？「」『』（）《》¿¡।؟،؛-–—/\\+=•"
 
 
@@ -62,7 +62,7 @@ class Distinct:
 
     Attributes:
         also: uris of other documents, in order of rank.
-        block: the best of the blocks in it that were found.
+        block: the best of its blocks that were found.
     """
 
     candidate: Candidate
@@ -71,13 +71,13 @@ class Distinct:
 
     @property
     def id(self) -> str:
-        """Of the candidate."""
+        """Return the id of the candidate."""
         return self.candidate.id
 
     def with_fields(
         self, fields: Mapping[str, Any], block_fields: Mapping[str, Any] | None = None
     ) -> Passage:
-        """The same, with what is stored of it, and of its block."""
+        """Return the passage with its stored fields and those stored for its block."""
         return Passage(self.candidate, self.also, fields, block_fields)
 
 
@@ -86,12 +86,12 @@ class Passage:
     """A distinct text with its stored fields.
 
     Attributes:
-        candidate: that it stands for.
+        candidate: the candidate that it represents.
         also: see Distinct.
-        fields: that are stored.
-        block_fields: those of the block in it that the question is about, where one was found.
-        parts: the passages that it was merged from, in the order of the document; none of one
-            that is an entry's own.
+        fields: as stored.
+        block_fields: stored fields of the block that the question is about, if one was found.
+        parts: the passages that it was merged from, in document order; empty if it is a single
+            entry.
     """
 
     candidate: Candidate
@@ -102,21 +102,21 @@ class Passage:
 
     @property
     def id(self) -> str:
-        """Of the candidate."""
+        """Return the id of the candidate."""
         return self.candidate.id
 
 
 def collapse(candidates: Sequence[Candidate]) -> list[Distinct]:
     """Keep the first candidate of each text, with the uris of the others.
 
-    Of equally good ones that is kept which follows or precedes one that was kept, so that two
-    copies of a document do not take turns.
+    Among equally good candidates, one adjacent to a kept candidate wins, so that two copies of a
+    document do not alternate.
 
-    Of a passage and the blocks in it, which are entries as well, what ranks first stays: the
-    passage without these blocks, or the block without this passage.
+    If both a passage and blocks in it were found, the entry that ranks first stays: the passage
+    without these blocks, or the block without this passage.
 
     Args:
-        candidates: best first; only what the caller may read.
+        candidates: best first; only those that the caller may read.
     """
     equal: dict[str, list[Candidate]] = {}
     for candidate in _outermost_first(candidates):
@@ -140,7 +140,7 @@ def _beside(same: Sequence[Candidate], kept: Collection[tuple[str, str, int]]) -
 
 
 def _outermost_first(candidates: Sequence[Candidate]) -> Iterator[Candidate]:
-    """The candidates without those that hold, or lie in, one that ranks higher."""
+    """Yield the candidates, except those that contain, or lie within, a higher-ranked candidate."""
     held: set[tuple[str, str, int]] = set()
     kept: set[tuple[str, str, int]] = set()
     for candidate in candidates:
@@ -162,13 +162,13 @@ def _uris(first: Candidate, others: Sequence[Candidate]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Wording:
-    """The words of a passage, as they are compared with those of others."""
+    """The words of a passage, prepared for comparison."""
 
     text: str
 
     @cached_property
     def long_runs(self) -> frozenset[str]:
-        """Return what is between blanks and no short word; without blanks, adjacent characters."""
+        """Return the long words between blanks; without blanks, pairs of adjacent characters."""
         runs = self.text.casefold().split()
         if len(self.text) <= _LONGEST_WORDS * len(runs):
             return frozenset(run for run in runs if len(run) >= _LONG)
@@ -177,7 +177,7 @@ class Wording:
 
     @cached_property
     def words(self) -> list[tuple[str, str]]:
-        """Each word folded and as it is written; a character of a script without spaces is one."""
+        """Return each word folded and as written; without spaces, each character is a word."""
         text = unicodedata.normalize("NFKC", self.text)
         parts: Iterable[str] = text.split()
         if _WITHOUT_SPACES.search(text):
@@ -186,12 +186,12 @@ class Wording:
 
     @cached_property
     def distinct(self) -> frozenset[str]:
-        """Return the different words."""
+        """Return the distinct words."""
         return frozenset(folded for folded, _ in self.words)
 
     @cached_property
     def shingles(self) -> frozenset[tuple[str, ...]]:
-        """Return all sequences of so many words."""
+        """Return all sequences of _SHINGLE words."""
         words = [folded for folded, _ in self.words]
         return frozenset(
             tuple(words[at : at + _SHINGLE]) for at in range(max(1, len(words) - _SHINGLE + 1))
@@ -199,17 +199,17 @@ class Wording:
 
     @cached_property
     def first_shingles(self) -> frozenset[tuple[str, ...]]:
-        """Return some of the shingles, of which passages that say the same have one in common.
+        """Return a sample of shingles that overlaps for passages with the same meaning.
 
-        At most a tenth of either's shingles is missing in the other: of the first ones in any
-        order, by one more than that, one is in both.
+        At most a tenth of either passage's shingles is missing in the other. So of the first
+        shingles in any fixed order, one more than that tenth, at least one is in both.
         """
         missing = int((1 - _LEAST_SHARED) * len(self.shingles) + _ROUNDING)
         return frozenset(nsmallest(missing + 1, self.shingles, key=hash))
 
     @cached_property
     def figures(self) -> Counter[str]:
-        """Return what is written with digits, its signs and the word behind it included."""
+        """Return the runs with digits, including their signs and the following word."""
         runs = [run.strip(_AROUND_FIGURES) for run in _folded(self.text).split()]
         return Counter(
             f"{run} {after}"
@@ -225,15 +225,15 @@ class Wording:
 
     @cached_property
     def counted(self) -> Counter[str]:
-        """Return how often it has each word."""
+        """Return the number of occurrences of each word."""
         return Counter(folded for folded, _ in self.words)
 
 
 def are_alike(one: Wording, other: Wording) -> bool:
     """Return whether two passages say the same.
 
-    White space, line ends, capitals and punctuation make no difference, and one may have a further
-    sentence, unless a figure, a unit, a negation or the like is in it.
+    White space, line ends, capitals and punctuation make no difference. One passage may have an
+    additional sentence, unless it contains a figure, a unit, a negation or the like.
     """
     longest = max(len(one.words), len(other.words))
     if not longest or len(one.distinct ^ other.distinct) > 2 * (1 - _LEAST_SHARED) * longest:
@@ -245,10 +245,10 @@ def are_alike(one: Wording, other: Wording) -> bool:
 
 
 def _are_turned(one: Wording, other: Wording) -> bool:
-    """Return whether words that only one passage has may turn what it says.
+    """Return whether words that only one passage has may change its meaning.
 
-    A word in place of another may be a name, or its opposite. Further words alone turn nothing if
-    they are a sentence of their own.
+    A replaced word may be a name, or its opposite. Additional words alone change no meaning if they
+    form a sentence of their own.
     """
     more, less = one.counted - other.counted, other.counted - one.counted
     if not (more or less):
@@ -263,7 +263,7 @@ def _is_turning(word: str) -> bool:
         return True
     if len(word) > _SHORT and (word in SCALES or word in UNITS):
         return True
-    if any(value != 1 for value in word_values(word)):  # what is one may be an article
+    if any(value != 1 for value in word_values(word)):  # one may be an article
         return True
     is_unknown = _UNKNOWN_SCRIPTS.search(word) is not None
     begins = word.lstrip(_JOINED).startswith(_TURNING_BEGINNINGS)
@@ -271,7 +271,7 @@ def _is_turning(word: str) -> bool:
 
 
 def _separated(run: str) -> list[str]:
-    """Return the words of a run without blanks: of a script without spaces each character."""
+    """Return the words of a run without blanks; in a script without spaces, each character."""
     return [part for part in _PARTS.findall(run) if part] if _WITHOUT_SPACES.search(run) else [run]
 
 

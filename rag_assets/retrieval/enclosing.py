@@ -1,8 +1,8 @@
-"""Blocks, and the passages that hold them: one hit, which the block lends its rank and its place.
+"""Blocks and the passages that contain them: one hit, with the block's rank and place.
 
-A block says more precisely what a question is about, and hardly ever all that answers it; and many
-blocks of one long page would leave no room for others. So rankings count a passage where it or a
-block in it first stands, and the passage is what is shown.
+A block matches a question more precisely, but rarely holds the full answer. Many blocks of one long
+page would also leave no room for other documents. So a ranking counts a passage at its own or its
+best block's rank, whichever is first, and the passage is shown.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from rag_assets.storage.index.model import Candidate
 
 @dataclass(frozen=True, slots=True)
 class Enclosed:
-    """Candidates that are one hit.
+    """Candidates grouped into hits.
 
     Attributes:
-        shown: by the id of each candidate, the one that is shown for it; itself for most.
-        blocks: by the id of a passage that is shown, the best block in it.
+        shown: by candidate id, the candidate shown for it; itself for most.
+        blocks: by the id of a shown passage, the best block in it.
     """
 
     shown: Mapping[str, Candidate]
@@ -27,10 +27,10 @@ class Enclosed:
 
 
 def enclosed(candidates: Sequence[Candidate]) -> Enclosed:
-    """Which candidates are one hit; a block whose passages were not found stands for itself.
+    """Group candidates into hits; a block stands for itself if its passages were not found.
 
     Args:
-        candidates: best first. Of several passages that hold a block the best one is shown for it.
+        candidates: best first. If several passages contain a block, the best passage is shown.
     """
     passages = {
         (one.document_id, one.index_key, one.ordinal): (at, one)

@@ -14,13 +14,13 @@ EXCERPT = 280
 
 
 def excerpt(text: str, question: str, length: int = EXCERPT, *, language: str | None = None) -> str:
-    """The part of a text with most of the words of a question, and its surroundings.
+    """Return the part of a text with most of the words of a question, and its surroundings.
 
     Args:
-        text: white space in it is folded.
+        text: its white space is collapsed.
         question: in words.
-        length: characters, about.
-        language: of the text's document, as it is indexed; None if that is not sure.
+        length: approximate number of characters.
+        language: of the text's document, as indexed; None if uncertain.
     """
     words = text.split()
     analysis = analysis_of(text, language)
@@ -36,10 +36,10 @@ def excerpt_of_part(
     *,
     language: str | None = None,
 ) -> str:
-    """The excerpt of a text that is about one part of it: all of that part, if it fits.
+    """Return an excerpt of a text about one part of it: the whole part, if it fits.
 
     Args:
-        text, question, length, language: as of excerpt().
+        text, question, length, language: as in excerpt().
         start, end: of the part.
     """
     before, part, after = text[:start].split(), text[start:end].split(), text[end:].split()
@@ -57,7 +57,7 @@ def _shown(words: Sequence[str], start: int, end: int) -> str:
 
 
 def _best_part(words: Sequence[str], question: str, length: int, analysis: str) -> tuple[int, int]:
-    """From the first to the last word of the part that has most words of the question."""
+    """Return the word range of the part that has most words of the question."""
     wanted = question_terms(question, analysis)
     terms_of = terms_in(analysis)
     met = {
@@ -71,18 +71,18 @@ def _best_part(words: Sequence[str], question: str, length: int, analysis: str) 
 def _best(
     found: Sequence[tuple[int, frozenset[str]]], places: Sequence[int], length: int
 ) -> tuple[int, int]:
-    """From the first to the last word of the part with most different words of the question.
+    """Return the word range of the part with most different words of the question.
 
     Args:
-        found: the words of the question, by place in the text.
-        places: of every word's first character, and of the end.
+        found: the words of the question, by position in the text.
+        places: the first character of every word, and the end of the text.
         length: of the part, in characters.
     """
     first, most = -1, 0
     times: dict[str, int] = {}
     end = 0
     for number, (start, terms) in enumerate(found):
-        # The part that begins here ends no sooner than the one before: each word is met once.
+        # This part ends no sooner than the previous one, so each word is visited once.
         while end < len(found) and (
             end == number or places[found[end][0] + 1] - places[start] <= length
         ):
@@ -104,13 +104,13 @@ def _best(
 
 
 def _widened(words: Sequence[str], start: int, end: int, length: int) -> tuple[int, int]:
-    """A part of a text with its surroundings: half before, half after, as far as they go."""
+    """Extend a part of a text on both sides, by half the room on each if the text suffices."""
 
     def room() -> int:
         return length - len(" ".join(words[start:end]))
 
     def before() -> Sequence[str]:
-        # No more words than characters can fit.
+        # There cannot be more words than characters.
         return words[max(0, start - length) : start][::-1]
 
     start -= _fitting(before(), room() // 2)
@@ -120,19 +120,19 @@ def _widened(words: Sequence[str], start: int, end: int, length: int) -> tuple[i
 
 
 def _fitting(words: Sequence[str], room: int) -> int:
-    """How many of the words fit into so many characters, each with a space."""
+    """Return how many of the words fit into a number of characters, each with a space."""
     sizes = accumulate(len(word) + 1 for word in words)
     return sum(1 for _ in takewhile(lambda size: size <= room, sizes))
 
 
 @lru_cache(maxsize=64)
 def question_terms(question: str, analysis: str) -> frozenset[str]:
-    """The words of a question that count, as a text of this analysis has them."""
+    """Return the search terms of a question, analysed like the text."""
     return content_words(question, analysis)
 
 
 @cache
 def terms_in(analysis: str) -> Callable[[str], frozenset[str]]:
-    """Return a function for the terms in one word of a text; none of a common word."""
-    # A cache with one argument takes half the time of one with two.
+    """Return a function that maps one word of a text to its terms; empty for a common word."""
+    # A cache with one argument takes half the time of a cache with two.
     return lru_cache(maxsize=16_384)(partial(content_words, analysis=analysis))

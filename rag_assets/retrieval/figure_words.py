@@ -1,7 +1,7 @@
-"""Words for numbers, months, scales and units, in the languages that passages are often in.
+"""Words for numbers, months, scales and units, in the most common languages of passages.
 
-A missing word makes no claim wrong: an unknown unit is not compared, and an unknown number word is
-not a number.
+A missing word never makes a claim wrong: an unknown unit is not compared, and an unknown number
+word is not a number.
 """
 
 from __future__ import annotations
@@ -216,14 +216,14 @@ def _units() -> Mapping[str, frozenset[Unit]]:
 NUMBERS: Final = _values(_NUMBERS)
 """Values of number words, in lower case."""
 SCALES: Final = _values(_SCALES)
-"""What words after a number multiply it by; `billion` is ambiguous."""
+"""Factors by which words after a number multiply it; `billion` is ambiguous."""
 UNITS: Final = _units()
 """Units of each name or sign; `m` is ambiguous."""
 MONTHS: Final[Mapping[str, int]] = MappingProxyType(
     {word: int(number) for number, *words in _rows(_MONTHS) for word in words}
 )
 ORDINAL_ENDS: Final = frozenset(_ORDINAL_ENDS.split())
-"""Ends of a number that change nothing of it: 2nd, 3x."""
+"""Endings of a number that do not change its value: 2nd, 3x."""
 
 _TENS = "|".join(word for word, of in NUMBERS.items() if min(of) in range(20, 100, 10))
 _ONES = "|".join(word for word, of in NUMBERS.items() if min(of) in range(1, 20))
@@ -235,7 +235,7 @@ HAN_NUMBER: Final = re.compile(r"[零〇一二两兩三四五六七八九十百�
 
 
 def word_values(word: str) -> frozenset[float]:
-    """Return the numbers that a word in lower case stands for: forty-five, zwölf, 三十."""
+    """Return the numbers that a lower-case word stands for: forty-five, zwölf, 三十."""
     if (single := NUMBERS.get(word)) is not None:
         return single
     for pattern in (_COMPOUND, _GERMAN_COMPOUND):

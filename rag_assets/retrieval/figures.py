@@ -1,8 +1,8 @@
-"""Figures of a text: numbers, quantities, dates and times, in one form for all ways of writing.
+"""Figures in a text: numbers, quantities, dates and times, normalized from all notations.
 
 A number may be written as 1,234.5, 1.234,5, 1 234,5 or 1'234.5; a date as 2026-03-15, 15.03.2026,
-March 15, 2026 or 15 de marzo de 2026; a quantity as 90 minutes or 1.5 h. What is ambiguous has
-several readings, of which one must agree: a claim is refused only if no reading fits its passage.
+March 15, 2026 or 15 de marzo de 2026; a quantity as 90 minutes or 1.5 h. An ambiguous figure has
+several readings. A claim is refused only if no reading fits its passage.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from rag_assets.retrieval.figure_words import (
 from rag_assets.retrieval.numbers import Numbers, blank_hosts, plain_text
 
 Date: TypeAlias = tuple[int | None, int | None, int | None]
-"""Year, month and day, as far as they are written."""
+"""Year, month and day, as far as written."""
 
 _MONTH: Final = "|".join(sorted(map(re.escape, MONTHS), key=len, reverse=True))
 _OF: Final = r"(?:(?:de|of|di|del|den)\s)?"
@@ -55,7 +55,7 @@ _DATES: Final = (
 )
 _MONTH_ALONE: Final = re.compile(rf"(?<!\w)(?P<name>{_MONTH})(?!\w)")
 _MONTH_OR_WORD: Final = frozenset({"march", "may", "mars", "august"})
-"""Months in small letters that may be other words: in a claim they need a capital."""
+"""Lower-case months that may be other words: in a claim they need a capital."""
 _WRITTEN_MONTH: Final = re.compile(r"(?<=[a-z,] )(?:March|May|August)(?!\w)")
 _ARABIC_SIGNS: Final = {0x066B: ".", 0x066C: ","}
 _TIME: Final = re.compile(
@@ -80,7 +80,7 @@ _MONTHS, _DAYS = 12, 31
 _CENTURY: Final = 2_000
 _LONGEST_NAME: Final = 40
 _MOST_FIGURES: Final = 300
-"""Different ones of a sentence that are compared."""
+"""Maximum number of different figures compared in a sentence."""
 _SUFFIX: Final = re.compile(r"[^\W\d_][^\W_]{0,40}")
 _GROUP: Final = 3
 
@@ -91,7 +91,7 @@ class Quantity:
 
     Attributes:
         values: the readings of the number.
-        units: the readings of the unit; empty where it has none that is known.
+        units: the readings of the unit; empty if the unit is missing or unknown.
     """
 
     values: frozenset[str]
@@ -99,7 +99,7 @@ class Quantity:
 
     @property
     def in_base_units(self) -> frozenset[tuple[str, str]]:
-        """The values by dimension, in base units."""
+        """Return the values in base units, by dimension."""
         return frozenset(
             (dimension, _key(float(value) * factor))
             for dimension, factor in self.units
@@ -112,11 +112,11 @@ class Figure:
     """A figure that a claim states.
 
     Attributes:
-        written: as it stands in the claim, folded.
-        quantities: all of which must be in the passage, in one of these readings.
-        dates: one of which must be in it.
-        minutes: times of the day, one of which must be in it.
-        literal: a name with digits, such as gpt-4, or a version, that must be in it.
+        written: as in the claim, folded.
+        quantities: readings of the number; the passage must have all quantities of one reading.
+        dates: the passage must have one of them.
+        minutes: times of the day; the passage must have one of them.
+        literal: a name with digits, such as gpt-4, or a version; the passage must have it.
     """
 
     written: str
@@ -131,7 +131,7 @@ class Figures:
     """All figures of a passage.
 
     Attributes:
-        values: of all numbers, whatever their units.
+        values: of all numbers, with any unit.
         bare: of numbers without a known unit.
         measured: values with a unit, in base units.
         dates, minutes: see Figure.
@@ -179,7 +179,7 @@ class Figures:
         )
 
     def hold(self, figure: Figure) -> bool:
-        """Return whether one reading of a claim's figure is among these."""
+        """Return whether one reading of a claim's figure is among these figures."""
         if figure.literal is not None:
             return _literal_pattern(figure.literal).search(self.text) is not None
         if figure.dates:
@@ -207,7 +207,7 @@ class Figures:
 
 
 def claimed_figures(text: str) -> Iterator[Figure]:
-    """Yield the figures that a claim states; not those in addresses, and no numbers of items.
+    """Yield the figures that a claim states, except in addresses and item numbers.
 
     Telephone numbers and the like are compared elsewhere, digit by digit (see Numbers).
     """
@@ -242,7 +242,8 @@ def _with_times(text: str) -> Iterator[Figure]:
     text = _TIME.sub(lambda time: _blank(time) if _minutes(time) else time[0], text)
     yield from _quantities(text)
     for word in _WORD.finditer(text):
-        # Two ways, both of them: what merely counts is often the writer's own number.
+        # A number word needs a unit: a mere count, as in "two ways, both", is often the writer's
+        # own.
         values, units = word_values(word[0]), _unit_at(text, word.end())
         if values and units and min(values) > 1:
             found = Quantity(frozenset(map(_key, values)), units)
@@ -250,7 +251,7 @@ def _with_times(text: str) -> Iterator[Figure]:
 
 
 def _taken_dates(text: str) -> tuple[str, list[tuple[str, frozenset[Date]]]]:
-    """Return a text without its dates, and these, each with its readings."""
+    """Return a text without its dates, and the dates, each with its readings."""
     found: list[tuple[str, frozenset[Date]]] = []
 
     def take(match: re.Match[str]) -> str:
@@ -302,7 +303,7 @@ def _times(text: str, *, whole_hours: bool = False) -> Iterator[tuple[str, froze
 
 
 def _minutes(time: re.Match[str]) -> frozenset[int]:
-    """Return the readings of a time, in minutes of the day; none if it is no time."""
+    """Return the readings of a time, in minutes of the day; empty if it is not a time."""
     hour, minute = int(time["hour"]), int(time["minute"] or 0)
     is_marked = bool(time["half"] or time["clock"])
     is_time = is_marked or (time["minute"] is not None and time["sign"] != ".")
@@ -322,7 +323,7 @@ def _parts_of_times(text: str) -> Iterator[int]:
 
 
 def _quantities(text: str) -> Iterator[Figure]:
-    """Yield the numbers of a folded text with their units, and names that hold digits."""
+    """Yield the numbers of a folded text with their units, and names that contain digits."""
     for number in _NUMBER.finditer(text):
         start, end = number.span()
         if (name := _name_around(text, start, end)) is not None:
@@ -337,7 +338,7 @@ def _quantities(text: str) -> Iterator[Figure]:
 
 
 def _readings_of_number(written: str) -> list[list[frozenset[float]]]:
-    """Return the readings of a number, each a list of numbers; none of a version such as 3.11.7."""
+    """Return the readings of a number, each a list of numbers; empty for a version like 3.11.7."""
     if " " in written:
         joined = _readings_of_number(written.replace(" ", ""))
         return [*joined, [frozenset({value}) for part in written.split() for value in _plain(part)]]
@@ -366,7 +367,7 @@ def _plain(part: str) -> Iterable[float]:
 
 
 def _is_grouped(groups: Sequence[str]) -> bool:
-    """Return whether digits stand in groups of three, or as in India of two before the last."""
+    """Return whether digits are in groups of three, or in Indian groups of two before the last."""
     first, *middle, last = groups if len(groups) > 1 else [*groups, "000"]
     inner = {len(group) for group in middle}
     return (
@@ -386,12 +387,12 @@ def _measured(
     scaled = last
     if after is not None and (scales := SCALES.get(after["unit"])) is not None:
         scaled = frozenset(value * scale for value in last for scale in scales)
-        # "5 m" may be metres as well, and "3 mil" three.
+        # "5 m" may also mean metres, and "3 mil" three.
         if after["unit"] in UNITS:
             scaled |= last
         end = after.end()
     units = _unit_at(text, end) or UNITS.get(after["unit"] if after else "", frozenset())
-    # Both, since the m of €4.2m is none of metres.
+    # Include the sign's unit, since the m of €4.2m does not mean metres.
     units |= _sign_before(text, start)
     *plain, measured = (frozenset(map(_key, values)) for values in (*others, scaled))
     return (*map(Quantity, plain), Quantity(measured, units))
@@ -409,7 +410,7 @@ def _unit_at(text: str, end: int) -> frozenset[Unit]:
 
 
 def _unit_word(word: str) -> str:
-    """Return a word, or the unit that it begins with where a script has no blanks behind it."""
+    """Return a word, or its leading unit in a script that puts no blank after the unit."""
     if word in UNITS or unicodedata.category(word[0]) != "Lo":
         return word
     beginnings = (word[:length] for length in range(_LONGEST_UNSPACED_UNIT, 0, -1))
@@ -442,7 +443,7 @@ def _name_around(text: str, start: int, end: int) -> str | None:
 
 
 def _is_of_name(sign: str) -> bool:
-    """Return whether a sign continues a name; scripts without blanks have none that hold digits."""
+    """Return whether a sign continues a name; in scripts without blanks, names have no digits."""
     return sign in "-_" or (sign.isalnum() and unicodedata.category(sign) != "Lo")
 
 
@@ -457,7 +458,7 @@ def _words(text: str) -> Iterator[Quantity]:
 
 
 def _literal_pattern(name: str) -> re.Pattern[str]:
-    """Return a pattern for a name, whatever signs or blanks are between its parts."""
+    """Return a pattern for a name, with any signs or blanks between its parts."""
     parts = re.findall(r"\d+|[^\W\d_]+", name)[:20]
     return re.compile(r"(?<![^\W_])v?" + r"[\W_]{0,2}".join(map(re.escape, parts)) + r"(?!\d)")
 

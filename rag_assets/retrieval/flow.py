@@ -1,9 +1,9 @@
-"""The flow: how much what is related to some definitions has to do with them.
+"""The flow: the relevance of definitions that are related to given definitions.
 
-From the definitions that it begins at, relevance flows along relations, more along those that
-people follow (a route to its controller, a model to its table) than along others, and less through
-a definition that everything is related to. Known as spreading activation (Collins and Loftus,
-Psychological Review, 1975).
+From its start nodes, relevance flows along relations. More of it flows along relations that people
+follow (a route to its controller, a model to its table). Less flows through a definition that
+everything is related to. Known as spreading activation (Collins and Loftus, Psychological Review,
+1975).
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from rag_assets.retrieval.surroundings import Surroundings, files_of, specificit
 from rag_assets.retrieval.walk import MOST_NODES
 
 _WANTED: Final = 2.5
-"""Factor of what a question asks for by its type."""
+"""Factor for nodes of a type that the question asks for."""
 _LEAST: Final = 0.04
 _FOLLOWED: Final = 0.12
-"""Relevance from which on a node's own relations are followed."""
+"""Minimum relevance of a node for its own relations to be followed."""
 _WIDEST: Final = 20
-"""Nodes whose relations are followed in one step."""
+"""Maximum number of nodes followed in one step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Reached:
     """A node, with its relevance.
 
     Attributes:
-        path: names from the node that it was reached from first, that one included.
+        path: names from the start node through which it was reached, including that node.
     """
 
     node: Node
@@ -42,12 +42,12 @@ class Reached:
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """What was reached, most relevant first.
+    """The reached nodes, most relevant first.
 
     Attributes:
-        stating: documents that state relations of what was reached and define none of it (a
+        stating: documents that state relations of reached nodes but define none of them (a
             decision, a bug, a change by a run), with their relevance.
-        complete: whether nothing was left out for a limit.
+        complete: whether no limit cut the result.
     """
 
     reached: tuple[Reached, ...] = ()
@@ -67,11 +67,11 @@ def flow(
     """Follow relations from some nodes.
 
     Args:
-        view: what the caller may read.
-        surroundings: what is known of it.
-        seeds: relevance of the nodes to begin at.
-        nodes: what they are.
-        depth: steps at most.
+        view: the caller's view.
+        surroundings: cached surroundings of nodes in this view.
+        seeds: relevance of the start nodes.
+        nodes: the start nodes.
+        depth: maximum number of steps.
         wanted: source types that count more.
     """
     spread = _Spread(view, surroundings, dict(seeds), dict(nodes))
@@ -83,7 +83,7 @@ def flow(
 
 
 class _Spread:
-    """Relevance of nodes, from step to step."""
+    """The relevance of nodes, updated step by step."""
 
     def __init__(
         self,
@@ -99,7 +99,7 @@ class _Spread:
         self._complete = True
 
     def step(self, frontier: Sequence[NodeKey]) -> list[NodeKey]:
-        """Follow the relations of some nodes; returns those to go on from."""
+        """Follow the relations of some nodes; return the nodes to continue from."""
         strong = [key for key in frontier if self._scores[key] >= _FOLLOWED]
         best = sorted(strong, key=lambda key: -self._scores[key])[:_WIDEST]
         if not best:
@@ -110,7 +110,8 @@ class _Spread:
         new: dict[NodeKey, float] = {}
         met: dict[NodeKey, Node] = {}
         for start in best:
-            # What a question names passes on all of it, however much is related to it.
+            # A node that the question names passes on its full relevance, however many relations it
+            # has.
             is_named = len(self._paths[start]) == 1
             passed = self._scores[start]
             passed *= 1.0 if is_named else specificity(start[1], around[start])
@@ -121,7 +122,7 @@ class _Spread:
                 if way.kind in OF_DOCUMENTS:
                     held = way.document_id
                     self._stating[held] = max(score, self._stating.get(held, 0.0))
-                # What is stated of a file that is followed is stated of what it defines.
+                # Edges of a followed file count for the definition in it.
                 end = files.get(way.key, way.key)
                 if end not in self._scores and score > new.get(end, 0.0):
                     new[end], met[end] = score, way.node
@@ -139,7 +140,7 @@ class _Spread:
         return kept
 
     def found(self, wanted: frozenset[str]) -> Flow:
-        """What was reached, most relevant first."""
+        """Return the reached nodes, most relevant first."""
         reached = [
             Reached(
                 node,
@@ -148,7 +149,7 @@ class _Spread:
             )
             for key, node in self._nodes.items()
         ]
-        # What was named comes before all that is related to it.
+        # Named nodes come before all related nodes.
         reached.sort(key=lambda one: (len(one.path) > 1, -one.score, one.node.name))
         defining = {one.node.document_id for one in reached}
         stating = {id_: s for id_, s in self._stating.items() if id_ not in defining}

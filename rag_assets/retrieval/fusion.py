@@ -2,7 +2,7 @@
 
 Each ranking is normalized: its best candidate scores 1, its 30th scores 0. The fused score of a
 candidate is the weighted sum over all rankings. Unlike reciprocal ranks, this keeps near ties near.
-A ranking by words counts more than vectors where its best candidate stands out further.
+Word rankings count more than vectors if their best candidate stands out further.
 
 Source: Bruch, Gai and Ingber, An Analysis of Fusion Functions for Hybrid Retrieval (ACM
 Transactions on Information Systems, 2023).
@@ -16,27 +16,27 @@ from dataclasses import dataclass
 from typing import Final
 
 _REFERENCE: Final = 30
-"""The rank whose score counts 0. Every search fetches as many, so that no limit moves it."""
+"""Rank whose score maps to 0. Every search fetches at least this many, so no limit changes it."""
 _LEAST: Final = -0.1
-"""What a passage counts at least, and what one counts that a ranking does not have."""
+"""Lower bound of a normalized score, and the score of a candidate that a ranking lacks."""
 _K: Final = 10
-"""Of reciprocal ranks (Cormack, Clarke and Büttcher, SIGIR 2009)."""
+"""Constant of reciprocal rank fusion (Cormack, Clarke and Büttcher, SIGIR 2009)."""
 _EQUAL: Final = 1e-12
-"""Variance of scores that differ by rounding alone."""
+"""Variance of scores that differ only by rounding."""
 _MAX_RELATIVE_PEAK: Final = 3.0
-"""Limits of the weight of words: neither of two rankings silences the other."""
+"""Upper limit of the weight of words (its inverse is the lower): no ranking silences the other."""
 FOREIGN_WORDS: Final = 2.0
-"""Factor of words where vectors were not trained for the question's language."""
+"""Factor for word scores if the vectors were not trained for the question's language."""
 
 
 @dataclass(frozen=True, slots=True)
 class Votes:
-    """What a ranking says of passages, in a form that can be added up.
+    """The normalized scores of a ranking, which can be added up.
 
     Attributes:
-        of: what each counts, by id, best first; 1 is the best one's.
-        absent: what those count that the ranking does not have.
-        weight: what the ranking counts among others.
+        of: scores by id, best first; the best score is 1.
+        absent: score of candidates that the ranking lacks.
+        weight: of this ranking relative to others.
     """
 
     of: Mapping[str, float]
@@ -45,48 +45,49 @@ class Votes:
 
 
 def by_cosine(found: Mapping[str, float], *, weight: float = 1.0) -> Votes:
-    """Return normalized cosines; where there are fewer than thirty, the last one counts 0.
+    """Return normalized cosines; with fewer than thirty, the last cosine maps to 0.
 
     Args:
         found: cosines by id, best first.
-        weight: what the ranking counts among others.
+        weight: of this ranking relative to others.
     """
     return _normalised(found, min(found.values(), default=0.0), weight)
 
 
 def by_words(found: Mapping[str, float], *, weight: float = 1.0) -> Votes:
-    """Normalised scores by words, where 0 is the score of what has none of them.
+    """Return normalized word scores; with fewer than thirty, a raw score of 0 maps to 0.
 
     Args:
         found: scores by id, best first.
-        weight: what the ranking counts among others.
+        weight: of this ranking relative to others.
     """
     return _normalised(found, 0.0, weight)
 
 
 def by_rank(ids: Sequence[str], *, weight: float = 1.0) -> Votes:
-    """Reciprocal ranks, of an order without scores.
+    """Return reciprocal ranks for an order without scores.
 
     Args:
         ids: best first, without repeats.
-        weight: what the ranking counts among others.
+        weight: of this ranking relative to others.
     """
     return Votes({id_: (_K + 1) / (_K + at) for at, id_ in enumerate(ids, 1)}, 0.0, weight)
 
 
 def relative_peak(words: Mapping[str, float], cosines: Mapping[str, float]) -> float:
-    """Return how much further the best match by words stands out than the best by vectors.
+    """Return how much further the best word match stands out than the best vector match.
 
-    A ranking whose best candidate lies far above the others is sure of it; one whose candidates
-    score alike is not: vectors of a language that their model hardly knows, or words that stand in
-    any passage. A candidate stands out by its standard deviations above the mean of the first 30.
+    A ranking is confident if its best candidate lies far above the others. It is not if all
+    candidates score alike: vectors in a language that the model barely covers, or words that occur
+    in any passage. A candidate stands out by its standard deviations above the mean of the first
+    30.
 
     Args:
-        words: scores by words, best first.
+        words: word scores, best first.
         cosines: best first.
 
     Returns:
-        the weight of words where vectors count 1; 1 if either ranking cannot be measured.
+        the weight of words if vectors have weight 1; 1 if either ranking cannot be measured.
     """
     count = min(_REFERENCE, max(len(words), len(cosines)))
     # Passages without any of the words score 0.
@@ -99,11 +100,11 @@ def relative_peak(words: Mapping[str, float], cosines: Mapping[str, float]) -> f
 
 
 def fuse(rankings: Sequence[Votes]) -> dict[str, float]:
-    """Fuse rankings into one: each id scores the weighted sum of what it counts in each.
+    """Fuse rankings: each id scores the weighted sum of its scores in all rankings.
 
     Returns:
-        the score of every id, best first; of equal ones that with the best rank anywhere is first,
-        then by id.
+        the score of every id, best first. Ties are broken by the best rank in any ranking, then by
+            id.
     """
     ranks: dict[str, int] = {}
     for ranking in rankings:
@@ -125,12 +126,12 @@ def _peak(scores: Sequence[float]) -> float:
 
 
 def _normalised(found: Mapping[str, float], least: float, weight: float) -> Votes:
-    """Scores from 1 for the best to 0 for the thirtieth, and to _LEAST for all others.
+    """Map scores to 1 for the best and 0 for the thirtieth; lower scores approach _LEAST.
 
     Args:
         found: scores by id, best first.
-        least: the score of what counts 0 where there is no thirtieth.
-        weight: what the ranking counts among others.
+        least: the score that maps to 0 with fewer than thirty scores.
+        weight: of this ranking relative to others.
     """
     values = [*found.values()]
     zero = values[_REFERENCE - 1] if len(values) >= _REFERENCE else least
@@ -139,5 +140,5 @@ def _normalised(found: Mapping[str, float], least: float, weight: float) -> Vote
 
 
 def _bent(share: float) -> float:
-    """A share of the range, which falls ever less below 0: the order stays, far off is far off."""
+    """Bend shares below 0 towards _LEAST, so that the order stays and outliers do not dominate."""
     return share if share >= 0 else _LEAST * share / (share - 1)

@@ -1,8 +1,8 @@
-"""Gathering: what a reader is shown of the passages that a search read.
+"""Gathering: turn the passages that a search read into hits.
 
-Passages of one document that overlap or adjoin become one hit with the text of all of them, nearly
-identical passages of several documents share a place, and one document has no more than two of the
-first five places while another one is near.
+Passages of one document that overlap or adjoin become one hit with their joint text. Nearly
+identical passages of several documents share one place. One document gets at most two of the first
+five places if another document is near.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.profiles import profile_of
 
 MOST_PARTS: Final = 3
-"""Passages of a hit: its text has three times the tokens of a passage at most."""
+"""Maximum passages of a hit, so its text has at most three times the tokens of a passage."""
 _FIRST_PLACES: Final = 5
 _MOST_OF_A_DOCUMENT: Final = 2
-"""Of the first places."""
+"""Maximum hits of one document among the first places."""
 _MOST_BLANKS: Final = 16
-"""Chunks begin and end with words: between two of them there may be so many blanks."""
+"""Maximum blanks between two adjacent chunks, which start and end with words."""
 _MOST_IN_PAIRS: Final = 200
-"""Passages that are compared in pairs, which takes less time than to take each apart."""
+"""Maximum passages to compare in pairs; for more, an index of shingles is faster."""
 _YEAR: Final = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
 
 _T = TypeVar("_T")
@@ -39,7 +39,7 @@ def is_gathered(tenant: Tenant) -> bool:
 
 
 def is_spread(tenant: Tenant) -> bool:
-    """Return whether near copies of documents share places; source code has an order of its own."""
+    """Return whether near copies of documents share places; source code has its own order."""
     return is_gathered(tenant) and not tenant.reads_code
 
 
@@ -50,13 +50,13 @@ def joined(
     *,
     most: int,
 ) -> list[list[_T]]:
-    """Return items in groups that are joined, in the order of the first of each.
+    """Return groups of items that belong together, in the order of each group's first item.
 
     Args:
         items: best first.
-        document_of: the id of the document of an item: those of others are not joined.
+        document_of: returns the document id of an item; only items of one document are grouped.
         are_joined: whether two items of one document belong together.
-        most: groups that items may join; what comes behind them is a group of its own.
+        most: number of groups after which each further item becomes its own group.
     """
     groups: dict[int, list[_T]] = {}
     of_document: defaultdict[str, list[int]] = defaultdict(list)
@@ -85,12 +85,12 @@ def spread(
 ) -> list[_T]:
     """Return items with at most two of one document in the first five places.
 
-    Another document's item takes a place if it is near: no farther behind the fifth item than that
-    is behind the first one.
+    An item of another document takes a place if it is near: no farther behind the fifth item than
+    the fifth is behind the first.
 
     Args:
         items: best first.
-        document_of: the id of the document of an item.
+        document_of: returns the document id of an item.
         scores: of the items, in any scale.
     """
     places = min(_FIRST_PLACES, len(items))
@@ -114,7 +114,7 @@ def spread(
 
 
 def least_near_score(scores: Sequence[float]) -> float:
-    """Return the lowest score that is near: as far behind the fifth as that is behind the first.
+    """Return the lowest near score: as far behind the fifth as the fifth is behind the first.
 
     Args:
         scores: of at least one item, best first.
@@ -123,18 +123,18 @@ def least_near_score(scores: Sequence[float]) -> float:
 
 
 def is_crowded(items: Sequence[Passage]) -> bool:
-    """Return whether one document has more of the first places than it is due."""
+    """Return whether one document has more of the first places than allowed."""
     counts = Counter(map(document_id, items[:_FIRST_PLACES]))
     return max(counts.values(), default=0) > _MOST_OF_A_DOCUMENT
 
 
 def document_id(item: Distinct | Passage) -> str:
-    """Return the id of the document of a candidate or a passage."""
+    """Return the document id of a candidate or a passage."""
     return item.candidate.document_id
 
 
 def are_neighbours(one: Distinct, other: Distinct) -> bool:
-    """Return whether two candidates will be one hit, as far as their numbers show."""
+    """Return whether two candidates will become one hit, judging by their ordinals."""
     return (
         _version(one.candidate) == _version(other.candidate)
         and not (one.candidate.within or other.candidate.within)
@@ -143,21 +143,21 @@ def are_neighbours(one: Distinct, other: Distinct) -> bool:
 
 
 def are_adjoining(one: Passage, other: Passage) -> bool:
-    """Return whether nothing but blanks is between two passages of one version of a document."""
+    """Return whether two passages of one document version have only blanks between them."""
     return _overlap(one, other) is not None and _are_of_one_kind(one, other)
 
 
 def are_overlapping(one: Passage, other: Passage) -> bool:
-    """Return whether two passages of one version of a document have a text in common."""
+    """Return whether two passages of one document version overlap."""
     return (_overlap(one, other) or 0) > 0 and _are_of_one_kind(one, other)
 
 
 def merge(parts: Sequence[Passage]) -> Passage:
-    """Return one passage with the text of all of them, from its first to its last character.
+    """Return one passage with the joint text of all parts, from their first to last character.
 
     Args:
-        parts: that overlap or adjoin, best first: the hit is the best one's in all that it says of
-            itself but its text and its place.
+        parts: overlapping or adjoining, best first. The result describes itself like the best part,
+            except for its text and location.
     """
     best, ordered = parts[0], sorted(parts, key=_place)
     if len(ordered) == 1:
@@ -173,7 +173,7 @@ def merge(parts: Sequence[Passage]) -> Passage:
             text += part.fields["text"][max(at - start, 0) :]
             at, before = end, part
     fields = {**best.fields, **_places(ordered), "text": text, "start": first["start"], "end": at}
-    fields["context"] = first.get("context", "")  # of the place where the text begins
+    fields["context"] = first.get("context", "")  # Belongs to the place where the text starts.
     fields["heading_path"] = _common([part.fields["heading_path"] for part in ordered])
     blocks: dict[str, int] = {}
     for part in ordered:
@@ -190,13 +190,13 @@ def merge(parts: Sequence[Passage]) -> Passage:
 
 
 def share_places(passages: Sequence[Passage], scores: Mapping[str, object]) -> list[Passage]:
-    """Return passages without those that say what another document's does, which names them.
+    """Return passages without near copies from other documents, which the shown passage names.
 
-    Of two that are equally good the newer one is shown.
+    Of two equally good passages, the newer is shown.
 
     Args:
         passages: best first.
-        scores: by id; a passage without one is as good as no other.
+        scores: by id; a passage without a score equals no other.
     """
     if len({document_id(passage) for passage in passages}) < 2:  # noqa: PLR2004 - a pair
         return list(passages)
@@ -231,7 +231,7 @@ def share_places(passages: Sequence[Passage], scores: Mapping[str, object]) -> l
 
 
 def _have_runs_in_common(one: Wording, other: Wording) -> bool:
-    """Return whether passages have half of their long runs in common."""
+    """Return whether two passages have at least half of their long runs in common."""
     common = len(one.long_runs & other.long_runs)
     return 2 * common >= max(len(one.long_runs), len(other.long_runs))
 
@@ -245,24 +245,25 @@ def _place(passage: Passage) -> tuple[int, int]:
 
 
 def _are_of_one_kind(one: Passage, other: Passage) -> bool:
-    """Return whether two passages are of one version and one part of it, and in the same copies.
+    """Return whether two passages have the same version, part of the document and copies.
 
-    A copy of one of them alone would be named for the text of both, or not at all.
+    Otherwise, a copy of only one of them would be named for the text of both, or not at all.
     """
     fields, others = one.fields, other.fields
     return (
         _version(one.candidate) == _version(other.candidate)
         and {*one.also} == {*other.also}
         and all(fields.get(name) == others.get(name) for name in ("source_type", "sheet", "slide"))
-        # A definition in source code stays a hit of its own.
+        # A definition in source code remains a separate hit.
         and not any(of.get("metadata", {}).get(SYMBOL) for of in (fields, others))
     )
 
 
 def _overlap(one: Passage, other: Passage) -> int | None:
-    """Return how many characters two passages have in common; None if more than blanks is between.
+    """Return the number of overlapping characters; None if the passages are apart.
 
-    A passage whose text is not that of its place has no neighbours.
+    Passages with more than blanks between them are apart. So is a passage if its text does not
+    match its position.
     """
     first, second = one.fields, other.fields
     if _place(other) < _place(one):
@@ -281,14 +282,14 @@ def _overlap(one: Passage, other: Passage) -> int | None:
 
 
 def _blanks(before: Passage, after: Passage, count: int) -> str:
-    """Return white space between two passages, with as many line ends as the document has there."""
+    """Return white space between two passages, with the number of line ends in the document."""
     last, first = before.fields.get("line_end"), after.fields.get("line_start")
     lines = count if last is None or first is None else max(first - last, 0)
     return ("\n" * min(lines, count)).ljust(count)
 
 
 def _places(ordered: Sequence[Passage]) -> dict[str, Any]:
-    """Return the location of passages in the order of their document."""
+    """Return the joint location of passages in document order."""
     found: dict[str, Any] = {}
     for name in LOCATION_FIELDS:
         values = [v for part in ordered if (v := part.fields.get(name)) is not None]
@@ -302,7 +303,7 @@ def _first_of(values: Sequence[Any]) -> Any:
 
 
 def _common(paths: Sequence[Sequence[str]]) -> list[str]:
-    """Return the headings that all paths begin with."""
+    """Return the headings that all paths start with."""
     count = 0
     for headings in zip(*paths, strict=False):
         if len({*headings}) > 1:
@@ -312,14 +313,14 @@ def _common(paths: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _years(passage: Passage) -> frozenset[str]:
-    """Return the years that a document is of by its title, headings and address."""
+    """Return the years in a document's title, headings and address."""
     fields = passage.fields
     named = (fields.get("title") or "", passage.candidate.uri, *fields["heading_path"])
     return frozenset(year for name in named for year in _YEAR.findall(name))
 
 
 def _sharing(shown: Passage, other: Passage, scores: Mapping[str, object]) -> Passage:
-    """Return the one of two passages that is shown, with the other's document."""
+    """Return the passage to show of two, with the other's document added."""
     times = (other.fields.get("modified_at") or "", shown.fields.get("modified_at") or "")
     is_equal = shown.id in scores and scores.get(other.id) == scores[shown.id]
     first, second = (other, shown) if is_equal and times[0] > times[1] else (shown, other)

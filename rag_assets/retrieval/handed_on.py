@@ -1,4 +1,4 @@
-"""Names that modules hand on, followed to what they stand for, and back to who imports them."""
+"""Names that modules re-export, followed to their definitions and back to their importers."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from rag_assets.ingest.sources.model import path_of
 from rag_assets.storage.catalog.found_relations import Direction, FoundEdge, NamesCalled
 
 _DEEPEST: Final = 6
-"""Modules that a name may be handed on through."""
+"""Maximum modules through which a name may be re-exported."""
 
 _MOST: Final = 500
-"""Names that are looked for at once."""
+"""Maximum names to look up at once."""
 
 
 class Sought(NamedTuple):
-    """A name in a file that leads to no definition by itself.
+    """A name in a file that leads to no definition directly.
 
     Attributes:
         source: the repository.
-        name: what the file means by it, as far as its path tells.
+        name: qualified by the file's imports, as far as its path shows.
         path: of the file.
     """
 
@@ -35,21 +35,21 @@ class Sought(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class HandedOn:
-    """Follows names through the modules that hand them on.
+    """Follows names through the modules that re-export them.
 
     Attributes:
-        edges: that begin or end at names, of what the caller may read.
-        called: names of definitions by what people call them.
+        edges: returns the readable edges that start or end at names.
+        called: returns names of definitions by their short names.
     """
 
     edges: Callable[[Sequence[str], Direction], Sequence[FoundEdge]]
     called: Callable[[Collection[str]], Mapping[str, NamesCalled]]
 
     def definitions(self, names: Iterable[Sought]) -> dict[Sought, str]:
-        """What each name stands for; those are left out that lead to none, or to several.
+        """Return the definition of each name that leads to exactly one definition.
 
         Args:
-            names: not those that say what is called so, which no module has.
+            names: those starting with CALLED are ignored, since no module exports them.
         """
         left = {one: {(one.name, one.path)} for one in names if not one.name.startswith(CALLED)}
         seen = {one: set(ways) for one, ways in left.items()}
@@ -76,7 +76,7 @@ class HandedOn:
         return found
 
     def names(self, of: Iterable[str]) -> list[str]:
-        """The other names by which files may import what has these names."""
+        """Return the other names under which files may import things with these names."""
         known = dict.fromkeys(name for name in of if depends_on_place(name))
         frontier, first = [*known], len(known)
         for _ in range(_DEEPEST):
@@ -95,7 +95,7 @@ class HandedOn:
         return [*known][first:]
 
     def _handed(self, names: Iterable[str]) -> dict[str, Handed]:
-        """What modules hand on that these names may mean, by repository."""
+        """Return the re-exports that these names may refer to, by repository."""
         asked = dict.fromkeys(HANDED + one for name in names for one in asked_of(name))
         found: dict[str, dict[str, list[tuple[str, str]]]] = {}
         for edge in self.edges([*asked], "out") if asked else ():

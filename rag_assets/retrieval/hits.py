@@ -1,4 +1,4 @@
-"""Hits and their scores, made of passages."""
+"""Build hits and their scores from passages."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ def hit_of(
 
     Args:
         number: to cite it by.
-        passage: that is shown.
-        cosine: of question and passage; None where the question has no vector.
+        passage: the passage to show.
+        cosine: between question and passage; None if the question was not embedded.
         version: of its document.
-        question: that the excerpt is about.
-        score, score_kind: by which it is ordered; its cosine by default.
+        question: topic of the excerpt.
+        score, score_kind: by which hits are ordered; its cosine by default.
     """
     fields = passage.fields
     near = None if cosine is None else round(cosine, 6)
     modified: str | None = fields.get("modified_at")
     blocks = blocks_of(fields)
-    # A block that was found by itself holds the answer more surely than one with equal words.
+    # A block found by the search itself holds the answer more surely than a block with equal words.
     about = passage.block_fields or fields
     text, language = about["text"], about.get("language")
     parts = parts_of(text, question, blocks_of(about), offset=about["start"], language=language)
@@ -107,10 +107,10 @@ def hits_of(progress: SearchProgress) -> list[Hit]:
 def order_scores(
     progress: SearchProgress, passages: Sequence[Passage]
 ) -> tuple[ScoreKind, list[float]]:
-    """Return the scores that order passages, which never rise, and what they are.
+    """Return the kind of the scores that order passages, and the scores, which never rise.
 
-    A passage that another document's was put before, or that stands behind a preferred path or
-    what a reranker scored, has the score of the one before it at most.
+    A passage has at most the score of the previous passage. Its own score is higher only if another
+    document's passage was moved before it, or if it follows a preferred path or reranked passages.
     """
     cosines = [_cosine(progress, passage) for passage in passages]
     known = [cosine for cosine in cosines if cosine is not None]
@@ -131,7 +131,7 @@ def order_scores(
 
 
 def falling_scores(scores: Sequence[float | None]) -> list[float]:
-    """Return scores of which none is higher than the one before; an unknown one is that one."""
+    """Return scores that never rise; an unknown score takes the previous score."""
     least = next((score for score in scores if score is not None), 0.0)
     return list(accumulate((least if s is None else s for s in (least, *scores)), min))[1:]
 
@@ -154,13 +154,13 @@ def scores_of(progress: SearchProgress) -> tuple[Scores, ...]:
 
 
 def _cosine(progress: SearchProgress, passage: Passage) -> float | None:
-    """Return the cosine of a passage, of several that were merged the highest."""
+    """Return the cosine of a passage; of merged passages, the highest."""
     ids = [part.id for part in passage.parts] or [passage.id]
     return max((progress.cosines[id_] for id_ in ids if id_ in progress.cosines), default=None)
 
 
 def _ranks(progress: SearchProgress, kind: RankingKind) -> dict[str, int]:
-    """Places in the first ranking of a kind, which is of all that the filters let through."""
+    """Return the ranks in the first ranking of a kind, which covers all that the filters admit."""
     for ranking in progress.confirmed.rankings:
         if ranking.kind == kind:
             return {c.id: rank for rank, c in enumerate(ranking.candidates, start=1)}

@@ -1,4 +1,4 @@
-"""The journal of searches: it is written in the background, and no search fails by it."""
+"""The journal of searches: written in the background, so that it cannot fail a search."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ class _JournalEntry:
 class SearchJournal:
     """Writes rag_search_started, rag_search_completed and paused_for_input.
 
-    Questions are recorded with credentials masked, and cut where they are long; of passages only
-    ids and scores. Where more searches are made than can be written, the events of some
-    are left out and counted.
+    Questions are recorded with credentials masked, and cut if too long; of passages, only ids and
+    scores are recorded. If there are more searches than can be written, the events of some are
+    dropped and counted.
 
     Args:
-        catalog: where events are kept.
-        recorded: whether anything is written.
+        catalog: stores the events.
+        recorded: whether to write anything.
     """
 
     def __init__(self, catalog: Catalog, *, recorded: bool = True) -> None:
@@ -59,12 +59,11 @@ class SearchJournal:
     def started(
         self, ref: TenantRef, request: SearchRequest, mode: SearchMode, top_k: int
     ) -> JournaledSearch:
-        """Record the beginning of a search; its end is recorded through the value returned.
+        """Record the start of a search; its end is recorded through the returned value.
 
         Args:
-            ref: the tenant.
-            request: its question's credentials masked.
-            mode, top_k: with the tenant's defaults.
+            request: with credentials masked in its question.
+            mode, top_k: with the tenant's defaults applied.
         """
         search = JournaledSearch(
             self, ref, secrets.token_hex(8), request.caller.name, request.query
@@ -78,7 +77,7 @@ class SearchJournal:
             self._batcher.put(_JournalEntry(ref, kind, datetime.now(UTC), payload))
 
     def calibrate(self, progress: SearchProgress) -> None:
-        """Record the floor of a question in the background; the last one sets the threshold."""
+        """Record the floor of a question in the background; the last floor sets the threshold."""
         if self._recorded:
             self._batcher.put(progress)
 
@@ -125,10 +124,10 @@ class SearchJournal:
 
 @dataclass(frozen=True, slots=True)
 class JournaledSearch:
-    """The journal's view of one search.
+    """The journal's view of a search.
 
     Attributes:
-        search_id, query: in all of its events.
+        search_id, query: included in all of its events.
     """
 
     journal: SearchJournal
@@ -138,7 +137,7 @@ class JournaledSearch:
     query: str
 
     def completed(self, answer: SearchAnswer, progress: SearchProgress) -> None:
-        """Record the result: the passages found, and those that the budget left."""
+        """Record the result: the passages found, and those that fit into the budget."""
         debug = answer.debug
         passages = [part for one in progress.answered for part in one.parts or (one,)]
         cosines = [progress.cosines.get(passage.id) for passage in passages]
@@ -147,7 +146,7 @@ class JournaledSearch:
             {
                 "ids": [passage.fields["chunk_id"] for passage in passages],
                 "scores": [None if c is None else round(c, 6) for c in cosines],
-                # Of all candidates: it shows whether a threshold excluded everything.
+                # Of all candidates: shows whether a threshold excluded everything.
                 "nearest": round(max(progress.cosines.values()), 6) if progress.cosines else None,
                 "chosen": [one.chunk_id for hit in answer.hits for one in hit.ranges],
                 "latency_ms": dict(debug.latency_ms) if debug else {},
@@ -157,16 +156,16 @@ class JournaledSearch:
         )
 
     def paused(self, clarification: Clarification) -> None:
-        """Record that the user has to be asked before anything goes on."""
+        """Record that the user must be asked before the work can continue."""
         asked = {"question": clarification.question, "names": list(clarification.names)}
         self.record("paused_for_input", asked)
 
     def failed(self, error: BaseException) -> None:
-        """Record that there is no answer."""
+        """Record that the search failed."""
         self.record("rag_search_completed", {"error": type(error).__name__})
 
     def record(self, kind: EventKind, payload: Mapping[str, Any]) -> None:
-        """Write one of its events in the background."""
+        """Write an event of this search in the background."""
         common = {"search_id": self.search_id, "caller": self.caller, "query": self.query}
         self.journal.record(self.ref, kind, {**common, **payload})
 
@@ -174,6 +173,6 @@ class JournaledSearch:
 def _storable(payload: Mapping[str, Any]) -> dict[str, Any]:
     if "query" not in payload:
         return dict(payload)
-    # Postgres takes no zero byte, nor half of a character that takes two.
+    # Postgres accepts neither a zero byte nor half of a surrogate pair.
     query = payload["query"].replace("\0", " ").encode("utf-8", "replace").decode()
     return {**payload, "query": query[:_MAX_QUERY]}

@@ -1,9 +1,9 @@
-"""Entries at places that walks reached, kept as the index returned them.
+"""Entries at places that walks reached, cached as the index returned them.
 
-Walks in a repository reach the same few documents again and again. While its relations are in the
-same state, so are its documents' entries, apart from what is written about them anew: the catalog
-confirms every candidate, wherever it is from, and a search that finds former ones here is repeated
-with what the index tells then. What is repaired in the index is noticed within a minute.
+Walks in a repository reach the same few documents again and again. While its relations stay in
+the same state, so do the entries of its documents, except for entries that are written again. The
+catalog confirms every candidate, wherever it comes from. A search that finds outdated entries here
+is repeated with entries from the index. A repair of the index is noticed within a minute.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from rag_assets.storage.index.model import (
 from rag_assets.storage.index.protocols import EntrySearcher
 
 _MOST_ENTRIES: Final = 50_000
-"""Of all tenants; about 30 MB."""
+"""Maximum entries of all tenants; about 30 MB."""
 _MOST_AT_ONCE: Final = 2_000
-"""Entries that are read for one search; documents with more are not kept."""
+"""Maximum entries to read for one search; documents with more are not kept."""
 
 _SECONDS: Final = 60.0
-"""After that everything is read anew: entries may have been lost, and repaired."""
+"""Lifetime of the cache: entries may have been lost, and repaired."""
 
 _Build: TypeAlias = tuple[str, Owner]
 
 
 @dataclass(slots=True)
 class _Known:
-    """What is known of one build in one state."""
+    """The cached entries of a build in one state."""
 
     state: RelationState
     until: float
@@ -61,11 +61,11 @@ class _Known:
 
 
 class KnownEntries:
-    """Entries of documents by their builds, in one event loop.
+    """A cache of document entries by build, for one event loop.
 
     Args:
         searcher: of the index.
-        most: entries that are kept; those of tenants that were asked longest ago go first.
+        most: maximum number of entries; the least recently used builds are dropped first.
     """
 
     def __init__(self, searcher: EntrySearcher, most: int = _MOST_ENTRIES) -> None:
@@ -81,14 +81,14 @@ class KnownEntries:
         places: Sequence[Place],
         beside: Iterable[str] = (),
     ) -> list[Candidate] | None:
-        """The entries at places, those of the first place first; None where they are too many.
+        """Return the entries at places, in the order of places; None if there are too many.
 
         Args:
             index_name, owner: the build.
             state: of the tenant's relations.
             places: at most MOST_PLACES.
-            beside: documents that later walks may reach. They are read together with what is not
-                known: a request costs more than the entries that it returns.
+            beside: documents that later walks may reach. They are read together with missing
+                documents: a request costs more than the entries that it returns.
         """
         known = self._known((index_name, owner), state)
         wanted = dict.fromkeys(place.document_id for place in places)
@@ -101,7 +101,7 @@ class KnownEntries:
             )
             [found] = await self._searcher.rankings(index_name, owner, [request])
             if len(found) >= _MOST_AT_ONCE:
-                # Those of the last document that was met, and of what comes after it, may be cut.
+                # The last document returned may be cut, and later documents may be missing.
                 met = dict.fromkeys(one.document_id for one in found)
                 met.popitem()
                 self._keep(known, [*met], [one for one in found if one.document_id in met])
@@ -114,7 +114,7 @@ class KnownEntries:
     def forget_former(
         self, index_name: str, owner: Owner, versions: Mapping[str, ReadableVersion]
     ) -> frozenset[str]:
-        """Forget entries of former versions, so that they are read again; return their documents.
+        """Forget entries of outdated versions, so they are read again; return their documents.
 
         Args:
             index_name, owner: the build.
@@ -156,7 +156,7 @@ class KnownEntries:
 
 
 def _in_order(places: Sequence[Place], known: _Known) -> list[Candidate]:
-    """The entries at places, each once."""
+    """Return the entries at places, without duplicates."""
     found: dict[str, Candidate] = {}
     for place in places:
         for entry in known.documents.get(place.document_id, ()):

@@ -1,4 +1,4 @@
-"""Requests for searches, and their results."""
+"""Search requests and their results."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ from rag_assets.tenants.modes import SearchMode
 from rag_assets.tenants.problems import problem_of
 
 Role: TypeAlias = Literal["admin", "member", "guest", "orchestrator", "writer"]
-"""What the holder of a token may do."""
+"""Role of a token, which determines the rights of its holder."""
 
 SkippableStep: TypeAlias = Literal["rerank", "pgvector", "vectors", "index-incomplete"]
 IndexFault: TypeAlias = Literal["entries missing", "entries altered"]
-"""Why an index is incomplete: it lacks entries of the catalog, or some were altered in it."""
+"""Why an index is incomplete: entries of the catalog are missing or were altered."""
 DegradedReason: TypeAlias = RerankFault | IndexFault | Literal["script not read"]
-"""A step that a search can go on without."""
+"""Why a search did without a SkippableStep."""
 
 SearchStrategy: TypeAlias = Literal[
     "knn", "text", "hybrid", "walk", "walk+knn", "walk+text", "walk+hybrid"
@@ -48,18 +48,18 @@ SearchStrategy: TypeAlias = Literal[
 
 MAX_TOP_K = 100
 LARGEST_TOP_K = 1_000_000_000
-"""What may be asked for: of some tenants more than there may be is as many as there may be."""
+"""Maximum accepted top_k. Some tenants reduce higher values to their own maximum."""
 MAX_QUERY = 20_000
 MAX_TOKEN_BUDGET = 200_000
 MAX_PRINCIPALS = 1_000
 MAX_PAGES = 10_000
-"""Pages that a search may be narrowed to, those below the named ones included."""
+"""Maximum pages that a search may be limited to, including pages below the named ones."""
 MAX_NUMBER: Final = 2**53
-"""Up to here all readers of JSON agree on a number."""
+"""Largest number on which all JSON parsers agree."""
 MAX_PATH = 999
-"""What Elasticsearch takes as the beginning of a value, in units of UTF-16, less a slash."""
+"""Longest prefix of a value that Elasticsearch accepts, in UTF-16 units, minus a slash."""
 
-# Postgres takes no zero byte in a text.
+# Postgres accepts no zero byte in a text.
 _Name = Annotated[str, StringConstraints(min_length=1, max_length=8_000, pattern=r"^[^\x00]+$")]
 _Names = Annotated[tuple[_Name, ...], Field(max_length=100)]
 
@@ -112,7 +112,7 @@ def _number(value: Any) -> Any:
     return value
 
 
-# As JSON has them, where 5.0 is a whole number, while true and "5" are none.
+# Numbers as in JSON: 5.0 is a whole number, true and "5" are not numbers.
 NUMBER = BeforeValidator(_number)
 _TopK = Annotated[
     int,
@@ -135,10 +135,10 @@ class Caller(_Model):
     """Who makes a request.
 
     Attributes:
-        principals: the names under which access may have been granted: a subject, its groups, and
-            what its role adds: `members`, or `guests`.
-        name: under which the events of the search are kept; grants nothing.
-        role: of its token; None: the operator, or a program in the same process.
+        principals: names to which access may have been granted: a subject, its groups, and the name
+            that its role adds: `members` or `guests`.
+        name: recorded in the events of the search; grants no access.
+        role: of its token; None for the operator, or a program in the same process.
         organization: of its token.
     """
 
@@ -149,12 +149,13 @@ class Caller(_Model):
 
     @classmethod
     def acting(cls, principals: Iterable[str], role: Role | None = None) -> Self:
-        """Return the caller that a token of these principals would make.
+        """Return the caller that a token with these principals would represent.
 
         Args:
-            principals: a subject and its groups; none of them and no role: the operator, who reads
-                what is public.
-            role: of the token; by default a member's, or a guest's where `guests` is named.
+            principals: a subject and its groups. Without principals and role, it is the operator,
+                who reads public documents.
+            role: of the token; by default a member's, or a guest's if `guests` is among the
+                principals.
         """
         named = tuple(principals)
         if role is None and named:
@@ -170,24 +171,24 @@ class Caller(_Model):
 
 
 class Filters(_Model):
-    """What a hit must be, inside the search.
+    """Conditions for hits, applied within the search.
 
-    None narrows nothing. An empty list matches nothing: an application that computed an empty list
-    of allowed documents gets no hits.
+    None applies no condition. An empty list matches no document: an application that computed an
+    empty list of allowed documents gets no hits.
 
     Attributes:
         documents: one of these document ids.
         paths: in one of these: a source, a folder of it, or a file, as in a hit's uri.
-        languages: in one of these: an ISO 639-1 code, or of source code the language's name; of
-            a tag as in de-AT only the language counts.
-        modified_after: of content that was made then or later; a date means its midnight in UTC.
-        modified_before: of content that was made earlier.
+        languages: in one of these: an ISO 639-1 code, or for source code the language's name; of a
+            tag such as de-AT only the language counts.
+        modified_after: content made at this time or later; a date means its midnight in UTC.
+        modified_before: content made earlier than this time.
         tags: with all of these.
-        metadata: with these values: one for a key, or several of which it has one; null among
-            them stands for a key without a value. Numbers are compared as numbers: 2024 finds
+        metadata: with these values: for each key a single value, or a list of alternatives; null in
+            a list stands for a key without a value. Numbers are compared as numbers: 2024 finds
             2024.0.
-        without_metadata: with none of these values.
-        within: of a workspace: on one of these pages, or on a page below one; up to 10,000 pages.
+        without_metadata: without any of these values.
+        within: in a workspace: on one of these pages, or on a page below; up to 10,000 pages.
     """
 
     documents: _Names | None = None
@@ -202,7 +203,7 @@ class Filters(_Model):
 
     @property
     def wanted_metadata(self) -> dict[str, tuple[str | None, ...]]:
-        """Return by key the stored spellings of which a hit must have one."""
+        """Return, by key, the stored spellings; a hit must have at least one for each key."""
         return {
             key: _spellings(value if isinstance(value, tuple) else (value,))
             for key, value in self.metadata.items()
@@ -210,7 +211,7 @@ class Filters(_Model):
 
     @property
     def unwanted_metadata(self) -> dict[str, tuple[str, ...]]:
-        """Return by key the stored spellings of which a hit must have none."""
+        """Return, by key, the stored spellings that a hit must not have."""
         return {
             key: tuple(filter(None, _spellings(values)))
             for key, values in self.without_metadata.items()
@@ -238,13 +239,13 @@ def _words_of(value: _Value | None) -> tuple[str | None, ...]:
     if isinstance(value, bool):
         return ("true" if value else "false",)
     whole = (str(int(value)), f"{int(value)}.0") if value == int(value) else ()
-    # The stores write exponents in their own ways: 1e-07, 1e-7.
+    # The stores write exponents differently: 1e-07, 1e-7.
     short = str(value).replace("e-0", "e-").replace("e+", "e")
     return tuple(dict.fromkeys((*whole, str(value), short)))
 
 
 def _written_number(text: str) -> float | None:
-    """Return the number that a text is the usual spelling of, so not of 1.10, a version."""
+    """Return the number with this usual spelling, if any; 1.10 is a version instead."""
     if not _NUMBER.fullmatch(text):
         return None
     number = float(text) if "." in text else int(text)
@@ -252,26 +253,25 @@ def _written_number(text: str) -> float | None:
 
 
 class Question(_Model):
-    """A question without its caller; None takes the tenant's default.
+    """A question without its caller; None means the tenant's default.
 
     Attributes:
         query: in words.
-        top_k: hits at most, up to 100; of a workspace there are 20 at most, however many are asked
-            for.
-        source_types: kinds of source that a hit may be from; any by default. A kind that the
-            tenant's sources cannot have is refused.
-        filters: what else a hit must be.
-        must_include_paths: as Filters.paths; what lies in them ranks higher.
+        top_k: maximum number of hits, up to 100; a workspace returns at most 20.
+        source_types: source types that a hit may have; any by default. A type that the tenant's
+            sources cannot have is refused.
+        filters: further conditions for hits.
+        must_include_paths: as Filters.paths; documents in these paths rank higher.
         min_score: cosine below which a hit is left out, in every mode.
         mode: by vectors, by words, or by both fused.
         rerank: Rerank the top hits with a cross-encoder.
-        token_budget: tokens of all hits together at most.
-        model: the chat model that the hits are for: they take a share of its context window at
-            most, where the tenant's profile has one; by default the tenant's own model.
-        route_name: of source code: a route by its name, its path, or method and path; what is
-            related to it is found first, as with names in the question.
-        controller_class: likewise a controller.
-        table_name: likewise a table.
+        token_budget: maximum number of tokens of all hits together.
+        model: the chat model that will read the hits: they take at most a share of its context
+            window, if the tenant's profile sets a share; by default the tenant's own model.
+        route_name: in source code: a route by its name, its path, or method and path; related code
+            is found first, as with names in the question.
+        controller_class: the same for a controller.
+        table_name: the same for a table.
         include_run_summaries: whether changes and summaries of runs may be hits.
     """
 
@@ -295,8 +295,8 @@ class SearchRequest(Question):
     """One question to one tenant's knowledge, and its caller.
 
     Attributes:
-        caller: who makes the request; without one only what is public is found.
-        use: what the hits are for, which decides the threshold where the profile tells uses apart.
+        caller: who makes the request; without a caller only public documents are found.
+        use: purpose of the hits, which selects the threshold if the profile has several uses.
     """
 
     caller: Caller = Caller()
@@ -304,7 +304,7 @@ class SearchRequest(Question):
 
     @classmethod
     def of(cls, **values: Any) -> Self:
-        """A request made of the values given; None for those that are not.
+        """Return a request made of the given values; None leaves a value out.
 
         Raises:
             InvalidRequest: a value is not usable; names the field.
@@ -327,9 +327,8 @@ class Origin:
 
     Attributes:
         repository: its name.
-        commit: id of the one that its source reads now; None where there is none yet.
-        differs: whether the file in the worktree is not as the commit has it; None where there is
-            no worktree.
+        commit: id of the commit that its source now reads; None before the first commit.
+        differs: whether the file in the worktree differs from the commit; None without a worktree.
     """
 
     repository: str
@@ -338,12 +337,12 @@ class Origin:
 
 
 ScoreKind: TypeAlias = Literal["cosine", "words", "fused", "reranker"]
-"""What the scores of hits are: cosines, scores by words, of both fused, or a reranker's."""
+"""Kind of the scores of hits: cosines, word scores, fused scores, or a reranker's."""
 
 
 @dataclass(frozen=True, slots=True)
 class PassageRange:
-    """A passage that a hit was made of, as the document was cut.
+    """A passage that is part of a hit, as the document was chunked.
 
     Attributes:
         chunk_id, ordinal, page: see Hit.
@@ -359,48 +358,49 @@ class PassageRange:
 
 @dataclass(frozen=True, slots=True)
 class Hit(Location):
-    """A passage that answers, or several of one document that overlap or adjoin.
+    """A passage that answers, or several passages of one document that overlap or adjoin.
 
     Attributes:
         number: to cite it by, from 1.
-        ordinal: its place among the passages of its document, from 0; of several merged ones the
-            best one's.
-        score: by which hits are ordered, never higher than that of the hit before; None of a
+        ordinal: its position among the passages of its document, from 0; of merged passages, the
+            best passage's.
+        score: by which hits are ordered, never higher than the score of the hit before; None for a
             passage that was not searched for.
         excerpt: the part of the text that has most of the question's words.
         start, end: character offsets in the document's parsed text, half open.
-        media_type: what the document's content is; None in a build of the first schema, which
-            answers until the present one is complete.
-        language: what it is written in, as Filters.languages; None where that is not sure.
-        modified_at: when its content was made, to the millisecond. It and the language are None
-            in builds of earlier schemas.
+        media_type: of the document's content; None in a build of the first schema, which answers
+            until the present one is complete.
+        language: of the text, as in Filters.languages; None if uncertain.
+        modified_at: when its content was made, to the millisecond. It and the language are None in
+            builds of earlier schemas.
         page, slide, sheet, row_start, row_end, line_start, line_end: see Location.
-        chunk_id: `{tenant}:{source path}:{byte offset}`, for people; of several merged passages
-            the best one's.
-        source_sha256: of the document's content as it was listed last.
-        stale: whether the document changed since, as far as its source was listed.
-        trimmed: whether the end of its text was left out, to keep within the budget.
-        also: uris of other documents that the caller may read and that hold the same text, or
-            hardly another one; none of more than 8,191 characters.
-        source_type: what kind of source it is from; see Question.source_types.
-        symbol: the qualified name of what it defines, in source code; else None.
-        origin: the repository that it is from; None for other sources, and where the repository
-            cannot be read by who answers.
-        source_id: of a pushed record, its id in its application; None for all else.
+        chunk_id: `{tenant}:{source path}:{byte offset}`, for people; of merged passages, the best
+            passage's.
+        source_sha256: of the document's content when it was last listed.
+        stale: whether the document has changed since, according to the last listing of its source.
+        trimmed: whether the end of its text was cut to keep within the budget.
+        also: uris of other documents that the caller may read with the same or nearly the same
+            text; uris of more than 8,191 characters are left out.
+        source_type: of its document; see Question.source_types.
+        symbol: the qualified name of the definition in source code; otherwise None.
+        origin: its repository; None for other sources, and if the answering process cannot read the
+            repository.
+        source_id: of a pushed record, its id in its application; otherwise None.
         page_uuid: of a pushed record, the page or database that it belongs to.
-        block_id: the block that the excerpt is from, where blocks have ids.
-        url: the uri, and the block as its fragment.
-        blocks: the blocks in its text, where blocks have ids, each with its first character, an
-            offset as `start` is.
-        context: lines from above the passage that a reader of it lacks, where it begins within a
-            table, a list or code: the names of the columns, the sentence that leads to the list,
-            the lines that enclose it; "" for most passages, and in builds of earlier schemas.
+        block_id: the block that the excerpt is from, if blocks have ids.
+        url: the uri, with the block as its fragment.
+        blocks: the blocks in its text, if blocks have ids, each with the offset of its first
+            character, on the same scale as `start`.
+        context: preceding lines that a reader needs if the passage starts within a table, a list or
+            code: the column names, the sentence that introduces the list, the enclosing lines; ""
+            for most passages, and in builds of earlier schemas.
         breadcrumb: of a pushed record on a page, the titles of the pages above it, from the root
-            on, and of its own page unless it is that page; only of pages that the caller may read.
-        score_kind: what the score is, the same for all hits of a search.
-        cosine: of question and passage, which thresholds are compared with; None where the
+            on. The record's own page is included unless the record is that page. Only pages that
+            the caller may read.
+        score_kind: kind of the score, the same for all hits of a search.
+        cosine: between question and passage, which is compared with thresholds; None if the
             question was not embedded.
-        ranges: the passages in its text, in the order of the document.
+        ranges: the passages in its text, in document order.
     """
 
     number: int
@@ -438,7 +438,7 @@ class Hit(Location):
 
     @property
     def text_in_context(self) -> str:
-        """The text below its context, as a model reads it."""
+        """Return the text below its context, as a model reads it."""
         return f"{self.context}\n{self.text}" if self.context else self.text
 
 
@@ -448,11 +448,11 @@ class Scores:
 
     Attributes:
         number: of the hit.
-        cosine: of question and passage; None where the question was not embedded.
+        cosine: between question and passage; None if the question was not embedded.
         fused: the sum of its normalised scores (see fusion.py).
-        by_vector, by_words: its rank in either, from 1; None where it is not among the candidates.
-        rerank: its score by the reranker, in the scale of the model; None where it was not
-            reranked.
+        by_vector, by_words: its rank in either ranking, from 1; None if it is not a candidate
+            there.
+        rerank: its score by the reranker, in the model's scale; None if it was not reranked.
     """
 
     number: int
@@ -469,16 +469,16 @@ class Debug:
 
     Attributes:
         latency_ms: by step.
-        total_candidates: passages considered, of those that the caller may read.
+        total_candidates: considered passages that the caller may read.
         scores: of each hit.
-        threshold: cosine below which passages were left out; None without one.
-        nearest: highest cosine of a passage that the caller may read, left out or not; None where
-            the question was not embedded, or nothing was found.
-        degraded: why each step was left out that SearchAnswer.degraded names.
-        strategy: "walk" where relations alone answered, "walk+hybrid" where they were searched,
-            too; else the mode.
-        paths: names along which relations were followed, from one that the question names, or
-            that was found, to each that was reached.
+        threshold: cosine below which passages were left out; None without a threshold.
+        nearest: highest cosine of a passage that the caller may read, left out or not; None if the
+            question was not embedded, or the search had no results.
+        degraded: why each step in SearchAnswer.degraded was left out.
+        strategy: "walk" if relations alone answered, "walk+hybrid" if they were also searched;
+            otherwise the mode.
+        paths: names along which relations were followed, from a name in the question or a search
+            result to each reached name.
     """
 
     strategy: SearchStrategy
@@ -493,12 +493,11 @@ class Debug:
 
 @dataclass(frozen=True, slots=True)
 class Clarification:
-    """What to ask the user, where nothing was near enough.
+    """A question to the user when no passage was near enough.
 
     Attributes:
         question: to ask.
-        names: of a repository that the caller may read and that are like those of the question,
-            the nearest first.
+        names: similar names in a repository that the caller may read, nearest first.
     """
 
     question: str
@@ -510,7 +509,7 @@ class UnmatchedFilter:
     """A value of a request that no readable document matches, or that the build cannot serve.
 
     Attributes:
-        field: where the value stands in the request, as in filters.paths.0 or mode.
+        field: position of the value in the request, such as filters.paths.0 or mode.
         problem: in words.
     """
 
@@ -520,21 +519,21 @@ class UnmatchedFilter:
 
 @dataclass(frozen=True, slots=True)
 class SearchAnswer:
-    """Hits, best first; none for a disabled tenant.
+    """Hits, best first; empty for a disabled tenant.
 
     Attributes:
-        needs_clarification: nothing was near enough: better to ask the user than to guess.
-        clarification: what to ask, of source code; None elsewhere.
-        omitted: hits that were left out, since they did not fit into the budget of tokens.
+        needs_clarification: no passage was near enough: ask the user rather than guess.
+        clarification: what to ask, for source code; otherwise None.
+        omitted: number of hits left out because they did not fit into the token budget.
         generation: that answered; None before the first is complete.
-        embedder: that made its vectors: provider, model and more.
-        degraded: steps that were wanted and had to be left out, as they failed or took too long:
-            after "rerank" the hits are in the order in which they were found; after "pgvector" the
-            index answered in its place; after "vectors" words alone ranked, since the embedder does
-            not read the question's script. "index-incomplete": the index lacks entries that the
-            catalog has, or holds altered ones, which are left out.
-        warnings: values of filters that match nothing, and `mode` where it was "knn" and the
-            embedder does not read the question's script.
+        embedder: of that generation's vectors: provider, model and more.
+        degraded: requested steps that were left out because they failed or took too long. "rerank":
+            the hits are in the order in which they were found. "pgvector": the index answered
+            instead. "vectors": words alone ranked, since the embedder does not read the question's
+            script. "index-incomplete": the index lacks entries that the catalog has, or holds
+            altered entries, which are left out.
+        warnings: filter values that match no document, and `mode` if it was "knn" and the embedder
+            does not read the question's script.
     """
 
     hits: tuple[Hit, ...] = ()

@@ -1,8 +1,8 @@
-"""Names in a claim that its passage does not have, by their capital letters.
+"""Names in a claim that its passage does not have, recognized by their capital letters.
 
-In most languages a capital within a sentence marks a name. German capitalizes every noun, and the
-first word of any sentence has a capital: there only a name that stands in the very place of another
-one of the passage is found. Scripts without capitals have no names that this module could find.
+In most languages, a capital within a sentence marks a name. German capitalizes every noun, and
+every sentence starts with a capital. In these cases a name is only found if it takes the exact
+place of another name in the passage. Names in scripts without capitals cannot be found.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ _TITLE_WORDS: Final = (
 )
 _TITLES: Final = frozenset(_TITLE_WORDS.split())
 _GERMAN_SHARE: Final = 0.12
-"""Share of such words, of which Dutch and Danish texts have few."""
+"""Minimum share of such words in a German text; Dutch and Danish texts have few of them."""
 _TITLE_SHARE: Final = 0.5
-"""Share of capitals from which on a text is a title, or all in capitals, and marks no names."""
+"""Share of capitals above which a text is a title, or all in capitals, and marks no names."""
 _MOST_INFLECTED: Final = 3
 _LEAST_STEM: Final = 3
 _LEAST_JOINED: Final = 4
 _LEAST_WORDS: Final = 3
 _BESIDE: Final = 2
 _SPELT_ALIKE: Final = 0.55
-"""Likeness of names in two languages, as Nueva York and New York."""
+"""Minimum likeness of a name's spellings in two languages, as Nueva York and New York."""
 _Neighbours: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]
 _NOWHERE: Final[_Neighbours] = ((), ())
 
@@ -60,8 +60,8 @@ class _Word:
     """A word in its sentence.
 
     Attributes:
-        begins: whether a sentence, an item or a cell begins with it.
-        is_first: whether its place alone may give it a capital.
+        begins: whether it is the first word of a sentence, an item or a cell.
+        is_first: whether it may have a capital only because of its position.
     """
 
     written: str
@@ -71,28 +71,28 @@ class _Word:
 
     @property
     def is_capitalized(self) -> bool:
-        """Whether it begins with a capital."""
+        """Return whether it starts with a capital."""
         return self.written[:1].isupper()
 
     @property
     def is_acronym(self) -> bool:
-        """Whether it has a capital behind its beginning, as SLA and PostgreSQL have."""
+        """Return whether it has a capital after its first letter, as in SLA and PostgreSQL."""
         return any(map(str.isupper, self.written[1:]))
 
     @property
     def is_code(self) -> bool:
-        """Whether it has a capital behind a small letter, as KeyError has."""
+        """Return whether it has a capital after a lower-case letter, as in KeyError."""
         return _CAPITAL_WITHIN.search(self.written) is not None
 
 
 @dataclass(frozen=True)
 class NamedWords:
-    """The words of passages, in which names of claims are looked up.
+    """The words of passages, in which the names of claims are looked up.
 
     Attributes:
         text: of the passages.
         context: further words that the passages were shown with, such as their addresses.
-        parts: the passages, each parsed once whatever it is merged with; none of a single one.
+        parts: the merged passages, so that each is parsed only once; empty for a single passage.
     """
 
     text: str
@@ -106,14 +106,14 @@ class NamedWords:
 
     @cached_property
     def words(self) -> Sequence[_Word]:
-        """The words of the passages, in order."""
+        """Return the words of the passages, in order."""
         if self.parts:
             return tuple(chain.from_iterable(part.words for part in self.parts))
         return tuple(_words(self.text))
 
     @cached_property
     def vocabulary(self) -> frozenset[str]:
-        """Its words and their parts, and those of the context, folded."""
+        """Return its words and their parts, and the words of the context, folded."""
         if self.parts:
             return frozenset[str]().union(*(part.vocabulary for part in self.parts))
         context = (_folded(word) for word in re.findall(r"[^\W_]+", self.context))
@@ -122,31 +122,31 @@ class NamedWords:
 
     @cached_property
     def sorted_words(self) -> Sequence[str]:
-        """Its words in alphabetical order, to find those with a beginning."""
+        """Return its words in alphabetical order, for lookups by prefix."""
         return sorted(self.vocabulary)
 
     @cached_property
     def lower_case(self) -> frozenset[str]:
-        """Its words without a capital."""
+        """Return its words without a capital."""
         if self.parts:
             return frozenset[str]().union(*(part.lower_case for part in self.parts))
         return frozenset(word.folded for word in self.words if not word.is_capitalized)
 
     @cached_property
     def joined_letters(self) -> str:
-        """Its letters and digits alone."""
+        """Return only its letters and digits."""
         if self.parts:
             return "".join(part.joined_letters for part in self.parts)
         return "".join(c for c in _folded(self.text) if c.isalnum())
 
     @cached_property
     def initials(self) -> str:
-        """The first letters of its words."""
+        """Return the first letters of its words."""
         return "".join(word.folded[0] for word in self.words)
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """Its words with a capital that are not common."""
+        """Return its capitalized words that are not common."""
         if self.parts:
             return frozenset[str]().union(*(part.names for part in self.parts))
         named = (word.folded for word in self.words if word.is_capitalized)
@@ -154,7 +154,7 @@ class NamedWords:
 
     @cached_property
     def names_by_beginning(self) -> Mapping[str, Sequence[str]]:
-        """Its names by their first letters, which inflected ones share."""
+        """Return its names by their first letters, which inflected forms share."""
         found = defaultdict[str, list[str]](list)
         for name in self.names:
             found[name[:_LEAST_STEM]].append(name)
@@ -162,7 +162,7 @@ class NamedWords:
 
     @cached_property
     def named_by_place(self) -> Mapping[_Neighbours, Sequence[tuple[str, ...]]]:
-        """Return runs of capitalized words, each once, by the words before and after them."""
+        """Return runs of capitalized words by their neighbouring words, without duplicates."""
         found = defaultdict[_Neighbours, dict[tuple[str, ...], None]](dict)
         if self.parts:
             for part in self.parts:
@@ -176,14 +176,14 @@ class NamedWords:
 
     @cached_property
     def marks_names(self) -> bool:
-        """Whether capitals within sentences are those of names."""
+        """Return whether capitals within sentences mark names."""
         words, capitals, german = self.counts
         is_german = german >= _GERMAN_SHARE * max(1, words)
         return not is_german and capitals / max(1, words) <= _TITLE_SHARE
 
     @cached_property
     def counts(self) -> tuple[int, int, int]:
-        """How many words there are, with a capital, and German."""
+        """Return the numbers of words, capitalized words and German words."""
         if self.parts:
             words, capitals, german = zip(*(part.counts for part in self.parts), strict=True)
             return sum(words), sum(capitals), sum(german)
@@ -192,26 +192,26 @@ class NamedWords:
 
     @cached_property
     def scripts(self) -> frozenset[str]:
-        """The scripts of its words."""
+        """Return the scripts of its words."""
         if self.parts:
             return frozenset[str]().union(*(part.scripts for part in self.parts))
         return frozenset(_script(word.folded) for word in self.words)
 
     def _begins_a_word(self, folded: str) -> bool:
-        """Return whether a word begins so."""
+        """Return whether any word starts with this text."""
         at = bisect_left(self.sorted_words, folded)
         return at < len(self.sorted_words) and self.sorted_words[at].startswith(folded)
 
     def is_lower(self, folded: str) -> bool:
-        """Return whether a word stands there without a capital."""
+        """Return whether the word occurs without a capital."""
         return folded in self.lower_case
 
     def resembles(self, folded: str) -> bool:
-        """Return whether a name is there in a spelling that may be another language's."""
+        """Return whether a name occurs in a spelling that may be another language's."""
         return bool(difflib.get_close_matches(folded, self.names, n=1, cutoff=_SPELT_ALIKE))
 
     def has(self, word: _Word) -> bool:
-        """Return whether a word is there, inflected or as a part of another one."""
+        """Return whether a word occurs, possibly inflected or as part of another word."""
         folded = word.folded
         is_word = folded in UNITS if word.is_acronym else _is_no_name(folded)
         if is_word or folded in self.vocabulary:
@@ -228,12 +228,12 @@ class NamedWords:
 
 
 def missing_names(claim: str, cited: NamedWords, everything: NamedWords) -> Iterator[str]:
-    """Yield the names in a claim that the passages which it cites do not have.
+    """Yield the names in a claim that its cited passages do not have.
 
     Args:
-        claim: a sentence, without markers of citations.
+        claim: a sentence without citation markers.
         cited: the passages that it cites.
-        everything: all passages, which show what is an ordinary word.
+        everything: all passages, which show which words are ordinary.
     """
     words = tuple(_words(claim))
     is_title = len(words) > _LEAST_WORDS and _share_of_capitals(words) > _TITLE_SHARE
@@ -254,13 +254,13 @@ def missing_names(claim: str, cited: NamedWords, everything: NamedWords) -> Iter
 
 
 def missing_full_names(claim: str, cited: NamedWords) -> Iterator[str]:
-    """Yield the names of which passages in another language have nothing, and no translation.
+    """Yield the names that cited passages in another language lack, even in a similar spelling.
 
-    These are names of two words or more, and such as KeyError. Other single names are often
-    translated, as those of places and the initials of organizations are.
+    These are names of two or more words, and code names such as KeyError. Other single names are
+    often translated, such as places and the initials of organizations.
 
     Args:
-        claim: a sentence, without markers of citations.
+        claim: a sentence without citation markers.
         cited: the passages that it cites.
     """
     words = tuple(_words(claim))
@@ -275,14 +275,14 @@ def missing_full_names(claim: str, cited: NamedWords) -> Iterator[str]:
 
 
 def _is_missing(word: _Word, cited: NamedWords) -> bool:
-    """Return whether passages have no name like a word, though they are in its script."""
+    """Return whether passages lack a name like a word, although they use its script."""
     is_comparable = _script(word.folded) in cited.scripts
     is_like = not word.is_code and cited.resembles(word.folded)
     return is_comparable and not cited.has(word) and not is_like
 
 
 class _Places:
-    """The places of names in a claim, each looked up once in the passages that it cites."""
+    """The places of names in a claim, each looked up once in the cited passages."""
 
     def __init__(self, words: Sequence[_Word], cited: NamedWords, everything: NamedWords) -> None:
         self._words, self._cited, self._everything = words, cited, everything
@@ -305,11 +305,11 @@ class _Places:
 
     @cached_property
     def _ends(self) -> Mapping[int, tuple[int, int]]:
-        """The run of each capitalized word."""
+        """Return the run of each capitalized word."""
         return {at: run for run in _runs(self._words) for at in range(*run)}
 
     def _run_around(self, at: int) -> tuple[int, int]:
-        """Return where the capitalized words around one begin and end."""
+        """Return the start and end of the capitalized words around a word."""
         words = self._words
         if words[at].is_capitalized:
             return self._ends[at]
@@ -325,7 +325,7 @@ class _Places:
 
 
 def _beside(words: Sequence[_Word], begin: int, end: int) -> _Neighbours:
-    """Return the two words before a run of words and the two behind it, within the sentence."""
+    """Return the two words before a run of words and the two after it, within the sentence."""
     before: list[str] = []
     at = begin
     while len(before) < _BESIDE and at and not words[at].begins:
@@ -340,7 +340,7 @@ def _beside(words: Sequence[_Word], begin: int, end: int) -> _Neighbours:
 
 
 def _runs(words: Sequence[_Word]) -> Iterator[tuple[int, int]]:
-    """Yield where runs of capitalized words begin and end; none goes on into a new sentence."""
+    """Yield the start and end of runs of capitalized words; a run ends with its sentence."""
     at = 0
     while at < len(words):
         end = at + 1
@@ -371,7 +371,7 @@ def _folded(text: str) -> str:
 
 
 def _parts(folded: str) -> list[str]:
-    """Return the parts of a compound; the s of a genitive is none."""
+    """Return the parts of a compound, without the s of a genitive."""
     return [part for part in re.split(r"['\-]", folded) if len(part) > 1]
 
 
@@ -382,7 +382,7 @@ def _is_no_name(folded: str) -> bool:
 
 
 def _is_inflection(first: str, second: str) -> bool:
-    """Return whether two words share all but short ends, or one abbreviates the other."""
+    """Return whether two words differ only by short endings, or one abbreviates the other."""
     shared = 0
     while shared < min(len(first), len(second)) and first[shared] == second[shared]:
         shared += 1

@@ -1,4 +1,4 @@
-"""Numbers in a text that could be followed: of hosts, ports, telephones and payment cards."""
+"""Numbers in a text that could be followed: hosts, ports, telephone and payment card numbers."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ _RUN = re.compile(r"\d+")
 _PHONE = range(7, 16)
 _CARD = range(13, 20)
 _UNMARKED_DIGITS = 9
-"""Least digits in groups that are a telephone number without a word or a sign for one."""
+"""Minimum digits in groups to count as a telephone number without a word or sign for it."""
 _LOOK_BACK = 48
 
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """The numbers of a text that could be followed.
+    """The numbers in a text that could be followed.
 
     Attributes:
         hosts: IP addresses, in their shortest form.
@@ -55,7 +55,7 @@ class Numbers:
 
     @classmethod
     def of(cls, text: str) -> Numbers:
-        """Those of a text."""
+        """Return the numbers of a text."""
         folded = plain_text(text)
         if _RUN.search(folded) is None and "::" not in folded:
             return cls()
@@ -66,11 +66,11 @@ class Numbers:
 
 @dataclass(frozen=True, slots=True)
 class Digits:
-    """The numbers that passages hold, in whatever form they are written.
+    """The numbers in passages, in whatever form they are written.
 
     Attributes:
-        runs: numbers, as digits alone.
-        joined: the passages without what may stand between the digits of a number.
+        runs: numbers, as digits only.
+        joined: the passages without separators between the digits of a number.
         hosts: see Numbers.
     """
 
@@ -80,7 +80,7 @@ class Digits:
 
     @classmethod
     def of(cls, text: str) -> Digits:
-        """Those of a text."""
+        """Return the numbers of a text."""
         folded = plain_text(text)
         joined = re.sub(r"(?<=\d)[ ()./\u2010-\u2015-]{1,3}(?=\d)", "", folded)
         return cls(frozenset(_RUN.findall(folded)), joined, frozenset(_hosts(folded)))
@@ -95,7 +95,7 @@ class Digits:
         )
 
     def hold(self, named: Numbers) -> bool:
-        """Whether all of these stand here."""
+        """Return whether the passages contain all of these numbers."""
         return (
             named.hosts <= self.hosts
             and named.ports <= self.runs
@@ -104,7 +104,7 @@ class Digits:
 
 
 def plain_text(text: str) -> str:
-    """Return a text with compatible forms, and digits of any script, as plain ones."""
+    """Return a text with compatible forms and the digits of any script as plain characters."""
     compatible = _INVISIBLE.sub("", unicodedata.normalize("NFKC", text).casefold())
     if compatible.isascii():
         return compatible
@@ -114,7 +114,7 @@ def plain_text(text: str) -> str:
 
 
 def blank_hosts(folded: str) -> str:
-    """Return a folded text with spaces in place of its IP addresses."""
+    """Replace the IP addresses of a folded text with spaces."""
     for pattern in (_IPV4, _IPV6):
         folded = pattern.sub(
             lambda found: _blank(found) if _is_host(found[0]) else found[0], folded
@@ -136,7 +136,7 @@ def _hosts(plain_text: str) -> Iterator[str]:
             try:
                 yield ip_address(found[0]).compressed
             except ValueError:
-                # 999.1.1.1 leads nowhere; 12:30:45 is a time.
+                # 999.1.1.1 is not an address; 12:30:45 is a time.
                 continue
 
 
@@ -163,7 +163,7 @@ def _is_phone(plain: str, start: int, written: str, digits: str) -> bool:
 
 
 def _is_card(digits: str) -> bool:
-    """Whether it could be one, by its length and its check digit (Luhn)."""
+    """Return whether digits may be a card number, by their length and check digit (Luhn)."""
     if len(digits) not in _CARD or len(set(digits)) == 1:
         return False
     doubled = (int(d) * (1 + at % 2) for at, d in enumerate(reversed(digits)))

@@ -1,7 +1,7 @@
-"""Words that deny, restrict or exclude one another, in the languages that passages are often in.
+"""Words that negate, restrict or exclude one another, in the most common languages of passages.
 
-Only what is sure is listed. A missing word makes no true claim wrong: what is not listed is not
-compared. Forms are stemmed before they are compared, so that irregular ones alone are listed twice.
+Only certain cases are listed. A missing word makes no true claim wrong: unlisted words are not
+compared. Words are stemmed before they are compared, so only irregular forms are listed separately.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ STEMMERS: Final[Mapping[str, str]] = MappingProxyType(
         "no": "norwegian",
     }
 )
-"""Names of stemmers by the code of a language."""
+"""Stemmer names by language code."""
 UNSPACED: Final = frozenset({"zh", "ja"})
 """Languages without blanks between words."""
 
@@ -49,7 +49,7 @@ NEGATORS: Final[Mapping[str, str]] = MappingProxyType(
         "ja": "ない ません なく ず ぬ 無 不 なかった なければ",
     }
 )
-"""Words that deny the clause that they stand in."""
+"""Words that negate their clause."""
 
 RESTRICTORS: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -79,7 +79,7 @@ RESTRICTORS: Final[Mapping[str, str]] = MappingProxyType(
         "ja": "禁止 だけ のみ しか まで 以外",
     }
 )
-"""Words beside which a denial may say the same as its contrary: not before, no more than."""
+"""Words next to which a negation may mean the same as its contrary: not before, no more than."""
 
 CLAUSES: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -99,7 +99,7 @@ CLAUSES: Final[Mapping[str, str]] = MappingProxyType(
         "no": "og men eller som at fordi hvis når",
     }
 )
-"""Words that begin another clause."""
+"""Words that start another clause."""
 
 _OPPOSITES: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -300,8 +300,9 @@ _OPPOSITES: Final[Mapping[str, str]] = MappingProxyType(
             最大 : 最小""",
     }
 )
-"""Groups of words by line, their sides parted by a colon. A side excludes the others, where both
-texts speak of the same. With ~, the sides are converses: A before B is B after A."""
+"""Groups of words, one per line, with sides separated by a colon. Each side excludes the others if
+both texts are about the same thing. With ~, the sides are converses: A before B is B after A.
+"""
 
 _ROLES: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -320,7 +321,7 @@ _ROLES: Final[Mapping[str, str]] = MappingProxyType(
         " vater, eingang : ausgang, soll : haben",
     }
 )
-"""Pairs of roles, of which nobody has both at once in one place; parted by commas."""
+"""Pairs of roles that nobody has at once in one place; separated by commas."""
 
 _DENYING: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -340,7 +341,7 @@ _DENYING: Final[Mapping[str, str]] = MappingProxyType(
         "ru": "отклонён отклонить отказано отказать удалён заблокирован истекает",
     }
 )
-"""Words that deny in themselves, so that the denial of something else may say the same."""
+"""Words with a negative meaning: negating something else may mean the same."""
 
 _IRREGULAR: Final = """
 write wrote written
@@ -389,7 +390,7 @@ withdraw withdrew withdrawn
 IRREGULAR: Final[Mapping[str, str]] = MappingProxyType(
     {word: base for base, *words in map(str.split, _IRREGULAR.split("\n")[1:-1]) for word in words}
 )
-"""English verbs by their irregular forms, which a stemmer leaves apart."""
+"""Base forms of English verbs by their irregular forms, which a stemmer does not unify."""
 
 NECESSITY: Final = "must"
 _NECESSARY: Final[Mapping[str, str]] = MappingProxyType(
@@ -401,7 +402,7 @@ _NECESSARY: Final[Mapping[str, str]] = MappingProxyType(
         "ru": "должен должна должны нужно надо необходимо",
     }
 )
-"""Words for a necessity, which are compared as one."""
+"""Words for a necessity, which are compared as a single word."""
 
 LOW: Final = (
     "at least|no less than|not less than|no fewer than|more than|over|above|exceeding|minimum of"
@@ -415,10 +416,10 @@ HIGH: Final = (
     "|jusqu'à|como máximo|hasta|menos de|menores de|al massimo|fino a|meno di|no máximo|até"
     "|hoogstens|minder dan|не более|не больше|менее|меньше|до|最多|不超过|至多|على الأكثر|أقل من"
 )
-"""Alternatives that bound the number behind them."""
+"""Alternatives that bound the following number."""
 LOW_AFTER: Final = "or more|or above|or longer|oder mehr|ou plus|o más|o più|ou mais|of meer|以上"
 HIGH_AFTER: Final = "or less|or fewer|or below|oder weniger|ou moins|o menos|o meno|of minder|以下"
-"""Alternatives that bound the number before them."""
+"""Alternatives that bound the preceding number."""
 
 
 _JOINS_WORDS: Final = "and or with between et ou avec entre y e o con tra fra com"
@@ -457,25 +458,25 @@ _DETERMINERS_WORDS: Final = (
 )
 _CONJUNCTIONS_WORDS: Final = "and und et y e en и och og"
 JOINS: Final = frozenset(_JOINS_WORDS.split())
-"""Words between two that may change places."""
+"""Words between two words that may swap places."""
 EXCEPTIVES: Final = frozenset(_EXCEPTIVES_WORDS.split())
-"""Words that make an exception, of which the contrary is true."""
+"""Words that make an exception, for which the contrary holds."""
 LACKING: Final = frozenset(_LACKING_WORDS.split())
-"""Words for what is missing."""
+"""Words for something missing."""
 UNIVERSALS: Final = frozenset(_UNIVERSALS_WORDS.split())
 """Words for all of something."""
 QUANTIFIERS: Final = frozenset(_QUANTIFIERS_WORDS.split())
 """Words that any text has, and that have opposites."""
 RELATIVES: Final = frozenset(_RELATIVES_WORDS.split())
-"""Words that begin a clause within another one, whose end cannot be seen."""
+"""Words that start a relative clause, which lacks a visible end."""
 CONTRASTS: Final = frozenset(_CONTRASTS_WORDS.split())
-"""Words that begin what is contrasted with the words before."""
+"""Words that start a contrast to the preceding words."""
 ARTICLES: Final = frozenset(_ARTICLES_WORDS.split())
-"""Articles, which may change between two ways of saying the same."""
+"""Articles, which may vary without a change of meaning."""
 DETERMINERS: Final = frozenset(_DETERMINERS_WORDS.split())
-"""Words whose noun may stand for another name of the same."""
+"""Words that may introduce another name of the same thing."""
 CONJUNCTIONS: Final = frozenset(_CONJUNCTIONS_WORDS.split())
-"""Words between kinds of something, which may be all that there are."""
+"""Words between kinds of something, which together may be all of it."""
 
 
 _SCOPES: Final = """
@@ -507,14 +508,14 @@ není nikdy žádný jen musí může před více méně
 değil yok hiç asla olmadan sadece önce sonra
 không chẳng chưa đừng tidak bukan jangan belum tanpa hanya harus boleh
 """
-"""Words that say how far a sentence goes, and denials of languages without tables of their own."""
+"""Words that limit the scope of a sentence, and negations in languages without their own tables."""
 
 
 @cache
 def turning_words() -> frozenset[str]:
-    """Return the words of all spaced languages that turn a sentence round or say how far it goes.
+    """Return the words of all spaced languages that invert a sentence or limit its scope.
 
-    Arabic is left out: its words are written together with others.
+    Arabic is left out: its words are attached to other words.
     """
     tables = (NEGATORS, _NECESSARY)
     of_tables = (table[code].split() for table in tables for code in {*table} - UNSPACED - {"ar"})
@@ -524,7 +525,7 @@ def turning_words() -> frozenset[str]:
 
 @cache
 def stemmer_of(language: str) -> Any:
-    """Return the stemmer of a language; None where there is none."""
+    """Return the stemmer of a language; None if it has none."""
     import Stemmer
 
     return Stemmer.Stemmer(STEMMERS[language]) if language in STEMMERS else None
@@ -532,20 +533,20 @@ def stemmer_of(language: str) -> Any:
 
 @cache
 def stems_that_deny(language: str) -> frozenset[str]:
-    """Return the stems of a language's words that deny in themselves."""
+    """Return the stems of a language's words with a negative meaning."""
     stemmer, words = stemmer_of(language), _DENYING.get(language, "").split()
     return frozenset(stemmer.stemWords(words) if stemmer else words)
 
 
 @cache
 def necessity_of(language: str) -> frozenset[str]:
-    """Return the words of a language for a necessity; they are compared as NECESSITY."""
+    """Return a language's words for a necessity; they are compared as NECESSITY."""
     return frozenset(_NECESSARY.get(language, "").split())
 
 
 @cache
 def words_of(table: str, language: str) -> frozenset[str]:
-    """Return the words of a language: `negators`, `restrictors` or `clauses`."""
+    """Return a word list of a language: `negators`, `restrictors` or `clauses`."""
     tables = {"negators": NEGATORS, "restrictors": RESTRICTORS, "clauses": CLAUSES}
     return frozenset(tables[table].get(language, "").split())
 
@@ -564,10 +565,10 @@ def counterparts_of(language: str) -> Mapping[str, frozenset[str]]:
 
 @cache
 def opposites_of(language: str) -> tuple[tuple[bool, tuple[frozenset[str], ...]], ...]:
-    """Return the groups of a language: whether the sides are converses, and these, stemmed."""
+    """Return a language's opposites: whether the sides are converses, and the stemmed sides."""
     groups: list[str] = []
     for line in _OPPOSITES.get(language, "").strip().splitlines():
-        # A line that is indented further belongs to the one above it.
+        # A line with deeper indentation continues the previous line.
         text = line.removeprefix(" " * 12)
         if groups and text.startswith(" "):
             groups[-1] += text

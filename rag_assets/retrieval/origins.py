@@ -1,4 +1,4 @@
-"""Where hits of repositories come from: the repository, its commit, and whether files differ."""
+"""Origins of hits in repositories: the repository, its commit, and whether files differ."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _Described: TypeAlias = Callable[[Collection[str]], RepositoryDescription]
 
 @dataclass(frozen=True, slots=True)
 class Origins:
-    """The repositories of a tenant, opened: that need not wait until there are hits.
+    """The opened repositories of a tenant; they can be opened before there are hits.
 
     Attributes:
-        sources: what describes those that can be read here, by source.
+        sources: functions that describe the locally readable repositories, by source.
     """
 
     sources: dict[str, _Described]
@@ -33,8 +33,7 @@ class Origins:
         """Open the repositories of a tenant.
 
         Args:
-            tenant: whose.
-            settings: say which folders may be read.
+            settings: define which folders may be read.
         """
         context = SourceContext(base=settings.home, allowed_roots=tuple(settings.allowed_roots))
         configs = [one for one in tenant.sources if isinstance(one, GitConfig)]
@@ -42,7 +41,7 @@ class Origins:
         return cls({name: described for name, described in found.items() if described})
 
     def told(self, hits: Sequence[Hit]) -> tuple[Hit, ...]:
-        """The hits, those of repositories that can be read here with their origin."""
+        """Return the hits, with the origin of those in locally readable repositories."""
         origins: dict[str, Origin] = {}
         for name, described in self.sources.items():
             of_source = [hit.uri for hit in hits if hit.uri.partition("/")[0] == name]
@@ -58,7 +57,7 @@ def _opened(config: GitConfig, tenant: Tenant, context: SourceContext) -> _Descr
         source = tenant.source_kind(config).build(config, context)
         return source.opened() if isinstance(source, GitSource) else None
     except (RagAssetsError, OSError):
-        # The repository may be on the machine that indexes it alone: hits are found without it.
+        # The repository may exist only on the indexing machine: hits are found without it.
         return None
 
 

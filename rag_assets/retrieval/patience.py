@@ -1,4 +1,4 @@
-"""Limits of time for a search whose caller goes on without it."""
+"""Time limits for a search whose caller continues without it."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from rag_assets.common.errors import RagAssetsError
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """Seconds that parts of a search may take; None for no limit but those of their connections.
+    """Maximum seconds for parts of a search; None leaves only the limits of connections.
 
     Attributes:
         embedding: for the vector of the question.
-        whole: for all of it.
+        whole: for the whole search.
     """
 
     embedding: float | None = None
@@ -29,11 +29,11 @@ NO_LIMITS = Patience()
 
 @contextmanager
 def limited(seconds: float | None, late: Callable[[float], RagAssetsError]) -> Iterator[None]:
-    """Cancel a block of a coroutine that takes longer.
+    """Cancel a block of a coroutine that takes too long.
 
     Args:
         seconds: None for no limit.
-        late: makes the error to be raised then.
+        late: returns the error to raise in that case.
     """
     if seconds is None:
         yield

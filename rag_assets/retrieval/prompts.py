@@ -1,7 +1,7 @@
 """Prompts: instructions, and passages between markers that no document can imitate.
 
-The instructions are the same in every request, and the same passages give the same text, so that a
-server which keeps what it has read of a prompt reads only the question again.
+The instructions are the same in every request, and the same passages give the same text. So a
+server that caches the prefix of a prompt only reads the question again.
 """
 
 from __future__ import annotations
@@ -35,35 +35,35 @@ Write plain sentences or short lists, no headings."""
 
 
 def instructions() -> str:
-    """Return the instructions of the model, which are the same for all questions."""
+    """Return the model's instructions, which are the same for all questions."""
     return _INSTRUCTIONS.format(not_answered=NOT_ANSWERED)
 
 
 def seal_of(hits: Sequence[Hit], key: bytes, tenant: str) -> str:
     """Return the seal in the markers around passages, the same for the same passages.
 
-    Nobody without the key can compute it. An author who has seen one cannot use it: a passage that
-    holds it is another passage, and has another seal.
+    Nobody without the key can compute it. An author who has seen a seal cannot use it: a passage
+    that contains the seal is a different passage, and so has a different seal.
 
     Args:
         hits: the passages.
-        key: random, and known to this process alone.
-        tenant: whose passages they are.
+        key: random, and known only to this process.
+        tenant: owner of the passages.
     """
     digest = hmac.new(key, digestmod=hashlib.sha256)
     for part in (tenant, *(_passage(hit, "") for hit in hits)):
         encoded = part.encode("utf-8", "surrogatepass")
-        # With lengths, so that no two lists of passages give the same bytes.
+        # Lengths are included, so that no two lists of passages give the same bytes.
         digest.update(len(encoded).to_bytes(8, "big") + encoded)
     return digest.hexdigest()[:_SEAL_CHARACTERS]
 
 
 def prompt(question: str, hits: Sequence[Hit], seal: str) -> str:
-    """Return the passages, each with its number and source, and the question after them.
+    """Return the passages, each with its number and source, followed by the question.
 
     Args:
         question: in words.
-        hits: what may be cited, by their numbers.
+        hits: passages that may be cited, by their numbers.
         seal: see seal_of.
     """
     passages = "\n\n".join(_passage(hit, seal) for hit in hits)

@@ -1,4 +1,4 @@
-"""The interface of searches, for what only searches."""
+"""The interface of searches, for code that only searches."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class PassageSearch(Protocol):
         """Search one tenant's knowledge."""
 
     async def still_readable(self, ref: TenantRef, caller: Caller, answer: SearchAnswer) -> bool:
-        """Whether the caller may read every document of a result's hits by now."""
+        """Return whether the caller may still read every document of a result's hits."""
 
     async def masked(self, question: str) -> str:
-        """The question without the credentials in it."""
+        """Return the question without the credentials in it."""

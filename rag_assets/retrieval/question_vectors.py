@@ -28,7 +28,7 @@ from rag_assets.tenants.model import Tenant
 
 _CACHED_BYTES = 64 * 1024 * 1024
 _OVERHEAD_BYTES = 1_024
-"""What a key and its place in the cache take besides the vector: measured, and rounded up."""
+"""Memory of a key and its cache slot besides the vector: measured, and rounded up."""
 _MAX_EMBEDDERS = 1_024
 _KEY_SECONDS = 60.0
 
@@ -38,7 +38,7 @@ _Question: TypeAlias = tuple[TenantRef, str, bytes]
 
 @dataclass(slots=True)
 class _CachedEmbedder:
-    """An embedder, its price, and when its key was looked up last."""
+    """An embedder, its price, and when its key was last looked up."""
 
     embedder: Embedder
     price: Price | None
@@ -51,7 +51,7 @@ class VectorsOfQuestions(Protocol):
     async def of(
         self, ref: TenantRef, tenant: Tenant, serving: Generation, question: str
     ) -> Vector:
-        """The question's vector, by exactly the embedder that built the generation."""
+        """Return the question's vector, by exactly the embedder that built the generation."""
         ...
 
     async def reading(
@@ -84,11 +84,11 @@ class QuestionVectors:
     async def of(
         self, ref: TenantRef, tenant: Tenant, serving: Generation, question: str
     ) -> Vector:
-        """The question's vector, by exactly the embedder that built the generation.
+        """Return the question's vector, by exactly the embedder that built the generation.
 
         Raises:
             ProviderError: it could not be embedded.
-            IndexInconsistent: that embedder cannot be cached any more.
+            IndexInconsistent: the generation's embedder cannot be made any more.
         """
         key = (ref, serving.embedder_id, _digest(question))
         vector = self._vectors.get(key)
@@ -107,10 +107,10 @@ class QuestionVectors:
             ProviderError, IndexInconsistent: see `of`.
         """
         language = sentence_language(question)
-        if question.isascii() and language in {None, "en"}:  # every model reads it
+        if question.isascii() and language in {None, "en"}:  # Every model reads English.
             return "known"
         cached = await self._embedder(ref, tenant, serving)
-        # It may load a tokenizer.
+        # Run in a thread: it may load a tokenizer.
         return await run_sync(reading_of, cached.embedder, question, language)
 
     async def close(self) -> None:
@@ -141,13 +141,13 @@ class QuestionVectors:
         key = (ref, serving.embedder_id, tenant.embedder)
         cached = self._cached.get(key)
         if cached is None:
-            # It may read a model's files.
+            # Run in a thread: it may read a model's files.
             cached = await run_sync(self._make, ref, tenant, serving)
             self._cached[key] = cached
         now = time.monotonic()
         if now - cached.renewed_at > _KEY_SECONDS:
             cached.renewed_at = now
-            # It opens its connections again, with the key that the tenant has by then.
+            # It reopens its connections with the tenant's current key.
             await cached.embedder.close()
         return cached
 
@@ -159,13 +159,13 @@ class QuestionVectors:
                 f" which is now {embedder.embedder_id}",
                 hint="sync the tenant: a new generation is built with the present model",
             )
-        # The price that the tenant states now, or else that of when it was built.
+        # The price that the tenant now states, or else the price at the time of the build.
         built = EmbedderConfig.model_validate(serving.embedder)
         return _CachedEmbedder(embedder, tenant.embedder.price or price_of(built))
 
 
 def _digest(question: str) -> bytes:
-    # A question can be longer than its vector. Half of a surrogate pair is a question as well.
+    # A question can be longer than its vector. Half of a surrogate pair is also a valid question.
     return blake2b(question.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 

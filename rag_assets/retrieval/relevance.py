@@ -1,10 +1,11 @@
-"""Relevance of definitions for a question that names none of them, from what a search found.
+"""Relevance of definitions for a question that names none of them, based on search results.
 
-Every definition that the search found passes a share of its relevance on to what it is related to,
-and this some of it further; what several of them lead to gets the sum. So definitions come up that
-have no word of the question but are between those that have: the job that a service dispatches, the
-policy of a model. What everything is related to (the model of users) gets less: it tells nothing.
-Known as a random walk with restart (Tong, Faloutsos and Pan, ICDM 2006), of a few steps here.
+Each definition found by the search passes a share of its relevance to related definitions, and
+these pass some of it further. A definition reached from several gets the sum. So definitions come
+up that share no word with the question but link definitions that do: the job that a service
+dispatches, the policy of a model. A definition that everything is related to (the model of users)
+gets less, since it says little. Known as a random walk with restart (Tong, Faloutsos and Pan, ICDM
+2006), limited to a few steps here.
 """
 
 from __future__ import annotations
@@ -21,22 +22,22 @@ from rag_assets.retrieval.shares import OF_DOCUMENTS
 from rag_assets.retrieval.surroundings import Surroundings, Way, files_of, specificity
 
 _FOLLOWED: Final = (20, 15, 10)
-"""Nodes whose relations are followed in each step, the most relevant."""
+"""Number of the most relevant nodes to follow in each step."""
 _KEPT: Final = 0.9
 """Share of relevance that a step keeps."""
 _LEAST: Final = 0.05
-"""Relevance below which none is passed on."""
+"""Minimum relevance to pass on."""
 
 
 @dataclass(frozen=True, slots=True)
 class Relevance:
-    """What is related to what a search found.
+    """Definitions related to the search results.
 
     Attributes:
-        gained: nodes with the relevance that others passed on to them, those that the search found
-            among them; the path of each is that along which most of it came.
-        stating: documents that state relations of these, with their relevance.
-        complete: whether nothing was left out for a limit.
+        gained: nodes with the relevance passed on to them, including nodes that the search found;
+            the path of each is the path along which most of it came.
+        stating: documents that state relations of these nodes, with their relevance.
+        complete: whether no limit cut the result.
     """
 
     gained: tuple[Reached, ...] = ()
@@ -53,10 +54,10 @@ def relevance(
     """Pass relevance on along relations.
 
     Args:
-        view: what the caller may read.
-        surroundings: what is known of it.
+        view: the caller's view.
+        surroundings: cached surroundings of nodes in this view.
         found: relevance of the definitions that a search found.
-        nodes: what they are.
+        nodes: these definitions.
     """
     passing = _Passing(view, surroundings, found, nodes)
     values = dict(found)
@@ -84,7 +85,7 @@ class _Passing:
         self._complete = True
 
     def step(self, values: Mapping[NodeKey, float], most: int) -> dict[NodeKey, float]:
-        """Pass on what nodes have gained last; returns what others have gained by that."""
+        """Pass on the latest gains of nodes; return the resulting gains of other nodes."""
         fresh = (key for key in values if key not in self._followed)
         best = sorted(fresh, key=lambda key: (-values[key], key))[:most]
         if not best:
@@ -101,7 +102,7 @@ class _Passing:
                 gain = passed * way.share
                 if gain < _LEAST:
                     break
-                # What is stated of a file that is followed is stated of what it defines.
+                # Edges of a followed file count for the definition in it.
                 end = files.get(way.key, way.key)
                 if end != key:
                     gains[end] += gain
@@ -111,7 +112,7 @@ class _Passing:
         return dict(gains)
 
     def relevance(self) -> Relevance:
-        """What was gained."""
+        """Return the gained relevance."""
         reached = [
             Reached(self._nodes[key], gain * self._followed.get(key, 1.0), self._paths[key])
             for key, gain in self._gained.items()

@@ -32,9 +32,9 @@ class Reranking:
     """Scores of a reranker.
 
     Attributes:
-        scores: by id of the passages that were scored; empty where reranking failed.
-        fault: why it failed, if it did; "late" also where only the first passages were scored.
-        blend: share of the scores in the order; the rest is the fused scores' share.
+        scores: by id of the scored passages; empty if reranking failed.
+        fault: why it failed, if it did; also "late" if only the first passages were scored.
+        blend: share of these scores in the order; the rest is the fused scores' share.
     """
 
     scores: Mapping[str, float]
@@ -47,12 +47,12 @@ class Reranking:
         prefers: Callable[[Candidate], bool],
         fused: Mapping[str, float] = MappingProxyType({}),
     ) -> list[Passage]:
-        """Return scored passages, best first, equal ones in their former order; then the others.
+        """Return scored passages, best first, ties in their former order; then the others.
 
         Args:
-            order: before.
-            prefers: whether a candidate ranks higher; as in the search itself, those are a
-                ranking of their own, and both are fused.
+            order: before reranking.
+            prefers: whether a candidate ranks higher; as in the search itself, preferred candidates
+                form a separate ranking, and both rankings are fused.
             fused: scores of the search, by id; needed if they are blended.
         """
         scored = [passage for passage in order if passage.id in self.scores]
@@ -82,7 +82,7 @@ def _normalize(scores: Mapping[str, float]) -> dict[str, float]:
 
 @dataclass(slots=True)
 class _CachedReranker:
-    """A reranker, and when its key was looked up last."""
+    """A reranker, and when its key was last looked up."""
 
     reranker: Reranker
     renewed_at: float
@@ -113,12 +113,12 @@ class RerankerPool:
         """Score the first passages of an order.
 
         Args:
-            ref: the tenant.
             config: of the reranker.
             question: in words.
-            order: best first; only what the caller may read: a server may be sent its text.
-            known: scores for this question, of an attempt before; of a passage that has one none is
-                asked for, and nothing is after a fault.
+            order: best first; only passages that the caller may read, since their text may be sent
+                to a server.
+            known: scores for this question from an earlier attempt. Their passages are not scored
+                again; after a fault, no passage is.
         """
         first = order[: config.first]
         if not first:
@@ -159,18 +159,18 @@ class RerankerPool:
         key, now = (ref, config), time.monotonic()
         cached = self._cached.get(key)
         if cached is None:
-            # It may read a model's files.
+            # Run in a thread: it may read a model's files.
             reranker = await run_sync(self._rerankers.of, ref, config)
             cached = self._cached.setdefault(key, _CachedReranker(reranker, now))
         if now - cached.renewed_at > _KEY_SECONDS:
             cached.renewed_at = now
-            # It opens its connections again, with the key that the tenant has by then.
+            # It reopens its connections with the tenant's current key.
             await cached.reranker.close()
         return cached.reranker
 
 
 def _text(passage: Passage) -> str:
-    """The text of a passage as it was embedded, with its title and headings."""
+    """Return the text of a passage as it was embedded, with its title and headings."""
     fields = passage.fields
     return embedding_text(
         fields.get("title"),

@@ -1,4 +1,4 @@
-"""A request, with what it leaves to the tenant filled in."""
+"""A request with the tenant's defaults filled in."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from rag_assets.tenants.profiles import profile_of
 
 @dataclass(frozen=True, slots=True)
 class ResolvedSearch:
-    """A request, and what the tenant's defaults make of it.
+    """A request resolved with the tenant's defaults.
 
     Attributes:
-        question: as embedder and reranker are sent it.
-        limit: hits at most.
+        question: as sent to embedder and reranker.
+        limit: maximum number of hits.
         min_cosine: below which a passage is left out; None without a threshold.
         rerank: configuration of the reranker; None without reranking.
-        floors: of the questions that calibrate the threshold so far, whose upper bound min_cosine
-            is then; None: it is set.
-        token_budget: tokens of all hits together at most; None: any number.
+        floors: of the questions that have calibrated the threshold so far; min_cosine is then its
+            upper bound. None if the threshold is set.
+        token_budget: maximum number of tokens of all hits together; None for any number.
     """
 
     tenant: Tenant
@@ -46,16 +46,16 @@ class ResolvedSearch:
     def of(
         cls, tenant: Tenant, request: SearchRequest, masked: str, serving: Generation | None
     ) -> ResolvedSearch:
-        """The request, with the tenant's defaults for parameters that it lacks.
+        """Return the request, with the tenant's defaults for missing parameters.
 
         Args:
             tenant: that is searched.
-            request: as it was made.
+            request: as made.
             masked: its question with credentials masked.
             serving: the generation that answers.
 
         Raises:
-            InvalidRequest: it wants more hits than there may be.
+            InvalidRequest: it wants more hits than allowed.
             NoReranker: the request wants reranking, and the tenant has no reranker.
         """
         default = tenant.retrieval
@@ -72,7 +72,7 @@ class ResolvedSearch:
         )
 
     def in_build(self, serving: Generation) -> ResolvedSearch:
-        """The same search of another build, whose embedder has a threshold of its own."""
+        """Return the same search in another build, with the threshold of that build's embedder."""
         return replace(
             self,
             min_cosine=_threshold(self.tenant, self.request, serving),
@@ -81,22 +81,22 @@ class ResolvedSearch:
 
     @property
     def depth(self) -> int:
-        """Candidates that are ranked before the first of them are taken as hits."""
+        """Return the number of candidates to rank before the first of them become hits."""
         return self.limit if self.rerank is None else max(self.limit, self.rerank.first)
 
     @property
     def needs_vector(self) -> bool:
-        """Whether a cosine is needed: a search by words alone does not pay for an embedding."""
+        """Return whether a cosine is needed; a search by words alone needs no paid embedding."""
         return self.mode != "text" or self.min_cosine is not None
 
     def prefers(self, uri: str) -> bool:
-        """Whether a document lies in a path whose hits rank higher."""
+        """Return whether a document lies in a path that ranks higher."""
         paths = self.request.must_include_paths
         return bool(paths) and within(uri, paths)
 
 
 def within(path: str, paths: Sequence[str] | None) -> bool:
-    """Return whether a path lies in one of others; None: always."""
+    """Return whether a path lies in one of the others; always true if these are None."""
     return paths is None or any(is_within(path, other) for other in paths)
 
 
@@ -119,7 +119,7 @@ def _threshold(tenant: Tenant, request: SearchRequest, serving: Generation | Non
 def _floors(
     tenant: Tenant, request: SearchRequest, serving: Generation | None
 ) -> tuple[float, ...] | None:
-    """Return the floors so far where the first questions calibrate a threshold; else None."""
+    """Return the floors so far if the first questions calibrate a threshold; else None."""
     if request.min_score is not None or serving is None:
         return None
     if not tenant.calibrates(serving.embedder_id):
@@ -132,7 +132,7 @@ def _floors(
 
 
 def _token_budget(tenant: Tenant, request: SearchRequest) -> int | None:
-    """What the request says, else a share of the window of the model that reads the hits."""
+    """Return the request's budget, or else a share of the context window of the reading model."""
     share = profile_of(tenant.profile).share_of_window
     window = _window(tenant, request)
     if request.token_budget is not None or share is None or window is None:
@@ -141,7 +141,7 @@ def _token_budget(tenant: Tenant, request: SearchRequest) -> int | None:
 
 
 def _window(tenant: Tenant, request: SearchRequest) -> int | None:
-    """What the model that reads the hits reads at once; None where no model is named."""
+    """Return the context window of the model that reads the hits; None if no model is named."""
     own = tenant.chat_model
     model = request.model or (own.model if own else None)
     if model is None:

@@ -1,4 +1,4 @@
-"""Which roles may ask a tenant: a profile may leave its questions to one of them."""
+"""Which roles may query a tenant: a profile may restrict its questions to certain roles."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from rag_assets.tenants.profiles import profile_of
 
 
 def may_ask(profile: str, caller: Caller) -> bool:
-    """Whether a caller may ask questions of tenants of a profile, and read their documents."""
+    """Return whether a caller may query tenants of a profile and read their documents."""
     roles = profile_of(profile).asked_by
     return not roles or caller.role is None or caller.role in roles
 
 
 def require_asker(profile: str, caller: Caller) -> None:
-    """Require that a caller may ask tenants of a profile.
+    """Require that a caller may query tenants of a profile.
 
     Raises:
-        RoleRefused: its role may not.
+        RoleRefused: the caller's role may not.
     """
     if not may_ask(profile, caller):
         roles = " or ".join(sorted(profile_of(profile).asked_by))

@@ -1,4 +1,4 @@
-"""Searches of a tenant's serving generation: the one core behind every interface."""
+"""Searches of a tenant's serving generation: the single core behind every interface."""
 
 from __future__ import annotations
 
@@ -52,18 +52,18 @@ from rag_assets.tenants.model import Tenant
 
 _MAX_TENANTS = 1_024
 _SCANNED_AT_ONCE = 2_000
-"""Characters of a question; a longer one is scanned in a thread, beside the event loop."""
+"""Maximum characters of a question scanned in the event loop; longer ones go to a thread."""
 
 
 class AsyncRetriever:
-    """Searches tenants' indexes, in one event loop and over connections that are kept.
+    """Searches tenants' indexes, in one event loop and over persistent connections.
 
     Args:
         catalog: has the serving generation, the current versions of documents, and their readers.
-        store: where entries are searched.
+        store: searches entries.
         embedders: makes the embedder that built a generation.
-        policy: what callers may read.
-        steps: the steps of searches, by profile; those of the installed systems by default.
+        policy: decides what callers may read.
+        steps: the steps of searches, by profile; by default the steps of the installed systems.
         vectors: of questions; by default each is embedded when it is asked.
         journaled: whether searches are recorded as events.
     """
@@ -92,9 +92,9 @@ class AsyncRetriever:
             policy=policy or FlatScopes(),
         )
         self._builds = BuildSearches(self._services, steps or installed_steps())
-        # The event loop itself keeps no task.
+        # The event loop itself keeps no reference to tasks.
         self._openings: set[asyncio.Task[Origins]] = set()
-        # Equal text is equal configuration, which is validated once.
+        # Equal text means equal configuration, which is validated only once.
         self._tenant_of = lru_cache(_MAX_TENANTS)(_tenant_of)
 
     async def search(
@@ -108,17 +108,16 @@ class AsyncRetriever:
         """Search one tenant's knowledge.
 
         Args:
-            tenant_id: the tenant.
-            request: the question, and who asks it.
-            generation: the build that answers, complete or not; the serving one by default.
-            patience: how long it may take.
+            request: the question and its caller.
+            generation: the build to search, complete or not; by default the serving build.
+            patience: time limits.
 
         Raises:
-            UnknownTenant: there is none of that id.
-            RoleRefused: the caller's role may not ask this tenant.
+            UnknownTenant: no tenant has this id.
+            RoleRefused: the caller's role may not query this tenant.
             NotOptedIn: its organization has not opted in.
             UnknownGeneration: the tenant has no such build.
-            InvalidRequest: it is narrowed to too many pages, or to a source type that there is not.
+            InvalidRequest: it is limited to too many pages, or to an unknown source type.
             NoReranker: the request wants reranking, and the tenant has no reranker.
             ProviderError: the question could not be embedded.
             IndexInconsistent: the tenant's index was lost.
@@ -171,37 +170,38 @@ class AsyncRetriever:
         return answer
 
     async def masked(self, question: str) -> str:
-        """A question, credentials in it masked, as it may be stored, logged and sent."""
+        """Return a question with masked credentials, which may be stored, logged and sent."""
         if self._masker.loaded and len(question) <= _SCANNED_AT_ONCE:
             return self._masker.text(question)
         return await run_sync(self._masker.text, question)
 
     @property
     def masker(self) -> Masker:
-        """What masks questions."""
+        """Return the masker of questions."""
         return self._masker
 
     @property
     def journal(self) -> SearchJournal:
-        """Where events of searches are written."""
+        """Return the journal to which events of searches are written."""
         return self._journal
 
     @property
     def policy(self) -> AccessPolicy:
-        """What callers may read."""
+        """Return the policy that decides what callers may read."""
         return self._services.policy
 
     async def load(self) -> None:
-        """Load what the first question would otherwise wait for."""
+        """Load resources that the first question would otherwise wait for."""
         await run_sync(self._masker.load)
 
     async def still_readable(self, ref: TenantRef, caller: Caller, answer: SearchAnswer) -> bool:
-        """Whether the caller may read by now every document that an answer's hits are from.
+        """Return whether the caller may still read every document of an answer's hits.
 
-        One that was replaced since then counts as read: it was so when the search was made.
+        A document that was replaced since then still counts as read, as it was valid during the
+        search.
 
         Args:
-            ref: the tenant that answered: of the same id, another may be there by now.
+            ref: the tenant that answered; another tenant may have the same id by now.
             caller: who made the search.
             answer: its result.
 
@@ -224,7 +224,7 @@ class AsyncRetriever:
         )
 
     async def close(self) -> None:
-        """Close connections, and wait until searches and their cost are recorded."""
+        """Close connections after all searches and their costs are recorded."""
         await self._services.completeness.close()
         await self._services.vectors.close()
         await self._services.rerankers.close()
@@ -236,9 +236,9 @@ class AsyncRetriever:
     def _with_breadcrumbs(
         self, tenant_id: str, principals: Sequence[str], hits: Sequence[Hit]
     ) -> tuple[Hit, ...]:
-        """Return hits with the titles of the pages that they are on, as far as these may be read.
+        """Return hits with the titles of their pages, as far as the caller may read these.
 
-        A comment has no title of its own, and gets that of its page.
+        A comment gets the title of its page, since it lacks a title.
         """
         uuids = {hit.page_uuid for hit in hits if hit.page_uuid is not None}
         paths = self._services.catalog.page_lists.paths(tenant_id, uuids, principals)
@@ -248,7 +248,7 @@ class AsyncRetriever:
         )
 
     def _opening(self, tenant: Tenant) -> asyncio.Task[Origins] | None:
-        """Opens the repositories that hits may come from, while they are searched."""
+        """Open the repositories that hits may come from, while they are searched."""
         if not tenant.reads_code:
             return None
         opening = asyncio.create_task(
@@ -259,7 +259,7 @@ class AsyncRetriever:
         return opening
 
     async def _with_names(self, progress: SearchProgress, answer: SearchAnswer) -> SearchAnswer:
-        """Return an answer that reports unknown names and asks about what was not found."""
+        """Return an answer that reports unknown names and asks for clarification if needed."""
         answer = await with_unknown_names(self._services, progress, answer)
         if not answer.needs_clarification or answer.clarification is not None:
             return answer
@@ -275,7 +275,7 @@ def _placed(hit: Hit, path: Sequence[tuple[str, str]]) -> Hit:
     is_page = hit.source_type in {"page", "block"}
     above = tuple(title for uuid, title in path if not (is_page and uuid == hit.page_uuid))
     own = next((title for uuid, title in path if uuid == hit.page_uuid), None)
-    # What has no title of its own is called by its id.
+    # A hit without a title may have its id as title.
     is_untitled = hit.title is None or (not is_page and hit.title == hit.source_id)
     return replace(hit, breadcrumb=above, title=own or hit.title if is_untitled else hit.title)
 

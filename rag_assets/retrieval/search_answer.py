@@ -1,4 +1,4 @@
-"""The answer of a search, from its progress."""
+"""Build the answer of a search from its progress."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _WALKED: Mapping[SearchMode, SearchStrategy] = {
 
 
 def answer_of(progress: SearchProgress) -> SearchAnswer:
-    """The answer with its hits, and how they were found."""
+    """Return the answer with its hits, and how they were found."""
     hits, mode = tuple(progress.hits or ()), progress.search.mode
     fault = progress.reranking.fault if progress.reranking else None
     degraded: dict[SkippableStep, DegradedReason] = {"rerank": fault} if fault else {}
@@ -51,7 +51,8 @@ def answer_of(progress: SearchProgress) -> SearchAnswer:
         debug=Debug(
             _strategy(progress),
             progress.timings.milliseconds,
-            # Not those recalled: their number would disclose passages that may not be read.
+            # Not the recalled candidates: their number would disclose passages that may not be
+            # read.
             len(progress.confirmed.by_id),
             scores_of(progress),
             threshold=progress.search.min_cosine,
@@ -63,7 +64,7 @@ def answer_of(progress: SearchProgress) -> SearchAnswer:
 
 
 def _unread_warnings(progress: SearchProgress) -> tuple[UnmatchedFilter, ...]:
-    """Return a warning where vectors alone rank whose embedder does not read the question."""
+    """Return a warning if vectors alone rank and the embedder does not read the question."""
     if progress.reading != "unread" or progress.search.mode != "knn":
         return ()
     provider, model = provider_and_model(progress.serving.embedder_id)
@@ -76,7 +77,7 @@ def _unread_warnings(progress: SearchProgress) -> tuple[UnmatchedFilter, ...]:
 
 
 def _word_warnings(progress: SearchProgress) -> tuple[UnmatchedFilter, ...]:
-    """Return a warning where hits in source code have no word of the question."""
+    """Return a warning if hits in source code contain no word of the question."""
     if not progress.hits or not has_no_word(progress):
         return ()
     problem = (

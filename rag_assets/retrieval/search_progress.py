@@ -1,4 +1,4 @@
-"""The progress of one search, which its steps pass on."""
+"""The progress of a search, passed from step to step."""
 
 from __future__ import annotations
 
@@ -33,10 +33,11 @@ class Ranking:
     Attributes:
         kind: what ordered them; the scores of "vector" are cosines.
         is_cut: whether the index may have more.
-        weight: what it counts among others.
-        terms: of one by words, how many were searched for; 0: unknown.
-        preferred: whether it has nothing but what the request wants to rank higher.
-        is_foreign: of one by words, whether vectors were not trained for the question's language.
+        weight: relative to other rankings.
+        terms: for a word ranking, the number of search terms; 0 if unknown.
+        preferred: whether it contains only candidates that the request wants to rank higher.
+        is_foreign: for a word ranking, whether vectors were not trained for the question's
+            language.
     """
 
     kind: RankingKind
@@ -53,10 +54,10 @@ class Verified:
     """Candidates that the catalog confirmed: current versions that the caller may read.
 
     Attributes:
-        rankings: with no other candidates.
+        rankings: with confirmed candidates only.
         versions: of their documents, by document id.
-        recalled: how many candidates there were before; not for the caller.
-        at: when the catalog confirmed them, in seconds of the monotonic clock.
+        recalled: number of candidates before verification; not for the caller.
+        at: time of confirmation, in seconds of the monotonic clock.
     """
 
     rankings: Sequence[Ranking]
@@ -65,7 +66,7 @@ class Verified:
     at: float
 
     def without(self, ids: Collection[str]) -> Verified:
-        """The same, some candidates left out."""
+        """Return the same without some candidates."""
         if not ids:
             return self
         rankings = [
@@ -76,7 +77,7 @@ class Verified:
 
     @property
     def by_id(self) -> dict[str, Candidate]:
-        """Every candidate once."""
+        """Return every candidate once, by id."""
         return {c.id: c for ranking in self.rankings for c in ranking.candidates}
 
 
@@ -85,13 +86,12 @@ class Walked:
     """A walk along relations.
 
     Attributes:
-        ids: of candidates that are related to what the question names: no threshold leaves them
-            out.
-        paths: names from one that it began at to each that it reached, most relevant first.
-        complete: whether nothing was left out for a limit.
-        alone: whether it answers the question: nothing else is searched.
-        leading: ids of candidates that have exactly the name that the question consists of; they
-            come before all others.
+        ids: of candidates related to the names in the question; exempt from the threshold.
+        paths: names from a start node to each reached node, most relevant first.
+        complete: whether no limit cut the result.
+        alone: whether it answers the question, so that the index is not searched.
+        leading: ids of candidates with exactly the name that the question consists of; they come
+            before all others.
     """
 
     ids: frozenset[str]
@@ -105,50 +105,49 @@ class Walked:
 class SearchProgress:
     """A search between two of its steps.
 
-    Steps of a system may change `rankings`, `fused`, `order`, `cosines` and `passages`; what they
-    change besides is not kept (see SearchPlan).
+    Steps of a system may change `rankings`, `fused`, `order`, `cosines` and `passages`; their other
+    changes are discarded (see SearchPlan).
 
     Attributes:
         search: the request with the tenant's defaults.
-        ref: the tenant.
         serving: the generation that answers.
-        owner: whose entries in the index are searched.
+        owner: of the index entries that are searched.
         caller: who makes the request.
-        principals: whose grants count for the caller.
-        scopes: that searches of the index are filtered by; None: they are not, since the caller
-            reads too many, and verification alone decides.
-        moved: pages for which the scopes of entries do not count by now.
-        pages: that the request is narrowed to, of those that the caller may read; None: any.
-        moment: what the caller could read of relations when the search began.
+        principals: with grants that count for the caller.
+        scopes: filter for searches of the index; None for no filter, since the caller reads too
+            many scopes and verification alone decides.
+        moved: pages for which the scopes in entries are out of date.
+        pages: readable pages that the request is limited to; None for any.
+        moment: relations that the caller could read when the search started.
         timings: durations of the parts of this search.
-        patience: how long its parts may take.
-        whole: whether rankings are fetched whole; else their first candidates may be enough.
-        fetch_factor: how many times as many candidates are fetched as in the first attempt.
-        vector: of the question; None where only words count.
-        rankings: candidates as they were recalled, not verified.
-        verified: those that the catalog confirmed; None before.
+        patience: time limits of its parts.
+        whole: whether rankings are fetched in full; otherwise their first candidates may be enough.
+        fetch_factor: number of fetched candidates, as a multiple of the first attempt's.
+        vector: of the question; None if only words count.
+        rankings: candidates as recalled, not verified.
+        verified: candidates that the catalog confirmed; None before verification.
         fused: scores by id, of all verified candidates, best first.
         order: distinct texts, best first.
-        cosines, word_scores: by id, as far as they are known.
+        cosines, word_scores: by id, as far as known.
         passages: distinct texts with their stored fields, best first.
-        equal: entries with the texts of these, not verified, where hits name all of them.
+        equal: entries with the same texts, not verified; used if hits name all their places.
         joined: whether passages name the other places of their texts.
-        altered: ids of entries that are not what was written, left out.
+        altered: ids of entries that were altered in the index, and are left out.
         unread: ids that could not be read, or were altered, in this attempt.
-        excluded: ids of entries that could not be read in former attempts.
+        excluded: ids of entries that could not be read in earlier attempts.
         reranking: scores of the reranker; None without reranking.
         hits: that answer; None before they are made.
-        floor: of the question, where it calibrates the threshold.
-        walked: the walk that candidates were found by; None without one.
-        beside: a walk that is to be made while the index is searched; None without one.
-        replaced: documents of which only former versions were found, in the last attempt.
-        recalls: attempts to recall current versions, since entries were read last.
-        reads: attempts to read what was found.
-        repeat: whether the search begins again with its first step.
-        vectors_away: whether the index answered for vectors that are searched beside it.
-        reading: how well the embedder reads the question; unread, words alone rank, unless vectors
-            were asked for.
-        index_fault: why the index is incomplete; None where nothing is known to be amiss.
+        floor: of the question, if it calibrates the threshold.
+        walked: the walk that found candidates; None without a walk.
+        beside: a walk to make while the index is searched; None without such a walk.
+        replaced: documents for which the last attempt found only outdated versions.
+        recalls: attempts to recall current versions, since entries were last read.
+        reads: attempts to read the found entries.
+        repeat: whether the search starts again with its first step.
+        vectors_away: whether the index answered for vectors that are kept outside of it.
+        reading: how well the embedder reads the question; if "unread", words alone rank, unless
+            vectors were requested.
+        index_fault: why the index is incomplete; None if no fault is known.
     """
 
     search: ResolvedSearch
@@ -193,15 +192,15 @@ class SearchProgress:
 
     @property
     def build(self) -> GraphKey:
-        """The build that is searched."""
+        """Return the build that is searched."""
         return GraphKey(self.ref, self.serving.number)
 
     @property
     def confirmed(self) -> Verified:
-        """What the catalog confirmed; nothing before verification."""
+        """Return the candidates that the catalog confirmed; empty before verification."""
         return self.verified or Verified((), {}, 0, 0.0)
 
     @property
     def answered(self) -> Sequence[Passage]:
-        """The passages that are hits, unless a budget leaves some out."""
+        """Return the passages that become hits, unless a budget leaves some out."""
         return self.passages[: self.search.limit]

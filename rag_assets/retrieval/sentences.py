@@ -1,4 +1,4 @@
-"""Sentences of an answer, citation markers and Markdown included."""
+"""Sentences of an answer, including citation markers and Markdown."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rag_assets.retrieval.citation_markers import blank_markers
 from rag_assets.retrieval.figure_words import MONTHS
 
 _ITEM = r"(?:[\s>]|[-*+•][ \t]|\d{1,9}[.)][ \t])*+"
-# Possessive throughout: no line is walked twice, whatever it holds.
+# Possessive throughout, so that no line is scanned twice.
 _FENCE = re.compile(rf"{_ITEM}(`{{3,}}+(?=[^`]*+$)|~{{3,}}+)")
 _FENCE_END = re.compile(r"[\s>]*+(`{3,}+|~{3,}+)\s*+$")
 _RULE = re.compile(r"[\s>]*+\|?(?:[ \t]*+:?-++:?[ \t]*+\|)++(?:[ \t]*+:?-++:?)?\s*+$")
@@ -38,12 +38,12 @@ Role = Literal["prose", "fence", "head", "row"]
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A part of an answer that has one verdict.
+    """A part of an answer with a single verdict.
 
     Attributes:
         start, end: characters in the answer, half open.
-        role: a sentence of prose, a fence whole, the head of a table with the rule below it, or
-            a row of one.
+        role: a sentence of prose, a whole fence, the head of a table with the rule below it, or a
+            table row.
     """
 
     start: int
@@ -52,12 +52,12 @@ class Piece:
 
 
 def pieces_of(answer: str) -> Iterator[Piece]:
-    """An answer's sentences, fences, heads and rows of tables; together they cover it.
+    """Yield an answer's sentences, fences, table heads and rows; together they cover the answer.
 
-    A marker belongs to the sentence that it stands in or directly after; at the beginning of a line
-    to the one that follows, on a line of its own to the line before.
+    A marker belongs to the sentence that it stands in or directly after. At the start of a line it
+    belongs to the following sentence; on a separate line, to the line before.
     """
-    # Spaces in their place: where a sentence ends must not depend on them.
+    # Markers become spaces: sentence ends must not depend on them.
     prose = blank_markers(answer)
     for block in _with_markers_below(answer, prose):
         if block.role != "prose":
@@ -69,7 +69,7 @@ def pieces_of(answer: str) -> Iterator[Piece]:
 
 
 def list_sign(text: str) -> str:
-    """The bullet or number that a text begins with, blanks around it included; else nothing."""
+    """Return the bullet or number at the start of a text, with its blanks; "" without either."""
     sign = _LIST_SIGN.match(text)
     return sign[0] if sign else ""
 
@@ -81,18 +81,18 @@ def _sentence_ends(answer: str, prose: str, line: Piece) -> Iterator[int]:
     has_address = False
     for cut in _cuts(prose, line.start, line.end):
         if cut > end:
-            # The word around the cut; each is looked at once, however many cuts it has.
+            # The word around the cut; each word is checked once, however many cuts it has.
             start, end = _word_around(answer, cut, (end, line.end))
             has_address = start < cut < end and _has_address(answer[start:end])
         in_address = has_address and cut < end and _may_continue(answer, cut)
-        # An image begins with an exclamation mark.
+        # An image starts with an exclamation mark.
         in_image = answer.startswith("![", cut - 1) or answer.startswith("![", cut - 2)
         if cut > begun and not (in_address or in_image or _is_abbreviated(answer, line.start, cut)):
             yield cut
 
 
 def _word_around(answer: str, at: int, bounds: tuple[int, int]) -> tuple[int, int]:
-    """Return where the characters without a blank begin and end that surround a place."""
+    """Return the start and end of the non-blank characters around a position."""
     start = end = at
     while start > bounds[0] and not answer[start - 1].isspace():
         start -= 1
@@ -107,15 +107,15 @@ def _has_address(word: str) -> bool:
 
 
 def _may_continue(answer: str, cut: int) -> bool:
-    """Return whether an address may go on after a cut in its word, as after the ? of a query.
+    """Return whether an address may continue after a cut in its word, as after the ? of a query.
 
-    A full stop of Chinese or Japanese ends it, if words of that language follow.
+    A Chinese or Japanese full stop ends it, if words of that language follow.
     """
     return answer[cut - 1].isascii() or answer[cut].isascii()
 
 
 def _cuts(prose: str, start: int, end: int) -> Iterator[int]:
-    """Unicode's cuts, a window at a time: after a full stop it looks ahead, however far."""
+    """Yield Unicode's cuts, window by window, since it scans without limit after a full stop."""
     while start < end:
         stop = min(start + _LONGEST_SENTENCE, end)
         cuts = [cut for cut, _ in unicode_sentence_cuts(prose, start, stop)]
@@ -128,7 +128,7 @@ def _cuts(prose: str, start: int, end: int) -> Iterator[int]:
 
 
 def _is_abbreviated(answer: str, start: int, cut: int) -> bool:
-    """Whether the full stop before a cut, no marker behind it, is only that of an abbreviation."""
+    """Return whether the full stop before a cut only belongs to an abbreviation."""
     before = answer[max(start, cut - _LONGEST_ABBREVIATION) : cut]
     if answer[cut].isdigit() and _BEFORE_NUMBER.search(before):
         return True
@@ -140,7 +140,7 @@ def _is_abbreviated(answer: str, start: int, cut: int) -> bool:
 
 
 def _with_markers_below(answer: str, prose: str) -> Iterator[Piece]:
-    """Blocks, each with lines below it that hold markers and nothing else."""
+    """Yield blocks, each with following lines that contain only markers."""
     held: Piece | None = None
     open_ended = False
     for block in _blocks(prose):
@@ -157,7 +157,7 @@ def _with_markers_below(answer: str, prose: str) -> Iterator[Piece]:
 
 
 def _blocks(prose: str) -> Iterator[Piece]:
-    """Lines, since a heading or an item of a list is no part of the next; a fence is one."""
+    """Yield lines, since headings and list items end with their line; a fence is one block."""
     lines = prose.splitlines(keepends=True)
     at = number = 0
     tabular = False
@@ -169,7 +169,7 @@ def _blocks(prose: str) -> Iterator[Piece]:
 
 
 def _block_at(lines: list[str], number: int, *, tabular: bool) -> tuple[Role, int]:
-    """What begins at a line, and how many lines it takes."""
+    """Return the role of the block that starts at a line, and its number of lines."""
     line = lines[number]
     if fence := _FENCE.match(line):
         return "fence", _length_of_fence(lines, number, fence[1])

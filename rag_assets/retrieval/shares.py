@@ -1,6 +1,6 @@
 """Shares of relevance that flow along relations of a repository.
 
-More flows along those that people follow (a route to its controller, a model to its table) than
+More flows along relations that people follow (a route to its controller, a model to its table) than
 along others.
 """
 
@@ -50,13 +50,13 @@ _WEIGHTS: Final[Mapping[str, tuple[float, float]]] = MappingProxyType(
         "uses_trait": (0.5, 0.2),
     }
 )
-"""Shares of relevance that flow from what is stated of to what it names, and back."""
+"""Shares of relevance that flow from the source of a relation to its target, and back."""
 
 OF_DOCUMENTS: Final = frozenset({"documents", "decides", "bug_in", "changed_by", "applies_to"})
-"""Relations that documents state, which define nothing themselves."""
+"""Relations stated by documents that define nothing themselves."""
 
 WEAK: Final = frozenset({"imports", "in_group", "depends_on"})
-"""Relations that tell hardly anything, and that most have."""
+"""Relations that carry little information and that most nodes have."""
 
 _OTHER: Final = (0.4, 0.3)
 
@@ -68,21 +68,21 @@ _UNNAMED: Final[Mapping[str, tuple[float, float]]] = MappingProxyType(
         "returns": (0.4, 0.3),
     }
 )
-"""Shares that flow along relations that are told to nobody: a service that a method is given."""
+"""Shares along relations that are not shown to anybody: a service passed to a method."""
 
 
 _ONLY_MEMBER: Final = 0.7
-"""Share that flows from a class to its only method: the class is what that does."""
+"""Share that flows from a class to its only method: the method is what the class does."""
 
 
 def share_of(kind: str, way: int, crowd: float) -> float:
-    """The share that flows along one relation of a node.
+    """Return the share that flows along a relation of a node.
 
     Args:
         kind: of the relation.
-        way: 0 from what it is stated of to what it names, 1 back.
-        crowd: how many of this kind and way the node has, among which it is divided; what is less
-            than sure is less than one.
+        way: 0 from its source to its target, 1 back.
+        crowd: number of the node's relations of this kind and way, which divide the share; an
+            uncertain relation counts less than one.
     """
     if kind == MEMBER and way == 1 and crowd <= 1:
         return _ONLY_MEMBER
@@ -92,5 +92,5 @@ def share_of(kind: str, way: int, crowd: float) -> float:
 
 @functools.lru_cache(maxsize=4_096)
 def _part_of(crowd: float) -> float:
-    """The part of a share that each of so many relations has."""
+    """Return the part of a share for each of a number of relations."""
     return 1 / (1 + math.log2(max(1.0, crowd)))

@@ -1,8 +1,8 @@
-"""What is around a node of a repository: how relevance flows from it along its relations.
+"""Surroundings of a node in a repository: how relevance flows from it along its relations.
 
-Walks begin at what questions are about, and lead to the same few nodes: models, base classes,
-tables. The ways from a node depend on nothing but what the caller may read, so that they are worked
-out once in a state of the relations.
+Walks start at the topics of questions and lead to the same few nodes: models, base classes, tables.
+The ways from a node depend only on the caller's view, so they are computed once for each state of
+the relations.
 """
 
 from __future__ import annotations
@@ -21,28 +21,28 @@ from rag_assets.retrieval.shares import WEAK, share_of
 from rag_assets.storage.catalog.found_relations import FoundEdge
 
 _CROWD: Final = 30
-"""Relations from which on a definition is thought to be related to everything."""
+"""Number of relations above which a definition counts as related to everything."""
 _SHARED: Final = (PACKAGE, ENV, MIDDLEWARE)
 _SHARED_CROWD: Final = 2
 _LEAST: Final = 0.01
-"""Share below which nothing is passed on, however relevant a node is."""
+"""Minimum share to pass on, however relevant a node is."""
 
 _MOST_EDGES: Final = 1_000
-"""Relations of a node in a direction; what has more is related to everything, and leads nowhere."""
+"""Maximum relations of a node per direction; a node with more is treated as a dead end."""
 _MOST_WAYS: Final = 50_000
-"""Ways, and nodes, that are kept for one state and one set of scopes; about 10 MB."""
+"""Maximum ways and nodes kept for one state and one set of scopes; about 10 MB."""
 _MOST_STATES: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A step from a node to another one.
+    """A step from a node to another node.
 
     Attributes:
         share: of the node's relevance that flows along.
-        key, node: the other one.
+        key, node: the other node.
         kind: of the edge.
-        is_named: whether people have a name for the relation.
+        is_named: whether the relation has a name for people.
         document_id: of the document that states it.
     """
 
@@ -55,12 +55,12 @@ class Way:
 
 
 class Around(NamedTuple):
-    """What is around a node.
+    """The surroundings of a node.
 
     Attributes:
-        ways: those with the greatest shares first.
-        size: how many relations it has, each direction counted; at least so many where it is cut.
-        is_cut: whether it has too many, and therefore no way.
+        ways: greatest shares first.
+        size: number of relations, counting each direction; a lower bound if cut.
+        is_cut: whether it has too many relations, and therefore no ways.
     """
 
     ways: Sequence[Way]
@@ -69,10 +69,11 @@ class Around(NamedTuple):
 
 
 def specificity(name: str, around: Around) -> float:
-    """Return the factor of what a node passes on: less than 1 where much is related to it.
+    """Return the factor for relevance that a node passes on: below 1 if it has many relations.
 
-    What a repository does not define itself, such as a package or a setting, is named by files that
-    have nothing else in common: it passes on in inverse proportion to their number.
+    Things that a repository does not define, such as a package or a setting, are named by files
+    that are otherwise unrelated. They pass on relevance in inverse proportion to the number of
+    these files.
     """
     if name.startswith(_SHARED):
         return min(1.0, _SHARED_CROWD / max(1, around.size))
@@ -80,14 +81,14 @@ def specificity(name: str, around: Around) -> float:
 
 
 class _Asked(NamedTuple):
-    """A node, and the file of which what is stated is stated of it; None where it has none."""
+    """A node, and the file with edges that count as the node's; None without such a file."""
 
     key: NodeKey
     file: NodeKey | None
 
 
 class Surroundings:
-    """What is around nodes, as far as it was asked, in one state and for equal scopes."""
+    """The surroundings of nodes requested so far, in one state and for equal scopes."""
 
     def __init__(self) -> None:
         self._around: dict[_Asked, Around] = {}
@@ -96,13 +97,13 @@ class Surroundings:
     def of(
         self, view: View, keys: Sequence[NodeKey], nodes: Mapping[NodeKey, Node]
     ) -> tuple[dict[NodeKey, Around], bool]:
-        """What is around nodes, and whether some of it was left out for a limit.
+        """Return the surroundings of nodes, and whether a limit cut some of them.
 
         Args:
-            view: what the caller may read.
-            keys: of the nodes, the most relevant first: what is stated of a file is stated of the
-                first of its definitions.
-            nodes: what they are.
+            view: the caller's view.
+            keys: of the nodes, the most relevant first. Edges of a file count for the first of its
+                definitions.
+            nodes: these nodes.
         """
         files = {key: file for file, key in files_of(keys, nodes).items()}
         asked = [_Asked(key, files.get(key)) for key in keys]
@@ -126,14 +127,14 @@ class Surroundings:
 
 
 class KeptSurroundings:
-    """Surroundings in the states that were asked last, by what callers could read."""
+    """Surroundings in the most recently used states, by what callers could read."""
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._kept: OrderedDict[Hashable, Surroundings] = OrderedDict()
 
     def of(self, *state: Hashable) -> Surroundings:
-        """Those of a state of a build, for callers who may read the same scopes."""
+        """Return the surroundings for a build's state and callers with the same scopes."""
         with self._lock:
             found = self._kept.setdefault(state, Surroundings())
             self._kept.move_to_end(state)
@@ -143,7 +144,7 @@ class KeptSurroundings:
 
 
 def files_of(keys: Iterable[NodeKey], nodes: Mapping[NodeKey, Node]) -> dict[NodeKey, NodeKey]:
-    """The files that define nodes, each with the first of these."""
+    """Return the files that define nodes, each with the first node that it defines."""
     first: dict[NodeKey, NodeKey] = {}
     for key in keys:
         node = nodes.get(key)
@@ -153,11 +154,11 @@ def files_of(keys: Iterable[NodeKey], nodes: Mapping[NodeKey, Node]) -> dict[Nod
 
 
 _Ended: TypeAlias = tuple[FoundEdge, int, NodeKey]
-"""An edge, at which of its ends a node is (0 where the edge is stated of it), and the other end."""
+"""An edge, the end at which a node is (0 if the node states the edge), and the other end."""
 _Relation: TypeAlias = tuple[str, bool]
-"""The kind of an edge, and whether people have a name for it."""
+"""The kind of an edge, and whether it has a name for people."""
 _Among: TypeAlias = tuple[bool, _Relation, int]
-"""Whether it is inferred, its kind, and the end at which a node is."""
+"""Whether the edge is inferred, its kind, and the end at which the node is."""
 
 
 def _read(
@@ -177,7 +178,7 @@ def _read(
         if ends[0] == ends[1]:
             continue
         for way, end in enumerate(ends):
-            is_named = way == 1 or edge.stated_of  # and not what a file states of itself
+            is_named = way == 1 or edge.stated_of  # Not edges that a file states about itself.
             key = files.get(end) if is_named and end[1].startswith(FILE) else end
             if key in at:
                 at[key].append((edge, way, ends[1 - way]))
@@ -188,7 +189,7 @@ def _read(
 
 def _around(edges: Sequence[_Ended], known: Mapping[NodeKey, Node], *, is_cut: bool) -> Around:
     ways = []
-    followed = [one for one in edges if one[2] in known]  # which the repository defines
+    followed = [one for one in edges if one[2] in known]  # Only ends that the repository defines.
     relations = [_relation_of(edge, known) for edge, *_ in followed]
     crowds = _crowds(followed, relations)
     for (edge, way, other), (kind, is_named) in zip(followed, relations, strict=True):
@@ -202,10 +203,10 @@ def _around(edges: Sequence[_Ended], known: Mapping[NodeKey, Node], *, is_cut: b
 
 
 def _crowds(edges: Sequence[_Ended], relations: Sequence[_Relation]) -> Mapping[_Among, float]:
-    """Among how many each relation is divided, as far as they are sure.
+    """Return the number of relations that share each relevance, weighted by confidence.
 
-    What is inferred is divided among all of its kind and way; it takes nothing from what is
-    stated.
+    An inferred relation is divided among all relations of its kind and way. It does not reduce
+    the share of stated relations.
     """
     crowds: defaultdict[_Among, float] = defaultdict(float)
     for relation, (edge, way, _) in zip(relations, edges, strict=True):
@@ -220,7 +221,7 @@ def _is_inferred(edge: FoundEdge) -> bool:
 
 
 def _relation_of(edge: FoundEdge, known: Mapping[NodeKey, Node]) -> _Relation:
-    """The kind of an edge, and whether people have a name for it."""
+    """Return the kind of an edge, and whether it has a name for people."""
     if edge.kind == MEMBER:
         return MEMBER, True
     kind = kind_of(edge, known)

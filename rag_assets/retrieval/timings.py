@@ -8,14 +8,14 @@ from contextlib import contextmanager
 
 
 class Timings:
-    """Milliseconds by part; a part that is measured again adds up."""
+    """Milliseconds by part; repeated measurements of a part add up."""
 
     def __init__(self) -> None:
         self.milliseconds: dict[str, float] = {}
 
     @contextmanager
     def part(self, name: str) -> Iterator[None]:
-        """Measure a block."""
+        """Measure the duration of a block."""
         started = time.perf_counter()
         yield
         took = 1_000 * (time.perf_counter() - started)

@@ -1,7 +1,7 @@
-"""Names in a question that no readable file has, and the nearest names that exist.
+"""Names in a question that no readable file has, and the nearest existing names.
 
-A name in the form of a symbol is known if a definition or a file is called so, or if every part of
-it occurs in the text of a readable document. Words of ordinary language are never reported.
+A name in the form of a symbol is known if a definition or a file has this name. It is also known if
+every part of it occurs in the text of a readable document. Ordinary words are never reported.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _SYMBOL: Final = re.compile(
 """Names that nobody writes in prose: qualified, in camel case, or in snake case."""
 _MOST_NAMES: Final = 4
 _LOOKED_AT: Final = 10
-"""Entries per part of a name: the first may be of a document that the caller may not read."""
+"""Entries per part of a name: the first may belong to a document that the caller may not read."""
 _GIVEN: Final = ("route_name", "controller_class", "table_name")
 
 
@@ -44,9 +44,9 @@ class _Asked:
     """A name that a request mentions.
 
     Attributes:
-        field: of the request in which it stands.
-        name: as it is written.
-        lookup: as relations know it.
+        field: of the request that contains it.
+        name: as written.
+        lookup: as relations have it.
     """
 
     field: str
@@ -57,10 +57,10 @@ class _Asked:
 async def with_unknown_names(
     services: SearchServices, progress: SearchProgress, answer: SearchAnswer
 ) -> SearchAnswer:
-    """Return an answer that reports the names of its question that no readable file has.
+    """Return an answer that reports names in its question that no readable file has.
 
-    A question that consists of such names has no hits: what is near to them by meaning is a guess.
-    The same holds beside a route, controller or table that is given and that no text mentions.
+    A question that consists of such names gets no hits: near matches by meaning would be a guess.
+    The same applies if a given route, controller or table occurs in no text.
     """
     walker = Walker(services.catalog, services.policy)
     view = walker.view(progress.build, progress.caller, progress.moment)

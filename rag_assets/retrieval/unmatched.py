@@ -1,8 +1,8 @@
-"""Filters that match nothing: unknown values of closed sets are refused, others are reported.
+"""Filters without matches: unknown values of closed sets are refused, others are reported.
 
 A filter value that no readable document matches looks like an empty knowledge base. The index is
-asked for each value that no hit shows, with the scopes of the caller and nothing else, and the
-catalog confirms what is found: a report discloses no document that the caller may not read.
+queried for each value that no hit shows, with only the caller's scopes, and the catalog confirms
+the results. So a report discloses no document that the caller may not read.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from rag_assets.tenants.profiles import profile_of
 from rag_assets.workspace.bodies import BODIES
 
 _MOST_PROBES: Final = 40
-"""Values that are looked up for one request; of further ones nothing is reported."""
+"""Maximum values to look up for one request; further values are not reported."""
 _LOOKED_AT: Final = 10
-"""Entries per value: the first may be of a document that was just revoked or replaced."""
+"""Entries per value: the first may belong to a document that was just revoked or replaced."""
 _LISTS: Final = ("documents", "paths", "languages", "tags", "within")
 
 
 @dataclass(frozen=True, slots=True)
 class _Probe:
-    """A value to look up; without criteria it certainly matches nothing."""
+    """A value to look up; without criteria it is known to be unmatched."""
 
     place: str
     problem: str
@@ -74,10 +74,10 @@ def source_types_of(tenant: Tenant) -> frozenset[str] | None:
 async def unmatched_filters(
     services: SearchServices, progress: SearchProgress
 ) -> tuple[UnmatchedFilter, ...]:
-    """Return the values of a request's filters that nothing matches which the caller may read.
+    """Return the filter values of a request that no readable document matches.
 
-    Empty where the index cannot be asked: the search itself was answered. What searches for a use
-    of its own made its filters itself.
+    Empty if the index cannot be queried, since the search itself was answered. Also empty for a
+    search with a `use`, which sets its own filters.
     """
     if progress.search.request.use is not None:
         return ()
@@ -97,7 +97,7 @@ async def unmatched_filters(
 async def _matched(
     services: SearchServices, progress: SearchProgress, probes: Sequence[_Probe]
 ) -> set[str]:
-    """Return the fields of those probes that a readable document matches."""
+    """Return the fields of the probes that a readable document matches."""
     if progress.scopes is None:
         progress = await with_scopes(progress, services)
     readable = EntryFilter(scopes=progress.scopes, moved=progress.moved)
@@ -123,7 +123,7 @@ async def _matched(
 
 
 def _probes(progress: SearchProgress) -> Iterator[_Probe]:
-    """Yield the values of a request that no hit shows to match something."""
+    """Yield the values of a request that hits do not already prove to match."""
     request, hits = progress.search.request, progress.hits or ()
     filters = request.filters
     if request.source_types == ():

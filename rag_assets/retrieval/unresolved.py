@@ -1,4 +1,4 @@
-"""What an answer about relations may lack, because only running a repository would tell it."""
+"""What an answer about relations may lack, because only running a repository would show it."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _TYPES: Final = {
     ),
     TABLES: frozenset({"table", "model", "migration"}),
 }
-"""What such a statement may name, or be stated of."""
+"""Types of nodes that such a statement may name or belong to."""
 
 _STATING: Final = {ROUTES: frozenset({"route"}), TABLES: frozenset({"table", "migration"})}
-"""What such a statement may be stated of."""
+"""Types of nodes that such a statement may belong to."""
 
 _MOST_TOLD: Final = 3
 _LONGEST: Final = 120
@@ -38,12 +38,12 @@ _FACADE: Final = "Illuminate\\Support\\Facades\\Facade"
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What was asked of relations.
+    """A question about relations.
 
     Attributes:
-        name: that the answer begins at.
-        kinds: of the relations that are followed; none: all.
-        direction: in which they are.
+        name: of the start node.
+        kinds: of the relations to follow; empty for all.
+        direction: in which to follow them.
     """
 
     name: str
@@ -57,16 +57,17 @@ def may_lack(
     unresolved: Mapping[str, Sequence[Unresolved]],
     view: View,
 ) -> str | None:
-    """What the answer to a question may lack, of what the caller may read; None for nothing.
+    """Describe the readable statements with relations that an answer may lack; None without any.
 
-    A computed route may lack where routes, or what they lead to, were met, or nothing is called so;
-    a computed table likewise. What lacks of one route or table counts where that was met.
+    A computed route counts if the answer met routes or their targets, or if no node has the name;
+    the same applies to computed tables. A statement about one route or table counts if that node
+    was met.
 
     Args:
-        question: that was asked.
+        question: about relations.
         nodes: that its answer met.
         unresolved: statements by source.
-        view: what the caller may read.
+        view: the caller's view.
     """
     found = [
         (uri_of(source, one.path), one)
@@ -80,12 +81,12 @@ def may_lack(
 
 
 def unfollowed(question: Question, calls: Collection[FoundEdge], view: View) -> str | None:
-    """The calls on facades of the repository itself, which lead to a class that it resolves.
+    """Describe the calls on the repository's own facades, which it resolves to a class; or None.
 
     Args:
-        question: that was asked.
-        calls: that were met and lead to no definition.
-        view: what the caller may read.
+        question: about relations.
+        calls: calls that the walk met and that lead to no definition.
+        view: the caller's view.
     """
     if question.kinds and "calls" not in question.kinds:
         return None
@@ -111,7 +112,7 @@ def _owner(call: FoundEdge) -> str:
 
 
 def concerned(question: Question, nodes: Sequence[Node]) -> bool:
-    """Whether anything that is computed may lack in an answer: nothing needs to be read if not."""
+    """Return whether an answer may lack computed relations; if not, none need to be read."""
     return any(_may_hold(about, question, nodes, nodes) for about in (ROUTES, TABLES))
 
 
@@ -138,7 +139,7 @@ def _asked(about: str, question: Question) -> bool:
 
 
 def _about_of(name: str) -> str:
-    """What a name that nothing is called may be the name of."""
+    """Return the kind of thing that an unknown name may refer to."""
     prefix = next((one for one in PREFIXES if name.startswith(one)), "")
     if prefix == TABLE:
         return TABLES

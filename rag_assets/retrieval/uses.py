@@ -1,8 +1,9 @@
-"""Uses by name: the places that name a definition, certain ones apart from possible ones.
+"""Uses by name: the places that name a definition, split into certain and possible uses.
 
-The catalog keeps which names each file uses in which lines, unresolved. What a place means is
-worked out when it is asked for, by what its file imports, the definitions of the same name and the
-class that it stands in; where that does not decide it, the place is a possible use of each of them.
+The catalog stores the names that each file uses, with their lines, unresolved. The meaning of a
+place is resolved on request. It follows from the imports of its file, the definitions of the same
+name and the enclosing class. If these do not decide, the place is a possible use
+of each definition.
 """
 
 from __future__ import annotations
@@ -29,13 +30,13 @@ from rag_assets.retrieval.code_view import View
 from rag_assets.storage.catalog.found_relations import FoundNameUses, FoundSymbol
 
 MOST_ROWS: Final = 4_000
-"""Names of files that are read for one question."""
+"""Maximum names of files to read for one question."""
 MOST_FILES: Final = 400
-"""Files whose definitions are read to tell what a place stands in."""
+"""Maximum files to read definitions from, to find the definition around a place."""
 MOST_TARGETS: Final = 60
-"""Definitions that are looked for at once."""
+"""Maximum definitions to look up at once."""
 _SOURCES_AT_ONCE: Final = 50
-"""Definitions whose relations are read at once, so that few are beyond a view's limit of edges."""
+"""Definitions to read relations for at once, so that few exceed a view's limit of edges."""
 
 StatedUse: TypeAlias = tuple[str, int, str]
 """The uri, line and name of a use that a relation states."""
@@ -49,12 +50,12 @@ _RELATIONS: Final[Mapping[UseKind, str]] = {
     "mention": "mentions",
     "comment": "mentions",
 }
-"""What people call a use."""
+"""The relation names of kinds of uses."""
 _ORDER: Final = [*_RELATIONS]
 _MENTIONS: Final = frozenset({"mention", "comment"})
 _CERTAIN: Final = 0.8
 _WORDS: Final = re.compile(r"[a-z0-9][A-Z]|\w_\w|[?!]$|^[A-Z]")
-"""Names that a library rarely has, too: of several words, or of types."""
+"""Names that libraries rarely share: with several words, or of types."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +64,14 @@ class Use:
 
     Attributes:
         target: the definition.
-        name: as it is written there.
+        name: as written there.
         kind: how it is used.
-        receiver: the last name in front of it; "" for none.
+        receiver: the last name in front of it; "" without a receiver.
         uri, line: of the place.
         repository: of its file.
-        within: the innermost definition around it; None at the top of a file.
-        why: what makes it certain; "" where it is only possible.
-        candidates: how many definitions of the name the file could mean.
+        within: the innermost definition around it; None at the top level of a file.
+        why: what makes it certain; "" if it is only possible.
+        candidates: number of definitions with this name that the file could mean.
     """
 
     target: str
@@ -86,12 +87,12 @@ class Use:
 
     @property
     def source(self) -> str:
-        """The node that the use is stated of."""
+        """Return the name of the node that contains the use."""
         return FILE + self.uri if self.within is None else self.within.name
 
     @property
     def relation(self) -> Relation:
-        """The use as a relation to its target."""
+        """Return the use as a relation to its target."""
         kind = _RELATIONS[self.kind]
         if kind != "mentions" and is_test(path_of(self.uri)):
             kind = "tests"
@@ -111,8 +112,8 @@ class UsesFound:
 
     Attributes:
         certain: by file and line.
-        possible: the most telling ones first.
-        omitted: places and definitions that were counted and not read; at least as many exist.
+        possible: the most likely first.
+        omitted: number of places and definitions that were counted but not read; a lower bound.
     """
 
     certain: tuple[Use, ...] = ()
@@ -124,12 +125,12 @@ NO_USES: Final = UsesFound()
 
 
 class _Target(NamedTuple):
-    """A definition that is looked for.
+    """A definition to look for.
 
     Attributes:
         name: the last part of its name.
-        owner: the last part of what holds it; "" for none.
-        holder: the qualified name of what holds it; "" for none.
+        owner: the last part of its holder's name; "" without a holder.
+        holder: the qualified name of its holder; "" without a holder.
         stem: of its file, as imports name it.
     """
 
@@ -143,7 +144,7 @@ class _Target(NamedTuple):
 
 @dataclass(slots=True)
 class _File:
-    """The names of a file that were asked for."""
+    """A file with its uses of the requested names."""
 
     row: FoundNameUses
     names: dict[str, NameUses] = field(default_factory=dict)
@@ -168,9 +169,9 @@ def uses_of_nodes(
     """Return the uses of definitions by name.
 
     Args:
-        view: what the caller may read.
-        nodes: definitions; of what is none, nothing is found.
-        stated: uris, lines and names of uses that are known already, and are left out.
+        view: the caller's view.
+        nodes: definitions; other nodes are ignored.
+        stated: uris, lines and names of known uses, which are left out.
     """
     found = [one for node in nodes if (one := _target(node)) is not None]
     targets = found[:MOST_TARGETS]
@@ -249,7 +250,7 @@ class _Resolving:
         return UsesFound(tuple(ordered), tuple(left), omitted)
 
     def _use(self, target: _Target, file: _File, place: NameUse) -> Use | None:
-        """Return a place as a use of a definition; None where it is none."""
+        """Return a place as a use of a definition; None if it is not a use."""
         row = file.row
         if place.kind == "definition" or (row.uri, place.line, target.name) in self._stated:
             return None
@@ -284,7 +285,7 @@ class _Resolving:
         within: FoundSymbol | None,
         candidates: Collection[str],
     ) -> str:
-        """Return what makes a place a certain use of a definition; "" where nothing does."""
+        """Return why a place is a certain use of a definition; "" if it is not certain."""
         is_mention = place.kind == "mention" and _WORDS.search(target.name) is not None
         if place.kind in _MENTIONS and not (is_mention and file.language in tag_languages()):
             return ""
@@ -307,7 +308,7 @@ class _Resolving:
         return any(one != target.node.name and _is_held(one, target.holder) for one in candidates)
 
     def _near(self, target: _Target, file: _File, candidates: Collection[str]) -> str:
-        """Return why a bare name of a file means a definition: its place, or an import."""
+        """Return why a bare name in a file means a definition: its place, or an import."""
         places = self._places(target)
         if file.row.uri == target.node.uri:
             return "same file" if len(places[file.row.uri]) == 1 else ""
@@ -340,7 +341,7 @@ class _Resolving:
         return found
 
     def _resolved_elsewhere(self, view: View) -> dict[tuple[str, int, str], set[str]]:
-        """Return what interpreters state of places, as far as it is one of the definitions."""
+        """Return the targets that interpreters state for places, limited to these definitions."""
         known = {name for names in self._candidates.values() for name in names}
         sources = {
             within.name
@@ -364,7 +365,7 @@ class _Resolving:
         return found
 
     def _rank(self, use: Use) -> tuple[int, int, int]:
-        """Return how little a possible use tells."""
+        """Return a sort key that puts the most likely uses first."""
         owner = _owner_of(use.target)
         receiver = folded_name(use.receiver)
         is_alike = (
@@ -376,10 +377,10 @@ class _Resolving:
 
 
 def named_places(view: View, name: str) -> UsesFound:
-    """Return the places of a name that need not have a definition: what `grep -w` would find.
+    """Return the places of a name, with or without a definition: what `grep -w` would find.
 
     Args:
-        view: what the caller may read.
+        view: the caller's view.
         name: one word.
     """
     names = view.name_uses([name], [], MOST_ROWS)
@@ -396,7 +397,7 @@ def named_places(view: View, name: str) -> UsesFound:
 
 
 def _target(node: Node) -> _Target | None:
-    """Return what is looked for of a definition; None for what is none."""
+    """Return the lookup data of a definition; None for other nodes."""
     if node.uri is None or node.name.startswith((*PREFIXES, FILE, "route:")):
         return None
     name = _last_part(node.name, node.uri)
@@ -410,7 +411,7 @@ def _target(node: Node) -> _Target | None:
 
 
 def _files(rows: Iterable[FoundNameUses]) -> list[_File]:
-    """Return the files of rows, those first that define one of the names."""
+    """Return the files of rows, in their order: files that define one of the names first."""
     found: dict[tuple[str, str], _File] = {}
     for row in rows:
         file = found.setdefault((row.document_id, row.uri), _File(row))
@@ -419,7 +420,7 @@ def _files(rows: Iterable[FoundNameUses]) -> list[_File]:
 
 
 def _is_held(name: str, holder: str) -> bool:
-    """Return whether a definition is its holder, or one of what the holder holds."""
+    """Return whether a definition is its holder, or belongs to it."""
     rest = name.removeprefix(holder)
     return name.startswith(holder) and rest[:1] in {"", ":", ".", "#", "\\"}
 
@@ -431,7 +432,7 @@ def _innermost(symbols: Sequence[FoundSymbol], line: int) -> FoundSymbol | None:
 
 
 def _last_part(name: str, uri: str) -> str:
-    """Return a name without what qualifies it."""
+    """Return a name without its qualifiers."""
     if style_of(path_of(uri)) == "none":
         return name.rpartition("::")[2]
     parts = name_parts(name, folded=False)
@@ -444,7 +445,7 @@ def _owner_of(name: str) -> str:
 
 
 def _stem(uri: str) -> str:
-    """Return what imports call a file: its name without suffixes, or that of its folder."""
+    """Return the name of a file in imports: its name without suffixes, or its folder's name."""
     folder, name = posixpath.split(path_of(uri))
     stem = name.partition(".")[0] or name
     return posixpath.basename(folder) if stem in {"__init__", "index", "mod"} else stem

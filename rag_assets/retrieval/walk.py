@@ -1,6 +1,6 @@
-"""The walk: what relates to a name in a repository, from edge to edge, with its evidence.
+"""The walk: follow relations from a name in a repository, edge by edge, with evidence.
 
-Only versions that count and evidence that the caller may read are told, counted or walked through.
+Only current versions and evidence that the caller may read are shown, counted or followed.
 """
 
 from __future__ import annotations
@@ -44,16 +44,16 @@ _Answer = TypeVar("_Answer")
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """What a walk found.
+    """The result of a walk.
 
     Attributes:
-        nodes: in the order in which they were met; those that it began at first.
+        nodes: in the order in which they were met; the start nodes first.
         relations: between them.
-        complete: whether nothing was left out for a limit, and nothing is computed that may lack.
-        why: what was left out, or is computed; None if nothing was.
-        begun: names of the nodes that it began at.
-        uses: places that use what it began at, found by name: certain ones first, then possible
-            ones, at most MOST_USES; see retrieval.uses.
+        complete: whether no limit cut the result, and no computed relation may be missing.
+        why: reason if it is incomplete: a limit, or computed relations; otherwise None.
+        begun: names of the start nodes.
+        uses: places that use the start nodes, found by name: certain uses first, then possible
+            uses, at most MOST_USES; see retrieval.uses.
     """
 
     nodes: tuple[Node, ...] = ()
@@ -69,7 +69,7 @@ class Walker:
 
     Args:
         catalog: has symbols and edges, and who may read them.
-        policy: what callers may read.
+        policy: decides what callers may read.
     """
 
     def __init__(self, catalog: Catalog, policy: AccessPolicy | None = None) -> None:
@@ -79,16 +79,16 @@ class Walker:
     def symbols(
         self, tenant_id: str, caller: Caller, *, name: str | None = None, path: str | None = None
     ) -> list[Node]:
-        """Definitions by a name, as people call it or qualified, or all of a document.
+        """Return the definitions with a name, everyday or qualified, or all of a document.
 
         Args:
-            tenant_id, caller: whose repositories, and who asks.
+            tenant_id, caller: owner of the repositories, and who asks.
             name: `InvoiceController`, `InvoiceController@store`, or qualified.
             path: a document's uri.
 
         Raises:
-            UnknownTenant: there is none of that id.
-            RoleRefused: the caller's role may not ask this tenant.
+            UnknownTenant: no tenant has this id.
+            RoleRefused: the caller's role may not query this tenant.
         """
         view = self.serving_view(tenant_id, caller)
         if view is None:
@@ -106,18 +106,18 @@ class Walker:
         direction: Direction = "both",
         depth: int = 1,
     ) -> Walk:
-        """What relates to a name, over so many steps.
+        """Return the nodes and relations around a name, up to a number of steps.
 
         Args:
-            tenant_id, caller: whose repositories, and who asks.
+            tenant_id, caller: owner of the repositories, and who asks.
             name: as for symbols; a table as `table:NAME`, and so on.
-            kinds: of the relations to follow; none: all.
-            direction: from what is stated of it (out), from what names it (in), or both.
-            depth: steps, up to MOST_STEPS.
+            kinds: of the relations to follow; empty for all.
+            direction: relations that it states (out), relations that name it (in), or both.
+            depth: number of steps, up to MOST_STEPS.
 
         Raises:
-            UnknownTenant: there is none of that id.
-            RoleRefused: the caller's role may not ask this tenant.
+            UnknownTenant: no tenant has this id.
+            RoleRefused: the caller's role may not query this tenant.
         """
 
         def walk(view: View) -> Walk:
@@ -129,18 +129,18 @@ class Walker:
     def ask(
         self, tenant_id: str, caller: Caller, read: Callable[[View], _Answer]
     ) -> _Answer | None:
-        """Return what a function reads from the view of the build that answers; None without one.
+        """Return a function's result for the serving build's view; None without a serving build.
 
-        The evidence of edges that were read from memory is read from the catalog. If a document
-        was replaced in between, the function is called once more, with a view of the catalog alone.
+        The evidence of edges from memory is read from the catalog. If a document was replaced in
+        between, the function is called once more, with a view of the catalog only.
 
         Args:
-            tenant_id, caller: whose repositories, and who asks.
+            tenant_id, caller: owner of the repositories, and who asks.
             read: may raise RelationsChanged if the view is of a graph in memory.
 
         Raises:
-            UnknownTenant: there is none of that id.
-            RoleRefused: the caller's role may not ask this tenant.
+            UnknownTenant: no tenant has this id.
+            RoleRefused: the caller's role may not query this tenant.
         """
         try:
             view = self.serving_view(tenant_id, caller)
@@ -150,13 +150,13 @@ class Walker:
             return None if view is None else read(view)
 
     def walked(self, view: View, tenant_id: str, question: Question, *, depth: int) -> Walk:
-        """What relates to a name, of what a view has: several walks of one answer share it.
+        """Return the walk from a name within a view, which several walks of one answer may share.
 
         Args:
-            view: of the tenant's build that answers; see serving_view.
-            tenant_id: whose repositories.
-            question: what is asked.
-            depth: steps, up to MOST_STEPS.
+            view: of the tenant's serving build; see serving_view.
+            tenant_id: owner of the repositories.
+            question: start node, kinds and direction.
+            depth: number of steps, up to MOST_STEPS.
 
         Raises:
             RelationsChanged: a document was replaced meanwhile; see ask.
@@ -176,7 +176,7 @@ class Walker:
         return replace(found, complete=not why, why=why or None)
 
     def _lacking(self, tenant_id: str, view: View, question: Question, found: Walk) -> str | None:
-        """What of a repository's routes and tables is computed, and may lack in an answer."""
+        """Describe the computed routes and tables that an answer may lack; None without any."""
         if not concerned(question, found.nodes):
             return None
         unresolved = self._catalog.derivations.unresolved(tenant_id)
@@ -187,15 +187,15 @@ class Walker:
     def serving_view(
         self, tenant_id: str, caller: Caller, *, from_memory: bool = True
     ) -> View | None:
-        """What a caller may read of the build that answers; None where none does.
+        """Return a caller's view of the serving build; None without a serving build.
 
         Args:
-            tenant_id, caller: whose repositories, and who asks.
+            tenant_id, caller: owner of the repositories, and who asks.
             from_memory: whether a graph in memory may be read instead of the catalog.
 
         Raises:
-            UnknownTenant: there is none of that id.
-            RoleRefused: the caller's role may not ask this tenant.
+            UnknownTenant: no tenant has this id.
+            RoleRefused: the caller's role may not query this tenant.
         """
         record = self._catalog.tenants.get(tenant_id)
         require_asker(record.profile, caller)
@@ -209,12 +209,12 @@ class Walker:
     def view(
         self, build: GraphKey, caller: Caller, moment: RelationMoment, *, from_memory: bool = True
     ) -> View:
-        """What a caller may read of the relations of a tenant's build.
+        """Return a caller's view of the relations of a tenant's build.
 
         Args:
             build: of the tenant.
             caller: who asks.
-            moment: the relations' state, and what the caller's principals may read.
+            moment: the relations' state, and the scopes that the caller's principals may read.
             from_memory: see serving_view.
         """
         principals = self._policy.principals(caller)
@@ -228,7 +228,7 @@ class Walker:
 
 
 def _with_uses(view: View, found: Walk, kinds: Sequence[str]) -> Walk:
-    """Add to a walk the uses by name of the nodes that it started from."""
+    """Add to a walk the uses by name of its start nodes."""
     begun = [node for node in found.nodes if node.name in found.begun]
     by_name = uses_of_nodes(view, begun, stated=stated_uses(found.relations))
     uses = [one.relation for one in (*by_name.certain, *by_name.possible)]
@@ -242,7 +242,7 @@ def _with_uses(view: View, found: Walk, kinds: Sequence[str]) -> Walk:
 
 
 class _Walking:
-    """One walk: what was met, from step to step.
+    """The state of a walk: the nodes and relations met so far.
 
     Attributes:
         lost_calls: calls that lead to no definition.
@@ -257,22 +257,22 @@ class _Walking:
         self._begun: tuple[str, ...] = ()
 
     def begin(self, name: str) -> list[NodeKey]:
-        """The nodes that a name stands for, in every repository."""
+        """Return the nodes with a name, in every repository."""
         self._nodes |= {(one.source, one.name): node_of(one) for one in self._view.named(name)}
         self._nodes |= {(one.repository, one.name): one for one in self._view.files([name])}
         if name.startswith(tuple(PREFIXES)):
-            # Otherwise it is a node only where something that the caller may read names it.
+            # Otherwise it is a node only if a readable edge names it.
             for edge in self._view.edges([name], "in").edges:
                 self._nodes.setdefault((edge.source, name), other_node(name, edge.source))
         self._begun = tuple(dict.fromkeys(name for _, name in self._nodes))
         return list(self._nodes)
 
     def step(self, frontier: Sequence[NodeKey]) -> list[NodeKey]:
-        """Follow the edges at the frontier; returns the nodes that were not known before."""
-        # What is stated of a method is stated of its class.
+        """Follow the edges at the frontier; return the newly met nodes."""
+        # Edges of a method also count for its class.
         own = self._edges(frontier, "in", only=(MEMBER,))
         members = [(edge.source, edge.stated_of) for edge in own]
-        # Whoever makes an object uses its constructor.
+        # Code that creates an object uses its constructor.
         made = [(source, constructed(name)) for source, name in frontier if constructed(name)]
         edges = self._edges([*frontier, *members, *made], self._direction)
         known = self._view.ends(edges, self._nodes)
@@ -295,7 +295,7 @@ class _Walking:
         return new
 
     def found(self) -> Walk:
-        """What was met."""
+        """Return the nodes and relations that were met."""
         return Walk(
             tuple(self._nodes.values()),
             tuple(self._view.with_evidence([*self._relations.values()])),

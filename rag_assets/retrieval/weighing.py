@@ -23,8 +23,8 @@ def fused(
     """Return the score of every candidate, best first.
 
     Args:
-        rankings: verified or not: only what they hold has any part in it.
-        shown: ids of the candidates that others are shown as: the best of these counts.
+        rankings: verified or not; only their candidates take part.
+        shown: maps candidates to the ids that they are shown as; the best of each group counts.
     """
     scores = [_scores(ranking, shown) for ranking in rankings]
     weights = hybrid_weights(rankings, scores)
@@ -39,10 +39,10 @@ def fused(
 def hybrid_weights(
     rankings: Sequence[Ranking], scores: Sequence[Mapping[str, float]]
 ) -> dict[RankingKind, float]:
-    """Return the weights of vectors and words, the first ranking of each deciding.
+    """Return the weights of vectors and words, based on the first ranking of each.
 
-    Together they weigh 1 for vectors and the share of terms for words, whatever their parts: what
-    stands beside them, such as a walk, keeps its part.
+    Their sum stays 1 for vectors plus the share of terms for words, however it is divided. So other
+    rankings, such as a walk, keep their influence.
     """
     first: dict[RankingKind, tuple[Ranking, Mapping[str, float]]] = {}
     for ranking, found in zip(rankings, scores, strict=True):
@@ -66,7 +66,7 @@ def _scores(ranking: Ranking, shown: Mapping[str, str]) -> dict[str, float]:
 
 
 def _votes(ranking: Ranking, scores: Mapping[str, float], weight: float) -> Votes:
-    if ranking.preferred:  # the last of them gains as well
+    if ranking.preferred:  # The last of them gains as well.
         return by_rank([*scores], weight=ranking.weight)
     match ranking.kind:
         case "vector":
@@ -78,11 +78,11 @@ def _votes(ranking: Ranking, scores: Mapping[str, float], weight: float) -> Vote
 
 
 def term_coverage(ranking: Ranking) -> float:
-    """Return the share of query terms that the best match by words contains; 1.0 if unknown.
+    """Return the share of query terms that the best word match contains; 1.0 if unknown.
 
-    A question in other words than the texts' still has some that a passage happens to hold, and
-    the best match of those is none. The share is unknown in scripts without spaces and in languages
-    other than English, whose terms are neither stemmed nor without common words.
+    A question in other words than the texts may share a few incidental words with a passage. Even
+    the best match of such words is poor. The share is unknown in scripts without spaces and in
+    languages other than English, since their terms are not stemmed and include common words.
     """
     best = next((candidate.matched for candidate in ranking.candidates), 0)
     return best / ranking.terms if best and ranking.terms else 1.0

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Self, TypeAlias
+from dataclasses import replace
+from functools import cached_property
+from typing import Annotated, Any, Final, Literal, Self, TypeAlias
 
 from pydantic import (
     BaseModel,
@@ -18,6 +21,7 @@ from pydantic import (
     field_validator,
 )
 
+from rag_assets.code.framework_data.definitions import Framework, as_text
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.references import require_reference, resolved
 from rag_assets.ingest.chunking.kinds import ChunkParameters
@@ -42,6 +46,7 @@ TenantId = Annotated[
     str, StringConstraints(pattern=r"^[a-z0-9]+([._-][a-z0-9]+)*$", min_length=1, max_length=63)
 ]
 _Days = Annotated[int, Field(ge=1, le=36_500)]
+_MOST_FRAMEWORKS: Final = 20
 
 
 def _form_of(retention: object) -> str:
@@ -273,6 +278,8 @@ class Tenant(_Model):
         enabled: a disabled tenant neither indexes nor answers.
         sources: of its documents, each with a unique name.
         chunkers: rules that choose another chunker; the first that applies counts.
+        frameworks: of its own source code, beside the built-in ones or in place of those of their
+            names: how they state routes, tables, requests of tests and events.
         caps: spending caps for embeddings and answers; finished work is kept.
         auto_repair: whether what differs between sources, catalog, lake and index is repaired when
             it is found; otherwise checks report it.
@@ -302,6 +309,7 @@ class Tenant(_Model):
     parser: ParserConfig = ParserConfig()
     chunker: ChunkerConfig = Field(default_factory=ChunkerConfig)
     chunkers: tuple[ChunkerRule, ...] = ()
+    frameworks: Annotated[tuple[Framework, ...], Field(max_length=_MOST_FRAMEWORKS)] = ()
     embedder: EmbedderConfig = EmbedderConfig()
     index: IndexConfig = IndexConfig()
     retrieval: RetrievalConfig = RetrievalConfig()
@@ -346,7 +354,15 @@ class Tenant(_Model):
             for rule in self.chunkers
             if rule.matches(source=source, source_type=source_type, media_type=media_type)
         )
-        return next(rules, self.chunker).parameters.at(path, media_type)
+        parameters = next(rules, self.chunker).parameters.at(path, media_type)
+        if not self.frameworks or parameters.kind.read is None:
+            return parameters
+        return replace(parameters, frameworks=self.own_frameworks)
+
+    @cached_property
+    def own_frameworks(self) -> str:
+        """The frameworks in one text, for keys and workers; "" where there are none."""
+        return as_text(self.frameworks)
 
     @property
     def reads_code(self) -> bool:
@@ -421,6 +437,12 @@ class Tenant(_Model):
             raise ConfigurationError(
                 f"tenant {tenant.id!r} has two sources of one name",
                 hint="give each source a unique name",
+            )
+        frameworks = Counter(one.name for one in tenant.frameworks)
+        if repeated := [name for name, count in frameworks.items() if count > 1]:
+            raise ConfigurationError(
+                f"tenant {tenant.id!r} has two frameworks named {repeated[0]!r}",
+                hint="give each framework a unique name, and put all its rules under it",
             )
         unknown = sorted({name for rule in tenant.chunkers for name in rule.sources} - set(names))
         if unknown:

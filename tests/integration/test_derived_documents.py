@@ -26,6 +26,7 @@ from tests.driving import Driver
 from tests.installation import FAST, Installation
 from tests.repositories import MadeRepository
 from tests.unit.code.derived.test_documents import LARAVEL
+from tests.unit.code.framework_data.test_own_frameworks import ACME, TEXT
 
 STORE = "App\\Http\\Controllers\\InvoiceController::store"
 FILES = {
@@ -111,6 +112,26 @@ def test_one_sync_finds_routes_and_tables_and_the_next_has_nothing_to_do(
     with driver.locked(tenant) as ctx:
         walk = Walker(ctx.catalog).relations(tenant, Caller(), "POST /invoices", direction="out")
         assert {one.line_start for one in walk.relations if one.kind == "routes_to"} == {7}
+
+
+def test_a_framework_in_the_configuration_makes_routes_and_no_vectors(
+    made: tuple[str, Path], driver: Driver, shared_installation: Installation
+) -> None:
+    tenant, root = made
+    source = {"name": "repo", "root": str(root), "include": ["**/*.py"]}
+    shared_installation.configure(tenant, sources=[source])
+    write(root, {"orders.py": TEXT})
+    driver.sync(tenant)
+    assert uris(driver, tenant) == set()
+    shared_installation.configure(tenant, frameworks=[ACME])
+    done = driver.sync(tenant)
+    assert (done["derived"], done["embedded"]) == (1, 1), "the new document, and no text of before"
+    route = "repo.derived/route/GET%20/orders/%7Bid%7D"
+    assert uris(driver, tenant) == {route}
+    assert not driver.sync(tenant)["derived"]
+    shared_installation.configure(tenant, frameworks=[{**ACME, "markers": ["other"]}])
+    assert driver.sync(tenant)["derived"] == 1
+    assert uris(driver, tenant) == set()
 
 
 def test_what_no_longer_follows_is_withheld_at_once(made: tuple[str, Path], driver: Driver) -> None:

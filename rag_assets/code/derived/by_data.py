@@ -10,7 +10,7 @@ from typing import Final
 
 from rag_assets.code.derived.model import ROUTE, Derivation, DerivedDocument, Statement
 from rag_assets.code.derived.unresolved import ROUTES, Unresolved
-from rag_assets.code.framework_data.definitions import Framework, built_in
+from rag_assets.code.framework_data.definitions import Framework
 from rag_assets.code.framework_data.repository import LAST_PARTS, File
 from rag_assets.code.framework_data.routes import Route, RouteReader
 from rag_assets.code.framework_data.tables import Column, TableReader
@@ -32,18 +32,18 @@ _HOST: Final = re.compile(r"^/?[a-z][a-z0-9+.-]{0,20}:/{1,2}[^/]*", re.IGNORECAS
 """A scheme and a host, which may have a user and a password before it: no part of a route."""
 
 
-def derive(files: Sequence[FileFacts], frameworks: Sequence[Framework] | None = None) -> Derivation:
+def derive(files: Sequence[FileFacts], frameworks: Sequence[Framework]) -> Derivation:
     """Return the routes and tables of a repository, as framework data define them.
 
     Args:
         files: of one repository.
-        frameworks: that may count; by default the built-in ones.
+        frameworks: that may count.
     """
     read = [File(one) for one in files if not is_test(one.path)]
     handlers = _Handlers(read)
     documents: list[DerivedDocument] = []
     unresolved: list[Unresolved] = []
-    for framework in built_in() if frameworks is None else frameworks:
+    for framework in frameworks:
         own = [one for one in read if one.language in framework.languages]
         if framework.markers and not any(framework.name in one.frameworks for one in own):
             continue

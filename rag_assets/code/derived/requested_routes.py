@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 
 from rag_assets.code.derived.model import ROUTE, DerivedDocument, Statement
 from rag_assets.code.derived.unresolved import Unresolved
-from rag_assets.code.framework_data.definitions import Requests, built_in
+from rag_assets.code.framework_data.definitions import Framework, Requests
 from rag_assets.code.framework_data.repository import (
     LAST_PARTS,
     File,
@@ -54,14 +54,18 @@ class _Request(NamedTuple):
 
 
 def with_tests(
-    documents: Mapping[str, DerivedDocument], files: Sequence[FileFacts]
+    documents: Mapping[str, DerivedDocument],
+    files: Sequence[FileFacts],
+    frameworks: Sequence[Framework],
 ) -> tuple[dict[str, DerivedDocument], list[Unresolved]]:
     """Add the requests of tests to routes; return the documents, and a note for each cut list.
 
     Args:
         documents: of one repository, by name.
         files: of the repository.
+        frameworks: whose tests count.
     """
+    rules = [(one.languages, rule) for one in frameworks for rule in one.requests]
     routes = _Routes(documents)
     stated: dict[str, list[Statement]] = {}
     repositories: dict[str, Repository] = {}
@@ -71,7 +75,8 @@ def with_tests(
             if one.language not in repositories:
                 same = [File(other) for other in files if other.language == one.language]
                 repositories[one.language] = Repository(same)
-            for request in _requests(file, repositories[one.language]):
+            own = [rule for languages, rule in rules if one.language in languages]
+            for request in _requests(file, repositories[one.language], own):
                 for name in routes.matching(request):
                     stated.setdefault(name, []).append(_statement(file, request, name))
     found = dict(documents)
@@ -169,10 +174,9 @@ def _words_of(path: str) -> list[str]:
     return [singular(one) if after == _HOLE else one for one, after in words if one != _HOLE]
 
 
-def _requests(file: File, repository: Repository) -> Iterator[_Request]:
+def _requests(file: File, repository: Repository, rules: Sequence[Requests]) -> Iterator[_Request]:
     """Yield the requests that a test file sends."""
     outer = {(on[1], on[2]): call for call in file.calls if (on := _receiver(call))[0] == "c"}
-    rules = [r for one in built_in() if file.language in one.languages for r in one.requests]
     count = 0
     for call in file.calls:
         for rule in rules:

@@ -1,13 +1,43 @@
-"""Frameworks as their files in frameworks/ define them."""
+"""Frameworks as their files in frameworks/ define them, and as tenants define further ones."""
 
 from __future__ import annotations
 
+import json
+import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
-from functools import cache
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache, lru_cache
 from importlib.resources import files
+from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+
+from rag_assets.code.framework_data.statements import GRAMMARS
+
+
+def _regular_expression(text: str) -> str:
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise ValueError(f"{text!r} is no regular expression: {error}") from None
+    return text
+
+
+def _page(text: str) -> str:
+    if "route" not in re.compile(_regular_expression(text)).groupindex:
+        raise ValueError(f"{text!r} has no group `route`: write (?P<route>…) around it")
+    return text
+
+
+def _language(name: str) -> str:
+    if name not in GRAMMARS:
+        raise ValueError(f"{name!r} is no language; choose from {', '.join(sorted(GRAMMARS))}")
+    return name
+
+
+Expression = Annotated[str, AfterValidator(_regular_expression)]
+PagePath = Annotated[str, AfterValidator(_page)]
+Language = Annotated[str, AfterValidator(_language)]
 
 
 class _Part(BaseModel):
@@ -79,13 +109,27 @@ class Routes(_Part):
 
 
 class Resources(_Part):
-    """Calls that make the usual routes of a resource: `resources :articles`."""
+    """Calls that make the usual routes of a resource: `resources :articles`.
 
-    calls: Mapping[str, str]
-    actions: Mapping[str, Mapping[str, str]]
+    Attributes:
+        calls: `many` or `one` by name of call.
+        actions: for each of these two the method and the path of each action: `GET /{id}`.
+        only, but: named arguments with the actions that are made, or left out.
+        blocks: the parameter in the path of each resource by name of a call within the block: `id`
+            for routes of one of many, "" for routes of all.
+    """
+
+    calls: Mapping[str, Literal["many", "one"]]
+    actions: Mapping[Literal["many", "one"], Mapping[str, str]]
     only: str = "only"
     but: str = "except"
     blocks: Mapping[str, str] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _has_actions(self) -> Self:
+        if missing := {*self.calls.values()} - self.actions.keys():
+            raise ValueError(f"actions of {min(missing)!r} are missing, which calls name")
+        return self
 
 
 class Pages(_Part):
@@ -99,10 +143,10 @@ class Pages(_Part):
         drop: regular expression of the parts of a path that are not in the route.
     """
 
-    path: str
+    path: PagePath
     prefix: str = ""
     methods: tuple[str, ...] = ()
-    drop: str = ""
+    drop: Expression = ""
 
 
 class Columns(_Part):
@@ -164,7 +208,7 @@ class Tables(_Part):
     label: str = ""
     apps: tuple[str, ...] = ()
     calls: tuple[str, ...] = ()
-    naming: str = ""
+    naming: Literal["", "plural", "snake", "same", "app"] = ""
     columns: Columns | None = None
 
 
@@ -181,12 +225,12 @@ class Changes(_Part):
             application.
     """
 
-    files: str
+    files: Expression
     calls: Mapping[str, str]
     creates: tuple[str, ...] = ()
     deletes: tuple[str, ...] = ()
     renames: Mapping[str, tuple[str, str]] = Field(default_factory=dict)
-    naming: str = "table"
+    naming: Literal["table", "model"] = "table"
 
 
 class Requests(_Part):
@@ -237,14 +281,14 @@ class Framework(_Part):
 
     Attributes:
         name: as manifests call it.
-        languages: languages of its files, which are keys of GRAMMARS.
+        languages: of its files, such as python; another one is refused with the list of all.
         markers: texts; a repository with one of them in a file uses the framework.
         handlers: how a handler is written: `name`; `rails` for `orders#show`, `alias` for a module
             before an action, or `none` if no handler has a name.
     """
 
     name: str = Field(pattern=r"^[a-z][a-z0-9-]{0,39}$")
-    languages: tuple[str, ...]
+    languages: tuple[Language, ...]
     markers: tuple[str, ...] = ()
     routers: Routers = Routers()
     routes: tuple[Routes, ...] = ()
@@ -254,7 +298,7 @@ class Framework(_Part):
     changes: tuple[Changes, ...] = ()
     requests: tuple[Requests, ...] = ()
     events: tuple[Events, ...] = ()
-    handlers: str = "name"
+    handlers: Literal["name", "rails", "alias", "none"] = "name"
 
     def names(self) -> Iterator[str]:
         """Yield every name that the rules of this framework look for."""
@@ -302,3 +346,23 @@ def built_in() -> tuple[Framework, ...]:
         for one in read
         if one.name.endswith(".toml")
     )
+
+
+@lru_cache(maxsize=8)
+def all_frameworks(own: str = "") -> tuple[Framework, ...]:
+    """Return the built-in frameworks and a tenant's own, which replace those of the same name.
+
+    Args:
+        own: frameworks as `as_text` returns them.
+    """
+    added = tuple(Framework.model_validate(one) for one in json.loads(own or "[]"))
+    names = {one.name for one in added}
+    return (*(one for one in built_in() if one.name not in names), *added)
+
+
+def as_text(frameworks: Sequence[Framework]) -> str:
+    """Return frameworks as JSON, the same for the same ones, to be hashed and sent to workers."""
+    if not frameworks:
+        return ""
+    values = [one.model_dump(mode="json", exclude_defaults=True) for one in frameworks]
+    return json.dumps(values, sort_keys=True, ensure_ascii=False)

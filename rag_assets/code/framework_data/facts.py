@@ -5,10 +5,10 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from typing import Any, Final
 
-from rag_assets.code.framework_data.definitions import built_in
+from rag_assets.code.framework_data.definitions import all_frameworks
 from rag_assets.code.framework_data.events import event_facts
 from rag_assets.code.framework_data.statements import (
     ANNOTATION,
@@ -47,9 +47,9 @@ class _Words:
     routers: frozenset[str]
 
 
-@cache
-def _words(language: str) -> _Words:
-    known = [one for one in built_in() if language in one.languages]
+@lru_cache(maxsize=128)
+def _words(language: str, own: str) -> _Words:
+    known = [one for one in all_frameworks(own) if language in one.languages]
     made = (name for one in known for name in one.routers.made_by)
     return _Words(
         frozenset(name for one in known for name in one.names() if name),
@@ -60,7 +60,7 @@ def _words(language: str) -> _Words:
 
 
 def framework_facts(
-    text: str, language: str, known_facts: Sequence[Fact] = ()
+    text: str, language: str, known_facts: Sequence[Fact] = (), own: str = ""
 ) -> tuple[list[Fact], str]:
     """Return the statements of a text that frameworks may use, and a note if some are left out.
 
@@ -70,10 +70,11 @@ def framework_facts(
         text: the text of a file.
         language: its name in media types.
         known_facts: the other facts of the text.
+        own: frameworks of the tenant; see all_frameworks.
     """
     if language not in GRAMMARS:
         return [], ""
-    known = [one for one in built_in() if language in one.languages]
+    known = [one for one in all_frameworks(own) if language in one.languages]
     marked = [one for one in known if any(marker in text for marker in one.markers)]
     events = [one for one in marked if one.events]
     names = [one.name for one in marked if not one.events]
@@ -85,7 +86,7 @@ def framework_facts(
     if language == "typescript" and tree.has_errors:
         tree = syntax_tree(text, module, "language_tsx")
     found, note = statements_of(tree, language)
-    kept = _kept(found, _words(language)) if names or not is_of_tests else []
+    kept = _kept(found, _words(language, own)) if names or not is_of_tests else []
     if len(kept) > _MOST_KEPT:
         kept, note = kept[:_MOST_KEPT], f"frameworks: more than {_MOST_KEPT} statements"
     if names and kept:

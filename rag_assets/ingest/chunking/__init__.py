@@ -1,4 +1,4 @@
-"""Cuts a ParsedText into chunks.
+"""Cut a ParsedText into chunks.
 
 Belongs here: chunkers. Does not: parsing, embedding.
 """

@@ -1,7 +1,7 @@
-"""Where tables, lists and code are cut: between rows, between items, between statements.
+"""Cuts in tables, lists and code: between rows, between items, between statements.
 
-The ranks order the places of one block. A place between two rows or two items ranks so high that
-none of them is cut that fits a passage.
+The ranks order the places of one block. A place between two rows or two items ranks high enough
+that rows and items that fit a passage are not cut.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from rag_assets.ingest.chunking.boundaries import Rank
 
 _CELLS: Final = re.compile(r"[|\t][ ]?|(?<=[^\d\s])[;,](?=\S)")
 _STROKES: Final = "-=─━"
-"""Characters of a line below the names of columns, or between rows that are drawn as boxes."""
+"""Characters of a rule: a line below the column names, or between rows drawn as boxes."""
 _ITEM: Final = re.compile(
     r"""[ \t]*(?: [-*+•‣◦·–—▪] | \(?(?:\d{1,4}(?:\.\d{1,4})*|[^\W\d_]|[ivxIVX]{1,6})[.)] | \#\. )
     (?=[ \t\u3000]|$) | [ \t]*[①-⑳]""",
@@ -27,17 +27,17 @@ _CLOSING: Final = re.compile(
     r"|esac|then|do|begin|where|and|or)\b|[.?:|&+](?![\w#]))",
     re.IGNORECASE,
 )
-"""The beginning of a line that continues or closes what stands above it."""
+"""The start of a line that continues or closes the lines above it."""
 _OPEN_ENDS: Final = ("\\", "=", "|", "&", "+")
 _BELONGS_BELOW: Final = re.compile(r"[ \t]*(?:#|//|/\*|\*|--|@|\[\w|;;|\"\"\")")
-"""The beginning of a comment or an annotation, which belongs to the line below it."""
+"""The start of a comment or an annotation, which belongs to the line below it."""
 _TAB: Final = 4
 _HEADER_LINES: Final = 6
-"""Lines of a table among which the rule below its header is looked for."""
+"""Number of lines in which to look for the rule below a table's header."""
 
 
 class Row(NamedTuple):
-    """A line of a block: its offsets in the text, and its indent in columns; -1 if it is blank."""
+    """A line of a block: its offsets in the text, and its indent in columns; -1 if blank."""
 
     start: int
     end: int
@@ -58,10 +58,10 @@ def rows_of(text: str, start: int, end: int) -> Iterator[Row]:
 
 
 def header_end(text: str, start: int, end: int) -> int:
-    """Return where the first row below the header of a table begins; its end if there is none.
+    """Return the start of the first row below the header of a table, else end.
 
-    The header is what stands above a rule of dashes near the top, or the first item where a table
-    is written as a list, else the first row.
+    The header is the text above a rule of dashes near the top. In a table written as a list, it is
+    the first item, otherwise the first row.
     """
     lines = [*islice(rows_of(text, start, end), _HEADER_LINES)]
     rules = [row for row in lines[1:] if is_rule(text[row.start : row.end])]
@@ -76,15 +76,15 @@ def header_end(text: str, start: int, end: int) -> int:
 
 
 def is_rule(line: str) -> bool:
-    """Return whether a line of a table only draws."""
+    """Return whether a line of a table is a rule, without text."""
     return not line.strip(f"{_STROKES}|:+ \t\r\n") and any(map(line.__contains__, _STROKES))
 
 
 def table_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]]:
-    """Places between rows; the header stays with the first row below it.
+    """Yield places between rows; the header stays with the first row below it.
 
-    A line that is indented further than the rows continues the row above it. Where rules of dashes
-    are drawn between the rows, a row ends at each.
+    A line that is indented further than the rows continues the row above it. If rules of dashes are
+    drawn between the rows, each rule ends a row.
     """
     rows = [*rows_of(text, start, end)]
     first_row = header_end(text, start, end)
@@ -102,21 +102,21 @@ def table_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]]:
 
 
 def cell_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]]:
-    """Places between the cells of a row."""
+    """Yield places between the cells of a row."""
     for match in _CELLS.finditer(text, start + 1, end):
         if match.end() < end:
             yield match.end(), Rank.LINE
 
 
 def list_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]]:
-    """Places between items, then between those below them, paragraphs, and lines.
+    """Yield places between items, then between nested items, paragraphs, and lines.
 
     Lines of code within an item are the last choice.
     """
     rows = [*rows_of(text, start, end)]
     marked = [_ITEM.match(text, row.start, row.end) is not None for row in rows]
     least = min((row.indent for row, item in zip(rows, marked, strict=True) if item), default=-1)
-    # Searching for the pattern itself would take quadratic time in a long run of blanks.
+    # Searching with the pattern would take quadratic time in a long run of blanks.
     fence, has_fences = "", any(text.find(sign, start, end) >= 0 for sign in ("```", "~~~"))
     for at, row in enumerate(rows):
         opening = _FENCE.match(text, row.start, row.end) if has_fences else None
@@ -136,10 +136,10 @@ def list_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]]:
 
 
 def code_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, float]]:
-    """Places between statements, by blank lines and indents, which nearly all languages share.
+    """Yield places between statements, by blank lines and indents, as in nearly all languages.
 
-    The less a line is indented, the better a place is before it. A comment or an annotation stays
-    with the line below it; brackets that close, and lines that continue one, with what is above.
+    The smaller the indent of a line, the better the place before it. A comment or an annotation
+    stays with the line below it. Closing brackets and continuation lines stay with the lines above.
     """
     rows = [*rows_of(text, start, end)]
     fenced = bool(rows) and _FENCE.match(text, rows[0].start, rows[0].end) is not None

@@ -1,4 +1,4 @@
-"""Where the blocks of a page stand in a chunk of it."""
+"""Places of a page's blocks in a chunk."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class BlockPlace:
-    """A block that a chunk holds, or a part of it.
+    """A block, or part of a block, in a chunk.
 
     Attributes:
-        block_id: in the application that pushed it.
-        start: of what the chunk holds of it; a character offset into ParsedText.text.
+        block_id: its id in the application that pushed it.
+        start: start of the part that is in the chunk; a character offset into ParsedText.text.
     """
 
     block_id: str

@@ -1,4 +1,4 @@
-"""Boundaries at which a text may be cut, ranked."""
+"""Ranked boundaries at which a text may be cut."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from rag_assets.ingest.chunking.graphemes import boundary_before, is_boundary
 class Rank(IntEnum):
     """The quality of a place for a cut."""
 
-    HEADING = -1  # between a heading and what follows it: only when nothing else is left
+    HEADING = -1  # between a heading and the text after it: only if there is no other place
     GRAPHEME = 0
     WORD = 1
     SENTENCE = 2  # also a line of a list
-    LINE = 3  # for chunkers that prefer the end of a line to that of a sentence; also a cell's end
+    LINE = 3  # for chunkers that prefer line ends to sentence ends; also the end of a cell
     PARAGRAPH = 4  # a blank line inside a block
     ITEM = 5  # between the rows of a table, or the items of a list
     BLOCK = 6
 
 
-# (text, start, end) → where to cut strictly between, in order, and how good each place is: a rank,
-# or a number between two.
+# (text, start, end) → places to cut strictly between, in order, each with its quality: a rank, or
+# a number between two ranks.
 Cuts: TypeAlias = Callable[[str, int, int], Iterator[tuple[int, float]]]
 
 # Repetitions are bounded: a run of a million dots or spaces must not be scanned from each of them.
-# Begins with a set of characters, by which the search skips the others quickly.
+# Starts with a set of characters, so that the search skips other characters quickly.
 _SENTENCES = re.compile(
     r"""[\n.!?…。！？｡] (?:
       (?<=\n) ([ \t\r]*\n)\s*
@@ -38,7 +38,7 @@ _SENTENCES = re.compile(
     re.VERBOSE,
 )
 _LINES = re.compile(r"\n([ \t\r]*\n)*")
-# Scripts that write no spaces: a few characters at a time.
+# Scripts without spaces: a few characters at a time.
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\U00020000-\U0003fffd"
 # One word, or a part of a run of over 24 characters without white space.
 _WORD = re.compile(
@@ -47,7 +47,7 @@ _WORD = re.compile(
     | \s{{1,64}}""",
     re.VERBOSE,
 )
-# Some words, about five tokens: units that are not needlessly many.
+# A few words, about five tokens, to keep the number of units small.
 _WORDS = re.compile(
     rf"""\s{{0,64}}\S(?:.{{0,22}}\S)?(?!\S)
     | \s{{0,64}} (?: [{_UNSPACED}]{{1,8}} | \S{{1,12}}\w{{0,12}}[^\w\s]{{0,4}} )
@@ -57,7 +57,7 @@ _WORDS = re.compile(
 
 
 def sentence_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]]:
-    """Places between sentences and at blank lines."""
+    """Yield places between sentences and at blank lines."""
     for match in _SENTENCES.finditer(text, start, end):
         at = match.end()
         if at < end and is_boundary(text, at):
@@ -65,24 +65,24 @@ def sentence_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]]
 
 
 def line_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]]:
-    """Places after line ends; blank lines rank higher."""
+    """Yield places after line ends; blank lines rank higher."""
     for match in _LINES.finditer(text, start, end):
         if match.end() < end:
             yield match.end(), Rank.PARAGRAPH if match[1] is not None else Rank.SENTENCE
 
 
 def word_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]]:
-    """Places between words, and a few in runs of over 24 characters without white space."""
+    """Yield places between words, and a few in runs of over 24 characters without white space."""
     return _cuts_by(_WORD, text, start, end)
 
 
 def words_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]]:
-    """Places between runs of some words, about five tokens each."""
+    """Yield places between runs of a few words, about five tokens each."""
     return _cuts_by(_WORDS, text, start, end)
 
 
 def grapheme_cuts(longest: int) -> Cuts:
-    """Places between visible characters; one of over `longest` code points is split."""
+    """Return cuts between visible characters, and within those over `longest` code points."""
 
     def cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]]:
         floor = start

@@ -24,23 +24,23 @@ _WORD = re.compile(r"[^\W\d_]{2,}")
 _LABEL = re.compile(r"(?:BEGIN|END)[A-Z ]*")
 _PROGRAMS = SOURCE_CODE - {f"text/x-{language}" for language in (*NO_PROGRAMS, "terraform")}
 _WITH_SECRET_BESIDE = frozenset(("described-akia", "described-rsa"))
-"""Patterns of an id or a first line; the secret beside it may be unmasked."""
+"""Patterns that match an id or a first line; the secret next to it may be unmasked."""
 _LEFT_SHARE = 2
 _SHOWN = 200
-"""Characters of a fact's evidence that are kept."""
+"""Largest number of characters to keep of a fact's evidence."""
 
 CHUNKER_VERSION = 2
 """Increased whenever the same text and parameters would give other chunks."""
 DROPPING_VERSION = 2
 """Increased whenever other chunks are dropped for the credentials that were masked in them.
 
-It makes no generation: documents are cut again, and those that change are written one by one.
+It does not start a new generation: documents are cut again, and only the changed ones are written.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class DroppedChunk:
-    """A chunk that is neither embedded nor indexed, for a credential in it.
+    """A chunk that is neither embedded nor indexed, because it contains a credential.
 
     Attributes:
         ordinal: its position among all chunks, kept and dropped.
@@ -59,13 +59,13 @@ class ChunkSet:
     """The chunks of one document.
 
     Attributes:
-        key: identifies what they were made of (chunk_set_key).
-        digest: identifies their content as far as it enters the index. Two keys with one
-            digest and language need no indexing.
-        chunks: those kept, numbered from 0 without gaps.
-        language: of the document; see language_of.
-        dropped: the dropped ones, in order.
-        facts: what the text, with its credentials masked, states.
+        key: identifies the inputs of the chunks (chunk_set_key).
+        digest: identifies the indexed content of the chunks. Documents need no indexing if only the
+            key changes, not the digest or the language.
+        chunks: the kept chunks, numbered from 0 without gaps.
+        language: language of the document; see language_of.
+        dropped: the dropped chunks, in order.
+        facts: the facts stated in the text, with its credentials masked.
     """
 
     key: str
@@ -77,7 +77,7 @@ class ChunkSet:
 
 
 def chunk_set_key(parsed_digest: str, media_type: str, parameters: ChunkParameters) -> str:
-    """The key of a chunk set: everything that determines it, known before any chunk is made.
+    """Return the key of a chunk set: a hash of its inputs, known before any chunk is made.
 
     Args:
         parsed_digest: hash of the parsed text, its blocks, title and masked spans.
@@ -100,9 +100,10 @@ def chunk_document(
 ) -> ChunkSet:
     """Cut one document, and drop the chunks that no caller may see even masked.
 
-    A chunk is dropped if one of the six described patterns matches in it, or if nothing but masked
-    characters is left of it. Every other chunk keeps its text with the credentials masked, and so
-    does one of a program unless the pattern is of an AWS access key id or an RSA key.
+    A chunk is dropped if one of the six described patterns matches in it, or if it holds almost no
+    text besides masked characters. Every other chunk keeps its text with the credentials masked. In
+    a program, a described pattern drops a chunk only if it finds an AWS access key id or an RSA
+    key.
 
     Args:
         parsed: the document.
@@ -135,14 +136,14 @@ def chunk_document(
 
 
 def is_dropped(chunk: Chunk, masks: Sequence[MaskedSpan], *, in_program: bool = False) -> bool:
-    """Return whether a described pattern matches in a chunk, or nothing is left of its text.
+    """Return whether a described pattern matches in a chunk, or masks leave no words of it.
 
     Args:
-        chunk: whose text is masked.
-        masks: that touch it.
-        in_program: whether it is a program, where a pattern is often a name or a test of one, and
-            the definition around it is wanted: only the span is withheld, unless the secret is
-            not in it but beside it.
+        chunk: a chunk with masked text.
+        masks: the masked spans that touch it.
+        in_program: whether it is a program. There a pattern is often the name or a test of a
+            pattern, and the definition around it is useful. So only the span is withheld, unless
+            the secret may lie next to the span rather than in it.
     """
     for mask in masks:
         if is_described(mask.rule) and not (in_program and mask.rule not in _WITH_SECRET_BESIDE):
@@ -154,7 +155,7 @@ def is_dropped(chunk: Chunk, masks: Sequence[MaskedSpan], *, in_program: bool = 
 
 
 def located(facts: Sequence[Fact], text: str) -> Iterator[Fact]:
-    """The facts in order, with their lines and the text of their evidence."""
+    """Yield the facts in order, with their lines and the text of their evidence."""
     line_ends = [found.start() for found in re.finditer("\n", text)]
     for fact in sorted(facts, key=lambda fact: (fact.start, fact.end)):
         shown = " ".join(text[fact.start : min(fact.end, fact.start + _SHOWN)].split())
@@ -167,7 +168,7 @@ def located(facts: Sequence[Fact], text: str) -> Iterator[Fact]:
 
 
 def _digest(chunks: Iterable[Chunk]) -> str:
-    """Over every field; text and title enter through their hash."""
+    """Return a digest of every field; text and title are covered by their hash."""
     rows = [chunk_record(chunk) for chunk in chunks]
     for row in rows:
         del row["text"]

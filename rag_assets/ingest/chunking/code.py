@@ -1,4 +1,4 @@
-"""The chunker of repositories: one definition, one chunk; texts along their sections."""
+"""The chunker of repositories: code by definition, texts by section."""
 
 from __future__ import annotations
 
@@ -28,26 +28,27 @@ _MARKDOWN = "text/markdown"
 _BUGS = "known_bug"
 _DATA = "data"
 _MOST_KEYS = 300
-"""Keys from which on a structured file is data, wherever it lies."""
+"""A structured file with more keys than this is data, wherever it lies."""
 _REST = Definition("rest")
 
 
 def read(request: ChunkRequest) -> CutText:
-    """Cut a document along what it defines, and tell what it states.
+    """Cut a document at its definitions, and collect the facts it states.
 
-    - A unit that stands alone is a chunk of its own, however small; others are joined with their
-      neighbours until they have `minimum` tokens. Nothing is repeated.
-    - A unit over the limit is cut at the ends of statements, then of lines. What continues it has
-      its signature among the headings.
-    - Keys of data files are joined until they have `minimum` tokens; of configuration each is one.
-    - A text of another kind is cut along its sections of the wanted levels, by default three,
-      small ones together; what continues a section repeats the end of the passage before it. Of a
-      list of known bugs, by its place or by its first heading, each one is a chunk.
+    - A unit marked as alone is a separate chunk, however small. Other units are joined with their
+      neighbours until they have `minimum` tokens. Chunks do not overlap.
+    - A unit over the limit is cut at the ends of statements, then of lines. Each continuation has
+      the unit's signature among its headings.
+    - Keys of data files are joined until they have `minimum` tokens; each key of a configuration is
+      a chunk.
+    - A text of another kind is cut at its sections of the wanted levels, by default three; small
+      sections are joined. The continuation of a section repeats the end of the previous passage. In
+      a list of known bugs, recognized by its path or first heading, each bug is a chunk.
     """
     from rag_assets.code.documents import is_bug_list, known_bugs
     from rag_assets.code.reading import read_code
 
-    reading = read_code(request.parsed.text, request.kind)
+    reading = read_code(request.parsed.text, request.kind, request.frameworks)
     facts = (*reading.facts, *(Fact(UNREAD, 0, 0, values={"why": why}) for why in reading.notes))
     listed = request.place == _BUGS or is_bug_list(request.parsed.text)
     if request.kind == _MARKDOWN and listed:
@@ -62,7 +63,7 @@ def read(request: ChunkRequest) -> CutText:
 
 
 def place(path: str, media_type: str) -> str:
-    """Return what a document's path tells of its chunks: known_bug, data, or nothing.
+    """Return the hint that a document's path gives its chunker: known_bug, data, or "".
 
     Args:
         path: POSIX path within its source.
@@ -100,7 +101,7 @@ def _along_sections(request: ChunkRequest) -> list[Passage]:
 def _sections(
     regions: Sequence[Region], units: Units, minimum: int, limit: int, levels: int
 ) -> Iterator[tuple[int, int]]:
-    """Ranges of units for sections, of which small ones share a passage with those after them."""
+    """Yield ranges of units for sections; small sections share a range with later sections."""
     bounds = [section.low for section in at_levels(find_sections(regions), levels)]
     edges = [units.first[low] for low in (*(bounds or [0]), len(regions))]
     yield from _joined(edges, units, minimum, limit)
@@ -109,7 +110,7 @@ def _sections(
 def _joined(
     edges: Sequence[int], units: Units, minimum: int, limit: int
 ) -> Iterator[tuple[int, int]]:
-    """Ranges between edges, each joined with those after it until it has the minimum."""
+    """Yield the ranges between edges; join each with later ranges until it has the minimum."""
     low = edges[0]
     for middle, high in zip(edges[1:], [*edges[2:], edges[-1]], strict=True):
         small = units.size(low, middle) < minimum
@@ -131,7 +132,7 @@ def _along_units(request: ChunkRequest, reading: CodeText) -> list[Passage]:
     grammar = Grammar(TOKENS, longest, longest // 2, sentence_cuts, _statement_cuts(found))
     grouping = partial(_groups, found=found, minimum=request.minimum, limit=request.limit)
     parsed = replace(request.parsed, blocks=blocks)
-    # What continues a unit has its signature among the headings.
+    # The continuation of a unit has its signature among the headings.
     limits = Limits(request.limit, overlap=0, with_context=False)
     passages = pack(parsed, grammar, limits, grouping)
     names = _Names(request.parsed.text, found)
@@ -141,7 +142,7 @@ def _along_units(request: ChunkRequest, reading: CodeText) -> list[Passage]:
 def _groups(
     regions: Sequence[Region], units: Units, found: Sequence[Unit], minimum: int, limit: int
 ) -> Iterator[tuple[int, int]]:
-    """Ranges of the packer's units: each unit that stands alone, and runs of others."""
+    """Yield ranges of the packer's units: each unit marked as alone, and runs of others."""
     alone = {unit.start for unit in found if unit.alone}
     run: list[int] = []
     for index, region in enumerate(regions):
@@ -158,7 +159,7 @@ def _groups(
 
 
 def _statement_cuts(found: Sequence[Unit]) -> Cuts:
-    """Places after lines: best where a statement ends on the line, then where a blank one is."""
+    """Return cuts after lines: best at the end of a statement, then at a blank line."""
     ends = sorted({at for unit in found for at in unit.cuts})
 
     def cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]]:
@@ -173,14 +174,14 @@ def _statement_cuts(found: Sequence[Unit]) -> Cuts:
 
 
 class _Names:
-    """What passages define, by the units that they are made of."""
+    """The definitions of passages, derived from the units in them."""
 
     def __init__(self, text: str, found: Sequence[Unit]) -> None:
         self._text, self._found = text, found
         self._starts = [unit.start for unit in found]
 
     def named(self, passage: Passage) -> Passage:
-        """The passage with its definition; one that continues a unit has its signature above."""
+        """Return the passage with its definition; a continuation gets the unit's signature."""
         low = max(0, bisect_right(self._starts, passage.start) - 1)
         units = self._found[low : bisect_left(self._starts, passage.end)]
         if len(units) != 1:
@@ -193,7 +194,7 @@ class _Names:
 
 
 def _definition_of(units: Sequence[Unit]) -> Definition:
-    """Of several units: what they share."""
+    """Return the role and symbol that the units share."""
     roles, symbols = {unit.role for unit in units}, {unit.symbol for unit in units}
     return Definition(
         roles.pop() if len(roles) == 1 else _REST.role, symbols.pop() if len(symbols) == 1 else ""

@@ -1,8 +1,8 @@
-"""Contexts of passages: what a reader needs of the text above a passage that begins within a block.
+"""Contexts of passages: text from above that a reader of the passage needs.
 
-A passage that begins in a table lacks the names of its columns, one that begins in a list the
-sentence that leads to it and the items above, one that begins in code the lines that it is nested
-in. A context repeats these. Headings are not in it: passages have their path.
+A passage that starts within a table lacks the column names. Within a list, it lacks the
+introductory sentence and the items above; within code, the enclosing lines. A context repeats
+these. Headings are not part of it: passages have a heading path.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _LONGEST_LEAD: Final = 300
 _LONGEST_LINE: Final = 120
 _MOST_LINES: Final = 4
 _ROOM_SHARE: Final = 4
-"""A context takes at most this part of a passage's limit."""
+"""A context takes at most one part in this many of a passage's limit."""
 _WITH_CONTEXT: Final = frozenset({"table", "row", "list", "code"})
 _CELL_ENDS: Final = re.compile(r"[|\t;,]")
 
 
 class Contexts:
-    """Makes the contexts of a document's passages, which must be asked for in order."""
+    """Builder of the contexts of a document's passages, which must be requested in order."""
 
     def __init__(
         self, text: str, regions: Sequence[Region], masked: Sequence[MaskedSpan], measure: Measure
@@ -41,19 +41,19 @@ class Contexts:
         self._masked = sorted(masked, key=lambda span: span.end)
         self._ends = [span.end for span in self._masked]
         starts = [span.start for span in self._masked]
-        # The least start of each span and those behind it.
+        # The smallest start among each span and the spans after it.
         self._starts = [*accumulate(reversed(starts), min)][::-1]
         self._nesting = _Nesting(text)
         self._of_region: dict[int, tuple[list[str], list[str]]] = {}
 
     def context_at(self, region: int, start: int, limit: int, room: int) -> tuple[str, int]:
-        """Return the context of a passage, and its size with the line end after it.
+        """Return the context of a passage, and its size including a line end.
 
         Args:
-            region: in which the passage begins.
+            region: index of the region in which the passage starts.
             start: its first character.
-            limit: of the passage's size.
-            room: that is left in it; what does not fit is left out.
+            limit: largest size of the passage.
+            room: size still available in the passage; text that does not fit is left out.
         """
         if self._regions[region].kind not in _WITH_CONTEXT:
             return "", 0
@@ -68,7 +68,7 @@ class Contexts:
         return context, self._measure.of(f"{context}\n") if context else 0
 
     def _fixed_parts(self, region: int) -> tuple[list[str], list[str]]:
-        """Return the sentence that leads to a region, and its header, if it has any."""
+        """Return the introductory sentence of a region and its header, each if present."""
         if region not in self._of_region:
             lead, header = self._lead_of(region), self._header_of(self._regions[region])
             self._of_region[region] = ([lead] if lead else [], [header] if header else [])
@@ -92,7 +92,7 @@ class Contexts:
         return self._shown(start, end, _LONGEST_LEAD)
 
     def _header_of(self, region: Region) -> str:
-        """Return the row that names a table's columns, or the line that opens a block of code."""
+        """Return the row of column names of a table, or the line that opens a code block."""
         first = next(rows_of(self._text, region.start, region.end), None)
         if first is None:
             return ""
@@ -120,11 +120,11 @@ class Contexts:
         return names_columns(cells, len(cells))
 
     def _enclosing(self, region: int, start: int, *, has_header: bool) -> Iterator[str]:
-        """Yield the lines that enclose a place, the outermost first; within a row its first cell.
+        """Yield the lines that enclose a position, outermost first; within a row its first cell.
 
         Args:
-            region: of the place.
-            start: the place.
+            region: index of the region of the position.
+            start: the position.
             has_header: whether the first line of a block of code is shown already.
         """
         block = self._regions[region]
@@ -138,7 +138,7 @@ class Contexts:
             yield self._shown(row.start, row.end, _LONGEST_LINE)
 
     def _first_cell(self, block: Region, start: int) -> Iterator[str]:
-        """Yield the first cell of the row that a place lies in, unless the row begins there."""
+        """Yield the first cell of the row at a position, unless the row starts there."""
         row = max(block.start, self._text.rfind("\n", block.start, start) + 1)
         before = self._text[row : min(start, row + _LONGEST_LINE)]
         content = before.lstrip(" \t|")
@@ -147,7 +147,7 @@ class Contexts:
             yield self._shown(first, first + len(_CELL_ENDS.split(content, maxsplit=1)[0]))
 
     def _shown(self, start: int, end: int, longest: int | None = None) -> str:
-        """Return text on one line; nothing where it is too long or a credential is masked in it."""
+        """Return text on one line; "" if it is too long or has a masked credential."""
         first = bisect_left(self._ends, start + 1)
         if first < len(self._starts) and self._starts[first] < end:
             return ""
@@ -157,12 +157,12 @@ class Contexts:
         return shown[: shown.rfind(" ", 0, longest)] if " " in shown[:longest] else ""
 
     def _fitted(self, lines: Iterable[str], room: int) -> tuple[list[str], int]:
-        """Return as many whole words of each line as fit, and the room that is left."""
+        """Return as many whole words of each line as fit, and the remaining room."""
         kept = []
         for line in lines:
             part, size = line, self._measure.of(f"{line}\n")
             while part and size > room:
-                # Sizes are about in proportion to lengths; each turn leaves out a word or more.
+                # Size is roughly proportional to length; each iteration removes at least one word.
                 part = part[: len(part) * max(room, 0) // size].rpartition(" ")[0]
                 size = self._measure.of(f"{part}\n")
             if part:
@@ -172,7 +172,7 @@ class Contexts:
 
 
 class _Nesting:
-    """Follows how the lines of a block are nested by their indents; places only move forward."""
+    """Tracker of the lines that enclose a position, by indents; positions only move forward."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -182,7 +182,7 @@ class _Nesting:
         self._stack: list[Row] = []
 
     def above(self, block: Region, at: int) -> list[Row]:
-        """Return the lines above a place of a block that enclose it, the outermost first."""
+        """Return the lines above a position in a block that enclose it, the outermost first."""
         line = max(block.start, self._text.rfind("\n", block.start, at) + 1)
         if line == block.start or not self._text[line : line + 1].isspace():
             return []
@@ -199,7 +199,7 @@ class _Nesting:
         if row.indent < 0:
             return
         is_named = any(map(str.isalnum, self._text[row.start : row.end]))
-        # A bracket alone closes what is nested deeper; the line that opened it may go on.
+        # A line with only a bracket closes deeper lines; the line that opened it may continue.
         while self._stack and self._stack[-1].indent >= row.indent + (not is_named):
             self._stack.pop()
         if is_named:

@@ -13,7 +13,7 @@ from rag_assets.ingest.chunking.passages import Passage
 from rag_assets.ingest.parsing.model import ParsedText
 
 UNREAD = "unread"
-"""The kind of a fact: something of the text could not be read; `why` says what, and why."""
+"""Kind of a fact: part of the text could not be read; `why` names the part and the reason."""
 
 _STOPPED = "reading it needs more time or memory than one document may use"
 
@@ -21,24 +21,25 @@ MAX_TOKENS = 8191  # the longest input of embedding models, less one
 _TOKENS_A_CHARACTER = 4  # at most: a token has a byte or more, a character four or fewer
 
 MOST_LEVELS = 9
-"""Of headings, that a document may have."""
+"""Largest number of heading levels that a document may have."""
 
 Unit: TypeAlias = Literal["tokens", "characters"]
 
 
 @dataclass(frozen=True, slots=True)
 class ChunkRequest:
-    """One document to be cut. Keys of chunk sets hash all fields.
+    """A document to be cut. The keys of chunk sets hash all fields.
 
     Attributes:
         parsed: its text and blocks.
         limit: the size that no passage exceeds, in the unit of the chunker.
-        overlap: the most that a passage repeats of the one before it, in the same unit.
-        minimum: the size below which a passage is joined with a neighbour, where the chunker can.
+        overlap: the most that a passage repeats of the previous passage, in the same unit.
+        minimum: the size below which a passage is joined with a neighbour, if the chunker can.
         kind: the media type of the content.
-        language: its language; None where uncertain.
-        place: what the document's path tells, where the chunker cuts by it; see ChunkerKind.place.
-        levels: of headings at which a passage begins anew; 0 for all.
+        language: its language; None if uncertain.
+        place: the hint from the document's path, if the chunker uses one; see ChunkerKind.place.
+        levels: heading levels at which a new passage starts; 0 for all.
+        frameworks: the tenant's own frameworks, for chunkers that read source code.
     """
 
     parsed: ParsedText
@@ -49,6 +50,7 @@ class ChunkRequest:
     language: str | None = None
     place: str = ""
     levels: int = 0
+    frameworks: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,7 @@ class CutText:
 
     Attributes:
         passages: see ChunkerKind.split.
-        facts: what the text states, for chunkers that read it.
+        facts: facts stated in the text, from chunkers that read it.
         of_blocks: see ChunkerKind.blocks.
     """
 
@@ -68,27 +70,27 @@ class CutText:
 
 @dataclass(frozen=True, slots=True)
 class ChunkerKind:
-    """One chunker.
+    """A chunker and its defaults.
 
     Attributes:
         name: its name in configurations.
-        purpose: how it cuts, for the reference of the configuration.
-        split: the passages of a document, in order: their starts, new starts and ends never
+        purpose: how it cuts, for the configuration reference.
+        split: returns the passages of a document, in order: their starts, new starts and ends never
             decrease. The same request always gives the same passages.
         unit: the unit of its limits: cl100k_base tokens, or Unicode code points.
         limit, overlap: its defaults.
-        overlaps: whether its passages may repeat something.
+        overlaps: whether its passages may overlap.
         minimum: see ChunkRequest.
-        read: cuts in place of `split` and tells what the text states. It runs a parser that a
-            hostile text may stop, and so in worker processes only; `split` is what remains for
-            texts that stopped it.
-        most: the largest allowed limit, where it is not what models over the network take.
-        blocks: the blocks of a text that are passages by themselves as well, or parts of such a
-            block; in order.
-        place: what a path within its source tells of a document of a media type, where the same
-            text is cut otherwise for it; "" for nothing. By default nothing is asked.
-        levels: of headings at which its passages begin anew, by default; 0 for all, None for a
-            chunker that does not look at them.
+        read: cuts in place of `split` and also returns the facts stated in the text. It runs a
+            parser that a hostile text may stop, and so runs in worker processes only; `split` is
+            the fallback for texts that stopped it.
+        most: the largest allowed limit, if it differs from the input limit of remote models.
+        blocks: returns, in order, the blocks of a text (or parts of a block) that are also separate
+            passages.
+        place: returns a hint from a path within its source, given the media type, if the same text
+            is cut differently there; "" for no hint. By default, paths are ignored.
+        levels: heading levels at which a new passage starts, by default; 0 for all, None if the
+            chunker ignores headings.
         version: increased whenever the same request would give other passages; built-in chunkers
             share CHUNKER_VERSION and stay at 1.
     """
@@ -123,19 +125,19 @@ class ChunkerKind:
 
     @property
     def smallest(self) -> int:
-        """The smallest allowed limit."""
+        """Return the smallest allowed limit."""
         return 16 if self.unit == "tokens" else 64
 
     @property
     def largest(self) -> int:
-        """The largest allowed limit: every chunk stays within MAX_TOKENS, unless it says more."""
+        """Return the largest allowed limit: chunks stay within MAX_TOKENS unless `most` is set."""
         if self.most is not None:
             return self.most
         return MAX_TOKENS if self.unit == "tokens" else MAX_TOKENS // _TOKENS_A_CHARACTER
 
     @property
     def settings(self) -> tuple[str, ...]:
-        """The names of its settings."""
+        """Return the names of its settings."""
         overlap = ("overlap",) if self.overlaps else ()
         levels = ("levels",) if self.levels is not None else ()
         return (f"max_{self.unit}", *overlap, *levels)
@@ -147,11 +149,12 @@ class ChunkParameters:
 
     Attributes:
         kind: the chunker.
-        limit: cl100k_base tokens, or characters (Unicode code points), that no chunk exceeds; the
-            chunker decides which.
-        overlap: in the same unit, the most that a chunk repeats of the one before it.
+        limit: the size that no chunk exceeds, in the chunker's unit: cl100k_base tokens, or
+            characters (Unicode code points).
+        overlap: in the same unit, the most that a chunk repeats of the previous chunk.
         place: see ChunkRequest.
-        levels: of headings at which a passage begins anew, where it is not the chunker's default.
+        levels: heading levels at which a new passage starts; None for the chunker's default.
+        frameworks: see ChunkRequest.
 
     Raises:
         ConfigurationError: a limit is out of range, or the overlap is over half of it.
@@ -162,6 +165,7 @@ class ChunkParameters:
     overlap: int
     place: str = ""
     levels: int | None = None
+    frameworks: str = ""
 
     def __post_init__(self) -> None:
         kind = self.kind
@@ -184,11 +188,11 @@ class ChunkParameters:
 
     @property
     def max_tokens(self) -> int:
-        """Tokens that no chunk exceeds, whatever the unit."""
+        """Return the number of tokens that no chunk exceeds, whatever the unit."""
         return self.limit if self.kind.unit == "tokens" else self.limit * _TOKENS_A_CHARACTER
 
     def at(self, path: str, media_type: str) -> ChunkParameters:
-        """These parameters for a document at a place.
+        """Return these parameters for a document with this path and type.
 
         Args:
             path: POSIX path within its source.
@@ -198,7 +202,7 @@ class ChunkParameters:
         return replace(self, place=place) if place != self.place else self
 
     def request(self, parsed: ParsedText, language: str | None = None) -> ChunkRequest:
-        """The request to the chunker for a document.
+        """Return the request that has the chunker cut a document.
 
         Args:
             parsed: the document.
@@ -207,11 +211,17 @@ class ChunkParameters:
         sizes = self.limit, self.overlap, self.kind.minimum
         levels = self.kind.levels if self.levels is None else self.levels
         return ChunkRequest(
-            parsed, *sizes, parsed.media_type, language, self.place, levels=levels or 0
+            parsed,
+            *sizes,
+            parsed.media_type,
+            language,
+            self.place,
+            levels=levels or 0,
+            frameworks=self.frameworks,
         )
 
     def identity(self) -> dict[str, str | int]:
-        """All that determines the chunks; keys hash it."""
+        """Return every value that determines the chunks; keys hash it."""
         identity: dict[str, str | int] = {
             "chunker": self.kind.name,
             f"max_{self.kind.unit}": self.limit,
@@ -227,4 +237,6 @@ class ChunkParameters:
             identity["levels"] = self.levels
         if self.place:
             identity["place"] = self.place
+        if self.frameworks:
+            identity["frameworks"] = self.frameworks
         return identity

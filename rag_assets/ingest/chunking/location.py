@@ -9,14 +9,14 @@ from typing import Any, Self
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Location:
-    """A place in a document. All numbers count from 1; None where the format has no such number.
+    """A place in a document. All numbers count from 1; None if the format lacks such a number.
 
-    Hits and citations extend it, so that the fields are theirs in what interfaces return.
+    Hits and citations inherit from it, so interfaces return these fields with them.
 
     Attributes:
         page, slide, sheet: of the first block that is not overlap.
-        row_start, row_end: first and last row touched by what is not overlap.
-        line_start, line_end: first and last line touched, overlap included.
+        row_start, row_end: first and last row touched by text that is not overlap.
+        line_start, line_end: first and last line touched, including overlap.
     """
 
     page: int | None
@@ -29,7 +29,7 @@ class Location:
 
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> Self:
-        """The location in a stored record; its other fields are ignored."""
+        """Return the location in a stored record; its other fields are ignored."""
         return cls(**{name: record.get(name) for name in LOCATION_FIELDS})
 
 
@@ -38,16 +38,16 @@ LOCATION_FIELDS = tuple(field.name for field in fields(Location))
 
 
 UNKNOWN_LOCATION = Location.of({})
-"""Of a chunk of a format that has no such places."""
+"""Location of a chunk of a format without pages, slides, sheets, rows or lines."""
 
 
 def location_fields(location: Location) -> dict[str, Any]:
-    """A location by the names of its columns and index fields."""
+    """Return a location by the names of its columns and index fields."""
     return {name: getattr(location, name) for name in LOCATION_FIELDS}
 
 
 def describe(location: Location) -> str:
-    """A location in words: "page 3", "sheet Costs, rows 2 to 7"; empty without one."""
+    """Describe a location: "page 3", "sheet Costs, rows 2 to 7"; "" if it is unknown."""
     if location.page is not None:
         return f"page {location.page}"
     if location.slide is not None:

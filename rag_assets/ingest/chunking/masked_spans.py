@@ -1,4 +1,4 @@
-"""Masked credentials that spans of text touch."""
+"""Find the masked credentials that spans of text touch."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ class Span(Protocol):
 
     @property
     def start(self) -> int:
-        """The first character."""
+        """Return the offset of the first character."""
         ...
 
     @property
     def end(self) -> int:
-        """After the last character."""
+        """Return the offset after the last character."""
         ...
 
 
 def touching(masked: Sequence[MaskedSpan], spans: Iterable[Span]) -> Iterator[list[MaskedSpan]]:
-    """For each span the masked ones that it touches; spans must be ordered by start."""
+    """Yield for each span the masked spans that it touches; spans must be ordered by start."""
     ordered = sorted(masked, key=lambda mask: mask.start)
     first = 0
     for span in spans:

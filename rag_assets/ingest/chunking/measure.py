@@ -1,4 +1,4 @@
-"""Measures of texts: the tokens or characters that the limits of a chunker count."""
+"""Measures of text size: the tokens or characters in which a chunker's limits are counted."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ class Measure:
     """A measure of the size of texts.
 
     Attributes:
-        count: the sizes of texts, in order.
-        reach: a run of prose of so many characters has nearly always a size of at least 1.
+        count: returns the sizes of texts, in order.
+        reach: a run of prose of this many characters nearly always has a size of at least 1.
         in_tokens: whether sizes are cl100k_base tokens.
     """
 
@@ -23,12 +23,12 @@ class Measure:
     in_tokens: bool
 
     def of(self, text: str) -> int:
-        """The size of one text."""
+        """Return the size of one text."""
         return self.count([text])[0]
 
 
 def count_characters(texts: Sequence[str]) -> list[int]:
-    """The number of Unicode code points in each text, in order."""
+    """Return the number of Unicode code points in each text, in order."""
     return [len(text) for text in texts]
 
 

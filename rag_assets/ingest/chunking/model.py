@@ -18,12 +18,12 @@ NO_FACTS: Mapping[str, Any] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """What a chunk of source code is by its own text.
+    """The definition that a chunk of source code contains.
 
     Attributes:
         role: see rag_assets.code.model.Role.
-        symbol: its qualified name; "" for what has none.
-        signature: its declaration in one line; "" for what has none.
+        symbol: its qualified name; "" if unnamed.
+        signature: its declaration in one line; "" without a declaration.
     """
 
     role: str
@@ -39,20 +39,20 @@ class Chunk:
         ordinal: position among the document's chunks, from 0, without gaps.
         text: exactly ParsedText.text[start:end].
         start, end: character offsets into ParsedText.text, half open; includes the overlap.
-        byte_start: the UTF-8 byte offset that belongs to start; where the text is the source, of
-            its file, a byte order mark counted.
+        byte_start: the UTF-8 byte offset of start. If the text is the source itself, it is the
+            offset in the file, including a byte order mark.
         heading_path: headings above the passage, outermost first.
         token_count: cl100k_base tokens in text and context.
         text_sha256: hash of the text that is embedded (see embedding_text).
-        location: where in the document it is.
+        location: its place in the document.
         facts: further values from its chunker; JSON values by name.
-        definition: what it defines, where the chunker of source code made it; else None.
-        blocks: the blocks that it holds and that have ids, in order.
-        of_block: whether it is one block, or a part of one, of a text that was also cut as a whole.
-        context: lines from above the passage that a reader of it lacks, where it begins within a
-            table, a list or code: the names of the columns, the sentence that leads to the list,
-            the lines that enclose it. It is embedded, searched and shown with the text, and no part
-            of it; "" for most passages.
+        definition: its definition, if the chunker of source code made it; else None.
+        blocks: the blocks in it that have ids, in order.
+        of_block: whether it is a block, or part of a block, of a text that was also cut as a whole.
+        context: lines from above the passage that its reader needs if it starts within a table, a
+            list or code: the column names, the sentence that introduces the list, the enclosing
+            lines. The context is embedded, searched and shown with the text, but is not part of it;
+            "" for most passages.
     """
 
     ordinal: int
@@ -71,7 +71,7 @@ class Chunk:
     context: str = ""
 
     def embedded(self, title: str | None) -> str:
-        """The text whose vector stands for it, in a document with this title."""
+        """Return the text to embed for the chunk, in a document with this title."""
         is_code = self.definition is not None
         return embedding_text(
             title, self.heading_path, self.text, context=self.context, is_code=is_code
@@ -83,7 +83,7 @@ _FLAT = tuple(each.name for each in fields(Chunk) if each.name not in _NOT_FLAT)
 
 
 def chunk_record(chunk: Chunk) -> dict[str, Any]:
-    """A chunk as a flat row; facts, a definition, blocks and a context only where there are any."""
+    """Return a chunk as a flat row; empty facts, definition, blocks and context are omitted."""
     values = {name: getattr(chunk, name) for name in _FLAT}
     values["heading_path"] = list(chunk.heading_path)
     values |= location_fields(chunk.location)
@@ -100,7 +100,7 @@ def chunk_record(chunk: Chunk) -> dict[str, Any]:
 
 
 def chunk_of(record: Mapping[str, Any]) -> Chunk:
-    """The inverse of chunk_record()."""
+    """Return the chunk of a row; the inverse of chunk_record()."""
     values: dict[str, Any] = {name: record[name] for name in _FLAT}
     values["heading_path"] = tuple(record["heading_path"])
     facts, definition = record.get("facts") or NO_FACTS, record.get("definition")
@@ -123,11 +123,11 @@ def embedding_text(
     context: str = "",
     is_code: bool = False,
 ) -> str:
-    """The text whose vector stands for a chunk: title in the content, headings, context, passage.
+    """Return the text to embed for a chunk: title in the content, headings, context, passage.
 
-    File names and paths are left out on purpose: a rename must not cost an embedding. Nor must
-    a change of indentation, of line ends or of blanks at the end of lines in source code, or of
-    the lines that a derived document follows from.
+    File names and paths are left out on purpose, so that a rename needs no new embedding. For
+    source code, the same holds for changes of indentation, line ends and trailing blanks. Changes
+    of the evidence lines of a derived document need no new embedding either.
     """
     if is_code:
         text = normalised(text.partition(EVIDENCE)[0])
@@ -147,14 +147,14 @@ def text_hash(
     context: str = "",
     is_code: bool = False,
 ) -> str:
-    """The key of the vector of embedding_text(...)."""
+    """Return the key of the embedding of embedding_text(...)."""
     embedded = embedding_text(title, heading_path, text, context=context, is_code=is_code)
     return sha256_hex(embedded)
 
 
 def normalised(text: str) -> str:
-    """Source code with line feeds alone, no blanks at the end of lines, and no common indent."""
+    """Return code with line feeds only, no trailing blanks and no common indentation."""
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     first, *others = (line.rstrip() for line in lines)
-    # A passage begins at its first word: the indent of its first line is not in it.
+    # A passage starts at its first word: it lacks the indent of its first line.
     return "\n".join([first.lstrip(), textwrap.dedent("\n".join(others))]).strip()

@@ -1,4 +1,4 @@
-"""The overlap of a passage with the one before it."""
+"""The overlap of a passage with the previous passage."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ _NEIGHBOURS = 3  # the largest error of a sum of words, in words
 
 
 def overlap_start(text: str, low: int, high: int, limit: int, measure: Measure) -> int:
-    """Where the longest run of whole words at the end of text[low:high] begins.
+    """Return the start of the longest run of whole words at the end of text[low:high].
 
     Args:
         text: the document.
-        low, high: the passage before, which ends with a visible character.
-        limit: the size that the run has at most; at least 1.
-        measure: what sizes are counted in.
+        low, high: offsets of the previous passage, which ends with a visible character.
+        limit: largest size of the run; at least 1.
+        measure: the unit of sizes.
 
     Returns:
-        An offset after low (low itself where the passage is a single word). Inside a word where
-        whole words would give less than half of the limit: in scripts without spaces, say. And
-        high where even the last visible character is larger than the limit.
+        An offset after low, or low itself if the passage is a single word. The offset is inside a
+        word if whole words would fill less than half of the limit, as in scripts without spaces. It
+        is high if even the last visible character is larger than the limit.
     """
     window = measure.reach * limit
     while True:
@@ -46,9 +46,9 @@ def overlap_start(text: str, low: int, high: int, limit: int, measure: Measure) 
 
 
 def _starts(text: str, floor: int, high: int) -> tuple[list[int], list[int]]:
-    """Where words begin in text[floor:high], and these together with places inside long words.
+    """Return the word starts in text[floor:high], and these plus places inside long words.
 
-    floor itself is left out: it may be inside a word, or begin the whole passage.
+    floor itself is left out: it may be inside a word, or at the start of the whole passage.
     """
     words, pieces = [], []
     for at, rank in word_cuts(text, floor, high):
@@ -66,10 +66,10 @@ def _starts(text: str, floor: int, high: int) -> tuple[list[int], list[int]]:
 def _longest(
     text: str, starts: Sequence[int], high: int, limit: int, measure: Measure
 ) -> tuple[int, int]:
-    """The first of starts from which no more than limit leads to high, and how much.
+    """Return the first start from which text up to high fits the limit, and its size.
 
-    (high, 0) where there is none. Sums of words lead to it, since only the first word of a run,
-    which loses the space before it, has another size than within a sentence.
+    Returns (high, 0) if no start fits. Sums of word sizes give a close guess. Only the first word
+    of a run differs in size from the same word in a sentence: it loses the space before it.
     """
     # The space before a word is counted with it, as in the tokeniser's own words.
     words = [text[max(0, a - 1) : b - 1] for a, b in pairwise(starts)]

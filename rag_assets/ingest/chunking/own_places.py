@@ -1,4 +1,4 @@
-"""Passages whose beginnings identify them: no two begin at one place."""
+"""Passages with unique starts, so that the start identifies the passage."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from rag_assets.ingest.chunking.passages import Passage
 
 
 def with_own_places(passages: Sequence[Passage]) -> Iterator[Passage]:
-    """Passages that begin one after another, so that their places identify them.
+    """Yield passages with strictly increasing starts, so that starts identify them.
 
-    One that would begin where the one before it does begins with its new text, or is left out if
-    it has none.
+    A passage that would start no later than the previous passage starts with its new text instead,
+    or is left out if it lacks new text.
 
     Args:
         passages: of a document, in order.

@@ -1,4 +1,4 @@
-"""The packer, which all chunkers share: it fills passages with units."""
+"""The packer, shared by all chunkers: fill passages with units."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from rag_assets.ingest.chunking.units import Grammar, Units, find_units
 from rag_assets.ingest.parsing.model import ParsedText
 
 _KEPT_WHOLE: Final = (Rank.BLOCK, Rank.ITEM)
-"""Ranks of places between which text is not cut that fits a passage."""
+"""Ranks that bound blocks and items: text between them is not cut if it fits a passage."""
 _LONGEST_INDENT: Final = 200
 
-# (regions, their units) → ranges of units, low to high (exclusive), that no passage reaches across.
+# (regions, their units) → ranges of units, low to high (exclusive), that passages never cross.
 Grouping: TypeAlias = Callable[[Sequence[Region], Units], Iterable[tuple[int, int]]]
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits of passages, in the measure of their chunker.
+    """Limits of passages, in the unit of their chunker.
 
     Attributes:
         size: the largest size of a passage.
-        overlap: the most that a passage repeats of the one before it.
-        by_sentence: whether the repetition begins with a sentence where a whole one fits.
-        with_context: whether a passage that begins within a block has a context.
+        overlap: the most that a passage repeats of the previous passage.
+        by_sentence: whether the overlap starts at a sentence, if a whole sentence fits.
+        with_context: whether a passage that starts within a block has a context.
     """
 
     size: int
@@ -45,27 +45,27 @@ class Limits:
 
     @property
     def whole(self) -> int:
-        """Up to this size a sentence stays whole, even if that leaves a quarter of the overlap."""
+        """Return the size up to which a sentence stays whole, leaving 1/4 of the overlap."""
         return self.size - -(-self.overlap // 4)
 
 
 def pack(parsed: ParsedText, grammar: Grammar, limits: Limits, grouping: Grouping) -> list[Passage]:
-    """The passages of a document, in order; every non-blank character is in at least one.
+    """Return the passages of a document, in order.
 
-    - A block that fits a passage is not cut, nor is a row of a table or an item of a list. What is
-      larger ends at the best place in the last three quarters of what fits, by the ranks of the
-      units.
-    - A passage that continues a group repeats the last words, or sentences, of the one before it;
-      of tables and code the last whole rows or lines. Nothing is repeated into another group, or
-      across a masked span.
-    - A passage that begins within a table, a list or code has a context: see contexts. It counts
-      as a part of the passage, whose size is never over the limit.
-    - Text around a span that a described pattern masked is a passage of its own, as small as a
-      sentence or line, so that dropping it takes little else along.
-    - Front matter is left out: it is metadata. So is white space at both ends.
-    - The heading path is what the paths of all text that is not overlap have in common.
+    - Every non-blank character is in at least one passage.
+    - A block, a table row or a list item that fits a passage is not cut. Larger ones end at the
+      best place in the last three quarters of what fits, by the ranks of the units.
+    - A passage that continues a group repeats the last words, or sentences, of the previous
+      passage; in tables and code, the last whole rows or lines. The overlap never crosses the start
+      of a group or a masked span.
+    - A passage that starts within a table, a list or code has a context: see contexts. The context
+      counts towards the size of the passage, which never exceeds the limit.
+    - Text around a span masked by a described pattern is a separate passage, as small as a sentence
+      or line, so that dropping it loses little other text.
+    - Front matter is left out, because it is metadata. So is white space at both ends.
+    - The heading path is the common part of the paths of all text that is not overlap.
 
-    Time and memory grow in proportion to the text, whatever it looks like.
+    Time and memory grow in proportion to the text, whatever its content.
     """
     regions = find_regions(parsed)
     units = find_units(parsed.text, regions, parsed.masked, grammar)
@@ -79,12 +79,12 @@ def pack(parsed: ParsedText, grammar: Grammar, limits: Limits, grouping: Groupin
 
 
 def one_group(_: Sequence[Region], units: Units) -> Iterator[tuple[int, int]]:
-    """The whole document, headings or not."""
+    """Yield the whole document as one range, regardless of headings."""
     yield 0, len(units.starts)
 
 
 def _runs(units: Units, low: int, high: int, longest_gap: int) -> Iterator[tuple[int, int]]:
-    """Cut a range of units wherever masked ones begin or end, and where much text is left out."""
+    """Cut a range of units at the edges of masked units and at long gaps in the text."""
     start = low
     for index in range(low + 1, high):
         gap = units.starts[index] - units.ends[index - 1]
@@ -96,7 +96,7 @@ def _runs(units: Units, low: int, high: int, longest_gap: int) -> Iterator[tuple
 
 
 class _Packer:
-    """Fills passages with units, never looking back further than one passage."""
+    """A packer of units into passages; it never looks back further than one passage."""
 
     def __init__(
         self,
@@ -111,7 +111,7 @@ class _Packer:
         self._contexts = Contexts(parsed.text, regions, parsed.masked, measure)
 
     def pack(self, low: int, high: int) -> Iterator[Passage]:
-        """Passages for units low to high (exclusive); the first repeats nothing."""
+        """Yield passages for units low to high (exclusive); the first is without overlap."""
         previous: Passage | None = None
         while low < high:
             new_start = self._content_start(low)
@@ -124,7 +124,7 @@ class _Packer:
     def _next(
         self, low: int, high: int, new_start: int, previous: Passage | None
     ) -> tuple[int, Passage]:
-        """One passage from unit low on, and the unit after it."""
+        """Return one passage that starts with unit low, and the index of the unit after it."""
         whole = self._whole_until(low, high)
         room = self._limits.size - (self._units.size(low, whole) if whole else 0)
         overlap = min(self._limits.overlap, room) if previous else 0
@@ -140,12 +140,12 @@ class _Packer:
                 )
                 path = common_path(self._touched(low, stop))
                 return stop, Passage(start, new_start, end, path, tokens, context=context)
-            # A first unit, or a block, so large that it needs some of the other's room.
+            # The first unit or block is so large that it needs some room of the context or overlap.
             with_context = with_context and start < new_start
             overlap //= 2
 
     def _whole_until(self, low: int, high: int) -> int:
-        """The unit after the block, row or item that unit low begins, if that fits; else 0."""
+        """Return the unit after the block, row or item that starts at low if it fits, else 0."""
         for level in _KEPT_WHOLE:
             if self._units.ranks[low] >= level:
                 after = self._units.next_edge(low, level, high)
@@ -154,12 +154,12 @@ class _Packer:
         return 0
 
     def _tokens(self, start: int, end: int, context: str) -> int:
-        """The tokens of a passage and its context, for chunkers that do not count them."""
+        """Count the tokens of a passage and its context, for chunkers that do not count tokens."""
         counted = count_text(self._text[start:end])
         return counted + count_text(f"{context}\n") if context else counted
 
     def _context(self, start: int, new_start: int, room: int) -> tuple[str, int]:
-        """The context of a passage that begins at start, and its size."""
+        """Return the context of a passage that starts at start, and its size."""
         if start < new_start:
             room -= self._measure.of(self._text[start:new_start])
         unit = max(0, bisect_right(self._units.starts, start) - 1)
@@ -169,10 +169,10 @@ class _Packer:
     def _fill(
         self, low: int, high: int, start: int, new_start: int, taken: int
     ) -> tuple[int, int, int]:
-        """Where a passage from start stops: the unit after it, its last character, its size.
+        """Return where a passage stops: the unit after it, its last character, its size.
 
-        It holds unit low in any case; so it may be over the limit, but only for the overlap, and
-        for the context, which has taken some of the limit already.
+        It always holds unit low. So it may exceed the limit, but only if the overlap, or the
+        context, has taken part of the limit.
         """
         limit = self._limits.size - taken
         budget = limit
@@ -184,14 +184,14 @@ class _Packer:
             size = self._measure.of(self._text[start:end])
             if size <= limit or stop == low + 1:
                 return stop, end, size
-            # Joined, units can have a few tokens more than their sum: leave out as many.
+            # Joined units can have a few tokens more than their sum: leave out that many.
             budget = min(budget, self._units.size(low, stop)) - (size - limit)
 
     def _best_stop(self, low: int, high: int, budget: int) -> int:
-        """The best place to end a passage that begins with unit low; at least one unit after it.
+        """Return the best unit to end before, for a passage that starts with low; at least low + 1.
 
-        A block that fits a passage is not cut, nor is a row of a table or an item of a list: the
-        passage ends before it, however small it is.
+        A block, a table row or a list item that fits a passage is not cut: the passage ends before
+        it, however small the passage is.
         """
         totals, ranks = self._units.totals, self._units.ranks
         fits = max(bisect_right(totals, totals[low] + budget, low, high + 1) - 1, low + 1)
@@ -214,10 +214,10 @@ class _Packer:
         return best
 
     def _repeat(self, previous: Passage, overlap: int, new_start: int) -> int:
-        """Where a passage starts that repeats the end of the previous one.
+        """Return the start of a passage that repeats the end of the previous passage.
 
-        Nothing is repeated across more blank characters than the limit has tokens or
-        characters: they could leave no room.
+        There is no overlap across more blank characters than the limit has tokens or characters:
+        they could use up the room.
         """
         if overlap == 0 or new_start - previous.end > self._limits.size:
             return new_start
@@ -229,10 +229,10 @@ class _Packer:
         return start if start < previous.end else new_start
 
     def _row_start(self, start: int, end: int, new_start: int) -> int:
-        """Where the first row, or line of code, begins from start on; end where none does.
+        """Return the start of the first row or code line at or after start, else end.
 
-        Elsewhere than in tables and code, and where a row or line is cut, that is start itself. No
-        row is repeated before what is not of its table.
+        Outside tables and code, and if a row or line is cut, return start itself. Rows are not
+        repeated before text outside their table.
         """
         units = self._units
         unit = max(0, bisect_right(units.starts, start) - 1)
@@ -252,12 +252,12 @@ class _Packer:
         return end
 
     def _is_within_line(self, at: int) -> bool:
-        """Whether text stands before a place on its line."""
+        """Return whether text precedes a position on its line."""
         line = self._text.rfind("\n", max(0, at - _LONGEST_INDENT), at) + 1
         return bool(self._text[max(line, at - _LONGEST_INDENT) : at].strip())
 
     def _sentence_start(self, low: int, high: int) -> int:
-        """Where the first sentence in text[low:high] begins; low where none does."""
+        """Return the start of the first sentence in text[low:high]; low if none starts there."""
         starts, ranks = self._units.starts, self._units.ranks
         for unit in range(max(0, bisect_right(starts, low) - 1), bisect_left(starts, high)):
             if ranks[unit] < Rank.SENTENCE and ranks[unit] is not Rank.HEADING:
@@ -268,17 +268,17 @@ class _Packer:
         return low
 
     def _content_start(self, unit: int) -> int | None:
-        """Where the first word of a unit begins; None for a blank unit."""
+        """Return the start of the first word of a unit; None for a blank unit."""
         start, end = self._units.starts[unit], self._units.ends[unit]
         content = self._text[start:end].lstrip()
         if not content:
             return None
         at = end - len(content)
-        # A space may carry a mark: the two are one character.
+        # A space may carry a combining mark: the two are one character.
         return at if at == start or is_boundary(self._text, at) else at - 1
 
     def _content_end(self, low: int, stop: int) -> int:
-        """The end of the last word in units low to stop (exclusive), of which one is not blank."""
+        """Return the end of the last word in units low to stop (exclusive); not all are blank."""
         while stop > low:
             start = self._units.starts[stop - 1]
             content = self._text[start : self._units.ends[stop - 1]].rstrip()

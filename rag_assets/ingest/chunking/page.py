@@ -1,4 +1,4 @@
-"""The chunker of pages: along headings; of a long page, each block by itself as well."""
+"""The chunker of pages: cuts at headings; for a long page, also each block separately."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from rag_assets.ingest.parsing.model import Block, ParsedText
 
 
 def blocks(request: ChunkRequest) -> list[Passage]:
-    """The blocks of a page that is longer than a passage may be; none of a shorter one.
+    """Return the blocks of a page over the limit as passages; empty for a shorter page.
 
-    A block that fits is one passage, whatever it holds; a longer one is cut as a text of its own.
-    Headings are left out: the passage that has a heading has what stands below it.
+    A block that fits is one passage, whatever it contains; a longer block is cut like a separate
+    text. Headings are left out: the passage that has a heading also has the text below it.
     """
     parsed = request.parsed
     named = [one for one in parsed.blocks if one.block_id and one.kind != "heading"]
@@ -33,7 +33,7 @@ def blocks(request: ChunkRequest) -> list[Passage]:
 
 
 def _parts(request: ChunkRequest, block: Block) -> list[Passage]:
-    """The passages of a block that is longer than a passage may be."""
+    """Return the passages of a block that is longer than the limit."""
     text = request.parsed.text[block.start : block.end]
     alone = replace(block, start=0, end=len(text))
     masked = tuple(

@@ -1,4 +1,4 @@
-"""Passages that a chunker chose, and their conversion to chunks."""
+"""Passages chosen by a chunker, and their conversion to chunks."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class Passage:
 
     Attributes:
         start, end: character offsets into ParsedText.text, half open; includes the overlap.
-        new_start: the start of the text that the passage before did not hold.
+        new_start: the start of the text that the previous passage lacks.
         heading_path: headings above the new text, outermost first.
         token_count: cl100k_base tokens of text[start:end], and of the context.
         facts: further values from the chunker; JSON values by name.
-        definition: what it defines, in source code that was cut along definitions; else None.
+        definition: its definition, in source code that was cut at definitions; else None.
         context: see Chunk.context.
     """
 
@@ -44,9 +44,9 @@ def locate(
 
     Args:
         parsed: the text.
-        passages: of it.
-        first: the number of the first one.
-        of_blocks: whether each of them is one block, or a part of one.
+        passages: passages of the text.
+        first: the ordinal of the first chunk.
+        of_blocks: whether each passage is one block, or part of a block.
     """
     starts, ends = _Cursor(parsed.text), _Cursor(parsed.text)
     locations = _Locations(parsed.blocks)
@@ -107,7 +107,7 @@ class _Cursor:
 
 
 class _Locations:
-    """Finds the location of a span by the blocks it touches; spans only move forward."""
+    """A lookup of locations by the blocks that a span touches; spans only move forward."""
 
     def __init__(self, blocks: Sequence[Block]) -> None:
         self._blocks = blocks
@@ -135,7 +135,7 @@ class _Locations:
 
 
 class _NamedBlocks:
-    """Finds the blocks with ids that a span touches; starts of spans only move forward."""
+    """A lookup of the blocks with ids that a span touches; span starts only move forward."""
 
     def __init__(self, blocks: Sequence[Block]) -> None:
         self._blocks = [block for block in blocks if block.block_id is not None]

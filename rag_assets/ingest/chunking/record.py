@@ -1,4 +1,4 @@
-"""The record chunker: one entry, one chunk."""
+"""The record chunker: one chunk per entry."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from rag_assets.ingest.chunking.units import Grammar, Units
 
 
 def split(request: ChunkRequest) -> list[Passage]:
-    """Make one passage of each entry, whole.
+    """Make one whole passage of each entry.
 
-    - An entry is a row, with the headings between it and the row before. What is between
-      rows, or a document without any, is one entry.
-    - An entry over the limit is cut: a row between its lines, sentences, words; other text along
-      its sections first (see heading).
-    - Nothing is repeated: entries do not continue each other.
+    - An entry is a row, with the headings between it and the previous row. Text between rows is one
+      entry, as is a document without rows.
+    - An entry over the limit is cut: a row between its lines, sentences, words; other text first at
+      its sections (see heading).
+    - Passages do not overlap: entries do not continue each other.
     """
     longest = 3 * request.limit // 4
     grammar = Grammar(TOKENS, longest, longest // 2, sentence_cuts)

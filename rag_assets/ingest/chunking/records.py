@@ -1,4 +1,4 @@
-"""Chunk sets as JSON-able records without texts, for those who have the parsed text."""
+"""Chunk sets as JSON-able records without texts, for readers that have the parsed text."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _FIELDS = (
 
 
 def to_record(chunk_set: ChunkSet) -> dict[str, Any]:
-    """A chunk set without its texts."""
+    """Return a chunk set without its texts."""
     return {
         "key": chunk_set.key,
         "digest": chunk_set.digest,
@@ -36,7 +36,7 @@ def to_record(chunk_set: ChunkSet) -> dict[str, Any]:
 
 
 def from_record(record: Mapping[str, Any], text: str) -> ChunkSet:
-    """The inverse of to_record.
+    """Return the chunk set of a record; the inverse of to_record.
 
     Args:
         record: the chunk set.
@@ -56,7 +56,7 @@ def from_record(record: Mapping[str, Any], text: str) -> ChunkSet:
 
 
 def fact_records(facts: Iterable[Fact]) -> list[list[Any]]:
-    """Facts as JSON can hold them."""
+    """Return facts as JSON-able lists."""
     return [
         [f.kind, f.start, f.end, f.symbol, dict(f.values), f.line_start, f.line_end, f.evidence]
         for f in facts
@@ -64,7 +64,7 @@ def fact_records(facts: Iterable[Fact]) -> list[list[Any]]:
 
 
 def facts_of(records: Iterable[Sequence[Any]]) -> tuple[Fact, ...]:
-    """The inverse of fact_records."""
+    """Return the facts of records; the inverse of fact_records."""
     return tuple(Fact(*record) for record in records)
 
 

@@ -13,11 +13,11 @@ from rag_assets.ingest.chunking.units import Grammar
 
 
 def split(request: ChunkRequest) -> list[Passage]:
-    """Cut a document at the largest of its separators that is near the limit.
+    """Cut a document at the largest separator near the limit.
 
-    - It is cut best between paragraphs, then between lines, sentences, words, visible characters
+    - The best cut is between paragraphs, then between lines, sentences, words, visible characters
       (see pack). A heading is a paragraph like any other, but stays with the text below it.
-    - Every passage but the first repeats words of the one before it, across headings too.
+    - Every passage but the first repeats words of the previous passage, across headings too.
     """
     longest = 3 * (request.limit - request.overlap) // 4
     grammar = Grammar(TOKENS, longest, longest // 2, _prose_cuts)
@@ -30,7 +30,7 @@ def _line_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]]:
 
 
 def _prose_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]]:
-    """Places after lines, and between the sentences within each."""
+    """Yield places after lines, and between the sentences within each line."""
     for at, rank in _line_cuts(text, start, end):
         yield from sentence_cuts(text, start, at)
         yield at, rank

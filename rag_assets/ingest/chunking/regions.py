@@ -9,7 +9,7 @@ from rag_assets.ingest.parsing.model import Block, BlockKind, ParsedText
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """A block, or text that no block covers, with the white space after it."""
+    """A block, or text outside any block, with the white space after it."""
 
     kind: BlockKind
     start: int
@@ -19,7 +19,7 @@ class Region:
 
 
 def find_regions(parsed: ParsedText) -> list[Region]:
-    """Find the regions to chunk: blocks but front matter, and non-blank text between blocks."""
+    """Find the regions to chunk: blocks except front matter, and text between blocks."""
     found: list[Region] = []
     pos = 0
     path: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Every chunker that is built in, and parameters by the names that people use."""
+"""The built-in chunkers, and parameters by the names used in configurations."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rag_assets.ingest.chunking.sentence import SENTENCE
 ChunkerKinds: TypeAlias = Mapping[str, ChunkerKind]
 
 CHUNKERS: ChunkerKinds = by_name((HEADING, RECURSIVE, SENTENCE, RECORD, PAGE, CODE))
-"""A new chunker is one value in a module of its own, and its name here."""
+"""To add a chunker, define one value in its own module and name it here."""
 
 DEFAULT_CHUNKER = HEADING.name
 
@@ -37,14 +37,13 @@ def chunk_parameters(
     Args:
         chunker: its name.
         max_tokens: the limit of a chunker that counts tokens.
-        max_characters: that of one that counts characters.
+        max_characters: the limit of a chunker that counts characters.
         overlap: in the same unit; by default in proportion to the limit.
-        levels: of headings at which a passage begins anew; by default the chunker's.
+        levels: heading levels at which a new passage starts; by default the chunker's.
         chunkers: the known chunkers.
 
     Raises:
-        ConfigurationError: there is no such chunker, it has no such setting, or a value is out of
-            range.
+        ConfigurationError: the chunker or its setting does not exist, or a value is out of range.
     """
     kind = find_kind(chunker, chunkers, "chunker")
     given = {
@@ -62,6 +61,6 @@ def chunk_parameters(
     chosen = given[f"max_{kind.unit}"]
     limit = kind.limit if chosen is None else chosen
     usual = kind.overlap * limit // kind.limit
-    # The default is not told apart from none: keys are made of what differs from it.
+    # The default equals an omitted value: keys contain only values that differ from the default.
     chosen_levels = None if levels == kind.levels and levels else levels
     return ChunkParameters(kind, limit, usual if overlap is None else overlap, levels=chosen_levels)

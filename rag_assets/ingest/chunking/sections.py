@@ -1,11 +1,11 @@
-"""Sections of a document, and which small ones share a chunk.
+"""Sections of a document, and which small sections share a chunk.
 
-A section is a run of headings with the text below the last of them: a heading without text of
-its own stays with the next text, so that no heading is separated from the first text below it.
+A section is a run of headings with the text below the last of them. A heading without its own text
+stays with the next text, so that no heading is separated from the first text below it.
 
-A section that leaves over half of a chunk empty takes in the sections after it, as long as all
-fit and none is above the first: siblings and children are joined, the next chapter is not. So a
-change log gives passages of a useful size and no chunk covers two chapters.
+A section that leaves over half of a chunk empty takes in the sections after it, as long as all fit
+and none is above the first: siblings and children are joined, the next chapter is not. So a change
+log gives passages of a useful size and no chunk covers two chapters.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _NO_HEADING = 0
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Regions low to high (exclusive), and the highest level among its headings (0: none)."""
+    """Regions low to high (exclusive), and the highest level among its headings (0: no heading)."""
 
     low: int
     high: int
@@ -32,7 +32,7 @@ class Section:
 def find_sections(
     regions: Sequence[Region], start: int = 0, end: int | None = None
 ) -> Iterator[Section]:
-    """Sections of regions start to end (exclusive), in order, without gaps."""
+    """Yield the sections of regions start to end (exclusive), in order, without gaps."""
     end = len(regions) if end is None else end
     low, level, in_headings = start, _NO_HEADING, True
     for index in range(start, end):
@@ -50,11 +50,11 @@ def find_sections(
 
 
 def at_levels(sections: Iterable[Section], levels: int) -> Iterator[Section]:
-    """Sections of the first levels of headings, each with the deeper ones below it.
+    """Yield sections of the first levels of headings, each with the deeper sections below it.
 
     Args:
         sections: in order, without gaps.
-        levels: how many; 0 for all.
+        levels: number of levels; 0 for all.
     """
     above: Section | None = None
     for section in sections:
@@ -71,14 +71,14 @@ def at_levels(sections: Iterable[Section], levels: int) -> Iterator[Section]:
 def group_sections(
     regions: Sequence[Region], units: Units, limit: int, levels: int = 0
 ) -> Iterator[tuple[int, int]]:
-    """Ranges of units (low, high exclusive) that no chunk crosses."""
+    """Yield ranges of units (low, high exclusive) that no chunk crosses."""
     return join_sections(at_levels(find_sections(regions), levels), units, limit)
 
 
 def join_sections(
     sections: Iterable[Section], units: Units, limit: int
 ) -> Iterator[tuple[int, int]]:
-    """Ranges of units for sections, small neighbours together."""
+    """Yield ranges of units for sections, with small neighbours joined."""
     group: Section | None = None
     for section in sections:
         if group is not None and _joins(group, section, units, limit):
@@ -101,7 +101,7 @@ def _joins(group: Section, section: Section, units: Units, limit: int) -> bool:
 
 
 def common_path(regions: Sequence[Region]) -> tuple[str, ...]:
-    """The headings above all text in these regions; headings count only where there is no text."""
+    """Return the common headings of all text in these regions, or of headings without text."""
     paths = [region.heading_path for region in regions if region.kind != "heading"]
     return _shared(paths or [region.heading_path for region in regions])
 

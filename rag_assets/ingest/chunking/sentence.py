@@ -19,13 +19,13 @@ _LONGEST_GAP = 64
 
 
 def split(request: ChunkRequest) -> list[Passage]:
-    """Cut a document between sentences, as Unicode's segmentation (UAX 29) finds them.
+    """Cut a document between sentences, as defined by Unicode's segmentation (UAX 29).
 
-    - A sentence is split only if it leaves no room for a quarter of the overlap beside it; then
-      between words. A line of code, of a table, of a list counts as a sentence. Of several places
-      the end of a paragraph is best (see pack). Headings stay with the text below them.
-    - Every passage but the first repeats the last whole sentences of the one before it, or its
-      last words where not even one sentence fits the overlap.
+    - A sentence is split, between words, only if it leaves no room for a quarter of the overlap. A
+      line of code, of a table, of a list counts as a sentence. Of several places the end of a
+      paragraph is best (see pack). Headings stay with the text below them.
+    - Every passage but the first repeats the last whole sentences of the previous passage, or its
+      last words if not even one sentence fits the overlap.
     """
     limits = Limits(request.limit, request.overlap, by_sentence=True)
     grammar = Grammar(CHARACTERS, limits.whole, limits.whole, unicode_sentence_cuts)
@@ -33,19 +33,19 @@ def split(request: ChunkRequest) -> list[Passage]:
 
 
 def unicode_sentence_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]]:
-    """Places between sentences; blank lines rank higher.
+    """Yield places between sentences; blank lines rank higher.
 
     Unicode's rules end a sentence at every line end; here it continues across lines, since most
     text files are wrapped.
     """
     from unicode_segmentation_rs import unicode_sentences
 
-    # Same length: a lone surrogate, which has no UTF-8, becomes one question mark.
+    # Same length: a lone surrogate, which UTF-8 cannot encode, becomes one question mark.
     prose = text[start:end].encode("utf-8", "replace").decode("utf-8")
     prose = _SOFT_LINE_END.sub(lambda line_end: " " * len(line_end[0]), prose)
     at = 0
     for sentence in unicode_sentences(prose):
-        # Runs without a letter or digit are left out: they belong to the sentence before.
+        # Runs without a letter or digit are left out: they belong to the previous sentence.
         found = prose.index(sentence, at)
         at = found + len(sentence)
         cut = start + at - len(sentence.lstrip())

@@ -1,8 +1,8 @@
-"""The smallest pieces a document is cut into, each with its size and the rank of its start.
+"""The smallest pieces that a document is cut into, each with its size and rank.
 
-A chunker never measures candidates one by one: it adds the units' sizes, counted in one call,
-and counts only the chosen text. Cuts lie where the tokeniser's own words begin (before a space,
-after a line end), so that the sums are nearly exact.
+A chunker never measures candidates separately. It adds the sizes of units, all counted in one call,
+and counts only the chosen text. Cuts lie where the tokeniser's own words start (before a space,
+after a line end), so the sums are nearly exact.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ class Grammar:
     Attributes:
         measure: measures the size of a unit.
         longest: the size that no unit exceeds; at least 4, since one character may be four tokens.
-        after_heading: the same for a unit right after a heading, which must find room beside it.
-        prose: where a paragraph, or a line over `longest`, is cut into sentences.
-        code: where source code is cut.
+        after_heading: the same for a unit right after a heading, which shares its passage with it.
+        prose: yields where to cut a paragraph, or a line over `longest`, into sentences.
+        code: yields where to cut source code.
     """
 
     measure: Measure
@@ -41,7 +41,7 @@ class Grammar:
     code: Cuts = code_cuts
 
     def cuts_of(self, kind: BlockKind) -> Cuts:
-        """Return where a region of this kind is cut first."""
+        """Return the cuts to try first in a region of this kind."""
         if kind == "paragraph":
             return self.prose
         return self.code if kind == "code" else _CUTS.get(kind, line_cuts)
@@ -64,11 +64,11 @@ class Units:
 
     Attributes:
         ranks: the quality of a cut before the unit.
-        region: index of the region the unit belongs to.
-        totals: size of all units before the k-th; one longer than the rest.
-        first: index of each region's first unit, and one more for the end.
-        masked: whether a span that a described pattern masked touches the unit.
-        edges: by rank, the units before which a cut is at least that good; of the highest ranks.
+        region: index of the region that the unit belongs to.
+        totals: size of all units before the k-th; one entry longer than the other lists.
+        first: index of each region's first unit, and a final entry for the end.
+        masked: whether the unit touches a span masked by a described pattern.
+        edges: for each of the highest ranks, the units before which a cut is at least that good.
     """
 
     starts: list[int]
@@ -81,7 +81,7 @@ class Units:
     edges: Mapping[Rank, list[int]]
 
     def edge_before(self, unit: int, level: Rank) -> int:
-        """Return the last unit, this one included, before which a cut is that good; else -1."""
+        """Return the last unit up to this one before which a cut is that good; else -1."""
         at = bisect_right(self.edges[level], unit)
         return self.edges[level][at - 1] if at else -1
 
@@ -91,7 +91,7 @@ class Units:
         return min(high, self.edges[level][at]) if at < len(self.edges[level]) else high
 
     def size(self, low: int, high: int) -> int:
-        """About how large units low to high (exclusive) are together."""
+        """Return the approximate size of units low to high (exclusive) together."""
         return self.totals[high] - self.totals[low]
 
 
@@ -100,8 +100,8 @@ def find_units(
 ) -> Units:
     """Cut regions into units.
 
-    Paragraphs are cut into sentences, code, tables, lists and rows into lines; what is too long
-    for a unit then into cells, sentences, words, and visible characters.
+    Paragraphs are cut into sentences; code, tables, lists and rows into lines. Pieces that are too
+    long for a unit are cut further, into cells, sentences, words, and visible characters.
     """
     pieces = [
         piece
@@ -145,7 +145,7 @@ def _cut_region(
 
 
 def _cut(text: str, piece: _Piece, cuts: Cuts) -> Iterator[_Piece]:
-    """The parts of a piece; white space at its end stays with the last."""
+    """Yield the parts of a piece; white space at its end stays with the last part."""
     content = text[piece.start : piece.end].rstrip()
     start, rank = piece.start, piece.rank
     for at, cut_rank in cuts(text, start, start + len(content)):
@@ -165,7 +165,7 @@ def _sizes(
     is_cut: Sequence[bool],
     measure: Measure,
 ) -> list[int]:
-    """Return the sizes of all parts, of which those of cut pieces are measured."""
+    """Return the sizes of all parts; only the parts of cut pieces are measured."""
     cut = [each for each, anew in zip(parts, is_cut, strict=True) if anew]
     counts = iter(measure.count([text[part.start : part.end] for each in cut for part in each]))
     found: list[int] = []

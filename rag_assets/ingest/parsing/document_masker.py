@@ -1,4 +1,4 @@
-"""Masks credentials in a parsed document: in its text, headings and title."""
+"""Mask credentials in a parsed document: in its text, headings and title."""
 
 from __future__ import annotations
 
@@ -15,9 +15,8 @@ from rag_assets.privacy.secrets.spans import Scans
 def masked(parsed: ParsedText, scanner: Scans) -> ParsedText:
     """Mask every credential in a parsed document.
 
-    The whole text is scanned at once, since the name of a credential may be
-    on the line above. Headings and title show what is left of them in the masked text, and are
-    scanned by themselves too.
+    The whole text is scanned at once, since the name of a credential may be on the line above.
+    Headings and title are taken from the masked text, and are also scanned separately.
 
     Raises:
         TimeoutError: the scan took too long.
@@ -34,11 +33,11 @@ def masked(parsed: ParsedText, scanner: Scans) -> ParsedText:
 
 
 def masked_again(parsed: ParsedText, scanner: Scans) -> tuple[ParsedText, list[str]] | None:
-    """Mask what other rules find in a document that was masked before.
+    """Mask credentials that other rules find in an already masked document.
 
     Returns:
-        the text, in which what was masked stays masked, and the rule of each credential; None if
-        nothing is found.
+        The text, with earlier masks kept, and the rule of each new credential; None if there are no
+        new credentials.
 
     Raises:
         TimeoutError: the scan took too long.
@@ -57,7 +56,7 @@ def masked_again(parsed: ParsedText, scanner: Scans) -> tuple[ParsedText, list[s
 
 
 def credentials(parsed: ParsedText, scanner: Scans) -> tuple[MaskedSpan, ...]:
-    """Find the credentials in the text of a document, by their form and by their tables.
+    """Find the credentials in the text of a document, by their form and in its tables.
 
     Raises:
         TimeoutError: the scan took too long.
@@ -67,7 +66,7 @@ def credentials(parsed: ParsedText, scanner: Scans) -> tuple[MaskedSpan, ...]:
 
 
 def _title(parsed: ParsedText, text: str, blocks: tuple[Block, ...]) -> str:
-    """The title as in the masked heading or text that it was found in."""
+    """Return the title as it is in the masked heading or text in which it was found."""
     title = parsed.title or ""
     for before, after in zip(parsed.blocks, blocks, strict=True):
         if before.kind == "heading" and before.heading_path[-1] == title:
@@ -94,7 +93,7 @@ def _with_paths(
 
 
 def _with_sheets(blocks: Iterable[Block], scanner: Scans) -> Iterator[Block]:
-    """Mask the names of blocks' sheets: the text may not hold them."""
+    """Mask the names of blocks' sheets: the text may not contain them."""
     shown: dict[str, str] = {}
     for block in blocks:
         if block.sheet is None:
@@ -106,10 +105,9 @@ def _with_sheets(blocks: Iterable[Block], scanner: Scans) -> Iterator[Block]:
 
 
 def _masked_name(name: str, before: str, after: str, block: Block) -> str:
-    """The masked name of a heading in which a credential was found.
+    """Return the masked name of a heading in which a credential was found.
 
-    All of it is masked where the text does not contain it: it was cut, or joined
-    from two lines.
+    The whole name is masked if the text does not contain it: it was cut, or joined from two lines.
     """
     at = before.find(name, block.start, block.end)
     return after[at : at + len(name)] if at >= 0 else mask(name, [MaskedSpan(0, len(name), "")])

@@ -23,7 +23,7 @@ _LONGEST_ACRONYM = 4
 
 
 def format_name(media_type: str | None) -> str:
-    """The name of a media type for people: "PDF", "Markdown", "python".
+    """Return the name of a media type for people: "PDF", "Markdown", "python".
 
     Args:
         media_type: None if unknown.

@@ -1,6 +1,6 @@
 """The names of the languages that documents can have.
 
-Apart from the detector, so that programs that only validate a name need not load it.
+Separate from the detector, so that programs that only validate a name need not load it.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ LANGUAGE_NAMES = {
     "te": "Telugu", "th": "Thai", "tr": "Turkish", "uk": "Ukrainian", "ur": "Urdu",
     "vi": "Vietnamese", "zh": "Chinese",
 }  # fmt: skip
-"""English names for people, by code; of rarer languages the code is shown."""
+"""English names for people, by code; rarer languages are shown by their code."""
 PROGRAMMING = frozenset(media_type.removeprefix("text/x-") for media_type in SOURCE_CODE)
 
 PATTERN = (
     rf"^(({'|'.join(sorted(PROSE))})(-[a-zA-Z0-9]+)*|"
     rf"{'|'.join(map(re.escape, sorted(PROGRAMMING)))})$"
 )
-"""Of names in small letters, for descriptions; other cases are taken as well."""
+"""Pattern of names in lower case, for descriptions; other cases are accepted as well."""
 
 _EXPECTED = (
     "it must be an ISO 639-1 code that documents can be in, or the name of a programming language:"
@@ -47,7 +47,7 @@ _EXPECTED = (
 
 
 def language_named(given: str) -> str:
-    """The name of a language as documents have it: of a tag (`en-GB`) its first part.
+    """Return the name of a language as stored with documents; for a tag (`en-GB`) its first part.
 
     Raises:
         ValueError: no document can have it; the message does not quote the name.

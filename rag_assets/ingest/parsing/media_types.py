@@ -1,4 +1,4 @@
-"""Media types of the formats, and of files' suffixes.
+"""Media types of formats and of file suffixes.
 
 Not the mimetypes module: it reads the machine's own tables, and parse keys hash the type.
 """
@@ -22,7 +22,7 @@ DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
 PPTX = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
 XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 
-# Pushed records of workspaces, as they are kept. No file is one, whatever its name or content.
+# Stored records of workspaces. No file has this type, whatever its name or content.
 WORKSPACE_RECORD = "application/vnd.rag-assets.record+json"
 
 PICTURES: Mapping[str, tuple[str, int, bytes]] = MappingProxyType(
@@ -33,10 +33,10 @@ PICTURES: Mapping[str, tuple[str, int, bytes]] = MappingProxyType(
         "image/webp": ("WEBP", 8, b"WEBP"),
     }
 )
-"""Pictures that OCR reads where their source takes them: what Pillow calls each, and its mark."""
+"""Pictures that OCR reads if their source accepts them: Pillow's name, offset and mark."""
 _TIFF_OF_MOTOROLA = b"MM\0*"
 
-# Office Open XML: ZIP archives of XML parts, or encrypted, OLE2 files around them.
+# Office Open XML: ZIP archives of XML parts, or OLE2 files around them if encrypted.
 OOXML = frozenset({DOCX, PPTX, XLSX})
 
 # Binary formats, and their names after "it is not".
@@ -50,7 +50,7 @@ BINARY: Mapping[str, str] = MappingProxyType(
 )
 
 # Languages of source code and of settings, by their suffixes. Derived documents and events of runs
-# are no files.
+# are not files.
 _LANGUAGES: Mapping[str, tuple[str, ...]] = {
     "c": ("c", "h"),
     "c++": ("cc", "cpp", "cxx", "hh", "hpp", "hxx", "ipp"),
@@ -105,7 +105,7 @@ _LANGUAGES: Mapping[str, tuple[str, ...]] = {
 SOURCE_CODE = frozenset(f"text/x-{language}" for language in _LANGUAGES)
 
 SOURCE_TEXTS = frozenset({MARKDOWN, MDX, PLAIN, RST, ASCIIDOC, *SOURCE_CODE})
-"""Formats whose parsed text is the decoded file itself."""
+"""Formats with the decoded file itself as parsed text."""
 
 SUFFIXES: Mapping[str, str] = MappingProxyType(
     {
@@ -135,17 +135,17 @@ SUFFIXES: Mapping[str, str] = MappingProxyType(
 )
 
 DOCUMENT_SUFFIXES = tuple(s for s, media_type in SUFFIXES.items() if media_type not in SOURCE_CODE)
-"""Of files that people write to be read; source code and settings are read where configured."""
+"""Suffixes of files written to be read; source code and settings are read only if configured."""
 
 
 def media_type_of(path: str) -> str | None:
-    """The media type of a path's suffix, in any case of letters."""
+    """Return the media type of a path's suffix, in any letter case."""
     stem, _, suffix = path.rpartition("/")[2].rpartition(".")
     return SUFFIXES.get(f".{suffix.lower()}") if stem else None
 
 
 def picture_type(beginning: bytes) -> str | None:
-    """The media type of a picture that OCR reads; None of all else."""
+    """Return the media type of a picture that OCR reads; None for other content."""
     if beginning.startswith(_TIFF_OF_MOTOROLA):
         return "image/tiff"
     marks = PICTURES.items()

@@ -13,16 +13,16 @@ class Block:
     """A run of the parsed text that belongs together.
 
     Attributes:
-        kind: its kind; a row is one record of a table, the headings above it name its columns;
-            front matter is for programs, as imports and comments are, and never becomes a chunk.
+        kind: its kind. A row is one record of a table, with column names in the heading above it.
+            Front matter, like imports and comments, is for programs and never becomes a chunk.
         start, end: character offsets into ParsedText.text, half open.
         heading_path: the headings above it, outermost first; a heading's own text comes last.
         level: 1 to 6 for a heading, else 0.
-        page: the page it begins on, counted from 1, where the format has pages.
-        slide: the slide it is on, counted from 1, where the format has slides.
-        sheet: the name of the sheet it is on, where the format has sheets.
-        row: the row of the sheet or file that it begins in, counted from 1, where there are rows.
-        block_id: its id in the application that pushed it, where its blocks have ids.
+        page: the page it starts on, counted from 1, if the format has pages.
+        slide: the slide it is on, counted from 1, if the format has slides.
+        sheet: the name of the sheet it is on, if the format has sheets.
+        row: the row of the sheet or file that it starts in, counted from 1, if there are rows.
+        block_id: its id in the application that pushed it, if its blocks have ids.
     """
 
     kind: BlockKind
@@ -51,18 +51,18 @@ class ParsedText:
     """The text of one document after parsing and masking.
 
     Attributes:
-        text: for formats that are text the decoded source itself, so that offsets are offsets
-            into the source; for others the blocks joined by blank lines. Credentials are masked,
-            same length.
-        blocks: in order, not overlapping; white space between them belongs to none.
+        text: for text formats the decoded source itself, so that offsets are offsets into the
+            source; for other formats the blocks joined by blank lines. Credentials are masked, same
+            length.
+        blocks: in order, not overlapping; white space between them belongs to no block.
         media_type: the type of the document's content; parse() sets it.
         title: the title found in the content (never derived from the file's name), masked.
-        pages: number of pages, slides or sheets, where the format has them.
+        pages: number of pages, slides or sheets, if the format has them.
         ocr_pages: how many of them were read by OCR.
-        notes: which parts were not read, and why; they quote nothing of the document.
+        notes: which parts were not read, and why; they quote nothing from the document.
         has_lines: whether the lines of `text` are the lines of the document.
         masked: the spans that were masked, in order.
-        mark_bytes: bytes of a byte order mark before the text, where the text is the source.
+        mark_bytes: bytes of a byte order mark before the text, if the text is the source.
     """
 
     text: str

@@ -1,4 +1,4 @@
-"""OCR: reads text in pictures with Tesseract."""
+"""OCR: read text in pictures with Tesseract."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from rag_assets.ingest.parsing.limits import ParseLimits
 from rag_assets.ingest.parsing.pieces import clean
 
 PAGE_SECONDS = 30.0
-"""Seconds that one page may take; a printed one takes about a second."""
+"""Seconds that one page may take; a printed page takes about a second."""
 
 ALLOWED_SECONDS = 10.0
-"""Seconds that each page adds to a document's limit, on average, up to those of all its pages."""
+"""Seconds that each page adds to a document's limit, on average, up to the total limit."""
 MOST_PIXELS = 16_000_000
-"""An A2 sheet at 200 dots per inch; what is larger, as a hostile file may say, is read coarser."""
+"""An A2 sheet at 200 dots per inch; larger pictures, as in hostile files, are scaled down."""
 _LEAST_CONFIDENCE = 40.0
 _HYPHENATION = re.compile(r"(?<=[a-z])-\n(?=[a-z])")
 
@@ -29,11 +29,11 @@ def require_languages(languages: Sequence[str], folder: str | None) -> None:
     """Verify that the data of languages is installed.
 
     Args:
-        languages: as Tesseract abbreviates them: "eng", "deu", "chi_sim".
-        folder: of the files called LANGUAGE.traineddata; None for the installed one.
+        languages: Tesseract's abbreviations: "eng", "deu", "chi_sim".
+        folder: the folder of the files LANGUAGE.traineddata; None for the installed folder.
 
     Raises:
-        ConfigurationError: some is missing, or Tesseract is not installed.
+        ConfigurationError: a language is missing, or Tesseract is not installed.
     """
     require_extra("ocr", OCR, "parser.ocr", "set parser.ocr: false")
     where = Path(folder) if folder else _installed()
@@ -51,7 +51,7 @@ class Pixels:
     """A picture in shades of grey.
 
     Attributes:
-        data: its rows from the top, a byte for each pixel.
+        data: its rows from the top, one byte per pixel.
         stride: bytes of a row.
     """
 
@@ -62,23 +62,23 @@ class Pixels:
 
 
 def more_seconds_for(pages: int, limits: ParseLimits) -> float:
-    """Seconds that OCR of so many pages adds to a document's limit; see OcrTime."""
+    """Return the seconds that OCR of this many pages adds to a document's limit; see OcrTime."""
     if not pages:
         return 0.0
-    # The last page may begin at the end of the time.
+    # The last page may start at the end of the time.
     return min(PAGE_SECONDS + ALLOWED_SECONDS * pages, limits.ocr_seconds) + PAGE_SECONDS
 
 
 class OcrTime:
-    """The time that OCR of one document may take; pages that are beyond it are left out.
+    """The time that OCR of one document may take; further pages are left out.
 
     Args:
-        limits: of the document.
-        clock: of seconds.
+        limits: limits of the document.
+        clock: returns seconds.
 
     Attributes:
-        read: pages that were read, or tried.
-        left_out: pages that were not read for want of time, or took too much of it.
+        read: number of pages that were read, or tried.
+        left_out: number of pages that were not read for lack of time, or took too long.
     """
 
     def __init__(self, limits: ParseLimits, clock: Callable[[], float] = time.monotonic) -> None:
@@ -87,7 +87,7 @@ class OcrTime:
         self.read = self.left_out = 0
 
     def paragraphs(self, read: Callable[[], Iterable[str]]) -> list[str]:
-        """What is read of a page; nothing where there is no time left for it.
+        """Return the paragraphs read from a page; empty if no time is left for it.
 
         Raises:
             DocumentTooLarge: too many pages are to be read.
@@ -113,28 +113,28 @@ class OcrTime:
         return found
 
     def notes(self, pages: int) -> tuple[str, ...]:
-        """That pages are left out, of so many that there are."""
+        """Return a note on the pages left out, with the total number of pages."""
         if not self.left_out:
             return ()
         most = f"{self._limits.ocr_seconds:g} seconds of a document, {PAGE_SECONDS:g} of a page"
         return (f"{self.left_out:,} of {pages:,} pages are left out: OCR has {most}",)
 
     def require_any(self) -> None:
-        """Refuse a document of whose pages none was read for want of time.
+        """Refuse a document if all of its pages were left out for lack of time.
 
         Raises:
-            DocumentTimeout: that is so.
+            DocumentTimeout: all pages were left out.
         """
         if self.left_out and not self.read:
             raise DocumentTimeout(f"reading a page by OCR took longer than {PAGE_SECONDS:g} s")
 
 
 class TextReader:
-    """Reads pictures; holds the languages' data until it is closed.
+    """A reader of text in pictures; it holds the languages' data until it is closed.
 
     Args:
         languages: tried together on every picture.
-        folder: of their data; None for the installed one.
+        folder: the folder of their data; None for the installed folder.
     """
 
     def __init__(self, languages: Sequence[str], folder: str | None) -> None:

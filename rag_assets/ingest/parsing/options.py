@@ -1,4 +1,4 @@
-"""Options of parsing that a tenant sets, apart from limits."""
+"""A tenant's options of parsing, apart from limits."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Literal, Self
 PdfEngine = Literal["liteparse", "docling"]
 
 STRICT_VERSION = 2
-"""Raised by hand when the patterns of privacy/described.py find or name anything else."""
+"""Increased by hand when the patterns of privacy/described.py find or name anything else."""
 _SALT = b"rag-assets parser.passwords"
 
 
@@ -24,10 +24,10 @@ class ParseOptions:
         passwords: tried on encrypted documents, in order.
         pdf: the parser of PDFs.
         ocr: read scanned pages of PDFs, and pictures, by OCR.
-        ocr_languages: of these, as Tesseract abbreviates them.
-        ocr_data: folder of the languages' data; None for the one that is installed.
+        ocr_languages: languages of the texts, in Tesseract's abbreviations.
+        ocr_data: folder of the languages' data; None for the installed folder.
         docling_models: folder of docling's models.
-        strict_secrets: take for a credential whatever a few patterns match, as well.
+        strict_secrets: also treat every match of a few described patterns as a credential.
     """
 
     keep_headers_footers: bool = False
@@ -41,16 +41,16 @@ class ParseOptions:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Self:
-        """Read what `dataclasses.asdict` made, lists in place of tuples allowed."""
+        """Read the output of `dataclasses.asdict`; lists in place of tuples are allowed."""
         given: dict[str, Any] = {f.name: record[f.name] for f in fields(cls) if f.name in record}
         for name, value in given.items():
             given[name] = tuple(value) if isinstance(value, list) else value
         return cls(**given)
 
     def identity(self) -> dict[str, Any]:
-        """The options that may change a parser's output; every parse key hashes them."""
+        """Return the options that may change a parser's output; every parse key hashes them."""
         ocr = (self.ocr_languages, self.ocr_data) if self.ocr else None
-        # Only where it is wanted: the keys of all other documents must not change.
+        # Only if it is set: the keys of all other documents must not change.
         strict = {"strict_secrets": STRICT_VERSION} if self.strict_secrets else {}
         return {
             **strict,
@@ -63,6 +63,6 @@ class ParseOptions:
 
 @lru_cache(maxsize=256)
 def _digest(passwords: tuple[str, ...]) -> str:
-    """A digest of the passwords; slow, so that keys do not help to guess passwords."""
+    """Return a digest of the passwords; slow, so that keys do not help to guess passwords."""
     joined = b"\0".join(password.encode() for password in passwords)
     return hashlib.scrypt(joined, salt=_SALT, n=2**14, r=8, p=1, dklen=32).hex()

@@ -1,4 +1,4 @@
-"""Headings: their names, the paths they make, and the title among them."""
+"""Headings: their names, their paths, and the title among them."""
 
 from __future__ import annotations
 
@@ -10,37 +10,37 @@ _LONGEST_NAME = 300
 
 
 class Outline:
-    """Tracks headings in order, and the path of the next block."""
+    """The headings so far, in order, and the path of the next block."""
 
     def __init__(self) -> None:
         self._path: list[tuple[int, str]] = []
         self._names: tuple[str, ...] = ()
 
     def enter(self, level: int, name: str) -> tuple[str, ...]:
-        """Begin a heading of this level; returns its path, its own name last."""
+        """Start a heading of this level; return its path, its own name last."""
         self._path = [(above, title) for above, title in self._path if above < level]
         self._path.append((level, name))
-        # One tuple for all blocks below a heading: a long document has many.
+        # One tuple shared by all blocks below a heading: a long document has many.
         self._names = tuple(title for _, title in self._path)
         return self._names
 
     @property
     def path(self) -> tuple[str, ...]:
-        """Headings above what comes now, outermost first."""
+        """Return the headings above the next block, outermost first."""
         return self._names
 
 
 def heading_name(text: str) -> str:
-    """A heading's text on one line, cut where it stops being a heading's length.
+    """Return a heading's text on one line, cut to a reasonable length.
 
-    The name is repeated in the path of every block below it, so that it must be short.
+    The name is repeated in the path of every block below it, so it must be short.
     """
     name = " ".join(text[: 8 * _LONGEST_NAME].split())
     return name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 1] + "…"
 
 
 def first_title(blocks: Iterable[Block]) -> str | None:
-    """The first heading of the first level, else the first heading."""
+    """Return the first heading of the first level, else the first heading."""
     named = [block for block in blocks if block.kind == "heading" and block.heading_path[-1]]
     first = next((block for block in named if block.level == 1), named[0] if named else None)
     return first.heading_path[-1] if first else None

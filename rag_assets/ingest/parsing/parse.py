@@ -1,4 +1,4 @@
-"""Parses one document with the parser of its detected type."""
+"""Parse one document with the parser of its detected type."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def prepare_for(data: bytes, media_type: str | None, options: ParseOptions) -> N
 def more_seconds(
     data: bytes, media_type: str | None, options: ParseOptions, limits: ParseLimits
 ) -> float:
-    """Seconds that parsing these bytes may take beyond `limits.seconds`.
+    """Return the seconds that parsing these bytes may take beyond `limits.seconds`.
 
     Raises:
         DocumentRejected: it cannot be parsed; parse() raises the same.
@@ -49,7 +49,7 @@ def parse(
         limits: for its text, blocks and pages.
 
     Raises:
-        DocumentRejected: it is empty, of no known format, or its parser rejects it.
+        DocumentRejected: it is empty, of an unknown format, or its parser rejects it.
     """
     options = options or ParseOptions()
     kind = detect(data, media_type)

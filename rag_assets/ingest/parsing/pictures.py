@@ -1,6 +1,7 @@
-"""Pictures: their text by OCR, page by page where a TIFF has several.
+"""Pictures: their text by OCR, page by page for a TIFF with several pages.
 
-A picture says how large it is before its pixels are decoded: what is too large is refused by that.
+A picture declares its size before its pixels are decoded, so a picture that is too large is refused
+without decoding.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ _DAMAGED = "it is damaged: its pixels cannot be read"
 
 
 def warm_up() -> None:
-    """Load the libraries, so that a document's limits bound the document alone."""
+    """Load the libraries, so that a document's limits apply to the document alone."""
     import PIL.Image
 
     PIL.Image.preinit()
@@ -51,7 +52,7 @@ def warm_up() -> None:
 
 
 def more_seconds(data: bytes, options: ParseOptions, limits: ParseLimits) -> float:
-    """Seconds that OCR of its pages adds to a picture's limit.
+    """Return the seconds that OCR of its pages adds to a picture's limit.
 
     Raises:
         DocumentRejected: it cannot be opened.
@@ -66,7 +67,7 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
     """Read the text of a picture; see registry.ParseFunction.
 
     Raises:
-        DocumentRejected: OCR is off, it is damaged, too large, or holds no text.
+        DocumentRejected: OCR is off, it is damaged, too large, or without text.
     """
     if not options.ocr:
         raise DocumentScanned(
@@ -89,11 +90,11 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
 
 
 class _Pages:
-    """Reads the pages of a picture, and counts them.
+    """A reader of a picture's pages that also counts them.
 
     Attributes:
-        count: of its pages.
-        time: that OCR takes.
+        count: number of its pages.
+        time: time that OCR takes.
     """
 
     def __init__(self, data: bytes, options: ParseOptions, limits: ParseLimits) -> None:
@@ -131,7 +132,7 @@ def _opened(data: bytes) -> Iterator[Image]:
 
 
 def _frames(image: Image, limits: ParseLimits) -> Iterator[int]:
-    """Go to each page of a TIFF, or to the first of all else; yields its number from 1."""
+    """Seek each page of a TIFF, or the first page of other formats; yield its number from 1."""
     number = 0
     while True:
         if number >= limits.ocr_pages:
@@ -161,7 +162,7 @@ def _require_size(image: Image) -> None:
 
 @contextmanager
 def _told_as_damage() -> Iterator[None]:
-    """Take whatever the library finds wrong for damage of the picture.
+    """Report any error of the library as damage of the picture.
 
     Its decoders raise errors of many kinds on hostile bytes, and some quote them.
     """
@@ -169,7 +170,7 @@ def _told_as_damage() -> Iterator[None]:
 
     try:
         with warnings.catch_warnings():
-            # The size is judged here, and what else is odd is not for the log.
+            # The size is checked here, and other warnings do not belong in the log.
             warnings.simplefilter("ignore")
             yield
     except (EOFError, MemoryError, DocumentRejected):
@@ -183,12 +184,12 @@ def _told_as_damage() -> Iterator[None]:
 
 
 def _pixels(image: Image) -> Pixels:
-    """A page in shades of grey, upright, on white, neither too large nor too small to be read."""
+    """Return a page in shades of grey, upright, on white, scaled to a size suited for OCR."""
     import PIL.Image
     from PIL import ImageOps
 
     if image.format == "JPEG" and image.width * image.height > MOST_PIXELS:
-        # Decoded coarser at once; the exact size follows below.
+        # First decoded at a coarser scale; the exact size follows below.
         image.draft("L", (image.width // 2, image.height // 2))
     image.load()
     grey = _grey(ImageOps.exif_transpose(image))
@@ -200,7 +201,7 @@ def _pixels(image: Image) -> Pixels:
 
 
 def _scale(pixels: int) -> float:
-    """By how much a page of so many pixels is enlarged, or made smaller."""
+    """Return the factor by which a page of this many pixels is enlarged or scaled down."""
     fits = math.sqrt(MOST_PIXELS / pixels)
     if pixels > MOST_PIXELS:
         return fits

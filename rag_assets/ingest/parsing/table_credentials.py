@@ -1,7 +1,7 @@
-"""Finds credentials in tables, by the names of columns and labels.
+"""Find credentials in tables, by the names of columns and labels.
 
-A name above or before a cell determines the meaning of the cell, so that any value but
-a placeholder, a type or a sentence is taken for a credential.
+A name above or before a cell determines its meaning, so any value except a placeholder, a type or a
+sentence is treated as a credential.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from rag_assets.privacy.secrets.names import ANCHORS, value_kind
 from rag_assets.privacy.secrets.values import ValueKind, is_cell_secret
 
 VERSION = 2
-"""Increased whenever other cells are found than before; a part of keys."""
+"""Increased whenever other cells are found than before; part of keys."""
 
 _RULE = "credential-column"
 _DELIMITERS = "|,;\t"
@@ -36,7 +36,7 @@ class _Columns(NamedTuple):
 
 
 def credential_cells(parsed: ParsedText) -> Iterator[MaskedSpan]:
-    """Find the cells below a column, or beside a label, that has the name of a credential."""
+    """Find cells below a column, or next to a label, with the name of a credential."""
     columns: _Columns | None = None
     for block in parsed.blocks:
         if block.kind == "heading":
@@ -48,7 +48,7 @@ def credential_cells(parsed: ParsedText) -> Iterator[MaskedSpan]:
 
 
 def _in_table(text: str, start: int, end: int) -> Iterator[MaskedSpan]:
-    """A table of lines, the first of which names the columns."""
+    """Find credentials in a table of lines with the column names in the first line."""
     lines = list(_lines(text, start, end))
     columns = _columns(text, *lines[0]) if lines else None
     for line in lines[1:] if columns is not None and columns.named else lines:
@@ -78,7 +78,7 @@ def _named(text: str, cells: Sequence[_Cell]) -> dict[int, ValueKind]:
 
 
 def _mentions(text: str, place: _Cell) -> bool:
-    """Whether a line may hold a name of a credential."""
+    """Return whether a line may contain the name of a credential."""
     lowered = text[place.start : place.end].lower()
     return any(word in lowered for word in ANCHORS)
 
@@ -91,7 +91,7 @@ def _below(text: str, row: _Cell, columns: _Columns) -> Iterator[MaskedSpan]:
 
 
 def _beside(text: str, row: _Cell) -> Iterator[MaskedSpan]:
-    """A row of a label and its value: further cells would describe the label."""
+    """Find the value in a row of a label and its value; further cells describe the label."""
     for delimiter in _DELIMITERS:
         cells = [c for c in _cells(text, row.start, row.end, delimiter) if c.end > c.start]
         if len(cells) < _PAIR:
@@ -104,7 +104,7 @@ def _beside(text: str, row: _Cell) -> Iterator[MaskedSpan]:
 
 
 def _cells(text: str, start: int, end: int, delimiter: str) -> Iterator[_Cell]:
-    """Cells of one record without quotation marks, code marks and blanks around them."""
+    """Yield the cells of one record, without quotation marks, code marks and blanks around."""
     at = start
     for _ in range(_MOST_COLUMNS):
         stop = text.find(delimiter, _after_quotation(text, at, end), end)
@@ -116,9 +116,9 @@ def _cells(text: str, start: int, end: int, delimiter: str) -> Iterator[_Cell]:
 
 
 def _after_quotation(text: str, start: int, end: int) -> int:
-    """The end of the quotation that begins a cell; a doubled mark in it is one character.
+    """Return the end of the quotation that starts a cell; a doubled mark is one character.
 
-    The cell's own start where it is not quoted, or the quotation is never closed.
+    Returns the cell's own start if the cell is not quoted, or the quotation is never closed.
     """
     if not text.startswith('"', start):
         return start

@@ -1,4 +1,4 @@
-"""Records of tables: detection of a header, and their form on a line."""
+"""Records of tables: header detection and formatting on one line."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ _LONGEST_REPEATED = 300
 
 
 def on_a_line(cells: Sequence[str]) -> str:
-    """`a | b |  | d`: empty cells keep the others in their columns; those at the end go."""
+    """Return `a | b |  | d`: empty cells keep columns aligned; trailing empty cells are cut."""
     return " | ".join(cells).rstrip(" |")
 
 
 def repeated(cell: str) -> str:
-    """The text of a cell that spans rows, in the rows below its first.
+    """Return the text of a cell that spans rows, for the rows below its first.
 
-    A long one is not repeated: a small file could make any length of text of it.
+    A long text is not repeated: a small file could produce text of any length with it.
     """
     return cell if len(cell) <= _LONGEST_REPEATED else ""
 
 
 def names_columns(record: Sequence[str], columns: int) -> bool:
-    """Whether a table's first record names its columns.
+    """Return whether a table's first record names its columns.
 
-    It does if its cells are words or years (numbers, dates and amounts are data), no two are the
-    same, and at most one in three columns has none. A table of two columns and more whose records
-    are all of that kind is taken to begin with a header as well: most do.
+    It does if its cells are words or years (numbers, dates and amounts are data), all different,
+    and at most one in three columns is empty. A table of two or more columns with only such records
+    is assumed to start with a header as well: most do.
 
     Args:
-        record: the first one, as texts.
+        record: the first record, as texts.
         columns: the number of columns.
     """
     filled = [cell for cell in record if cell]

@@ -1,4 +1,4 @@
-"""Records of workspaces: pages with blocks, comments, templates and rows, as they are kept."""
+"""Stored records of workspaces: pages with blocks, comments, templates and rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rag_assets.workspace.texts import RecordText, text_of
 
 
 def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimits) -> ParsedText:
-    """Parse what is kept of a record; see registry.ParseFunction."""
+    """Parse a stored record; see registry.ParseFunction."""
     try:
         found = text_of(json.loads(data))
     except (ValueError, KeyError, TypeError, AttributeError):

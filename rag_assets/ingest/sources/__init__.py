@@ -1,6 +1,6 @@
 """Sources of documents.
 
-Belongs here: listing what a source holds, reading one document of it within limits, hashing,
-and comparing a listing with what is known. Does not: what a document's bytes mean (parsing),
-where rows and blobs are kept (catalog), which tenant has which source (tenants).
+Belongs here: listing the documents of a source, reading one document within limits, hashing, and
+comparing a listing with the known documents. Does not: the meaning of a document's bytes (parsing),
+the storage of rows and blobs (catalog), the sources of each tenant (tenants).
 """

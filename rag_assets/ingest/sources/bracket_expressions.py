@@ -21,7 +21,7 @@ _CLASSES = {
 
 
 def read_bracket(pattern: bytes, start: int) -> tuple[bytes, int]:
-    """Translate the bracket expression that begins at pattern[start].
+    """Translate the bracket expression that starts at pattern[start].
 
     Returns:
         A regular expression for one byte, and the position after the closing bracket.
@@ -63,14 +63,14 @@ def _char(pattern: bytes, at: int) -> int:
 
 
 def _escaped(pattern: bytes, at: int) -> tuple[int, int]:
-    """The character at a position, which a backslash may protect, and the position after it."""
+    """Return the character at a position, possibly escaped, and the position after it."""
     if _char(pattern, at) == ord("\\"):
         at += 1
     return _char(pattern, at), at + 1
 
 
 def _named_class(pattern: bytes, at: int) -> bytes | None:
-    """The name in [:name:] at a position, None where there is no such thing.
+    """Return the name in [:name:] at a position; None if it is missing.
 
     Raises:
         ValueError: no class has that name.

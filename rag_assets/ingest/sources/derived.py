@@ -1,7 +1,7 @@
-"""Documents that follow from the files of another source, as a source: routes and tables.
+"""Documents derived from the files of another source, as a source: routes and tables.
 
-They are records that the end of a sync puts into the catalog (pipeline/deriving.py); tenants whose
-profile derives documents have one such source for each source of files.
+At its end, a sync puts these records into the catalog (pipeline/deriving.py). Tenants with a
+profile that derives documents have one derived source for each source of files.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ _LONGEST: Final = 63 - len(_SUFFIX)
 
 
 class DerivedConfig(SourceConfig):
-    """Documents that follow from the files of another source; no tenant names them itself.
+    """The configuration of a source of derived documents; tenants never configure it themselves.
 
     Attributes:
         name: the source's given name; part of every document's identity.
-        scope: not used: they have the scope of the files that they follow from.
+        scope: not used: derived documents have the scope of the files they derive from.
         of: the name of that source.
     """
 
@@ -32,12 +32,12 @@ class DerivedConfig(SourceConfig):
 
 
 def derived_source(of: str) -> dict[str, Any]:
-    """The configuration of the source that holds what follows from another."""
+    """Return the configuration of the source with the documents derived from another source."""
     return {"name": of[:_LONGEST] + _SUFFIX, "type": "derived", "of": of}
 
 
 def repository_of(source: str) -> str:
-    """The source whose names a document of a source speaks of: its own, or that it follows from."""
+    """Return the source of files behind a derived or runs source; other sources unchanged."""
     return source.removesuffix(_SUFFIX).removesuffix(RUNS_SUFFIX)
 
 

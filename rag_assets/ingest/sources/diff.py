@@ -1,4 +1,4 @@
-"""Comparing a listing with what is known: pure planning, no file is touched here."""
+"""Compare a listing with the known documents: pure planning that touches no file."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class KnownDocument:
         document_id: see model.document_id.
         facts: as of its last listing.
         content_sha256: hash of the content read then; None if it was rejected.
-        listed_at_ns: when that listing began, in nanoseconds since the epoch.
-        modified_at: when that content was made.
+        listed_at_ns: when that listing started, in nanoseconds since the epoch.
+        modified_at: when that content was written.
         deleted: whether the document has been removed since.
     """
 
@@ -44,10 +44,10 @@ class Change:
 
     Attributes:
         document: as listed now.
-        kind: added (new, or back after a deletion), changed (other content), touched (same
-            content; only its listing facts and time need be kept) or rejected.
-        content_sha256: of the content read, None if it was rejected.
-        modified_at: when the content was made; of touched documents what was known before.
+        kind: added (new, or back after a deletion), changed (other content), touched (same content;
+            only its listing facts and time need to be stored) or rejected.
+        content_sha256: hash of the content read, None if it was rejected.
+        modified_at: when the content was written; for touched documents the previous value.
         error: why it was rejected.
     """
 
@@ -59,9 +59,9 @@ class Change:
 
 
 class Comparison:
-    """One listing against the known rows, as a stream: memory holds the known rows alone.
+    """A streamed comparison of one listing with the known rows; memory holds only the rows.
 
-    Feed the listing through suspects(), what comes out through a hasher, and that through
+    Feed the listing through suspects(), the suspects through a hasher, and the hashes through
     changes(); afterwards call removed().
 
         comparison = Comparison(known)
@@ -71,7 +71,7 @@ class Comparison:
         removed = comparison.removed()
 
     Args:
-        known: every row of this source, deleted ones too.
+        known: every row of this source, including deleted rows.
     """
 
     def __init__(self, known: Iterable[KnownDocument]) -> None:
@@ -81,7 +81,7 @@ class Comparison:
         self.unchanged_count = 0
 
     def suspects(self, listed: Iterable[ListedDocument]) -> Iterator[ListedDocument]:
-        """Those listed documents that must be hashed: new, back, different, racy or rejected."""
+        """Yield listed documents that must be hashed: new, back, different, racy or rejected."""
         for document in listed:
             self._unseen.discard(document.document_id)
             if self._is_unchanged(document):
@@ -91,7 +91,7 @@ class Comparison:
         self._whole = True
 
     def changes(self, digests: Iterable[Digest]) -> Iterator[Change]:
-        """Yield the change of each suspect; one that vanished is left to the next listing."""
+        """Yield the change of each suspect; vanished suspects are left to the next listing."""
         for document, outcome in digests:
             if isinstance(outcome, DocumentVanished):
                 continue
@@ -101,10 +101,10 @@ class Comparison:
                 yield self._change(document, outcome)
 
     def removed(self) -> frozenset[str]:
-        """Ids of known documents that the listing does not hold.
+        """Return the ids of known documents that the listing lacks.
 
         Raises:
-            RuntimeError: the listing has not been read to its end, so nothing is known missing.
+            RuntimeError: the listing was not read to its end, so missing documents are unknown.
         """
         if not self._whole:
             raise RuntimeError("the listing was not read to its end")
@@ -131,16 +131,16 @@ class Comparison:
             if same and not document.source_metadata.modified_at
             else document.modified_at
         )
-        # Something else than the text of the record changed.
+        # The text of the record is the same, but another part of it changed.
         touched = same and document.revision is None
         return Change(document, "touched" if touched else "changed", content_sha256, made)
 
 
 def deletions_suspicious(removed: int, known: int) -> bool:
-    """Whether deleting so many of a source's documents requires a person's consent.
+    """Return whether deleting this many of a source's documents requires a person's consent.
 
     Args:
-        removed: documents that the listing no longer holds.
-        known: documents of the source that were there before.
+        removed: number of documents that the listing lacks.
+        known: number of documents of the source that were there before.
     """
     return removed > _SUSPICIOUS_COUNT and removed * 100 > known * _SUSPICIOUS_PERCENT

@@ -1,4 +1,4 @@
-"""Hashes many documents in parallel."""
+"""Hash many documents in parallel."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rag_assets.ingest.sources.model import DocumentSource, ListedDocument, Read
 
 Digest: TypeAlias = tuple[ListedDocument, str | DocumentRejected]
 
-# A task costs as much as a small file, and one large file is enough for a task.
+# A task has the overhead of a small file, and one large file is enough for a task.
 _BATCH_DOCUMENTS = 16
 _BATCH_BYTES = 4 << 20
 
@@ -22,22 +22,22 @@ _BATCH_BYTES = 4 << 20
 def hash_documents(
     source: DocumentSource, documents: Iterable[ListedDocument], workers: int = 4
 ) -> Iterator[Digest]:
-    """Read documents in threads and yield each with its SHA-256, in the order given.
+    """Read documents in threads and yield each with its SHA-256, in the given order.
 
-    At most a few batches and a piece of content per worker are held at a time, and no more is
-    taken from the documents than is being worked on.
+    At most a few batches and a piece of content per worker are held at a time, and documents are
+    taken only as they are processed.
 
     Args:
-        source: where the documents were listed.
-        documents: those to hash.
-        workers: how many threads read.
+        source: the source that listed the documents.
+        documents: the documents to hash.
+        workers: number of reading threads.
 
     Raises:
         ListingFailed: the disk does not answer.
 
     Yields:
-        The document with its SHA-256 as 64 hexadecimal digits, or with the reason why it was
-        rejected (DocumentVanished: leave it to the next listing).
+        The document with its SHA-256 as 64 hexadecimal digits, or with the reason for its rejection
+        (DocumentVanished: leave it to the next listing).
     """
     from concurrent.futures import Future, ThreadPoolExecutor
 
@@ -58,7 +58,7 @@ def hash_documents(
     except GeneratorExit:
         raise
     except BaseException:
-        # A signal does not wait for a disk that hangs.
+        # After a signal, do not wait for a disk that hangs.
         is_interrupted = True
         raise
     finally:
@@ -81,6 +81,6 @@ def _hash(source: DocumentSource, document: ListedDocument) -> str | DocumentRej
         for piece in source.stream(document.path, max_bytes=source.max_bytes):
             digest.update(piece)
     except DocumentRejected as rejected:
-        # Without its traceback, which would keep the piece last read.
+        # Without its traceback, which would keep the last piece in memory.
         return rejected.with_traceback(None)
     return digest.hexdigest()

@@ -1,6 +1,6 @@
-"""Bounds on the time that a disk or a share may take to answer.
+"""Time limits for reads from a disk or a share.
 
-A share whose server is gone blocks its reader in the kernel, where neither an exception nor a
+A share with an unreachable server blocks its reader in the kernel, where neither an exception nor a
 signal reaches it. So a source reads its folder in threads that the process can leave behind.
 """
 
@@ -18,17 +18,17 @@ from rag_assets.common.errors import DocumentUnreachable, ListingFailed
 from rag_assets.ingest.sources.roots import Roots
 
 LOCATE_SECONDS: Final = 20.0
-"""How long the folder itself may take to answer; it shows whether the share is there."""
+"""How long the folder itself may take to answer; it shows whether the share is available."""
 READ_SECONDS: Final = 180.0
 """How long a few hundred files of a listing, or a few pieces of a file, may take."""
 DOCUMENTS_AT_ONCE = 256
-"""How many files of a listing are taken at once."""
+"""Number of files of a listing to take at once."""
 
 _Result = TypeVar("_Result")
 
 
 class DiskReader:
-    """Reads the folder of one source, and gives up on it once it does not answer.
+    """A reader of one source's folder that gives up when the folder does not answer.
 
     Args:
         source: the source's given name.
@@ -63,7 +63,7 @@ class DiskReader:
             seconds: how long it may take; READ_SECONDS by default.
 
         Raises:
-            ListingFailed: it does not answer, or did not the last time.
+            ListingFailed: the folder does not answer, or did not answer an earlier call.
         """
         seconds = seconds or READ_SECONDS
         if self._hung_seconds:
@@ -85,7 +85,7 @@ class DiskReader:
         return result
 
     def items(self, items: Iterator[_Result], at_once: int | None = None) -> Iterator[_Result]:
-        """Yield what an iterator reads in the folder.
+        """Yield the items of an iterator that reads the folder.
 
         Raises:
             ListingFailed: as in call().

@@ -1,4 +1,4 @@
-"""Names of uploaded files, made fit to be kept and shown."""
+"""Names of uploaded files, made safe to store and display."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ import re
 import unicodedata
 
 LONGEST = 200
-"""Characters of a name that are kept."""
+"""Largest number of characters to keep of a name."""
 
 _SEPARATORS = re.compile(r"[/\\]")
 _BLANKS = re.compile(r"\s+")
 _LONGEST_SUFFIX = 16
-# Control characters, format characters (which may turn the direction of what follows), surrogates,
-# private ones and unassigned ones.
+# Control characters, format characters (which may change the direction of text), surrogates,
+# private-use characters and unassigned characters.
 _UNSHOWN = "C"
 
 
 def shown_name(given: str) -> str:
-    """The name of a file without its folders and without characters that cannot be shown.
+    """Return a file name without its folders and without characters that cannot be shown.
 
-    A long name is cut before its suffix, which tells what the file is. What nothing is left of is
-    "".
+    A long name is cut before its suffix, which shows the file type. The result is "" if no
+    character is left.
 
     Args:
-        given: as a browser or a command sends it: it may hold anything.
+        given: as sent by a browser or a command; it may contain anything.
     """
     last = _SEPARATORS.split(given)[-1]
     # Blanks first: line ends and tabs are control characters, too.

@@ -27,23 +27,23 @@ _LATEST_NS = 1 << 62  # the year 2116
 class FilesConfig(SourceConfig):
     """The configuration of a folder of files.
 
-    Globs are those of .gitignore, except that they ignore the case of ASCII letters. A file is
-    taken if an include glob matches it or a folder above it, and no exclude glob does. `.git` is
-    never entered.
+    Globs work as in .gitignore, except that they ignore the case of ASCII letters. A file is taken
+    if an include glob matches it or a folder above it, and no exclude glob does. `.git` is never
+    entered.
 
     Attributes:
         name: the source's given name; part of every document's identity.
-        root: the folder; operators only. Neither it nor a folder above it may be a link, except
-            between folders of RAG_ASSETS_ALLOWED_ROOTS, or in `/` as /home.
-        follow_root_link: follow such a link, also when it leads to another folder later: for
-            releases that a link is switched to.
-        include: globs below the root; later ones override, `!` negates. By default all formats of
-            documents, not source code: a folder may hold a build's output too.
-        exclude: globs below the root that are not taken.
-        gitignore: whether .gitignore files at and below the root count.
+        root: the folder; set by operators only. Neither it nor a folder above it may be a link,
+            except between folders of RAG_ASSETS_ALLOWED_ROOTS, or in `/` as /home.
+        follow_root_link: follow such a link, even if it later leads to another folder; for releases
+            that are switched by a link.
+        include: globs below the root; later globs override, `!` negates. By default all document
+            formats, but not source code: a folder may also hold the output of a build.
+        exclude: globs below the root that are left out.
+        gitignore: whether to apply .gitignore files at and below the root.
         max_bytes: a larger file is listed, but reading it is refused.
         follow_links: links below the root are never followed.
-        scope: the access scope of its documents, where it is not the tenant's.
+        scope: the access scope of its documents, if it differs from the tenant's.
     """
 
     type: Literal["files"] = "files"
@@ -63,11 +63,11 @@ class FilesConfig(SourceConfig):
 
 
 class FilesSource:
-    """Lists and reads the files of one folder.
+    """The source of the files in one folder.
 
     Args:
-        config: which files of which folder.
-        allowed_roots: folders that the root must lie in or be; none: any folder will do.
+        config: selects the folder and its files.
+        allowed_roots: folders that may contain or be the root; empty: any folder.
         forbidden_roots: the project's own state; the root may not lie in, be or contain any of it.
 
     Raises:
@@ -89,35 +89,35 @@ class FilesSource:
 
     @property
     def name(self) -> str:
-        """The source's given name."""
+        """Return the source's given name."""
         return self._config.name
 
     @property
     def disk(self) -> DiskReader:
-        """Bounds the time of its reads; see ReadsDisk."""
+        """Return the reader that bounds the time of its reads; see ReadsDisk."""
         return self._disk
 
     @property
     def max_bytes(self) -> int:
-        """Size in bytes above which reading a file is refused."""
+        """Return the size in bytes above which reading a file is refused."""
         return self._config.max_bytes
 
     @property
     def folders(self) -> Mapping[str, FolderIdentity]:
-        """The root and the mount points below it; see ReadsFolders."""
+        """Return the root and the mount points below it; see ReadsFolders."""
         return self._folders
 
     def place_of(self, folder: str) -> Path:
-        """The place of one of `folders`."""
+        """Return the path of a folder in `folders`."""
         return self._root / folder
 
     def list(self) -> Iterator[ListedDocument]:
-        """The wanted files, folder by folder in a stable order.
+        """Yield the selected files, folder by folder in a stable order.
 
-        The listing begins when the first is requested.
+        The listing starts when the first file is requested.
 
         Raises:
-            ListingFailed: a folder could not be listed; what was yielded is not all.
+            ListingFailed: a folder could not be listed; the files yielded so far are incomplete.
         """
         name = self._config.name
         folders: dict[str, FolderIdentity] = {}
@@ -142,11 +142,11 @@ class FilesSource:
         self._folders = folders
 
     def read(self, document_path: str, *, max_bytes: int) -> bytes:
-        """The content of one file; see DocumentSource.read."""
+        """Return the content of one file; see DocumentSource.read."""
         return b"".join(self.stream(document_path, max_bytes=max_bytes))
 
     def stream(self, document_path: str, *, max_bytes: int) -> Iterator[bytes]:
-        """The content of one file in pieces; see DocumentSource.stream."""
+        """Yield the content of one file in pieces; see DocumentSource.stream."""
         pieces = stream_file(self._root, document_path, max_bytes=max_bytes)
         return self._disk.content(pieces, document_path)
 

@@ -1,4 +1,4 @@
-"""A Git repository as a source: a commit's files, or those of the worktree."""
+"""A Git repository as a source: the files of a commit or of the worktree."""
 
 from __future__ import annotations
 
@@ -60,13 +60,13 @@ from rag_assets.ingest.sources.safe_files import PIECE_BYTES, readable_size
 
 DEFAULT_MAX_BYTES = 1 << 20
 MOST_MAX_BYTES = 64 << 20
-"""Contents are compared whole, so the largest of them has to fit into memory several times."""
+"""Contents are compared whole, so the largest file must fit into memory several times."""
 
 _LOOKS = 3
-"""How often a worktree is listed anew because a checkout went on meanwhile."""
+"""Largest number of times that a worktree is listed, if checkouts interfere."""
 
 UNDATED: Final = datetime(1970, 1, 1, tzinfo=UTC)
-"""Said of every document: git dates commits, not contents, and a checkout dates files anew."""
+"""Date of every document: git dates commits, not contents, and a checkout changes mtimes."""
 
 _METADATA: Final = SourceMetadata(modified_at=UNDATED)
 
@@ -74,21 +74,22 @@ _METADATA: Final = SourceMetadata(modified_at=UNDATED)
 class GitConfig(SourceConfig):
     """The configuration of a Git repository.
 
-    What Git ignores, submodules, links, LFS pointers, binary, vendored and generated files stay
-    out; `linguist-*` attributes decide where names alone would. Nothing in it is ever run.
+    Files that Git ignores, submodules, links, LFS pointers, binary, vendored and generated files
+    stay out; `linguist-*` attributes override the decision by name. Code in the repository is never
+    run.
 
     Attributes:
         name: the source's given name; part of every document's identity.
-        root: the top folder of its worktree, or a bare repository; operators only. Neither it nor
-            a folder above it may be a link; see the root of files.
-        follow_root_link: follow such a link, also when it leads to another repository later.
-        ref: `worktree`, the files with what is not committed yet; `HEAD`; or the name of a branch,
-            a tag or a commit.
-        include: globs below the root; later ones override, `!` negates. By default everything
-            whose type is known by its name, source code too.
-        exclude: globs below the root that are not taken.
+        root: the top folder of its worktree, or a bare repository; set by operators only. Neither
+            it nor a folder above it may be a link; see the root of files.
+        follow_root_link: follow such a link, even if it later leads to another repository.
+        ref: `worktree`, the files including uncommitted changes; `HEAD`; or the name of a branch, a
+            tag or a commit.
+        include: globs below the root; later globs override, `!` negates. By default all files with
+            a type that is known by name, including source code.
+        exclude: globs below the root that are left out.
         max_bytes: larger files stay out.
-        scope: the access scope of its documents, where it is not the tenant's.
+        scope: the access scope of its documents, if it differs from the tenant's.
     """
 
     type: Literal["git"] = "git"
@@ -115,11 +116,11 @@ class _Listed:
 
 
 class GitSource:
-    """Lists and reads the files of one repository.
+    """The source of the files in one repository.
 
     Args:
-        config: which files of which repository.
-        roots: which folders may be read.
+        config: selects the repository and its files.
+        roots: the folders that may be read.
 
     Raises:
         ConfigurationError: the root may not be used.
@@ -137,40 +138,40 @@ class GitSource:
 
     @property
     def name(self) -> str:
-        """The source's given name."""
+        """Return the source's given name."""
         return self._config.name
 
     @property
     def disk(self) -> DiskReader:
-        """Bounds the time of its reads; see ReadsDisk."""
+        """Return the reader that bounds the time of its reads; see ReadsDisk."""
         return self._disk
 
     @property
     def max_bytes(self) -> int:
-        """Size in bytes above which reading a file is refused."""
+        """Return the size in bytes above which reading a file is refused."""
         return self._config.max_bytes
 
     @property
     def left_out(self) -> Mapping[str, int]:
-        """How many files each rule has left out of the last listing."""
+        """Return how many files each rule left out of the last listing."""
         return dict(self._left_out)
 
     @property
     def folders(self) -> Mapping[str, FolderIdentity]:
-        """The root and the mount points in its worktree; see ReadsFolders."""
+        """Return the root and the mount points in its worktree; see ReadsFolders."""
         return self._folders
 
     def place_of(self, folder: str) -> Path:
-        """The place of one of `folders`."""
+        """Return the path of a folder in `folders`."""
         return self._root / folder
 
     def list(self) -> Iterator[ListedDocument]:
-        """The wanted files, sorted by path.
+        """Yield the selected files, sorted by path.
 
-        The commit is resolved once: what is committed meanwhile belongs to the next listing.
+        The commit is resolved once: a commit made during the listing belongs to the next listing.
 
         Raises:
-            ListingFailed: the repository is missing or damaged, or there is no such ref.
+            ListingFailed: the repository is missing or damaged, or the ref does not exist.
         """
         self._left_out.clear()
         self._listed.clear()
@@ -191,7 +192,7 @@ class GitSource:
             raise self._named(error) from error
 
     def state(self) -> str:
-        """A hash of the tree, of the facts of all files that are not in it, and of the folders.
+        """Return a hash of the tree, the facts of all files outside it, and the folders.
 
         Raises:
             ListingFailed: as in list().
@@ -214,11 +215,11 @@ class GitSource:
         return key_of("git", tree, info, repository.autocrlf, facts, attributes, folders)
 
     def read(self, document_path: str, *, max_bytes: int) -> bytes:
-        """The content of one file; see DocumentSource.read."""
+        """Return the content of one file; see DocumentSource.read."""
         return b"".join(self.stream(document_path, max_bytes=max_bytes))
 
     def stream(self, document_path: str, *, max_bytes: int) -> Iterator[bytes]:
-        """The content of one file in pieces; see DocumentSource.stream."""
+        """Yield the content of one file in pieces; see DocumentSource.stream."""
         return self._disk.content(self._pieces(document_path, max_bytes), document_path)
 
     def _pieces(self, document_path: str, max_bytes: int) -> Iterator[bytes]:
@@ -234,10 +235,10 @@ class GitSource:
             yield content[start : start + PIECE_BYTES]
 
     def describe(self, paths: Collection[str] = ()) -> RepositoryDescription:
-        """What hits say of the repository, and which of these files differ from its commit.
+        """Describe the repository for hits, and report which of these files differ from its commit.
 
         Args:
-            paths: of documents.
+            paths: paths of documents.
 
         Raises:
             ListingFailed: as in list().
@@ -245,16 +246,16 @@ class GitSource:
         return self.opened()(paths)
 
     def opened(self) -> Callable[[Collection[str]], RepositoryDescription]:
-        """The repository, opened once, to be described as describe() does.
+        """Open the repository once, and return a function that works like describe().
 
         Raises:
-            ListingFailed: as in list(); the function that is returned raises it too.
+            ListingFailed: as in list(); the returned function raises it too.
         """
         repository = self._open()
         return lambda paths: repository.describe(repository.commit(self._config.ref), paths)
 
     def open_commit(self) -> tuple[Repository, str | None]:
-        """Return the repository, opened, and the id of the commit that the ref means.
+        """Return the opened repository and the id of the commit that the ref resolves to.
 
         Raises:
             ListingFailed: as in list().
@@ -265,10 +266,10 @@ class GitSource:
     def _remembered(
         self, listed: Mapping[str, FolderIdentity] = MappingProxyType({})
     ) -> dict[str, FolderIdentity]:
-        """Return the folders to remember: those that were listed, or the root alone.
+        """Return the folders to remember: the listed folders, or the root alone.
 
         Raises:
-            ListingFailed: the root is gone.
+            ListingFailed: the root is missing.
         """
         root = listed.get("") or FolderIdentity.at(self._root)
         if root is None:
@@ -367,11 +368,11 @@ class GitSource:
     def _not_read(
         self, repository: Repository, path: str, committed: TreeFile | None, max_bytes: int
     ) -> bytes | None:
-        """The content of a file that could not be read from the worktree."""
+        """Return the content of a file that could not be read from the worktree."""
         try:
             size = (self._root / path).lstat().st_size
         except (OSError, ValueError):
-            # It may be left out of the worktree on purpose: then it is as it was committed.
+            # It may be left out of the worktree on purpose: then use the committed content.
             if committed is None or not repository.is_skipped(path):
                 return None
             return self._blob(repository, path, committed.oid, max_bytes)
@@ -385,7 +386,7 @@ class GitSource:
         return repository.objects.read(oid, "blob")
 
     def _opened(self) -> tuple[Repository, str]:
-        """The repository and the tree that documents are read from: one for all of them."""
+        """Return the repository and the tree to read from; the same for all documents."""
         if self._reading is None:
             repository = self._open()
             self._reading = repository, repository.tree(repository.commit(self._config.ref))
@@ -402,7 +403,7 @@ class GitSource:
 
 
 def _worktree_of(repository: Repository) -> tuple[str, Worktree]:
-    """The tree that is checked out, and the worktree beside it, of the same moment if possible."""
+    """Return the checked-out tree and the worktree, of the same moment if possible."""
     for _ in range(_LOOKS):
         before = repository.moment()
         tree = repository.tree(repository.commit(WORKTREE))
@@ -421,7 +422,7 @@ def _state_of(file: WorktreeFile) -> list[str | int | None]:
 
 
 def _is_settled(file: WorktreeFile, listed_at_ns: int) -> bool:
-    """Whether a file that was read cannot change again without another time of writing."""
+    """Return whether any later change to a file that was read must change its mtime."""
     if file.facts is None:
         return True
     written = file.facts.st_mtime_ns

@@ -1,9 +1,9 @@
 """Glob patterns with git's meaning, matched in linear time.
 
-The patterns of a .gitignore come with the documents, from untrusted authors, so a pattern
-must not be able to stall a listing: `*a*a*a*b` as a plain regular expression takes seconds per
-file name. Here every star but the last commits to its first match (an atomic group), which for
-globs finds the same matches. Names are matched as bytes, as git does, so every name works.
+The patterns of a .gitignore come with the documents, from untrusted authors, so a pattern must not
+be able to stall a listing: `*a*a*a*b` as a plain regular expression takes seconds per file name.
+Here every star but the last commits to its first match (an atomic group), which for globs finds the
+same matches. Names are matched as bytes, as git does, so any name can be matched.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from rag_assets.ingest.sources.bracket_expressions import read_bracket
 MAX_GITIGNORE_BYTES = 256 * 1024
 MAX_WILDCARDS = 2_000
 
-# Markers among the tokens of a pattern; no token for a byte is one of these.
+# Markers among the tokens of a pattern; no token for a byte equals a marker.
 _STAR: Final = b"*"  # anything within one component
-_FOLDERS: Final = b"/*"  # any number of components, none included
+_FOLDERS: Final = b"/*"  # any number of components, also zero
 _SOME_FOLDERS: Final = b"/+"  # at least one component
 _EVERYTHING: Final = b"//"  # the rest of the path
 
@@ -30,15 +30,15 @@ _SPECIAL = re.compile(rb"[*?\[\\]")
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One pattern, parsed.
+    """A parsed pattern.
 
     Attributes:
-        regex: to be matched in full against the name, or the path below the rule's folder.
-        literal: what the name or path must be, if no wildcard is in the pattern.
-        suffix: what the name must end in, if the pattern is a star and a literal.
-        by_name: the pattern has no slash, so the name alone counts, at any depth.
+        regex: must match the whole name, or the whole path below the rule's folder.
+        literal: the exact name or path, if the pattern is without wildcards.
+        suffix: the required end of the name, if the pattern is a star and a literal.
+        by_name: the pattern lacks a slash, so it matches the name alone, at any depth.
         folders_only: the pattern ended in a slash.
-        negated: the pattern began with an exclamation mark.
+        negated: the pattern started with an exclamation mark.
     """
 
     regex: bytes
@@ -50,7 +50,7 @@ class Rule:
 
 
 def parse_rule(pattern: bytes) -> Rule | None:
-    """Parse one pattern; None when it is malformed, which in git means: it matches nothing."""
+    """Parse one pattern; None if it is malformed and so, as in git, never matches."""
     negated = pattern.startswith(b"!")
     body = pattern[1:] if negated else pattern
     folders_only = body.endswith(b"/")
@@ -72,7 +72,7 @@ def parse_rule(pattern: bytes) -> Rule | None:
 
 
 class Rules:
-    """An ordered list of rules, of which the last that matches decides."""
+    """An ordered list of rules; the last match decides."""
 
     __slots__ = ("_files_by_name", "_files_by_path", "_folders_by_name", "_folders_by_path")
 
@@ -85,7 +85,7 @@ class Rules:
         self._folders_by_path = _Alternatives(for_folders, by_name=False, ignore_case=ignore_case)
 
     def decide(self, folder: bytes, name: bytes, *, is_folder: bool) -> bool | None:
-        """Whether an entry itself is matched; entries below a matched folder are not looked up.
+        """Return whether an entry itself is matched, regardless of the folders above it.
 
         Args:
             folder: path of the entry's folder below the rules' own, empty or ending in a slash.
@@ -93,14 +93,13 @@ class Rules:
             is_folder: whether the entry is a folder.
 
         Returns:
-            True if the deciding rule is a plain one, False if it is negated, None if no rule
-            matches.
+            True if the deciding rule is plain, False if it is negated, None if no rule matches.
         """
         last = self._last(folder, name, is_folder=is_folder)
         return None if last < 0 else not last & 1
 
     def deciding(self, folder: bytes, name: bytes) -> int | None:
-        """The position of the rule that decides about a file; None if no rule matches it."""
+        """Return the position of the rule that decides for a file; None if no rule matches."""
         last = self._last(folder, name, is_folder=False)
         return None if last < 0 else last >> 1
 
@@ -114,7 +113,7 @@ class Rules:
 
 
 class _Alternatives:
-    """Rules that look at the same text. Most are literals or suffixes: those are looked up."""
+    """Rules that match the same text. Most are literals or suffixes, which are looked up."""
 
     __slots__ = ("_any", "_exact", "_flags", "_lengths", "_rest", "_suffixes", "empty")
 
@@ -127,7 +126,7 @@ class _Alternatives:
         self._rest: list[tuple[int, bytes]] = []
         chosen = [(n, rule) for n, rule in rules if rule.by_name is by_name]
         for n, rule in chosen:
-            # Position in the list and negation in one number: comparing compares positions.
+            # Position and negation in one number, so that comparing verdicts compares positions.
             verdict = n * 2 + rule.negated
             if rule.literal is not None:
                 self._exact[self._folded(rule.literal)] = verdict
@@ -142,7 +141,7 @@ class _Alternatives:
         self._any = _compiled(joined, self._flags) if self._rest else None
 
     def last(self, text: bytes) -> int:
-        """The verdict of the last rule that matches, -1 if none does."""
+        """Return the verdict of the last rule that matches; -1 if no rule matches."""
         folded = self._folded(text)
         best = self._exact.get(folded, -1)
         for length in self._lengths:
@@ -165,10 +164,10 @@ def _compiled(regex: bytes, flags: int) -> re.Pattern[bytes]:
 
 
 def compile_globs(patterns: Iterable[str], *, ignore_case: bool) -> Rules:
-    """Rules from configured globs.
+    """Return the rules of configured globs.
 
     Raises:
-        ValueError: a pattern is empty or malformed and would silently match nothing.
+        ValueError: a pattern is empty or malformed and would silently never match.
     """
     rules = []
     for pattern in patterns:
@@ -179,13 +178,13 @@ def compile_globs(patterns: Iterable[str], *, ignore_case: bool) -> Rules:
     return Rules(rules, ignore_case=ignore_case)
 
 
-@lru_cache(maxsize=256)  # many folders carry the same few lines
+@lru_cache(maxsize=256)  # many folders have the same short file
 def compile_gitignore(content: bytes) -> Rules:
-    """Rules from the content of a .gitignore.
+    """Return the rules of a .gitignore.
 
     Raises:
-        ValueError: it is longer than MAX_GITIGNORE_BYTES, or more patterns than MAX_WILDCARDS
-            would have to be tried one by one.
+        ValueError: the content is longer than MAX_GITIGNORE_BYTES, or more than MAX_WILDCARDS
+            patterns would have to be tried one by one.
     """
     if len(content) > MAX_GITIGNORE_BYTES:
         raise ValueError(f"more than {MAX_GITIGNORE_BYTES} bytes")
@@ -202,21 +201,21 @@ def compile_gitignore(content: bytes) -> Rules:
 
 
 def _without_trailing_spaces(line: bytes) -> bytes:
-    """Cut spaces off the end, except one that a backslash protects."""
+    """Cut spaces off the end, except a space escaped by a backslash."""
     bare = line.rstrip(b" ")
     backslashes = len(bare) - len(bare.rstrip(b"\\"))
     return line[: len(bare) + 1] if backslashes % 2 and len(bare) < len(line) else bare
 
 
 def _translate(pattern: bytes) -> bytes:
-    """A regular expression, to be matched in full, for a pattern without its outer slashes.
+    """Return a regular expression for a full match of a pattern without its outer slashes.
 
     Raises:
         ValueError: the pattern is malformed.
     """
     special = _SPECIAL.search(pattern)
     start = special.start() if special else len(pattern)
-    # git compares the literal start first and the rest as a pattern of its own; so does this.
+    # Like git, compare the literal start first, and match the rest as a separate pattern.
     out = [re.escape(pattern[:start])]
     gap = b""
     block: list[bytes] = []
@@ -224,7 +223,7 @@ def _translate(pattern: bytes) -> bytes:
         if token not in (_FOLDERS, _SOME_FOLDERS, _EVERYTHING):
             block.append(token)
             continue
-        # The part between two gaps may match as early as it can, once and for all.
+        # The part between two gaps may settle for its earliest match.
         out.append(b"(?>" + gap + b"?" + _block(block) + b")" if gap else _block(block))
         gap = b".*" if token == _EVERYTHING else b"(?:[^/]*+/)" + token[-1:]
         block = []
@@ -232,7 +231,7 @@ def _translate(pattern: bytes) -> bytes:
 
 
 def _block(tokens: Sequence[bytes]) -> bytes:
-    """A regular expression for tokens between two gaps; each star stays in its component."""
+    """Return a regular expression for tokens between two gaps; stars stay in a component."""
     out = []
     for component in _split(tokens, b"/"):
         first, *starred = _split(component, _STAR)
@@ -254,7 +253,7 @@ def _split(tokens: Sequence[bytes], separator: bytes) -> list[list[bytes]]:
 
 
 def _tokens(pattern: bytes) -> Iterator[bytes]:
-    """Regular expressions for one byte each, and the markers defined above.
+    """Yield regular expressions for single bytes, and the markers defined above.
 
     Raises:
         ValueError: the pattern is malformed.
@@ -277,11 +276,11 @@ def _tokens(pattern: bytes) -> Iterator[bytes]:
 
 
 def _stars(pattern: bytes, at: int) -> tuple[bytes, int]:
-    """The marker for a run of stars, and the position after it."""
+    """Return the marker for a run of stars, and the position after the run."""
     end = at
     while pattern[end : end + 1] == b"*":
         end += 1
-    # Two stars or more cross folders only where they are a whole component.
+    # Two or more stars cross folders only if they are a whole component.
     if end - at > 1 and pattern[:at][-1:] in (b"", b"/"):
         if end == len(pattern):
             return _EVERYTHING, end

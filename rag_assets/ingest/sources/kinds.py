@@ -20,9 +20,9 @@ class SourceConfig(BaseModel):
     Attributes:
         type: the name of its kind.
         name: the source's given name; part of every document's identity.
-        scope: the access scope of its documents, where it is not the tenant's.
-        deletion_window_hours: hours in which the documents that leave the source are counted
-            together before a person has to allow more deletions; 0: each listing is judged alone.
+        scope: the access scope of its documents, if it differs from the tenant's.
+        deletion_window_hours: hours over which documents that leave the source are counted together
+            before a person has to allow more deletions; 0: judge each listing alone.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -39,10 +39,10 @@ class SourceContext:
 
     Attributes:
         base: the folder that relative paths are relative to (Settings.home).
-        records: the tenant's pushed records; None where there is no catalog.
-        uploads: the tenant's uploaded files; likewise.
-        typed: whether the tenant's records have types, of which one is a file.
-        allowed_roots: folders that roots may lie in (Settings.allowed_roots); none: any.
+        records: the tenant's pushed records; None without a catalog.
+        uploads: the tenant's uploaded files; None without a catalog.
+        typed: whether the tenant's records have types, including the type "file".
+        allowed_roots: folders that may contain roots (Settings.allowed_roots); empty: any folder.
         forbidden_roots: the project's own state (Settings.local, a local lake elsewhere).
     """
 
@@ -62,24 +62,24 @@ class SourceKind(Generic[_Config]):
     """One kind of source.
 
     Attributes:
-        name: what `type` is in a source's configuration.
-        config: the model that validates the rest of it.
-        build: makes the source; raises ConfigurationError where it cannot be used.
+        name: the value of `type` in a source's configuration.
+        config: the model that validates the other fields of the configuration.
+        build: creates the source; raises ConfigurationError if it cannot be used.
         pushed: whether an application pushes its documents as records over HTTP, with a revision
             for every change; otherwise a listing finds them.
-        kept: whether they are records that a part of this project puts into the catalog.
-        pulled: whether it pulls them from an application's database.
-        uploaded: whether they are files that are uploaded, likewise.
-        implicit: whether tenants have it by their profile alone, and none names it.
-        path_fields: fields of the configuration that are paths: relative ones are relative to
-            tenants.yaml, and moving what they name changes no document.
-        folder: the field that names a folder which must exist and is watched; None: no field.
-        in_folder: whether all that changes a source happens in its folder, outside `.git`; by
+        kept: whether its documents are records that a part of this project puts into the catalog.
+        pulled: whether it pulls its documents from an application's database.
+        uploaded: whether its documents are uploaded files in the catalog.
+        implicit: whether tenants have it because of their profile; it is never configured.
+        path_fields: fields of the configuration that are paths. Relative paths are relative to
+            tenants.yaml, and moving their targets changes no document.
+        folder: the field with the folder that must exist and is watched; None without one.
+        in_folder: whether every change to the source happens in its folder, outside `.git`; by
             default it does.
-        folders: the folders that a source reads and that are watched, where that is not one that a
-            field names; none where not all that changes it happens in folders to be watched.
-        source_types: the types that its documents can have besides those of source code; None: any.
-        passage_source: what the ids of a document's passages begin with, by its path; by default
+        folders: the watched folders that a source reads, if no single field names its folder; empty
+            if some changes happen outside any folder that can be watched.
+        source_types: the types that its documents can have besides source code types; None: any.
+        passage_source: the start of the ids of a document's passages, given its path; by default
             the tenant and the printable path.
     """
 
@@ -100,27 +100,27 @@ class SourceKind(Generic[_Config]):
 
     @property
     def of_records(self) -> bool:
-        """Whether its documents are records in the catalog, whoever puts them there."""
+        """Return whether its documents are records in the catalog, whoever puts them there."""
         return self.pushed or self.kept or self.pulled
 
     @property
     def reads_folders(self) -> bool:
-        """Whether its documents are files in folders, which may be unmounted."""
+        """Return whether its documents are files in folders, which may be unmounted."""
         return self.folder is not None or self.folders is not None
 
     def folder_of(self, config: _Config) -> Path | None:
-        """The folder that a source reads; None where it reads none."""
+        """Return the folder that a source reads; None if it does not read a folder."""
         return Path(getattr(config, self.folder)) if self.folder else None
 
     def watched(self, config: _Config) -> tuple[Path, ...]:
-        """The folders in which changes of a source are looked for."""
+        """Return the folders to watch for changes of a source."""
         if self.folders is not None:
             return tuple(self.folders(config))
         folder = self.folder_of(config)
         return () if folder is None else (folder,)
 
     def tells(self, config: _Config) -> bool:
-        """Whether changes of a source are all told of, by its folders or by the catalog."""
+        """Return whether every change of a source is reported, by its folders or the catalog."""
         if self.of_records or self.uploaded:
             return True
         if self.folders is not None:

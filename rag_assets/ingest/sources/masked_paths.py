@@ -1,4 +1,4 @@
-"""Paths of documents whose names are stored masked."""
+"""True paths of documents with masked stored names."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from rag_assets.ingest.sources.model import DocumentSource, document_id
 class ListedPaths:
     """True paths of a source's documents by their ids, which derive from these paths.
 
-    A path that holds a credential is stored masked. Only the source has the true one: the source
-    is listed, once, when the first such document is to be read.
+    A path that contains a credential is stored masked, and only the source has the true path. So
+    the source is listed, once, when the first of these documents is to be read.
 
     Args:
-        source: that holds them.
+        source: the source of the documents.
     """
 
     def __init__(self, source: DocumentSource) -> None:
@@ -24,11 +24,11 @@ class ListedPaths:
         self._by_id: dict[str, str] | None = None
 
     def of(self, wanted: str, kept: bytes) -> str:
-        """The true path of a document.
+        """Return the true path of a document.
 
         Args:
             wanted: its document_id.
-            kept: its path as the catalog has it.
+            kept: its path in the catalog.
 
         Raises:
             DocumentVanished: its source does not list it, or cannot be listed.

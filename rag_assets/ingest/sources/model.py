@@ -19,13 +19,13 @@ RACY_NS = 2_000_000_000
 """A file modified this shortly before its listing may change again without a new mtime."""
 
 FUTURE_NS = 3_600_000_000_000
-"""A file dated this far ahead was dated by hand: the next write gives it another mtime."""
+"""A file dated this far in the future was dated by hand: its next write changes the mtime."""
 
 _PATHS = 4_096
-"""Paths that are kept: a walk asks for those of few files, and often."""
+"""Number of paths to cache: a walk asks for the paths of a few files often."""
 
 READ_AGAIN_NS = 0
-"""The time of listing of a document that must be read again, regardless of its facts."""
+"""Time of listing of a document that must be read again, regardless of its facts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +35,11 @@ class ListingFacts:
     Attributes:
         size: bytes.
         mtime_ns, ctime_ns: nanoseconds since the epoch, by the file system's clock.
-        inode: number of the file within its file system; 0 where there is no file.
-        revision: of a pushed record, new whenever anything of it changes; None for all else.
-        version: equal for equal content and for no other, as its source says without a clock: a
-            full blob id of a repository. None where the facts of a file have to do.
+        inode: number of the file within its file system; 0 if the document is not a file.
+        revision: of a pushed record: changes with every change to it. None for other documents.
+        version: the source's own identity of the content, without a clock, such as the full blob id
+            in a repository: equal if and only if the content is equal. None if only the facts of
+            the file are known.
     """
 
     size: int
@@ -50,23 +51,23 @@ class ListingFacts:
 
     @property
     def identity(self) -> int | str:
-        """Distinguishes states of the same size and times."""
+        """Return a value that distinguishes states with the same size and times."""
         if self.version is not None:
-            return f"={self.version}"  # No number of a file or record begins like that.
-        # Records once had their revision in place of the inode: hashes of both must not change.
+            return f"={self.version}"  # No file or record number starts with "=".
+        # Records used to have their revision as the inode: hashes of records must not change.
         return self.inode if self.revision is None else self.revision
 
     def unchanged_since(self, other: ListingFacts, listed_at_ns: int) -> bool:
-        """Whether the content is certainly unchanged since the other facts were listed.
+        """Return whether the content is certainly unchanged since the other facts were listed.
 
-        A version decides alone. Without one, equal facts are not enough: a file written again
+        A version alone decides. Without a version, equal facts do not suffice: a file written again
         within the clock's granularity keeps its mtime. So the mtime must also have been 2 s old
-        when the other listing began.
+        when the other listing started.
 
         Args:
             other: the facts of the previous listing.
-            listed_at_ns: when the previous listing began, in nanoseconds since the epoch;
-                READ_AGAIN_NS if it must be read again.
+            listed_at_ns: when the previous listing started, in nanoseconds since the epoch;
+                READ_AGAIN_NS if the document must be read again.
         """
         if listed_at_ns == READ_AGAIN_NS:
             return False
@@ -78,13 +79,13 @@ class ListingFacts:
 
 @dataclass(frozen=True, slots=True)
 class SourceMetadata:
-    """Metadata of a document from its source; files have none.
+    """Metadata that a source supplies for a document; files come without metadata.
 
     Attributes:
-        title: None: the one found in its content.
-        uri: its address for readers; None: derived from source and path.
-        access_scope: None: its source's, else the tenant's.
-        modified_at: when its present content was made.
+        title: None: use the title found in the content.
+        uri: its address for readers. None: derive it from source and path.
+        access_scope: None: use the scope of the source, else the tenant's.
+        modified_at: when the present content was written.
     """
 
     title: str | None = None
@@ -100,26 +101,26 @@ NO_METADATA = SourceMetadata()
 
 @dataclass(frozen=True, slots=True)
 class ListedDocument:
-    """One document as its source lists it; its content has not been read.
+    """A document as its source lists it, before its content is read.
 
     Attributes:
         source: the source's given name.
-        path: POSIX path or id within the source, exactly as the source has it; bytes of a file
-            name that are no UTF-8 are kept as lone surrogates (surrogateescape).
+        path: POSIX path or id within the source, exactly as the source has it; bytes of a file name
+            that are not UTF-8 are kept as lone surrogates (surrogateescape).
         document_id: see document_id().
         uri: printable ASCII form of source and path, for people, tables and logs.
-        media_type: guessed from the suffix, None for an unknown one.
+        media_type: guessed from the suffix; None if the suffix is unknown.
         size, mtime_ns, ctime_ns, inode: see ListingFacts.
-        source_type: what kind of document the source holds.
+        source_type: the type of the document, such as "file".
         content_sha256: hash of its content, if the source has it without reading.
-        revision: of a pushed record; None for all else.
+        revision: see ListingFacts.
         source_metadata: its metadata from the source.
         version: see ListingFacts.
-        source_id: of a pushed record, its id in its application; None for all else.
-        page_uuid: of a pushed record, the page or database that it belongs to, of a page its own
-            id; None where there is none.
-        lane: of a pushed record, 0 where a person waits for it, 1 of many at once; None: what else
-            was listed decides.
+        source_id: of a pushed record: its id in its application. None for other documents.
+        page_uuid: of a pushed record: the page or database that it belongs to; for a page, its own
+            id. None if it belongs to no page.
+        lane: of a pushed record: 0 if a person waits for it, 1 if it is part of a bulk push. None:
+            the rest of the listing decides.
     """
 
     source: str
@@ -142,15 +143,15 @@ class ListedDocument:
 
     @property
     def modified_at(self) -> datetime:
-        """The source's time of the content, else the time of writing: UTC, milliseconds."""
+        """Return the source's time for the content, else the mtime: UTC, in milliseconds."""
         if self.source_metadata.modified_at is not None:
             return whole_milliseconds(self.source_metadata.modified_at)
-        # A record's time of change is when it was pushed; a file's moves when its owner does.
+        # A record changes when it is pushed (ctime); a file's ctime also changes with its owner.
         return from_nanoseconds(self.mtime_ns if self.revision is None else self.ctime_ns)
 
     @property
     def facts(self) -> ListingFacts:
-        """The facts that decide whether the document must be hashed again."""
+        """Return the facts that decide whether the document must be hashed again."""
         return ListingFacts(
             self.size, self.mtime_ns, self.ctime_ns, self.inode, self.revision, self.version
         )
@@ -158,15 +159,15 @@ class ListedDocument:
 
 @dataclass(frozen=True, slots=True)
 class StoredRecord:
-    """A record as it is listed, without its text.
+    """A record as listed, without its text.
 
     Attributes:
         source_type: its kind in the application: page, comment.
         source_id: its id among records of that kind.
-        revision: a number that it never had before, new whenever anything of it changes.
+        revision: a number that the record never had before; changes with every change to it.
         size: bytes of its text in UTF-8.
         changed_ns: when it was pushed, in nanoseconds since the epoch.
-        page_uuid: the page or database that it hangs on, if it does.
+        page_uuid: the page or database that it belongs to, if any.
         lane: see ListedDocument.
     """
 
@@ -187,35 +188,35 @@ class RecordStore(Protocol):
     """The store of one tenant's records."""
 
     def listed(self, source: str) -> Iterator[StoredRecord]:
-        """Every record of one source, streamed, without the texts."""
+        """Stream every record of one source, without the texts."""
         ...
 
     def text(self, document_id: str) -> str | None:
-        """The text of one record; None if the record no longer exists."""
+        """Return the text of one record; None if the record no longer exists."""
         ...
 
     def withheld(self, source: str) -> frozenset[str]:
-        """Ids of documents that are not listed, though their records are there."""
+        """Return the ids of documents that are not listed although their records exist."""
         ...
 
     def former_text(self, document_id: str, content_sha256: str) -> str | None:
-        """The text that a record had, if it is kept for runs that have listed it."""
+        """Return an earlier text of a record, if it is kept for runs that have listed it."""
         ...
 
     def state(self, source: str) -> str:
-        """Equal for equal records of one source, without reading each of them."""
+        """Return a value that is equal for equal records, without reading every record."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class StoredUpload:
-    """An uploaded file as it is listed, without its content.
+    """An uploaded file as listed, without its content.
 
     Attributes:
-        path: made once at random; the document's id derives from it.
-        revision: a number that it never had before, new whenever anything of it changes.
-        file_name: fit to be shown.
-        media_type: what it is, by its content.
+        path: created once at random; the document's id derives from it.
+        revision: a number that the upload never had before; changes with every change to it.
+        file_name: safe to display.
+        media_type: detected from its content.
         size: bytes.
         changed_ns: when it was uploaded, in nanoseconds since the epoch.
     """
@@ -234,11 +235,11 @@ class UploadStore(Protocol):
     """The store of one tenant's uploaded files."""
 
     def listed(self, source: str) -> Iterator[StoredUpload]:
-        """Every enabled upload of one source, streamed."""
+        """Stream every enabled upload of one source."""
         ...
 
     def stream(self, source: str, path: str) -> Iterator[bytes]:
-        """The content of one upload in pieces, verified when the last one was read.
+        """Yield the content of one upload in pieces; it is verified after the last piece.
 
         Raises:
             DocumentVanished: it was deleted.
@@ -247,7 +248,7 @@ class UploadStore(Protocol):
         ...
 
     def former(self, source: str, path: str, content_sha256: str) -> Iterator[bytes] | None:
-        """A content that an upload had, as stream() gives it; None if it is not kept for runs."""
+        """Yield an earlier content of an upload, like stream(); None if not kept for runs."""
         ...
 
 
@@ -256,104 +257,105 @@ class DocumentSource(Protocol):
 
     @property
     def name(self) -> str:
-        """The name given in the tenant's configuration; part of every document_id."""
+        """Return the name from the tenant's configuration; part of every document_id."""
         ...
 
     @property
     def max_bytes(self) -> int:
-        """Size in bytes above which a document of this source is refused."""
+        """Return the size in bytes above which a document of this source is refused."""
         ...
 
     def list(self) -> Iterator[ListedDocument]:
-        """Everything the source holds; the iterator reads on as it is consumed.
+        """Yield every document of the source; the listing proceeds as it is consumed.
 
         Raises:
-            ListingFailed: something cannot be listed. What was yielded before is not the whole
-                source, so nothing may be concluded from what is missing.
+            ListingFailed: part of the source cannot be listed. The documents yielded so far are
+                incomplete, so a missing document must not be taken as deleted.
         """
         ...
 
     def read(self, document_path: str, *, max_bytes: int) -> bytes:
-        """The whole content of one document.
+        """Return the whole content of one document.
 
         Raises:
             DocumentTooLarge: it holds more than max_bytes; at most one byte more was read.
             DocumentVanished: it was removed; the next listing lacks it.
-            DocumentRejected: it is not, or no longer, something that may be read.
+            DocumentRejected: reading it is not, or no longer, allowed.
         """
         ...
 
     def stream(self, document_path: str, *, max_bytes: int) -> Iterator[bytes]:
-        """The content of one document in pieces of at most 1 MiB; errors as in read()."""
+        """Yield the content of one document in pieces of at most 1 MiB; errors as in read()."""
         ...
 
 
 @runtime_checkable
 class KnowsState(Protocol):
-    """A source that knows whether anything changed, without listing what it holds."""
+    """A source that detects whether anything changed without listing its documents."""
 
     def state(self) -> str:
-        """Equal if and only if the listing is equal."""
+        """Return a value that is equal if and only if the listing is equal."""
         ...
 
 
 @runtime_checkable
 class KeepsFormerContents(Protocol):
-    """A source that still has a content that it has listed, after that has changed."""
+    """A source that can still return a listed content after the document has changed."""
 
     def former(self, document_path: str, content_sha256: str) -> bytes | None:
-        """The content with this hash that a document had; None if it is not kept."""
+        """Return the content with this hash that a document had; None if it is not kept."""
         ...
 
 
 @runtime_checkable
 class Withholds(Protocol):
-    """A source that has documents which it does not list, by its own rules."""
+    """A source that by its own rules does not list some of its documents."""
 
     def withheld(self) -> frozenset[str]:
-        """Their ids: that they are missing in a listing is no loss."""
+        """Return their ids; their absence from a listing is not a loss."""
         ...
 
 
 @runtime_checkable
 class ReadsDisk(Protocol):
-    """A source whose reads are bounded in time."""
+    """A source with a time limit on reads."""
 
     @property
     def disk(self) -> DiskReader:
-        """Bounds reads, of one document or of many together."""
+        """Return the reader that bounds reads, of one document or of many together."""
         ...
 
 
 @runtime_checkable
 class ReadsFolders(Protocol):
-    """A source that reads folders, each of which may be unmounted or replaced by another one."""
+    """A source that reads folders; any folder may be unmounted or replaced."""
 
     @property
     def folders(self) -> Mapping[str, FolderIdentity]:
-        """The roots and the mount points below them, as of the last listing that ended.
+        """Return the roots and the mount points below them, as of the last complete listing.
 
-        By path: that of documents in them begins with it. The only root is "".
+        The keys are paths; paths of the documents in a folder start with its key. A single root has
+        the key "".
         """
         ...
 
     def place_of(self, folder: str) -> Path:
-        """The absolute path of one of `folders`."""
+        """Return the absolute path of a folder in `folders`."""
         ...
 
 
 @runtime_checkable
 class LeavesOut(Protocol):
-    """A source that leaves out some of what it could list, and says how much and why."""
+    """A source that leaves out some documents, and reports how many and why."""
 
     @property
     def left_out(self) -> Mapping[str, int]:
-        """How many documents each rule has left out of the last listing."""
+        """Return how many documents each rule left out of the last listing."""
         ...
 
 
 def document_id(source: str, path: str) -> str:
-    """The document's identity: it survives a move of the whole source to another machine.
+    """Return the document's identity; it survives moving the whole source to another machine.
 
     Args:
         source: the source's given name.
@@ -363,13 +365,13 @@ def document_id(source: str, path: str) -> str:
 
 
 def uri_of(source: str, path: str) -> str:
-    """Source and path as one printable ASCII string; any file name has one, and only one."""
+    """Return source and path as one printable ASCII string, unique for every file name."""
     return f"{quote_from_bytes(_encoded(source), safe='')}/{quote_from_bytes(_encoded(path))}"
 
 
 @lru_cache(_PATHS)
 def path_of(uri: str) -> str:
-    """The inverse of uri_of(): the path within the source."""
+    """Return the path within the source; the inverse of uri_of()."""
     return unquote_to_bytes(uri.partition("/")[2]).decode("utf-8", "surrogateescape")
 
 

@@ -1,4 +1,4 @@
-"""Records that an application pushes, as a source: pages, comments, rows of its own."""
+"""Records that an application pushes, as a source: pages, comments, application-specific rows."""
 
 from __future__ import annotations
 
@@ -17,33 +17,33 @@ from rag_assets.ingest.sources.model import (
 from rag_assets.ingest.sources.safe_files import PIECE_BYTES, readable_size
 
 MAX_RECORD_BYTES = 1 << 20
+"""Largest size of a record's text, in bytes of UTF-8."""
 MAX_PAGE_BYTES = 16 << 20
-"""Of a page of a workspace, which may come in parts: as many blocks as a request holds each."""
-"""The largest size of a record's text, in bytes of UTF-8."""
+"""Largest size of a page of a workspace, which may come in several requests, in bytes."""
 MAX_FILE_BYTES = 50 * 1024 * 1024
-"""The largest size of the content of a record that is a file."""
+"""Largest size in bytes of the content of a record that is a file."""
 FILE = "file"
-"""The type of records whose content is put by itself, where records have types."""
+"""The type of records with content uploaded separately, if records have types."""
 
 
 class RecordsConfig(SourceConfig):
-    """Records that an application pushes over HTTP, one document each.
+    """The configuration of a source of records pushed over HTTP, one document each.
 
     Attributes:
         name: the source's given name; part of every document's identity.
-        scope: the access scope of records that name none, where it is not the tenant's.
+        scope: the access scope of records that name no scope, if it differs from the tenant's.
     """
 
     type: Literal["records"] = "records"
 
 
 class RecordsSource:
-    """Lists and reads the records of one source.
+    """A source of records pushed by an application.
 
     Args:
         config: the source's configuration.
         records: the tenant's records.
-        files: contents of those that are files; None: every record is its text.
+        files: contents of the records that are files; None: every record is a text.
     """
 
     def __init__(
@@ -55,18 +55,18 @@ class RecordsSource:
 
     @property
     def name(self) -> str:
-        """The source's given name."""
+        """Return the source's given name."""
         return self._config.name
 
     @property
     def max_bytes(self) -> int:
-        """Bytes that no record exceeds."""
+        """Return the size in bytes that no record exceeds."""
         return MAX_RECORD_BYTES if self._files is None else MAX_FILE_BYTES
 
     def list(self) -> Iterator[ListedDocument]:
-        """The records, streamed.
+        """Stream the records.
 
-        A revision changes with every change, so that no clock decides whether one must be read.
+        A revision changes with every change, so no clock decides whether a record must be read.
         """
         name = self._config.name
         for record in self._records.listed(name):
@@ -91,15 +91,15 @@ class RecordsSource:
             )
 
     def state(self) -> str:
-        """The newest revision and the number of records."""
+        """Return a value made of the newest revision and the number of records."""
         return self._records.state(self._config.name)
 
     def withheld(self) -> frozenset[str]:
-        """See Withholds."""
+        """Return the ids of withheld records; see Withholds."""
         return self._records.withheld(self._config.name)
 
     def former(self, document_path: str, content_sha256: str) -> bytes | None:
-        """See KeepsFormerContents."""
+        """Return a former content of a record; see KeepsFormerContents."""
         if self._files is not None and document_path.startswith(f"{FILE}/"):
             pieces = self._files.former(self._config.name, document_path, content_sha256)
             return None if pieces is None else b"".join(pieces)
@@ -108,7 +108,7 @@ class RecordsSource:
         return None if text is None else text.encode()
 
     def read(self, document_path: str, *, max_bytes: int) -> bytes:
-        """The text of one record in UTF-8, or the content of a file; see DocumentSource.read."""
+        """Return the text of one record in UTF-8, or a file's content; see DocumentSource.read."""
         return b"".join(self.stream(document_path, max_bytes=max_bytes))
 
     def _content(self, document_path: str, max_bytes: int) -> Iterator[bytes]:
@@ -132,7 +132,7 @@ class RecordsSource:
         return data
 
     def stream(self, document_path: str, *, max_bytes: int) -> Iterator[bytes]:
-        """The text of one record in pieces; see DocumentSource.stream."""
+        """Yield the content of one record in pieces; see DocumentSource.stream."""
         if document_path.startswith(f"{FILE}/") and self._files is not None:
             yield from self._content(document_path, max_bytes)
             return
@@ -154,10 +154,10 @@ RECORDS = SourceKind("records", RecordsConfig, _build, pushed=True)
 
 
 def record_path(source_type: str, source_id: str) -> str:
-    """The path of a record within its source: no kind holds a slash, so each has its own."""
+    """Return the unique path of a record within its source: types contain no slash."""
     return f"{source_type}/{source_id}"
 
 
 def record_document_id(source: str, source_type: str, source_id: str) -> str:
-    """The id of the document that a record is."""
+    """Return the id of a record's document."""
     return document_id(source, record_path(source_type, source_id))

@@ -18,32 +18,32 @@ from rag_assets.ingest.sources.uploads import UPLOADS
 SourceKinds: TypeAlias = Mapping[str, SourceKind[Any]]
 
 SOURCE_KINDS: SourceKinds = by_name((DERIVED, FILES, GIT, RECORDS, RUNS, UPLOADS))
-"""A new kind is one value in a module of its own, and its name here."""
+"""To add a kind, define one value in its own module and name it here."""
 
 DEFAULT_KIND = FILES.name
 """The kind of a configuration without a `type`."""
 
 
 def kind_of(config: SourceConfig | Mapping[str, Any], kinds: SourceKinds) -> SourceKind[Any]:
-    """The kind of a source's configuration.
+    """Return the kind of a source's configuration.
 
     Args:
         config: validated, or as written in tenants.yaml.
-        kinds: those there are.
+        kinds: the available kinds.
 
     Raises:
-        ConfigurationError: there is no such kind; the hint lists those there are.
+        ConfigurationError: the kind does not exist; the hint lists the available kinds.
     """
     name = config.type if isinstance(config, SourceConfig) else config.get("type", DEFAULT_KIND)
     return find_kind(name, kinds, "type of source", offered=lambda kind: not kind.implicit)
 
 
 def paths_of(source: Mapping[str, Any], kinds: SourceKinds) -> dict[str, str]:
-    """The fields of a written configuration that are paths; none of one whose kind is unknown.
+    """Return the fields of a written configuration that are paths; empty for an unknown kind.
 
     Args:
         source: as written in tenants.yaml.
-        kinds: those there are.
+        kinds: the available kinds.
     """
     try:
         fields = kind_of(source, kinds).path_fields

@@ -1,4 +1,4 @@
-"""Roots of sources: which folders may be read, and which folder is at the place of a root."""
+"""Roots of sources: the folders that may be read, and the identity of a root's folder."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from rag_assets.common.errors import ConfigurationError, ListingFailed
 from rag_assets.ingest.sources.safe_files import open_root
 
 MOST_MOUNTS: Final = 1_000
-"""Mount points below a root that are remembered; snapshots of a file system can be more."""
+"""Largest number of mount points to remember below a root; snapshots may exceed it."""
 
 
 @dataclass(frozen=True, slots=True)
 class FolderIdentity:
     """A folder, as opposed to any other folder at the same path.
 
-    The number of its device is no part of it: that may change whenever the machine starts.
+    The device number is not part of it: it may change whenever the machine starts.
 
     Attributes:
-        inode: its number within its file system; 0 where any folder of the file system will do.
-        file_system: the id of its file system (f_fsid of statvfs); 0 where that has none.
+        inode: its number within its file system; 0 to match any folder of the file system.
+        file_system: the id of its file system (f_fsid of statvfs); 0 if unknown.
     """
 
     inode: int
@@ -38,7 +38,7 @@ class FolderIdentity:
 
     @classmethod
     def at(cls, place: Path) -> FolderIdentity | None:
-        """Return the identity of the folder at a path without links; None if there is none."""
+        """Return the identity of the folder at a path without links; None if it is missing."""
         try:
             descriptor = open_root(place)
         except OSError:
@@ -49,13 +49,13 @@ class FolderIdentity:
             os.close(descriptor)
 
     def is_same(self, other: FolderIdentity) -> bool:
-        """Whether both are one folder, as far as what is known of both can tell."""
+        """Return whether both may be the same folder; unknown (0) parts are not compared."""
         inodes = {self.inode, other.inode} - {0}
         file_systems = {self.file_system, other.file_system} - {0}
         return len(inodes) <= 1 and len(file_systems) <= 1
 
     def as_file_system(self) -> FolderIdentity:
-        """Return the identity of the file system alone, or of the folder where that has no id."""
+        """Return the identity of the file system alone, or of the folder if its id is unknown."""
         return replace(self, inode=0) if self.file_system else self
 
 
@@ -74,10 +74,10 @@ def folders_from_json(folders: Iterable[Sequence[Any]]) -> dict[str, FolderIdent
 
 @dataclass(frozen=True, slots=True)
 class Roots:
-    """The folders that roots of sources may lie in, and those that they may not touch.
+    """The folders that may contain roots of sources, and folders that roots may not touch.
 
     Attributes:
-        allowed: folders that a root must lie in or be; none: any folder will do.
+        allowed: folders that must contain or be a root; empty: any folder.
         forbidden: the project's own state; no root may lie in, be or contain any of it.
     """
 
@@ -85,15 +85,15 @@ class Roots:
     forbidden: tuple[Path, ...] = ()
 
     def locate(self, source: str, root: Path, *, follow_link: bool) -> Path:
-        """Return the folder that a root stands for; links stay in it unless they are followed.
+        """Return the folder that a root stands for; links remain in it unless they are followed.
 
-        Links are followed for sources that ask for it, and between allowed roots. Whatever opens
-        the folder follows none, so that a link which is made later is refused as well.
+        Links are followed for sources that request it, and between allowed roots. The code that
+        opens the folder follows no links, so a link created later is refused as well.
 
         Args:
             source: the source's given name.
             root: absolute.
-            follow_link: whether the source asks for it.
+            follow_link: whether the source requests it.
 
         Raises:
             ConfigurationError: the root may not be used.
@@ -127,9 +127,9 @@ class Roots:
 
 
 def without_system_link(root: Path) -> Path:
-    """Return a path without a link in `/`, such as /tmp or /home: only the superuser makes those.
+    """Resolve a link in `/`, such as /tmp or /home: only the superuser can create one.
 
-    A root that is itself such a link is returned as it is.
+    A root that is itself such a link is returned unchanged.
     """
     normal = Path(os.path.normpath(root))
     top = Path(*normal.parts[:2])
@@ -138,7 +138,7 @@ def without_system_link(root: Path) -> Path:
 
 
 def is_reached_by_link(root: Path) -> bool:
-    """Whether a root that Roots.locate returned, or a folder above it, is a link."""
+    """Return whether a root from Roots.locate, or a folder above it, is a link."""
     return os.path.realpath(root) != str(root)
 
 
@@ -146,7 +146,7 @@ def require_no_link(root: Path) -> None:
     """Raise an error if a root is reached by a link; see is_reached_by_link.
 
     Raises:
-        ListingFailed: it is.
+        ListingFailed: the root is reached by a link.
     """
     if is_reached_by_link(root):
         real = os.path.realpath(root)
@@ -158,12 +158,12 @@ def require_no_link(root: Path) -> None:
 
 
 def home_of_owner() -> Path:
-    """Return the home folder of the user that owns this process, by the user database.
+    """Return the home folder of the owner of this process, from the user database.
 
     The variable HOME may differ between a shell and a service.
 
     Raises:
-        ConfigurationError: the user database has none.
+        ConfigurationError: the user database lacks the user.
     """
     try:
         return Path(os.path.realpath(pwd.getpwuid(os.getuid()).pw_dir))

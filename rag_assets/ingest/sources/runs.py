@@ -1,7 +1,7 @@
-"""What runs of agents did to the files of another source, as a source: changes and summaries.
+"""Changes and summaries of agent runs as a source: the runs' effects on another source's files.
 
-They are records that the service puts into the catalog as events of runs arrive; tenants whose
-profile records runs have one such source for each source of files.
+The service puts these records into the catalog as events of runs arrive. Tenants with a profile
+that records runs have one runs source for each source of files.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ _LONGEST: Final = 63 - len(SUFFIX)
 
 
 class RunsConfig(SourceConfig):
-    """What runs did to the files of another source; no tenant names it itself.
+    """The configuration of a source of run records; tenants never configure it themselves.
 
     Attributes:
         name: the source's given name; part of every document's identity.
-        scope: the access scope of what names none, where it is not the tenant's: that of the files.
+        scope: the access scope of records that name none, if it differs from the tenant's: the
+            scope of the files.
         of: the name of the source of files.
     """
 
@@ -30,7 +31,7 @@ class RunsConfig(SourceConfig):
 
 
 def runs_source(of: str, scope: str | None = None) -> dict[str, Any]:
-    """The configuration of the source that holds what runs did to the files of another."""
+    """Return the configuration of the source with the run records of another source."""
     config = {"name": of[:_LONGEST] + SUFFIX, "type": "runs", "of": of}
     return config if scope is None else {**config, "scope": scope}
 

@@ -1,7 +1,7 @@
-"""Opens folders and files below a root without following links.
+"""Open folders and files below a root without following links.
 
-Every component is opened relative to the one before it (openat with O_NOFOLLOW), so nothing that
-is swapped for a link in the meantime leads elsewhere.
+Every component is opened relative to its parent (openat with O_NOFOLLOW), so a component that is
+swapped for a link in the meantime cannot lead elsewhere.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from rag_assets.common.errors import (
 PIECE_BYTES = 1 << 20
 
 _FOLDER = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-# To pass through a folder takes no permission to list it, where the system offers that.
+# Passing through a folder needs no permission to list it, if the system supports that.
 _PASS = _FOLDER | getattr(os, "O_PATH", os.O_RDONLY)
 _LIST = _FOLDER | os.O_RDONLY
 _OF_THE_PATH = frozenset(
@@ -32,24 +32,24 @@ _OF_THE_PATH = frozenset(
         *(errno.ENXIO, errno.ENODEV, errno.EINVAL),
     }
 )
-"""Errors that a path causes itself; others come from a device or a share, and may pass."""
+"""Errors caused by the path itself; other errors come from a device or a share, and may pass."""
 # Never wait for the other end of a FIFO, nor become a terminal's owner.
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
 def open_root(root: Path) -> int:
-    """A descriptor to list an absolute, resolved folder by; the caller closes it."""
+    """Open an absolute, resolved folder for listing; the caller closes the descriptor."""
     return open_below(None, root.parts)
 
 
 def open_below(folder: int | None, names: Sequence[str]) -> int:
-    """A descriptor to list the folder by that is reached by names; the caller closes it."""
+    """Open the folder reached by names for listing; the caller closes the descriptor."""
     with _innermost_folder(folder, names[:-1]) as last:
         return os.open(names[-1], _LIST, dir_fd=last)
 
 
 def open_regular(name: str, folder: int | None) -> int | None:
-    """A descriptor of a regular file directly in a folder, None if it is something else."""
+    """Open a regular file directly in a folder; return None if it is something else."""
     descriptor = os.open(name, _FILE, dir_fd=folder)
     if stat.S_ISREG(os.fstat(descriptor).st_mode):
         return descriptor
@@ -58,12 +58,12 @@ def open_regular(name: str, folder: int | None) -> int | None:
 
 
 def stream_file(root: Path, path: str, *, max_bytes: int) -> Iterator[bytes]:
-    """The content of a regular file below a root, in pieces of at most 1 MiB.
+    """Yield the content of a regular file below a root, in pieces of at most 1 MiB.
 
     Args:
         root: absolute, resolved folder.
         path: POSIX path below it.
-        max_bytes: refuse a file that is, or grows while it is read, larger than this.
+        max_bytes: refuse a file that is larger than this, or grows beyond it while it is read.
 
     Raises:
         DocumentTooLarge, DocumentVanished, DocumentRejected: see DocumentSource.read.
@@ -81,7 +81,7 @@ def stream_file(root: Path, path: str, *, max_bytes: int) -> Iterator[bytes]:
             if size > max_bytes:
                 raise _too_large(path, max_bytes)
             left = max_bytes
-            # One byte more than there should be: a small file then takes one allocation.
+            # Read one byte more than the expected size: a small file then takes one allocation.
             while piece := file.read(min(PIECE_BYTES, left + 1, size + 1)):
                 left -= len(piece)
                 if left < 0:
@@ -91,7 +91,7 @@ def stream_file(root: Path, path: str, *, max_bytes: int) -> Iterator[bytes]:
 
 @contextmanager
 def _innermost_folder(start: int | None, names: Sequence[str]) -> Iterator[int | None]:
-    """The last of the folders reached by names one after the other, open until left."""
+    """Yield the last of the nested folders given by names; it is closed afterwards."""
     reached: int | None = None
     try:
         for name in names:

@@ -1,4 +1,4 @@
-"""Files that people and applications upload, as a source."""
+"""Uploaded files of people and applications, as a source."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ DEFAULT_MAX_BYTES = 50 * 1024 * 1024
 
 
 class UploadsConfig(SourceConfig):
-    """Files that are uploaded, one document each.
+    """The configuration of a source of uploaded files, one document each.
 
     Attributes:
         name: the source's given name; part of every document's identity.
-        max_bytes: a larger file is not accepted.
-        media_types: what is accepted, by content; by default all that can be read.
-        max_documents, max_total_bytes: what all of its files may be together, disabled ones
-            included; by default any number, of any size.
-        scope: the access scope of its documents, where it is not the tenant's.
+        max_bytes: larger files are refused.
+        media_types: accepted types, detected from the content; by default all readable types.
+        max_documents, max_total_bytes: limits for all of its files together, including disabled
+            files; by default unlimited.
+        scope: the access scope of its documents, if it differs from the tenant's.
     """
 
     type: Literal["uploads"] = "uploads"
@@ -50,12 +50,12 @@ class UploadsConfig(SourceConfig):
         return media_types
 
     def accepts(self, media_type: str) -> bool:
-        """Whether files of a type are accepted."""
+        """Return whether files of a type are accepted."""
         return not self.media_types or media_type in self.media_types
 
 
 class UploadsSource:
-    """Lists and reads the uploaded files of one source.
+    """A source of uploaded files.
 
     Args:
         config: the source's configuration.
@@ -68,18 +68,18 @@ class UploadsSource:
 
     @property
     def name(self) -> str:
-        """The source's given name."""
+        """Return the source's given name."""
         return self._config.name
 
     @property
     def max_bytes(self) -> int:
-        """Size in bytes above which reading a file is refused."""
+        """Return the size in bytes above which reading a file is refused."""
         return self._config.max_bytes
 
     def list(self) -> Iterator[ListedDocument]:
-        """The enabled uploads, streamed.
+        """Stream the enabled uploads.
 
-        A revision changes with every change, so that no clock decides whether one must be read.
+        A revision changes with every change, so no clock decides whether an upload must be read.
         """
         name = self._config.name
         for upload in self._uploads.listed(name):
@@ -98,20 +98,20 @@ class UploadsSource:
                 revision=upload.revision,
                 source_metadata=SourceMetadata(
                     uri=upload_uri(name, upload),
-                    # Said, so that the same bytes that are uploaded again are tried again.
+                    # Set, so that the same bytes are tried again when they are uploaded again.
                     modified_at=from_nanoseconds(upload.changed_ns),
                 ),
             )
 
     def read(self, document_path: str, *, max_bytes: int) -> bytes:
-        """The content of one file; see DocumentSource.read."""
+        """Return the content of one file; see DocumentSource.read."""
         return b"".join(self.stream(document_path, max_bytes=max_bytes))
 
     def stream(self, document_path: str, *, max_bytes: int) -> Iterator[bytes]:
-        """The content of one file in pieces; see DocumentSource.stream.
+        """Yield the content of one file in pieces; see DocumentSource.stream.
 
         Raises:
-            BlobMissing, BlobAltered: it was lost or damaged where uploads are stored.
+            BlobMissing, BlobAltered: the stored content was lost or damaged.
         """
         left = max_bytes
         for piece in self._uploads.stream(self._config.name, document_path):
@@ -126,7 +126,7 @@ class UploadsSource:
 
 
 def upload_uri(source: str, upload: StoredUpload) -> str:
-    """The uri of an upload: it ends with the file's name, and no other one has it."""
+    """Return the unique uri of an upload; it ends with the file's name."""
     return uri_of(source, f"{upload.path}/{upload.file_name}")
 
 

@@ -1,8 +1,8 @@
-"""Walks a folder to which other processes may write at the same time.
+"""Walk a folder to which other processes may write at the same time.
 
-The walk follows no link, never recurses, keeps a bounded number of descriptors open and one
-folder's names in memory. Anything that cannot be listed ends it with ListingFailed.
-It writes nothing, so that a folder may be read-only.
+The walk follows no link, never recurses, and keeps a bounded number of descriptors open and the
+names of one folder in memory. If anything cannot be listed, it ends with ListingFailed. It never
+writes, so a folder may be read-only.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from rag_assets.ingest.sources.safe_files import open_below, open_regular, open_
 
 GITIGNORE = ".gitignore"
 _ALWAYS_SKIPPED = frozenset({".git"})
-_KEPT_OPEN = 64  # descriptors; a folder deeper than this is opened again on the way back
+_KEPT_OPEN = 64  # descriptors; deeper folders are opened again on the way back
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +35,10 @@ class Selection:
 
     Attributes:
         include: a file is wanted if it, or a folder above it, is matched.
-        exclude: matched entries are skipped, folders with all below them.
-        gitignore: whether each folder's .gitignore counts too.
-        ignored: rules that count after every .gitignore's.
-        repositories: whether sub-folders that are repositories of their own are entered.
+        exclude: matched entries are skipped, folders with all their content.
+        gitignore: whether to apply each folder's .gitignore too.
+        ignored: rules with a lower priority than every .gitignore.
+        repositories: whether to enter sub-folders that are separate repositories.
     """
 
     include: Rules
@@ -63,14 +63,14 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class _Ignores:
-    """The rules of one .gitignore, where its folder's path ends, and those further up."""
+    """The rules of one .gitignore, the length of its folder's path, and the rules further up."""
 
     rules: Rules
     base: int
     above: _Ignores | None
 
     def ignore(self, folder: bytes, name: bytes, *, is_folder: bool) -> bool:
-        """Whether the deepest .gitignore that knows the entry ignores it."""
+        """Return whether the deepest .gitignore that matches the entry ignores it."""
         scope: _Ignores | None = self
         while scope is not None:
             verdict = scope.rules.decide(folder[scope.base :], name, is_folder=is_folder)
@@ -100,17 +100,18 @@ class _Folder:
 def walk_root(
     root: Path, selection: Selection, folders: dict[str, FolderIdentity] | None = None
 ) -> Iterator[tuple[str, os.stat_result]]:
-    """The regular files below a folder that are wanted, with their POSIX paths, in a stable order.
+    """Yield the wanted regular files below a folder, with POSIX paths, in a stable order.
 
-    Links are not followed; what vanishes meanwhile is left out.
+    Links are not followed; files that vanish during the walk are left out.
 
     Args:
         root: absolute, resolved folder.
-        selection: which files are wanted.
-        folders: takes the identities of the root, as "", and of mount points below it, by path.
+        selection: selects the wanted files.
+        folders: filled with the identities of the root, as "", and of mount points below it, by
+            path.
 
     Raises:
-        ListingFailed: something could not be listed, or was replaced while it was.
+        ListingFailed: something could not be listed, or was replaced during the walk.
     """
     descriptor = _open_root(root)
     walk = _Walk(descriptor, selection, {} if folders is None else folders)
@@ -151,11 +152,11 @@ class _Walk:
                 yield from self._files()
 
     def _path(self) -> str:
-        """Path of the folder the walk is in, empty or ending in a slash."""
+        """Return the path of the current folder, empty or ending in a slash."""
         return "".join(f"{folder.name}/" for folder in self._stack[1:])
 
     def _descend(self, name: str) -> bool:
-        """Make a sub-folder the current one; False if it is gone."""
+        """Make a sub-folder the current one; return False if it is gone."""
         parent = self._stack[-1]
         path = self._path()
         try:
@@ -207,7 +208,7 @@ class _Walk:
                 yield path + name, facts
 
     def _scan(self, folder: _Folder, path: bytes) -> list[str]:
-        """Names of the wanted files of a folder; its wanted sub-folders become pending."""
+        """Return the names of a folder's wanted files; wanted sub-folders become pending."""
         names = []
         with os.scandir(folder.descriptor) as entries:
             for entry in entries:
@@ -246,7 +247,7 @@ def _is_repository(folder: int) -> bool:
 
 
 def _read_ignores(folder: _Folder, path: str) -> _Ignores | None:
-    """The rules that hold in a folder: its own .gitignore's, before those from above."""
+    """Return the rules for a folder: its own .gitignore first, then the rules from above."""
     try:
         descriptor = open_regular(GITIGNORE, folder.descriptor)
     except FileNotFoundError:
@@ -278,7 +279,7 @@ def _open_root(root: Path) -> int:
 
 
 def _failure(what: str, error: OSError) -> ListingFailed:
-    """Convert an error of the operating system to an error of a listing."""
+    """Convert an error of the operating system to a ListingFailed."""
     if isinstance(error, FileNotFoundError):
         return ListingFailed(f"{what} is missing", hint="create it, or mount what belongs there")
     if isinstance(error, PermissionError):

@@ -1,8 +1,8 @@
 """Confinement of a worker process while it parses a document.
 
-Parsers are trusted code that reads hostile bytes. Limits bound what a document can cost; the audit
+Parsers are trusted code that reads hostile bytes. Limits bound the cost of a document. The audit
 hook prevents Python code of a library from fetching or starting anything because a document
-requests it. It is no sandbox against compromised native code.
+requests it. It is not a sandbox against compromised native code.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _PROCESSES = (
 
 
 class Confinement:
-    """Forbids network and processes between `with` and its end; made once per process."""
+    """A `with` block that forbids network and processes; create it once per process."""
 
     def __init__(self) -> None:
         self._inside = False
@@ -53,7 +53,7 @@ class Confinement:
 
 
 def limit_process() -> None:
-    """Bound resources of which the process needs little for any document."""
+    """Bound resources that the process needs little of for any document."""
     import resource
 
     _soft_limit(resource.RLIMIT_CORE, 0)
@@ -79,12 +79,12 @@ def _soft_limit(kind: int, wanted: int) -> None:
         wanted = min(wanted, hard)
     try:
         resource.setrlimit(kind, (wanted, hard))
-    except (OSError, ValueError):  # pragma: no cover - macOS knows no bound on address space
+    except (OSError, ValueError):  # pragma: no cover - macOS cannot limit address space
         return
 
 
 def _address_space() -> int:
-    """Bytes of address space in use; zero where there is no /proc to ask."""
+    """Return the bytes of address space in use; 0 without /proc."""
     try:
         pages = Path("/proc/self/statm").read_bytes().split()[0]
     except OSError:  # pragma: no cover - not Linux

@@ -1,6 +1,6 @@
 """Deadlines of a worker process, watched by one thread for all its documents.
 
-A thread for each document, as threading.Timer starts one, costs more than parsing a small one.
+One thread per document, as with threading.Timer, costs more than parsing a small document.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Self
 
 
 class Watchdog:
-    """Calls `give_up` when a deadline passes; at most one deadline is watched at a time.
+    """A watchdog that calls `give_up` when a deadline passes; it watches one deadline at a time.
 
     Args:
         give_up: called in the watchdog's thread.
@@ -28,25 +28,25 @@ class Watchdog:
         self._closed = False
 
     def deadline(self, seconds: float) -> Deadline:
-        """A deadline that counts while its block runs."""
+        """Return a deadline that runs while its block runs."""
         return Deadline(self, seconds)
 
     def watch(self, deadline: Deadline) -> None:
-        """Watch this deadline, and none before it."""
+        """Watch this deadline instead of the previous one."""
         with self._changed:
             self._current = deadline
-            # The thread looks again whenever it wakes: a later deadline need not wake it.
+            # The thread checks again whenever it wakes: a later deadline need not wake it.
             if deadline.at < self._wakes_at:
                 self._wakes_at = deadline.at
                 self._wake()
 
     def release(self) -> None:
-        """Watch none."""
+        """Stop watching the current deadline."""
         with self._changed:
             self._current = None
 
     def close(self) -> None:
-        """End the thread."""
+        """Stop the thread."""
         with self._changed:
             self._closed = True
             self._changed.notify()
@@ -76,9 +76,9 @@ class Deadline:
     """A number of seconds from the start of its block, which can be extended within it.
 
     Attributes:
-        seconds: in all.
+        seconds: total number of seconds.
         at: when it passes, by the monotonic clock.
-        passed: whether it did.
+        passed: whether it has passed.
     """
 
     def __init__(self, watchdog: Watchdog, seconds: float) -> None:
@@ -96,7 +96,7 @@ class Deadline:
         self._watchdog.release()
 
     def extend(self, seconds: float) -> None:
-        """Add seconds, and count all of them from now."""
+        """Add seconds, and count the new total from now."""
         self.seconds += seconds
         self.at = time.monotonic() + self.seconds
         self._watchdog.watch(self)

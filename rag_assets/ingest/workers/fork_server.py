@@ -1,8 +1,8 @@
 """The fork server of parser processes: `python -m rag_assets.ingest.workers.fork_server`.
 
-It is a process apart from the one that commands are forks of: a document that takes over a parser
-must find no key in its memory. It has the scrubbed environment that parsers have, and ends when
-its standard input closes.
+It is separate from the process that commands are forked from: a document that takes over a parser
+must find no key in its memory. It has the scrubbed environment of parsers, and exits when its
+standard input closes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Messages between a pool and its workers: a JSON header, and bytes beside it."""
+"""Messages between a pool and its workers: a JSON header, followed by bytes."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ def packed(header: Mapping[str, Any]) -> bytes:
     """Encode a header for sending.
 
     Raises:
-        UnicodeEncodeError: a text in it holds a lone surrogate, which no store accepts.
+        UnicodeEncodeError: a text in it contains a lone surrogate, which no store accepts.
     """
     try:
         return orjson.dumps(header)
     except TypeError:
-        # Tells what it cannot encode, and encodes deeper values and larger numbers.
+        # Names the value it cannot encode, and encodes deeper values and larger numbers.
         return json.dumps(header, ensure_ascii=False).encode()
 
 
@@ -31,7 +31,7 @@ def write_message(stream: IO[bytes], header: Mapping[str, Any], data: bytes = b"
 
 
 def write_packed(stream: IO[bytes], header: bytes, data: bytes) -> None:
-    """Write one message whose header is packed already, and flush it."""
+    """Write one message with an already packed header, and flush it."""
     stream.write(_LENGTHS.pack(len(header), len(data)))
     stream.write(header)
     stream.write(data)

@@ -1,4 +1,4 @@
-"""A pool of worker processes that parse or chunk documents, each under limits of its own."""
+"""A pool of worker processes that parse or chunk documents, each with its own limits."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ _Outcome = TypeVar("_Outcome")
 
 
 def usable_cores() -> int:
-    """How many cores this process may use, and so how many workers are worth starting."""
+    """Return the number of cores this process may use: the useful number of workers."""
     return len(os.sched_getaffinity(0))
 
 
 class WorkerTask(Protocol[_Outcome_co]):
-    """One document's work."""
+    """The work on one document."""
 
     def execute(self, worker: WorkerProcess) -> _Outcome_co:
-        """Have a worker do it, from another thread when its turn comes."""
+        """Execute the work on a worker; called from another thread."""
         ...
 
 
@@ -34,8 +34,8 @@ class WorkerPool:
     """A few worker processes, started when first needed and replaced when they fail.
 
     Args:
-        workers: how many documents are worked on at once.
-        limits: for each document.
+        workers: how many documents are processed at once.
+        limits: limits for each document.
         cache_dir: a private folder where scanners keep their compiled rules.
     """
 
@@ -57,7 +57,7 @@ class WorkerPool:
         self.close()
 
     def close(self) -> None:
-        """End all workers, busy ones included."""
+        """Stop all workers, including busy workers."""
         with self._lock:
             self._closed = True
             idle, self._idle = self._idle, []
@@ -72,12 +72,12 @@ class WorkerPool:
     ) -> Iterator[_Outcome]:
         """Execute tasks in parallel; outcomes are yielded as they are ready.
 
-        At most one document per worker is read and held at a time. Workers stay for the next
-        call. An error of a task is raised here, as is one of `tasks` itself.
+        At most one document per worker is read and held at a time. Workers stay for the next call.
+        An error of a task, or of the iterable `tasks` itself, is raised here.
 
         Args:
             tasks: the work.
-            workers: how many of the pool's to use at most; all by default.
+            workers: largest number of the pool's workers to use; all by default.
 
         Raises:
             WorkerUnavailable: worker processes do not start.
@@ -97,7 +97,7 @@ class WorkerPool:
                 thread.join()
 
     def take(self) -> WorkerProcess:
-        """Take a worker for one document, an idle one if there is any."""
+        """Take a worker for one document, an idle worker if possible."""
         with self._lock:
             if self._closed:
                 raise RuntimeError("the pool of workers is closed")
@@ -108,7 +108,7 @@ class WorkerPool:
         return worker
 
     def give_back(self, worker: WorkerProcess) -> None:
-        """Keep a worker for the next document, if it can take one."""
+        """Keep a worker for the next document, if it is still alive."""
         with self._lock:
             self._busy.discard(worker)
             if worker.alive and not self._closed:
@@ -118,7 +118,7 @@ class WorkerPool:
 
 
 class KeptPool:
-    """Keeps a pool open from one stage of a run to the next: workers take a while to start.
+    """A pool that stays open between the stages of a run: workers take a while to start.
 
     Args:
         workers: see WorkerPool.
@@ -133,7 +133,7 @@ class KeptPool:
 
     @contextmanager
     def opened(self, limits: ParseLimits) -> Iterator[WorkerPool]:
-        """The pool with these limits, which stays open afterwards unless the block raises."""
+        """Yield the pool with these limits; it stays open afterwards unless the block raises."""
         if self._pool is None or self._limits != limits:
             self.close()
             self._limits = limits
@@ -145,14 +145,14 @@ class KeptPool:
             raise
 
     def close(self) -> None:
-        """End its workers."""
+        """Stop its workers."""
         pool, self._pool = self._pool, None
         if pool is not None:
             pool.close()
 
 
 class _Run(Generic[_Outcome]):
-    """One call of map: its tasks, the threads that serve them, their outcomes."""
+    """One call of map: its tasks, the threads that execute them, their outcomes."""
 
     def __init__(self, pool: WorkerPool, tasks: Iterable[WorkerTask[_Outcome]]) -> None:
         self._pool = pool
@@ -161,16 +161,16 @@ class _Run(Generic[_Outcome]):
         self._stopped = threading.Event()
         self._outcomes: queue.SimpleQueue[tuple[_Outcome] | BaseException | None]
         self._outcomes = queue.SimpleQueue()
-        # An unread outcome counts as held: a slow reader slows the workers.
+        # An unread outcome takes up room: a slow reader slows the workers.
         self._room = threading.Semaphore(2 * pool.workers)
         self._current: set[WorkerProcess] = set()
 
     def serve(self) -> None:
-        """Process tasks until none is left; the last item is None."""
+        """Process tasks until none is left, then send None."""
         try:
             while (task := self._next()) is not None:
                 self._outcomes.put((self._outcome(task),))
-        except BaseException as error:  # raised again where outcomes are read
+        except BaseException as error:  # raised again by outcomes()
             self._outcomes.put(error)
         finally:
             self._outcomes.put(None)
@@ -188,7 +188,7 @@ class _Run(Generic[_Outcome]):
                 yield outcome[0]
 
     def stop(self) -> None:
-        """Let threads end: no further task, and nothing to wait for."""
+        """Stop the threads: they start no further task and wait no longer."""
         self._stopped.set()
         self._room.release(2 * self._pool.workers)
         for worker in list(self._current):
@@ -200,7 +200,7 @@ class _Run(Generic[_Outcome]):
             return None if self._stopped.is_set() else next(self._tasks, None)
 
     def _outcome(self, task: WorkerTask[_Outcome]) -> _Outcome:
-        # Taken before the document is read, so that it starts up meanwhile.
+        # Taken before the document is read, so that the worker starts up meanwhile.
         worker = self._pool.take()
         self._current.add(worker)
         try:

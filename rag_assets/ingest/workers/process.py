@@ -1,4 +1,4 @@
-"""The parent's handle of a worker process: start it, send it a document, end it."""
+"""The parent's handle of a worker process: start it, send it a document, stop it."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _REJECTIONS: Mapping[str, type[DocumentRejected]] = {
 _WORKER = "rag_assets.ingest.workers.worker"
 _STARTUP_SECONDS = 120.0
 _KEPT = ("PATH", "LANG", "TMPDIR", "LD_LIBRARY_PATH", "SYSTEMROOT")
-# An allocation that fails in native code aborts; the kernel kills what outgrows the machine.
+# A failed allocation in native code aborts; the kernel kills processes that exhaust the machine.
 _OUT_OF_MEMORY = (-signal.SIGABRT, -signal.SIGKILL)
 
 
@@ -59,9 +59,9 @@ class WorkerProcess:
     """A process that parses or chunks one document after another.
 
     Args:
-        limits: for each document.
-        cache_dir: where its scanner keeps compiled rules, if anywhere. A fork server of parsers
-            beside it is used if it runs.
+        limits: limits for each document.
+        cache_dir: the folder where its scanner keeps compiled rules, if any. If a fork server of
+            parsers runs next to it, that is used.
     """
 
     def __init__(self, limits: ParseLimits, cache_dir: Path | None) -> None:
@@ -76,12 +76,12 @@ class WorkerProcess:
 
     @property
     def pid(self) -> int:
-        """Its process id."""
+        """Return its process id."""
         return self._process.pid
 
     @property
     def alive(self) -> bool:
-        """Whether it can take another document."""
+        """Return whether it can take another document."""
         return self._process.poll() is None and not self._killed.is_set()
 
     def parse(
@@ -112,7 +112,7 @@ class WorkerProcess:
         for text in texts:
             record, chosen = to_record(text.parsed), text.parameters
             encoded.append(record.pop("text").encode())
-            limits = [chosen.limit, chosen.overlap, chosen.place, chosen.levels]
+            limits = [chosen.limit, chosen.overlap, chosen.place, chosen.levels, chosen.frameworks]
             wanted.append([chosen.kind.name, limits, text.parsed_digest, len(encoded[-1]), record])
         with self._watchdog.deadline(self._limits.seconds) as deadline:
             answer = self._answer({"chunk": wanted}, b"".join(encoded), deadline)
@@ -125,13 +125,13 @@ class WorkerProcess:
         ]
 
     def kill(self) -> None:
-        """End it now; safe from any thread, and more than once."""
+        """Stop it now; safe from any thread, and more than once."""
         self._killed.set()
         with suppress(OSError):
             self._process.kill()
 
     def close(self) -> None:
-        """End it and release its resources."""
+        """Stop it and release its resources."""
         self.kill()
         self._watchdog.close()
         self._process.wait()
@@ -187,7 +187,7 @@ class WorkerProcess:
     def _answer(
         self, header: Mapping[str, Any], data: bytes, deadline: Deadline
     ) -> tuple[dict[str, Any], bytes] | None:
-        """The answer to one message; None if the process has ended."""
+        """Return the answer to one message; None if the process has ended."""
         try:
             self._write(header, data)
             answer = self._read()
@@ -207,7 +207,7 @@ class WorkerProcess:
 
 
 def fork_server_socket(cache_dir: Path) -> Path:
-    """The socket of an installation's fork server of parsers."""
+    """Return the socket of an installation's fork server of parsers."""
     return cache_dir.parent / "forkserver" / "parsers"
 
 
@@ -238,7 +238,7 @@ def _too_costly() -> DocumentTooCostly:
 
 
 def scrubbed_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """The environment variables that a worker needs, without any that could be a key."""
+    """Return the environment variables that a worker needs, without any possible key."""
     root = str(Path(__file__).resolve().parents[3])
     return {
         **{name: environ[name] for name in _KEPT if name in environ},

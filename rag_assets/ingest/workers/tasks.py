@@ -1,4 +1,4 @@
-"""The work that a worker process does at a time: parsing a document, or chunking a few texts."""
+"""Units of work for a worker process: parse a document, or chunk a few texts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ParseOutcome:
 
     Attributes:
         result: the masked text, or the reason of its quarantine.
-        seconds: that it took one worker, reading included.
+        seconds: time that it took one worker, including reading.
     """
 
     key: str
@@ -33,10 +33,10 @@ class ParseTask:
     """One document to parse.
 
     Attributes:
-        key: comes back with the outcome.
+        key: returned with the outcome.
         name: its name for people; not used for parsing.
         media_type: the type that its source declares.
-        read: gives its bytes. A RagAssetsError that it raises becomes the outcome.
+        read: returns its bytes. A RagAssetsError raised by it becomes the outcome.
         options: its tenant's options.
     """
 
@@ -69,7 +69,7 @@ class ChunkOutcome:
 
     Attributes:
         made: chunk sets.
-        left: texts to chunk each by itself, since one of them stopped the worker.
+        left: texts to chunk separately, since one of them stopped the worker.
     """
 
     made: Sequence[ChunkSet]
@@ -78,12 +78,12 @@ class ChunkOutcome:
 
 @dataclass(frozen=True, slots=True)
 class ChunkTask:
-    """Parsed texts to chunk, a few at a time: a message costs as much as chunking a small one."""
+    """A few parsed texts to chunk together: a message costs as much as chunking a small text."""
 
     texts: Sequence[UnchunkedText]
 
     def execute(self, worker: WorkerProcess) -> ChunkOutcome:
-        """Chunk them; in this process where the worker cannot."""
+        """Chunk the texts; in this process if the worker cannot."""
         if all(text.is_known_to_workers for text in self.texts):
             made = worker.chunk(self.texts)
             if made is not None:

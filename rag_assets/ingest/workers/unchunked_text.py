@@ -1,4 +1,4 @@
-"""A parsed text that is to be chunked."""
+"""A parsed text to be chunked."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rag_assets.ingest.parsing.model import ParsedText
 
 @dataclass(frozen=True, slots=True)
 class UnchunkedText:
-    """A parsed text that is to be chunked.
+    """A parsed text to be chunked.
 
     Attributes:
         parsed: the text.
@@ -26,20 +26,20 @@ class UnchunkedText:
 
     @property
     def is_known_to_workers(self) -> bool:
-        """Whether its chunker is built in, so that workers find it by its name."""
+        """Return whether its chunker is built in, so that workers find it by its name."""
         return self.parameters.kind is CHUNKERS.get(self.parameters.kind.name)
 
     @property
     def is_read(self) -> bool:
-        """Whether its chunker runs a parser, which a hostile text may stop."""
+        """Return whether its chunker runs a parser, which a hostile text may stop."""
         return self.parameters.kind.read is not None
 
     def chunk(self, *, confined: bool = False) -> ChunkSet:
         """Chunk it in this process.
 
         Args:
-            confined: whether this process has limits of time and memory for it; without them it
-                is not read by a parser.
+            confined: whether this process has limits of time and memory for it. Without limits, no
+                parser reads it.
         """
         return chunk_document(
             self.parsed, self.parameters, parsed_digest=self.parsed_digest, confined=confined

@@ -1,11 +1,11 @@
 """The process in which documents are parsed, scanned and masked, and parsed texts are chunked.
 
-Started by the pool as `python -m rag_assets.ingest.workers.worker`. It takes documents from
-standard input and answers on standard output, one message each (see messages.py): first its
-settings, then `{"ready": true}` back once the scanner is loaded, then one answer per document,
-before which it may ask for time (`{"more_seconds": 40}`). A message to chunk holds parsed texts
-instead of a document. It ends when standard input closes,
-thus also when its parent is killed, even while it parses a document.
+The pool starts it as `python -m rag_assets.ingest.workers.worker`. It reads documents from standard
+input and answers on standard output, one message each (see messages.py). First it receives its
+settings, and replies `{"ready": true}` once the scanner is loaded. Then it sends one answer per
+document, and may ask for time before it (`{"more_seconds": 40}`). A message to chunk holds parsed
+texts instead of a document. The process exits when standard input closes, so also when its parent
+is killed, even while it parses a document.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _Message = tuple[dict[str, Any], bytes]
 
 
 def main() -> None:
-    """Serve as a process of its own."""
+    """Serve as a separate process."""
     serve(lambda cache, seconds: SecretScanner(cache, timeout=seconds))
 
 
@@ -49,8 +49,8 @@ def serve(scanner_of: Callable[[Path | None, float], SecretScanner]) -> None:
     """Serve until standard input closes.
 
     Args:
-        scanner_of: gives a scanner that keeps its compiled rules in a folder, and takes so many
-            seconds a scan at most.
+        scanner_of: returns a scanner, given the folder for its compiled rules and the most seconds
+            that a scan may take.
     """
     from rag_assets.ingest.parsing.parse import prepare_for
 
@@ -89,7 +89,7 @@ def serve(scanner_of: Callable[[Path | None, float], SecretScanner]) -> None:
 
 
 def _chunk_sets(wanted: list[list[Any]], texts: bytes) -> bytes:
-    """The answer to parsed texts: their chunk sets, or nothing where those could not be made."""
+    """Return the chunk sets of parsed texts, packed; an empty answer if they cannot be made."""
     from rag_assets.ingest.chunking import records
     from rag_assets.ingest.chunking.chunk_set import chunk_document
     from rag_assets.ingest.chunking.kinds import ChunkParameters
@@ -104,7 +104,7 @@ def _chunk_sets(wanted: list[list[Any]], texts: bytes) -> bytes:
             made.append(records.to_record(chunk_set))
             at += length
         return packed({"chunk_sets": made})
-    except Exception:  # whoever asked tries it in its own process, and meets the error there
+    except Exception:  # the caller retries in its own process, and gets the error there
         return packed({})
 
 
@@ -116,7 +116,7 @@ def _receive(stream: IO[bytes], documents: queue.SimpleQueue[_Message]) -> None:
 
 
 def prepare(scanner: SecretScanner) -> None:
-    """Load all that documents need, so that no document pays for it, in time or in memory."""
+    """Load all libraries in advance, so that no document pays for it in time or memory."""
     from rag_assets.ingest.parsing import document_masker, parse  # noqa: F401
     from rag_assets.ingest.parsing.text import markdown  # noqa: F401
 
@@ -124,7 +124,7 @@ def prepare(scanner: SecretScanner) -> None:
 
 
 def prepare_chunking() -> None:
-    """Load what chunking needs; a worker of its own does so when it is first asked to."""
+    """Load what chunking needs; separate workers load it on their first chunking request."""
     from rag_assets.common.tokens import count_text
     from rag_assets.ingest.chunking import records, registry  # noqa: F401
     from rag_assets.ingest.parsing.languages import load_detector
@@ -151,7 +151,7 @@ def _answer(
     scanner: SecretScanner,
     limits: ParseLimits,
 ) -> tuple[bytes, bytes]:
-    """The answer to one document: its record with the text beside it, or why there is none."""
+    """Return the answer to one document: its record and text, or the reason for its rejection."""
     from rag_assets.ingest.parsing.document_masker import masked
     from rag_assets.ingest.parsing.parse import parse
 
@@ -161,7 +161,7 @@ def _answer(
         record = to_record(masked(parsed, finder))
         text = record.pop("text").encode()
         return packed({"parsed": record}), text
-    except BaseException as error:  # a panic of a library written in Rust is no Exception
+    except BaseException as error:  # a panic of a library written in Rust is not an Exception
         return packed(_refusal(error)), b""
 
 

@@ -1,5 +1,5 @@
-"""The built-in steps of a search, each in a module of its own, and how lists of them are composed.
+"""The built-in steps of a search, each in a separate module, and the composition of step lists.
 
-Belongs here: what happens between a resolved request and its hits. Does not: the request itself,
-journaling, and interfaces.
+Belongs here: everything between a resolved request and its hits. Does not belong here: the request
+itself, journaling, and interfaces.
 """

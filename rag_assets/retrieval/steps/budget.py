@@ -1,4 +1,4 @@
-"""Budget: make hits of the first passages, as many as fit into a number of tokens."""
+"""Budget: turn the first passages into hits, as many as fit into a token budget."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Budget:
     def __init__(self, _: SearchServices) -> None: ...
 
     async def run(self, progress: SearchProgress) -> SearchProgress:
-        """Make the hits; without a budget all of them."""
+        """Make the hits; all of them without a budget."""
         search, walked = progress.search, progress.walked
         with progress.timings.part("pack"):
             hits = hits_of(progress)

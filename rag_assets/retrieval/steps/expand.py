@@ -1,7 +1,7 @@
-"""Expand: candidates that are related to the best ones, in tenants that read source code.
+"""Expand: add candidates that are related to the best ones, in tenants that read source code.
 
-A question whose answer lies along a chain (who is told when a payment arrives) has the words of its
-ends alone: what stands between them is found by its relations.
+If the answer lies along a chain (who is told when a payment arrives), the question only has the
+words of the two ends: the links between them are found by their relations.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from rag_assets.retrieval.surroundings import Surroundings
 from rag_assets.storage.index.model import MOST_PLACES, Candidate, Place
 
 _BEGUN_AT: Final = 30
-"""The candidates whose relations are followed."""
+"""Number of candidates with relations to follow."""
 _LATER: Final = 20
-"""Rank by which the relevance of what a search found is halved."""
+"""Rank at which the relevance of a search result is halved."""
 _GAINED: Final = 0.6
-"""What a share that relations bring counts, beside the rank of a search."""
+"""Weight of relevance from relations, relative to the rank in the search."""
 _UNNAMED: Final = 0.5
-"""The share of a passage without a name that each definition of its file has."""
+"""Share of an unnamed passage's relevance that each definition of its file gets."""
 
 
 class Expand:
-    """Walks from the best candidates of a search that names nothing, and arranges all of them.
+    """Walks from the best candidates if the question names no definition, and reorders them.
 
     Args:
         services: read relations and the index.
@@ -50,13 +50,13 @@ class Expand:
         self._services = services
 
     async def run(self, progress: SearchProgress) -> SearchProgress:
-        """Replace the order of the candidates by one with what is related to the best of them."""
+        """Reorder the candidates, including those related to the best of them."""
         tenant = progress.search.tenant
         if not tenant.reads_code or progress.walked is not None or not progress.rankings:
             return progress
         with progress.timings.part("walk"):
             by_id = {c.id: c for one in progress.rankings for c in one.candidates}
-            # By ranks: what a walk passes on is a share by rank, not by score.
+            # Use ranks: a walk passes on shares by rank, not by score.
             ranks = [by_rank([c.id for c in one.candidates]) for one in progress.rankings]
             order = [*fuse(ranks)]
             found = {id_: _LATER / (_LATER + rank) for rank, id_ in enumerate(order)}
@@ -71,17 +71,17 @@ class Expand:
             arrangement = arranged(rated, asked_kinds(progress.search.request.query), depth)
         paths = tuple(one.path for one in walk.relevance.gained if len(one.path) > 1)
         walked = Walked(frozenset(), paths, walk.relevance.complete)
-        # Their ranks are in the new order: they do not count once more.
+        # Their ranks are part of the new order, so they must not count twice.
         counted = [replace(one, weight=0.0) for one in progress.rankings]
         return replace(progress, walked=walked, rankings=[*counted, Ranking("walk", arrangement)])
 
 
 @dataclass(frozen=True, slots=True)
 class _Walk:
-    """What a walk brought.
+    """The result of a walk.
 
     Attributes:
-        gains: what places have gained, most first.
+        gains: relevance gained by places, greatest first.
         types: source types of definitions, by document and name.
     """
 
@@ -132,7 +132,7 @@ def _rated(
     found: Mapping[str, float],
     walk: _Walk,
 ) -> list[Rated]:
-    """The candidates with what the search and the walk say of them."""
+    """Return the candidates with their relevance from the search and the walk."""
 
     def rated(one: Candidate) -> Rated:
         whole, exact = Place(one.document_id), Place(one.document_id, one.symbol)

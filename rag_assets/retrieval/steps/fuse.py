@@ -1,4 +1,4 @@
-"""Fuse: make one order of distinct texts out of several rankings."""
+"""Fuse: combine several rankings into one order of distinct texts."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from rag_assets.tenants.profiles import profile_of
 
 
 class Fuse:
-    """Fuses rankings by their scores, and takes equal texts together."""
+    """Fuses rankings by their scores, and groups equal texts."""
 
     def __init__(self, _: SearchServices) -> None: ...
 
     async def run(self, progress: SearchProgress) -> SearchProgress:
-        """Order the verified candidates; the search is repeated where too few were fetched."""
+        """Order the verified candidates; repeat the search if too few were fetched."""
         verified = progress.confirmed
         by_id, rankings = verified.by_id, verified.rankings
         scores = fused(rankings)
@@ -46,7 +46,7 @@ def _best_scores(
 ) -> dict[str, float]:
     """Return the score of each candidate in rankings of one kind.
 
-    A passage that is shown for its blocks has the highest score of these.
+    A passage that is shown for its blocks has the highest of their scores.
     """
     scores: dict[str, float] = {}
     for one in rankings:
@@ -57,16 +57,17 @@ def _best_scores(
 
 
 def _lacks_candidates(progress: SearchProgress, order: Sequence[Distinct], found: int) -> bool:
-    """Whether candidates that were not fetched could change the hits, or be named by them.
+    """Return whether candidates that were not fetched could change the hits, or be named by them.
 
     Args:
+        progress: of the search.
         order: distinct texts, best first.
-        found: how many there were before equal ones were taken together.
+        found: number of candidates before equal texts were grouped.
     """
     verified, depth = progress.confirmed, progress.search.depth
     if not any(ranking.is_cut for ranking in verified.rankings):
         return False
     if len(order) <= depth or len(order) < found:
         return True
-    # Equal scores are ordered among all that have them.
+    # A tie at the limit must be resolved among all candidates with that score.
     return order[-1].candidate.score == order[depth - 1].candidate.score

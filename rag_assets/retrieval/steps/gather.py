@@ -1,4 +1,4 @@
-"""Gather: make hits of passages that belong together, and give every document its places."""
+"""Gather: merge passages that belong together into hits, and share the places among documents."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ from rag_assets.retrieval.steps.recall import recall_limit
 _MORE: Final = 4
 """Factor of the candidates of the next attempt."""
 _MOST_FOR_HITS: Final = 16
-"""Highest factor of candidates where hits are too few."""
+"""Highest factor of candidates if there are too few hits."""
 _MOST_FOR_DOCUMENTS: Final = 4
-"""The same where one document has more of the first places than it is due."""
+"""The same if one document has more of the first places than allowed."""
 _MOST_AT_ONCE: Final = 100
-"""Passages that are compared in the event loop; more are compared in a thread."""
+"""Maximum passages to compare in the event loop; more are compared in a thread."""
 
 
 class Gather:
-    """Merges passages of one document, and has near copies of a passage share a place.
+    """Merges passages of one document, and lets near copies of a passage share a place.
 
     Args:
         services: read the index and the catalog.
@@ -52,10 +52,10 @@ class Gather:
         self._reader = services.reader
 
     async def run(self, progress: SearchProgress) -> SearchProgress:
-        """Replace passages by the hits that they are; more are read where hits are too few.
+        """Replace passages by merged hits; read more passages if there are too few hits.
 
-        The search is repeated with more candidates where the index may have further hits, or
-        another document for the first places; a few times at most.
+        The search is repeated with more candidates if the index may have further hits, or another
+        document for the first places; a few times at most.
         """
         search = progress.search
         if not is_gathered(search.tenant):
@@ -66,7 +66,7 @@ class Gather:
             left = [one for one in progress.order if one.id not in tried]
             if not left:
                 break
-            # As many as were read so far: near copies may be many.
+            # As many as were read so far, since there may be many near copies.
             wanted = left[: max(2 * (search.limit - len(found)), len(tried))]
             tried |= {one.id for one in wanted}
             progress = await self._read.more(progress, wanted)
@@ -85,7 +85,7 @@ class Gather:
         return further or replace(progress, passages=found[: search.limit])
 
     async def _may_have_others(self, progress: SearchProgress) -> bool:
-        """Return whether a search may find another document than those of its candidates."""
+        """Return whether a search may find documents other than those of its candidates."""
         if len({one.document_id for one in progress.confirmed.by_id.values()}) > 1:
             return True
         documents = progress.search.request.filters.documents
@@ -98,17 +98,17 @@ class Gather:
 
 
 async def _gathered_aside(progress: SearchProgress) -> tuple[Sequence[Passage], bool]:
-    """Return what _gathered does; of many passages without delaying other searches."""
+    """Run _gathered, in a thread for many passages so that other searches are not delayed."""
     if len(progress.passages) <= _MOST_AT_ONCE:
         return _gathered(progress)
     return await run_sync(_gathered, progress)
 
 
 def _gathered(progress: SearchProgress) -> tuple[Sequence[Passage], bool]:
-    """Return the hits that passages are, best first, and whether further ones may be better.
+    """Return the merged hits, best first, and whether unfetched hits may be better.
 
-    They may where one document has more than two of the first places, and what was not fetched may
-    be near.
+    They may be better if one document has more than two of the first places, and unfetched
+    candidates may be near.
     """
     search, passages = progress.search, progress.passages
     if not is_spread(search.tenant):
@@ -119,7 +119,8 @@ def _gathered(progress: SearchProgress) -> tuple[Sequence[Passage], bool]:
     last = progress.order[-1].with_fields({}) if progress.order else passages[-1]
     _, (*scores, lowest) = order_scores(progress, [*passages, last])
     by_id = {passage.id: score for passage, score in zip(passages, scores, strict=True)}
-    # Falling scores are equal behind a preferred path as well: fused ones show which are.
+    # Falling scores are also equal after a preferred path: fused scores show which really are
+    # equal.
     ranks = {id_: (score, progress.fused.get(id_)) for id_, score in by_id.items()}
     shown = share_places(passages, ranks)
     merged = [*map(merge, joined(shown, document_id, are_adjoining, most=search.limit))]
@@ -129,7 +130,7 @@ def _gathered(progress: SearchProgress) -> tuple[Sequence[Passage], bool]:
 
 
 def _with_more_candidates(progress: SearchProgress, most: int) -> SearchProgress | None:
-    """Return a search that is to be repeated with more candidates; None if there are no others.
+    """Return the search to repeat with more candidates; None without more candidates.
 
     Args:
         progress: of the search.
@@ -154,7 +155,7 @@ def _may_go_on(progress: SearchProgress, ranking: Ranking) -> bool:
         return True
     if ranking.kind == "vector":
         return ranking.candidates[-1].score >= threshold
-    # What is near enough is among the nearest already, if these were fetched.
+    # If the nearest candidates were fetched, they already include all that are near enough.
     cosines = progress.cosines
     is_only_kind = all(one.kind != "vector" for one in progress.rankings)
     return is_only_kind and all(cosines.get(id_, -1.0) >= threshold for id_ in progress.fused)

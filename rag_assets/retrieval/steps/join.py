@@ -1,7 +1,7 @@
-"""Join: all documents that hold a text that will be a hit, in tenants that read source code.
+"""Join: find all documents that contain the text of a hit, in tenants that read source code.
 
-Copies of a file in many places are one hit that names them all. A ranking has so many candidates:
-of a text that is in a hundred places it may hold two.
+Copies of a file in many places become one hit that names them all. A ranking is limited: of a text
+in a hundred places, it may contain only two.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ _MOST_ATTEMPTS: Final = 3
 class Join:
     """Names the other places of the texts that were read.
 
-    The index told of them while they were read; the catalog is asked only where there are any.
+    The index returned these places when the texts were read; the catalog is only queried if there
+    are any.
 
     Args:
         services: search the index and read the catalog.
@@ -34,7 +35,7 @@ class Join:
         self._verify = Verify(services)
 
     async def run(self, progress: SearchProgress) -> SearchProgress:
-        """Name the other documents that the caller may read; no order is changed."""
+        """Name the other documents that the caller may read, without changing any order."""
         progress = replace(progress, joined=True)
         others = _others(progress, progress.equal)
         for attempt in range(_MOST_ATTEMPTS):
@@ -44,7 +45,7 @@ class Join:
                 found = await self._verify.confirmed(progress, [Ranking("other", others, weight=0)])
             if attempt + 1 == _MOST_ATTEMPTS or not _are_replaced(others, found):
                 break
-            # One that was replaced between both: its successor may hold the text as well.
+            # If a document was replaced in between, its successor may also contain the text.
             texts = [passage.candidate.text_key for passage in progress.passages]
             others = _others(progress, await equal_texts(self._searcher, progress, texts))
         return _joined(progress, found)
@@ -56,7 +57,7 @@ def _others(progress: SearchProgress, equal: Sequence[Candidate]) -> list[Candid
 
 
 def _are_replaced(others: Sequence[Candidate], found: Verified) -> bool:
-    """Whether of a document that may be read only former versions were found."""
+    """Return whether only outdated versions of a readable document were found."""
     confirmed = {one.document_id for one in found.by_id.values()}
     return any(
         one.document_id in found.versions and one.document_id not in confirmed for one in others

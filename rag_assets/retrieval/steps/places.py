@@ -1,4 +1,4 @@
-"""Places of what a walk reached, and the candidates that stand there."""
+"""Places of nodes that a walk reached, and the candidates at these places."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ _WHOLE: Final = frozenset({"route", "table"})
 
 
 def related(found: Flow) -> list[Place]:
-    """The places of what was reached and of what states relations of it, most relevant first.
+    """Return the places of reached nodes and of documents stating their relations, by relevance.
 
-    What the walk began at comes before all else.
+    The start nodes of the walk come first.
     """
     begun = [one for one in found.reached if len(one.path) == 1]
     scored = [(one.score, _place(one)) for one in found.reached[len(begun) :]]
     scored += [(score, Place(document_id)) for document_id, score in found.stating.items()]
-    # Sorting keeps the order of what is equally relevant.
+    # Sorting is stable: equally relevant places keep their order.
     scored.sort(key=lambda one: -one[0])
     places = (*map(_place, begun), *(place for _, place in scored))
     return list(dict.fromkeys(filter(None, places)))[:MOST_PLACES]
 
 
 def begun_places(found: Flow) -> frozenset[Place]:
-    """Return the places of what a walk began at."""
+    """Return the places of a walk's start nodes."""
     return frozenset(filter(None, (_place(one) for one in found.reached if len(one.path) == 1)))
 
 
@@ -42,20 +42,20 @@ def _place(one: Reached) -> Place | None:
         return None
     before = one.path[-2] if len(one.path) > 1 else ""
     if node.content_hash is None and before.startswith(TABLE):
-        # A statement of a migration is an entry of its own, called after its table.
+        # A statement of a migration is a separate entry, named after its table.
         return Place(node.document_id, before.removeprefix(TABLE))
     return place_of_node(node)
 
 
 def place_of_node(node: Node) -> Place | None:
-    """Return the place of a definition; that of its whole document if it has no passage."""
+    """Return the place of a definition; the whole document if it lacks a passage."""
     if node.document_id is None:
         return None
     return Place(node.document_id, None if node.content_hash is None else node.symbol)
 
 
 def place_of(one: Reached) -> Place | None:
-    """The place of a node that has a passage of its own; None for any other."""
+    """Return the place of a node that has its own passage; None for any other node."""
     place = _place(one)
     whole = one.node.source_type in _WHOLE
     return place if whole or (place is not None and place.symbol is not None) else None
@@ -64,16 +64,16 @@ def place_of(one: Reached) -> Place | None:
 async def found_places(
     services: SearchServices, progress: SearchProgress, places: Sequence[Place]
 ) -> Sequence[Candidate]:
-    """The entries at places that the request's filters let through, in the order of the places.
+    """Return the entries at places that pass the request's filters, in the order of the places.
 
-    As many as any other ranking has; a place has an entry at least where no filter leaves it out.
-    Nothing is kept where the index has to filter, and nothing is taken from what is kept where that
-    has misled this search.
+    Their number is limited as in any other ranking; a place has at least one entry unless a filter
+    excludes it. The cache is not used if the index has to filter, or if cached entries have already
+    misled this search.
 
     Args:
         services: read the index.
-        progress: whose filters.
-        places: in order, those that the caller may read.
+        progress: defines the filters.
+        places: in order; only places that the caller may read.
     """
     if not places:
         return ()

@@ -1,9 +1,9 @@
 """Lists of search steps: how a profile's list is composed, and how it runs.
 
-Three things hold for every list. Candidates are verified against the catalog, and entries are read
-and checked, by steps that every list contains and nothing replaces. Of what added steps return,
-only recalled candidates, scores, and an order of verified texts are kept. And the catalog confirms
-what is left again after each of them.
+Three rules hold for every list. Every list contains the steps that verify candidates against the
+catalog and that read and check entries; these cannot be replaced. From the results of added steps,
+only recalled candidates, scores, and an order of verified texts are kept. After each added step,
+the catalog confirms the remaining candidates again.
 """
 
 from __future__ import annotations
@@ -56,16 +56,16 @@ _BRIEF = frozenset({Verify, Fuse, Score, Join, Budget})
 _VERIFIED_SECONDS = 1.0
 """Age at which a verification is repeated, since texts are read in between."""
 _MAX_REPEATS = 25
-"""Repeats of a search: as often as the two steps that repeat it do so together."""
+"""Maximum repeats of a search: the product of the limits in Verify and Read."""
 
 
 @dataclass(frozen=True, slots=True)
 class StepLists:
-    """The steps that there are, and which of them each profile uses.
+    """The available steps, and those that each profile uses.
 
     Attributes:
         added: steps of systems, by name.
-        profiles: names of the steps of a search by profile; the default list for all others.
+        profiles: names of the steps of a search by profile; all others use the default list.
     """
 
     added: Mapping[str, StepFactory] = field(default_factory=dict)
@@ -81,7 +81,7 @@ class StepLists:
             self._require_usable(profile, names)
 
     def plan(self, profile: str, services: SearchServices) -> SearchPlan:
-        """The steps of a profile, made with these services."""
+        """Return the steps of a profile, made with these services."""
         known = {**BUILT_IN, **self.added}
         names = tuple(self.profiles.get(profile) or DEFAULT_STEPS)
         return SearchPlan(tuple((name, known[name](services)) for name in names), services)
@@ -108,10 +108,10 @@ class StepLists:
 
 
 def installed_steps(systems: Systems | None = None) -> StepLists:
-    """The steps of systems, and the lists that their profiles choose.
+    """Return the steps of systems, and the lists that their profiles choose.
 
     Args:
-        systems: the installed ones by default.
+        systems: by default the installed systems.
 
     Raises:
         ConfigurationError: a step cannot be loaded, or a list cannot be used.
@@ -124,10 +124,10 @@ def installed_steps(systems: Systems | None = None) -> StepLists:
 
 
 def _require_order(where: str, names: Sequence[str]) -> None:
-    """Built-in steps that are optional stand only where they have something to work on.
+    """Require that optional built-in steps come only at positions where they have data to work on.
 
     Raises:
-        ConfigurationError: one stands elsewhere.
+        ConfigurationError: a step has another position.
     """
     places = {name: place for place, name in enumerate(names)}
     rules = (
@@ -153,11 +153,11 @@ def _require_order(where: str, names: Sequence[str]) -> None:
 
 
 class SearchPlan:
-    """Runs the steps of one list.
+    """Runs the steps of a list.
 
     Args:
-        steps: by name, in order; see StepLists for what a list must hold.
-        services: verify what steps return.
+        steps: by name, in order; see StepLists for the required steps.
+        services: verify the results of steps.
 
     Raises:
         ConfigurationError: candidates would not be verified, or entries not be checked.
@@ -176,19 +176,19 @@ class SearchPlan:
 
     @property
     def is_built_in(self) -> bool:
-        """Whether no system adds a step."""
+        """Return whether all steps are built in."""
         return all(type(step) in _TRUSTED for _, step in self._steps)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the steps, in order."""
+        """Return the names of the steps, in order."""
         return tuple(name for name, _ in self._steps)
 
     async def run(self, progress: SearchProgress) -> SearchProgress:
-        """The progress with its hits.
+        """Run all steps and return the progress with its hits.
 
         Raises:
-            RagAssetsError: whatever a step raises.
+            RagAssetsError: any error that a step raises.
         """
         at = repeats = 0
         while at < len(self._steps):
@@ -214,9 +214,9 @@ class SearchPlan:
         return after
 
     def _needs_verification(self, step: Step, after: SearchProgress) -> bool:
-        """Whether a revocation since the last verification could be missed.
+        """Return whether a revocation since the last verification could be missed.
 
-        A reranker, and a step that is not known, take a while.
+        A reranker, and an unknown step, take some time.
         """
         if after.verified is None or after.repeat or type(step) in _BRIEF:
             return False
@@ -226,10 +226,10 @@ class SearchPlan:
 
 
 def _admitted(before: SearchProgress, after: SearchProgress) -> SearchProgress:
-    """What a step that is not built in may change of a progress.
+    """Return the progress with the changes that an added step is allowed to make.
 
-    It orders, scores and leaves out, and recalls candidates before they are verified. It neither
-    changes whose search it is nor what was verified and read.
+    It may reorder, score and leave out candidates, and recall candidates before verification. It
+    may change neither the owner of the search nor verified candidates and read entries.
     """
     if after is before:
         return before

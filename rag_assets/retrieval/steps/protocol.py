@@ -20,24 +20,24 @@ from rag_assets.storage.index.protocols import EntrySearcher
 
 
 class Step(Protocol):
-    """One step of a search."""
+    """A step of a search."""
 
     async def run(self, progress: SearchProgress) -> SearchProgress:
-        """The progress after this step; the very same one where the step does not apply."""
+        """Return the progress after this step; the same object if the step does not apply."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class SearchServices:
-    """What steps work with, in one event loop.
+    """The services that steps use, in one event loop.
 
     Attributes:
-        catalog: the catalog's tables, for statements that block: call them in a thread.
+        catalog: the catalog's tables, for blocking statements: call them in a thread.
         reader: the catalog's statements for searches.
         searcher: searches of the index.
         vectors: embeds questions.
         rerankers: scores passages.
-        policy: what callers may read.
+        policy: decides what callers may read.
         altered: reports entries that were altered in the index.
         known: entries at places that walks reached.
         surroundings: of the nodes that walks met.

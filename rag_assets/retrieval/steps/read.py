@@ -33,12 +33,12 @@ _LOG = logging.getLogger(__name__)
 
 _MAX_READS = 5
 _MOST_EQUAL: Final = 1_000
-"""Entries with the texts of all hits."""
+"""Maximum entries with the texts of all hits."""
 
 
 @final
 class Read:
-    """Reads entries and checks their digests; no list of steps goes without it (see SearchPlan).
+    """Reads entries and checks their digests; every list of steps includes it (see SearchPlan).
 
     Args:
         services: read the index, and report altered entries.
@@ -49,14 +49,14 @@ class Read:
         self._altered = services.altered
 
     async def run(self, progress: SearchProgress) -> SearchProgress:
-        """Read the first texts; the search is repeated where some cannot be read.
+        """Read the first texts; repeat the search if some cannot be read.
 
         Raises:
             IndexInconsistent: the tenant's index was lost.
         """
         progress = await self._read(progress, _first_places(progress))
-        # An entry that is missing was replaced meanwhile: its successor is found next time. An
-        # altered one is replaced by an equal text, or by the next best.
+        # A missing entry was replaced meanwhile: the next attempt finds its successor. An altered
+        # entry is replaced by an equal text, or by the next best.
         if progress.unread and progress.reads < _MAX_READS:
             return replace(
                 progress,
@@ -70,7 +70,7 @@ class Read:
         return progress
 
     async def more(self, progress: SearchProgress, order: Sequence[Distinct]) -> SearchProgress:
-        """Read further texts, behind those that were read; what cannot be read is left out."""
+        """Read further texts, after those already read; unreadable entries are left out."""
         after = await self._read(progress, order)
         self._altered.report(after.owner.tenant, after.altered)
         return replace(after, passages=[*progress.passages, *after.passages])
@@ -103,10 +103,10 @@ class Read:
     async def _entries(
         self, progress: SearchProgress, order: Sequence[Distinct]
     ) -> Mapping[str, StoredEntry]:
-        """The entries of these texts and their blocks that are there, by id, altered ones too.
+        """Return the stored entries of these texts and their blocks, by id, even if altered.
 
-        Their scopes are those that could be read when the search began: later changes are for the
-        next verification.
+        Filtered by the scopes that could be read when the search started: the next verification
+        handles later changes.
         """
         is_scored = all(distinct.id in progress.cosines for distinct in order)
         return await self._searcher.entries(
@@ -121,7 +121,7 @@ class Read:
     async def _equal(
         self, progress: SearchProgress, order: Sequence[Distinct]
     ) -> Sequence[Candidate]:
-        """All entries with these texts, where hits name every document that holds them."""
+        """Return all entries with these texts, if hits name every document that contains them."""
         if not progress.search.tenant.reads_code:
             return ()
         return await equal_texts(self._searcher, progress, [d.candidate.text_key for d in order])
@@ -138,7 +138,11 @@ class Read:
             await self._require_index(progress)
 
     async def _require_index(self, progress: SearchProgress) -> None:
-        """Distinguish an index without matches from one that was replaced by an empty one."""
+        """Require that the index is present: a replaced, empty index would look like no matches.
+
+        Raises:
+            IndexInconsistent: the index was replaced.
+        """
         serving, tenant_id = progress.serving, progress.owner.tenant
         index = IndexRef(serving.index_name, serving.index_identity)
         if await self._searcher.presence(index) != "present":
@@ -149,9 +153,9 @@ class Read:
 
 
 def _first_places(progress: SearchProgress) -> Sequence[Distinct]:
-    """Return the candidates that may be among the hits, as far as their numbers show.
+    """Return the candidates that may be among the hits, judging by their ordinals.
 
-    Passages that follow each other will be one hit, so more of them are read than there are hits.
+    Consecutive passages will become one hit, so more of them are read than there are hits.
     """
     order, depth = progress.order, progress.search.depth
     if not is_spread(progress.search.tenant):
@@ -166,11 +170,11 @@ def _first_places(progress: SearchProgress) -> Sequence[Distinct]:
 async def equal_texts(
     searcher: EntrySearcher, progress: SearchProgress, texts: Sequence[str]
 ) -> Sequence[Candidate]:
-    """The entries with these texts that the request's filters let through, not verified.
+    """Return the entries with these texts that pass the request's filters, not verified.
 
     Args:
         searcher: of the index.
-        progress: whose filters.
+        progress: defines the filters.
         texts: see Candidate.text_key.
     """
     if not texts:
@@ -184,7 +188,7 @@ async def equal_texts(
 def _cosines(
     progress: SearchProgress, order: Sequence[Distinct], entries: Mapping[str, StoredEntry]
 ) -> dict[str, float]:
-    """All that are known; of a passage that is shown for a block in it, the higher one of both."""
+    """Return all known cosines; a passage shown for a block in it gets the higher of both."""
     read = {id_: e.cosine for id_, e in entries.items() if e.cosine is not None}
     known = {**progress.cosines, **read}
     for one in order:
@@ -197,5 +201,5 @@ def _cosines(
 
 
 def _is_unaltered(entry: StoredEntry, found: Candidate) -> bool:
-    """Whether an entry is what was written, and of the version that the catalog confirmed."""
+    """Return whether an entry is unaltered and of the version that the catalog confirmed."""
     return entry.intact and entry.index_key == found.index_key

@@ -27,18 +27,19 @@ _OVERFETCH = 30
 _FIRST_OVERFETCH = 10
 _UNFILTERED = 4
 _MOST_CANDIDATES = 1_000
-"""Candidates of a ranking that is fetched again since the first ones were too few."""
+"""Maximum candidates of a ranking that is fetched again because the first were too few."""
 
 _Query: TypeAlias = tuple[RankingKind, npt.NDArray[np.float32] | str]
 
 
 def candidate_count(limit: int, factor: int = 1) -> int:
-    """Candidates of each ranking for so many hits.
+    """Return the number of candidates in each ranking for a number of hits.
 
-    Some more: entries of former versions may be among the nearest, and equal texts are one hit.
+    It exceeds the number of hits: entries of outdated versions may be among the nearest, and equal
+    texts become one hit.
 
     Args:
-        limit: hits at most.
+        limit: maximum number of hits.
         factor: see SearchProgress.fetch_factor.
     """
     count = 2 * limit + _OVERFETCH
@@ -46,32 +47,32 @@ def candidate_count(limit: int, factor: int = 1) -> int:
 
 
 def recall_limit(progress: SearchProgress) -> int:
-    """Candidates that each ranking is asked for.
+    """Return the number of candidates to request for each ranking.
 
-    Where the index does not filter by scopes, verification leaves out what may not be read.
+    If the index does not filter by scopes, verification removes candidates that may not be read.
     """
     wanted = candidate_count(progress.search.depth, progress.fetch_factor)
     return wanted if progress.scopes is not None else _UNFILTERED * wanted
 
 
 def first_count(progress: SearchProgress) -> int | None:
-    """Candidates that are enough if hardly any is left out; None if the whole ranking is needed.
+    """Return how many candidates suffice if few are left out; None for the whole ranking.
 
-    Where one ranking alone is the order of the hits, what comes behind them changes nothing. What
-    may leave out many of them, or order them anew, needs all.
+    If a single ranking determines the order of the hits, later candidates do not matter. Searches
+    that may leave out many candidates, or reorder them, need all.
     """
     search = progress.search
     in_order = search.mode == "knn" or (search.mode == "text" and search.min_cosine is None)
     all_count = progress.whole or progress.scopes is None
     if all_count or not in_order or search.request.must_include_paths:
         return None
-    if search.tenant.reads_code:  # relations of the later ones are followed, too
+    if search.tenant.reads_code:  # Relations of later candidates are followed as well.
         return None
     return search.depth + _FIRST_OVERFETCH
 
 
 class Recall:
-    """Embeds the question where that is needed, and fetches the rankings of the request.
+    """Embeds the question if needed, and fetches the rankings of the request.
 
     Args:
         services: embed questions and search the index.
@@ -83,7 +84,7 @@ class Recall:
         self._searcher = services.searcher
 
     async def run(self, progress: SearchProgress) -> SearchProgress:
-        """Add the index's rankings to the state's, and those of a walk beside it.
+        """Add the index's rankings, and the rankings of a concurrent walk, to the progress.
 
         Raises:
             ProviderError: the question could not be embedded.
@@ -107,7 +108,7 @@ class Recall:
 
     async def _recalled(self, progress: SearchProgress) -> SearchProgress:
         if progress.scopes is None and progress.search.mode != "knn":
-            # Words are weighed by their rarity among what the filter lets through.
+            # Words are weighted by their rarity among entries that pass the filter.
             progress = await with_scopes(progress, self._services)
         progress = await self._embedded(progress)
         with progress.timings.part("search"):
@@ -136,7 +137,7 @@ class Recall:
     async def _rankings(
         self, progress: SearchProgress, wanted: Sequence[RankingRequest]
     ) -> tuple[SearchProgress, list[list[Candidate]]]:
-        """The rankings, all from the index where what is beside it does not answer."""
+        """Return the rankings, all from the index if the separate vector store does not answer."""
         index_name = progress.serving.index_name
         try:
             return progress, await self._searcher.rankings(index_name, progress.owner, wanted)
@@ -167,7 +168,7 @@ async def with_scopes(progress: SearchProgress, services: SearchServices) -> Sea
 
 
 def _known_terms(progress: SearchProgress, request: RankingRequest) -> int:
-    """Return how many words a request searches for, if it is by words, in English; else 0."""
+    """Return the number of search terms in an English word request; 0 for other requests."""
     if not isinstance(request.by, str) or not is_english(progress.search.request.query):
         return 0
     return len(words_of(request.by).terms)
@@ -180,27 +181,27 @@ def _late(seconds: float) -> ProviderUnavailable:
 
 
 def _queries(progress: SearchProgress) -> list[_Query]:
-    # A threshold is applied later: fused, a passage under it may still lift one over it.
+    # The threshold is applied later: in fusion, a passage below it may still lift one above it.
     mode = progress.search.mode
     queries: list[_Query] = []
     if mode != "text" and progress.vector is not None:
         queries.append(("vector", progress.vector))
     if mode != "knn":
         query = progress.search.request.query
-        # What asks for a kind (which endpoint, what validates) finds what is called so.
+        # Words that ask for a kind (which endpoint, what validates) would match names.
         topic = asked_kinds(query).topic if progress.search.tenant.reads_code else query
         queries.append(("words", topic))
     return queries
 
 
 def _entry_filters(progress: SearchProgress) -> list[EntryFilter]:
-    """The filters of the request, and once more with the paths whose hits rank higher."""
+    """Return the request's filters, and again with the paths that rank higher."""
     wide = entry_filter_of(progress)
     filters = progress.search.request.filters.paths
     preferred = progress.search.request.must_include_paths
     if not preferred:
         return [wide]
-    # Within both: a path that ranks higher opens nothing that the filter closed.
+    # Within both: a path that ranks higher must not admit what the filter excludes.
     inside = [path for path in preferred if within(path, filters)]
     inside += [path for path in filters or () if within(path, preferred)]
     if not inside:
@@ -209,7 +210,7 @@ def _entry_filters(progress: SearchProgress) -> list[EntryFilter]:
 
 
 def entry_filter_of(progress: SearchProgress) -> EntryFilter:
-    """What an entry must be for a search."""
+    """Return the conditions that an entry must meet for a search."""
     request = progress.search.request
     filters = request.filters
     return EntryFilter(

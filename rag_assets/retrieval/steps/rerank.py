@@ -9,7 +9,7 @@ from rag_assets.retrieval.steps.protocol import SearchServices
 
 
 class Rerank:
-    """Reranks the top passages where the request or the tenant wants it.
+    """Reranks the top passages if the request or the tenant wants it.
 
     Args:
         services: score passages.
@@ -21,7 +21,8 @@ class Rerank:
     async def run(self, progress: SearchProgress) -> SearchProgress:
         """Reorder the passages; a failure keeps their order and is recorded in the progress.
 
-        In a repeated search, what has a score keeps it, and what failed is not tried again.
+        In a repeated search, scored passages keep their score, and a failed reranking is not
+        retried.
         """
         search = progress.search
         if search.rerank is None or not progress.passages:

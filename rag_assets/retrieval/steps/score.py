@@ -1,4 +1,4 @@
-"""Score: leave out passages below the threshold of cosines, and calibrate that threshold."""
+"""Score: leave out passages below the cosine threshold, and calibrate that threshold."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from rag_assets.storage.index.query_words import words_of
 
 _BELOW_ANY = -2.0
 _MOST_OF_A_DOCUMENT = 200
-"""Passages of one document that a random one is chosen from."""
+"""Maximum passages of one document that random passages are chosen from."""
 _LEAST_WORDS = 3
-"""Words that occur nowhere, from which on a question in English is about nothing."""
+"""Minimum words, none of which occurs anywhere, for an English question to count as nonsense."""
 
 
 class Score:
-    """Scores every text by its cosine where there is a threshold.
+    """Scores every text by its cosine if there is a threshold.
 
     Args:
         services: compute cosines in the index.
@@ -45,7 +45,7 @@ class Score:
             return replace(progress, order=[])
         if progress.vector is None or threshold is None:
             return progress
-        # It may drop any of them, so all are scored before the first are taken.
+        # The threshold may drop any text, so all are scored before the first are taken.
         missing = [
             distinct.id for distinct in progress.order if distinct.id not in progress.cosines
         ]
@@ -67,7 +67,7 @@ class Score:
         )
 
     async def _calibrated(self, progress: SearchProgress) -> SearchProgress:
-        """Return a search whose threshold follows from random passages, if there are enough."""
+        """Return a search with a threshold based on random passages, if there are enough."""
         search, floor = progress.search, progress.floor
         assert progress.vector is not None and search.floors is not None  # noqa: S101, PT018
         if floor is None:
@@ -79,7 +79,7 @@ class Score:
                 scored = await self._searcher.cosines(
                     progress.serving.index_name, progress.owner, progress.vector, ids
                 )
-            # Equal passages, such as one lesson of many projects, are one.
+            # Equal passages, such as one lesson of many projects, count once.
             distinct = {round(cosine, 6) for cosine in scored.values()}
             if len(distinct) < FEWEST_SAMPLES:
                 return progress
@@ -99,27 +99,27 @@ def has_no_word(progress: SearchProgress) -> bool:
 
 
 def _is_nonsense(progress: SearchProgress) -> bool:
-    """Return whether a question is about nothing in the source code that is searched.
+    """Return whether a question is unrelated to the searched source code.
 
-    Vectors rank any question. Where no threshold of cosines is known, words alone show that nothing
-    is about an identifier, or about several words in English. What is misspelt, in other words or
-    in another language than the texts' is left to the vectors.
+    Vectors rank any question. Without a known cosine threshold, only words can show that no text is
+    about an identifier, or about several English words. Questions that are misspelt, or in other
+    words or another language than the texts, are left to the vectors.
     """
     query = progress.search.request.query
     if not has_no_word(progress) or not query.isascii():
         return False
     asked = asked_names(query)
-    if asked.is_bare and asked.relational:  # all names have the form of identifiers
+    if asked.is_bare and asked.relational:  # All names have the form of identifiers.
         return True
     return len(words_of(query).terms) >= _LEAST_WORDS and is_certainly_english(query)
 
 
 def random_entries(owner: Owner, versions: Sequence[tuple[str, str, int]]) -> list[str]:
-    """Return the ids of random entries, each passage of these documents as likely as another.
+    """Return the ids of random entries, with equal chances for all passages of these documents.
 
     Args:
         owner: of the entries.
-        versions: the id of each document, its indexed key, and how many passages it has.
+        versions: the id of each document, its indexed key, and its number of passages.
     """
     id_of = entry_ids(owner)
     places = [

@@ -18,7 +18,7 @@ _MAX_RECALLS = 5
 
 @final
 class Verify:
-    """Keeps the current versions by the catalog; every list of steps has it (see SearchPlan).
+    """Keeps the catalog's current versions; every list of steps includes it (see SearchPlan).
 
     Args:
         services: read the catalog and decide what callers may read.
@@ -31,10 +31,10 @@ class Verify:
         self._known = services.known
 
     async def run(self, progress: SearchProgress) -> SearchProgress:
-        """Keep candidates of exactly the versions that may be shown to the caller now.
+        """Keep candidates of exactly the versions that the caller may now see.
 
-        A document can be replaced between the search and the query to the catalog: then the search
-        found only a former version, and is repeated.
+        A document can be replaced between the search and the query to the catalog. Then the search
+        found only an outdated version, and is repeated.
         """
         with progress.timings.part("search"):
             verified = await self.confirmed(progress, progress.rankings)
@@ -49,7 +49,7 @@ class Verify:
         recalls = progress.recalls + 1
         if replaced and replaced != progress.replaced and recalls < _MAX_RECALLS:
             return replace(progress, replaced=replaced, recalls=recalls, repeat=True)
-        # Found again but not readable: it is not where its fields place it.
+        # Found again but not readable: its fields place it somewhere else.
         excluded = progress.excluded
         altered = excluded & verified.by_id.keys() if excluded else excluded
         return replace(
@@ -63,9 +63,9 @@ class Verify:
     def _outdated(
         self, progress: SearchProgress, verified: Verified
     ) -> frozenset[tuple[str, str, str]]:
-        """Documents of which former versions were kept, at whose places the walk looked.
+        """Return documents with outdated cached entries at places where the walk looked.
 
-        Another ranking may have found the present version, of other passages of it.
+        Another ranking may have found the current version of other passages in them.
         """
         index_name = progress.serving.index_name
         former = self._known.forget_former(index_name, progress.owner, verified.versions)
@@ -78,7 +78,7 @@ class Verify:
         )
 
     async def again(self, progress: SearchProgress) -> SearchProgress:
-        """The progress without what the catalog no longer confirms."""
+        """Return the progress without candidates that the catalog no longer confirms."""
         with progress.timings.part("verify"):
             verified = await self.confirmed(progress, progress.confirmed.rankings)
         verified = replace(verified, recalled=progress.confirmed.recalled)
@@ -93,7 +93,7 @@ class Verify:
         return replace(progress, verified=verified, order=order, passages=passages)
 
     async def confirmed(self, progress: SearchProgress, rankings: Sequence[Ranking]) -> Verified:
-        """The candidates of rankings that the catalog confirms and that the caller may read."""
+        """Return the candidates that the catalog confirms and that the caller may read."""
         recalled = {c.id: c.document_id for ranking in rankings for c in ranking.candidates}
         versions = await self._versions(progress, {*recalled.values()})
         return Verified(
@@ -117,7 +117,7 @@ class Verify:
 
 
 def _lacks_candidates(progress: SearchProgress, verified: Verified) -> bool:
-    """Return whether a search filtered by scopes would find more than is left of an unfiltered one.
+    """Return whether a search filtered by scopes would find more than remains of this search.
 
     A ranking that ended before its limit is complete.
     """
@@ -153,7 +153,7 @@ def _current(
 
 
 def _replaced(rankings: Sequence[Ranking], verified: Verified) -> set[tuple[str, str, str]]:
-    """Living documents of which only former versions were found."""
+    """Return current documents for which only outdated versions were found."""
     present = {c.document_id for ranking in verified.rankings for c in ranking.candidates}
     return {
         (c.document_id, c.index_key, verified.versions[c.document_id].indexed_key)

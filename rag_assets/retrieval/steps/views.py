@@ -1,4 +1,4 @@
-"""Views of relations for searches, with what is known of the surroundings of nodes in them."""
+"""Views of relations for searches, with the cached surroundings of their nodes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Views:
     """Makes the view of a search.
 
     Args:
-        services: read relations, and keep what is around nodes.
+        services: read relations, and cache the surroundings of nodes.
     """
 
     def __init__(self, services: SearchServices) -> None:
@@ -23,11 +23,11 @@ class Views:
         self._services = services
 
     def of(self, progress: SearchProgress) -> tuple[View, Surroundings]:
-        """What the caller may read, and what is known of it."""
+        """Return the caller's view, and the surroundings known for it."""
         build, moment = progress.build, progress.moment
         view = self._walker.view(build, progress.caller, moment)
-        # Statements read what is there by now, and a policy of its own may let two callers of
-        # equal scopes read different documents.
+        # Statements read the current data, and a custom policy may let two callers with equal
+        # scopes read different documents.
         is_fixed = isinstance(view.relations, GraphRelations)
         if is_fixed and type(self._services.policy) is FlatScopes:
             return view, self._services.surroundings.of(build, moment.state, moment.scopes)

@@ -1,4 +1,4 @@
-"""Walk: candidates that are related to what a question names, in tenants that read source code."""
+"""Walk: find candidates related to the names in a question, in tenants that read source code."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ from rag_assets.storage.index.model import Candidate, Place, RankingRequest, Sto
 from rag_assets.tenants.model import Tenant
 
 _ENOUGH = 0.5
-"""Relevance from which on what is not directly related answers a question for relations alone."""
+"""Minimum relevance for an indirectly related node to answer a question about relations alone."""
 _DIRECTLY = 2
-"""Names on the path to what is directly related."""
+"""Number of names on the path to a directly related node."""
 _MOST_SEEDS = 40
 _DERIVED = frozenset({"route", "table"})
-"""Roles of what derived documents define: each has one passage."""
+"""Roles of definitions in derived documents: each has one passage."""
 _MOST_LEADING = 40
-"""Definitions of a name that come before all other hits."""
+"""Maximum definitions of a name that come before all other hits."""
 _MOST_HOLDING = 60
-"""Passages with the name of a definition among which the one that defines it is looked for."""
+"""Maximum passages with a definition's name to search for the defining passage."""
 
 
 class Walk:
-    """Walks from the names in a question, and in its options, before anything is searched.
+    """Walks from the names in a question and its options, before the index is searched.
 
-    Where the question asks for nothing but relations, all its names are known, and the walk finds
-    some, that is the answer: no vector is needed.
+    If the question asks only for relations, all its names are known, and the walk finds some
+    relations, these are the answer: no vector is needed.
 
     Args:
         services: read relations and the index.
@@ -55,7 +55,7 @@ class Walk:
         self._services = services
 
     async def run(self, progress: SearchProgress) -> SearchProgress:
-        """Add a ranking of what is related to the names; the same progress where there is none."""
+        """Add a ranking of nodes related to the names, if there are any."""
         search = progress.search
         request = search.request
         if not search.tenant.reads_code or progress.walked is not None:
@@ -70,7 +70,7 @@ class Walk:
             return progress
         if request.mode is None and asked.relational:
             return await self._walk(asked, progress)
-        # Whatever is found, the index is searched as well.
+        # The index is searched as well, whatever the walk finds.
         return replace(progress, beside=partial(self._walk, asked))
 
     async def _walk(self, asked: AskedNames, progress: SearchProgress) -> SearchProgress:
@@ -89,7 +89,7 @@ class Walk:
             return progress
         request = search.request
         walked = Walked(
-            # A threshold that the request sets holds for every hit.
+            # A threshold that the request sets applies to every hit.
             ids=frozenset(one.id for one in candidates if request.min_score is None),
             paths=tuple(one.path for one in found.reached if len(one.path) > 1),
             complete=found.complete,
@@ -100,14 +100,14 @@ class Walk:
         named = [
             one for one in candidates if one in leading or not begun.isdisjoint(_places_of(one))
         ]
-        # What is named counts twice; its neighbours count as much as what a search finds.
+        # Named candidates count twice; their neighbours count as much as search results.
         rankings = [Ranking("walk", candidates), Ranking("walk", named)]
         return replace(progress, walked=walked, rankings=[*progress.rankings, *rankings])
 
     async def _leading(
         self, places: Sequence[Place], definitions: Sequence[FoundSymbol], progress: SearchProgress
     ) -> Sequence[Candidate]:
-        """Return the passages at places, and those that hold a definition's first line before all.
+        """Return the passages at places, after those with the first line of a definition.
 
         A long definition has several passages; a short one shares its passage with others.
         """
@@ -134,7 +134,7 @@ class Walk:
     async def _named_in_documents(
         self, definitions: Sequence[FoundSymbol], progress: SearchProgress
     ) -> Sequence[Candidate]:
-        """Return passages that have the names of definitions, of the documents that define them."""
+        """Return passages with the names of definitions, from the documents that define them."""
         filters = entry_filter_of(progress)
         allowed = filters.documents
         by_word: dict[str, set[str]] = {}
@@ -163,7 +163,7 @@ def _places_of(one: Candidate) -> tuple[Place, Place]:
 
 
 def _holds(entry: StoredEntry, candidate: Candidate, definitions: Sequence[FoundSymbol]) -> bool:
-    """Return whether the lines of a passage hold the beginning of one of some definitions."""
+    """Return whether a passage contains the first line of one of some definitions."""
     first, last = entry.fields.get("line_start") or 0, entry.fields.get("line_end") or 0
     return any(
         one.document_id == candidate.document_id and first <= one.line_start <= last
@@ -174,7 +174,7 @@ def _holds(entry: StoredEntry, candidate: Candidate, definitions: Sequence[Found
 def walked_from(
     view: View, surroundings: Surroundings, tenant: Tenant, asked: AskedNames
 ) -> tuple[Flow, bool]:
-    """Return what is related to the names of a question, and whether each of them is known."""
+    """Return the nodes related to the names of a question, and whether each name is known."""
     by_name = [_named(view, tenant, name) for name in asked.names]
     nodes = {key: node for named in by_name for key, node in named.items()}
     begun = dict(islice(nodes.items(), _MOST_SEEDS))
@@ -185,11 +185,11 @@ def walked_from(
 
 
 def _exact(view: View, asked: AskedNames) -> tuple[list[Place], list[FoundSymbol]]:
-    """Return where definitions and files of exactly these names stand.
+    """Return the places of definitions and files with exactly these names.
 
     Returns:
-        The places of definitions with a passage of their own, and of files; and the definitions,
-        those that share a passage with others only if no other has the name.
+        The places of definitions with their own passage, and of files. Then the definitions; a
+            definition that shares a passage is included only if none of its name has its own.
     """
     places: dict[Place, None] = {}
     definitions: list[FoundSymbol] = []
@@ -210,7 +210,7 @@ def _has_passage(one: FoundSymbol) -> bool:
 
 
 def _distance(name: str, one: FoundSymbol) -> tuple[bool, bool, bool, int, str]:
-    """Return by what definitions of one name are ordered: those that are written so first."""
+    """Return the sort key of definitions with one name: the same spelling first."""
     written, defined = name_parts(name, folded=False), name_parts(one.name, folded=False)
     is_derived = one.role in _DERIVED
     is_other = defined[-len(written) :] != written
@@ -218,7 +218,7 @@ def _distance(name: str, one: FoundSymbol) -> tuple[bool, bool, bool, int, str]:
 
 
 def _named(view: View, tenant: Tenant, name: str) -> dict[NodeKey, Node]:
-    """What a name stands for: definitions, routes, tables, or all that a file defines."""
+    """Return the nodes with a name: definitions, routes, tables, or all definitions of a file."""
     found = view.named(name)
     if not found and "/" in name:
         uris = [name, *(uri_of(source.name, name.lstrip("/")) for source in tenant.sources)]
@@ -228,9 +228,10 @@ def _named(view: View, tenant: Tenant, name: str) -> dict[NodeKey, Node]:
 
 
 def _chosen(found: Flow, asked: AskedNames) -> Flow | None:
-    """What answers a question for relations alone; None for other questions.
+    """Return the nodes that answer a question about relations alone; None for other questions.
 
-    It is what the question asks for by type, near enough; nothing of it: the walk is no answer.
+    These are near enough and of a type that the question asks for. Without such a node, the walk is
+    no answer.
     """
     if not asked.relational or not asked.wanted:
         return found if asked.relational else None

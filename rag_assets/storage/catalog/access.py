@@ -37,7 +37,7 @@ from rag_assets.storage.catalog.tree_tables import scope_ancestors
 from rag_assets.workspace.tree import EXCLUDED, NOBODY
 
 PUBLIC = "public"
-"""The scope that needs no grant: everyone who may search the tenant reads it, but for guests."""
+"""Scope that needs no grant: everyone who may search the tenant reads it, except guests."""
 UNGRANTED = frozenset({NOBODY, EXCLUDED})
 """Scopes that nobody reads."""
 
@@ -52,7 +52,7 @@ class AccessTable:
         """Grant a scope to these principals, in addition to its present readers.
 
         Raises:
-            ConfigurationError: nobody may be granted the scope, or one of them is no reader.
+            ConfigurationError: nobody may read the scope, or the principals include guests.
         """
         if scope in UNGRANTED:
             raise ConfigurationError(
@@ -76,7 +76,7 @@ class AccessTable:
                 record_change(connection, ref, "scope_granted", scope, granted)
 
     def revoke(self, ref: TenantRef, scope: str, principals: Collection[str]) -> int:
-        """Revoke a scope from these principals; returns how many of them had it."""
+        """Revoke a scope from these principals; return how many of them had it."""
         gone = delete(access_scopes).where(
             access_scopes.c.tenant == ref.id,
             access_scopes.c.scope == scope,
@@ -89,7 +89,7 @@ class AccessTable:
         return len(revoked)
 
     def grants(self, tenant_id: str, scopes: Collection[str] | None = None) -> dict[str, list[str]]:
-        """The principals of each granted scope, sorted; of all scopes, or of these."""
+        """Return the sorted principals of each granted scope, or of these scopes only."""
         query = (
             select(access_scopes.c.scope, access_scopes.c.principal)
             .where(access_scopes.c.tenant == tenant_id)
@@ -107,15 +107,15 @@ class AccessTable:
 def is_readable(
     table: FromClause, principals: Texts, *, column: str = "access_scope"
 ) -> ColumnElement[bool]:
-    """The condition that one of these principals may read a row's access scope.
+    """Return the condition that one of these principals may read a row's access scope.
 
-    A scope is read by those whom it is granted to, and by the readers of the scopes that it
-    inherits from.
+    A scope may be read by the principals to whom it is granted, and by the readers of the scopes
+    that it inherits from.
 
     Args:
-        table: with a tenant.
-        principals: in whose name is asked.
-        column: that has the scope.
+        table: has a column `tenant`.
+        principals: the caller's.
+        column: the name of the column with the scope.
     """
     scope = table.c[column]
     granted = exists().where(
@@ -137,14 +137,14 @@ def is_readable(
 def readable_scopes(
     tenant: ColumnElement[str], principals: Texts, most: ColumnElement[int]
 ) -> Select[Any]:
-    """Scopes of a tenant that one of these principals may read, as one array.
+    """Return the query for a tenant's scopes that one of these principals may read, as one array.
 
-    The public one is not among them; one may be there twice.
+    The public scope is left out. A scope may occur twice.
 
     Args:
         tenant: its id.
         principals: the caller's.
-        most: how many are read; null: all.
+        most: the maximum number of scopes; null for no maximum.
     """
     direct = select(access_scopes.c.scope).where(
         access_scopes.c.tenant == tenant, among(access_scopes.c.principal, principals)
@@ -166,7 +166,7 @@ def readable_scopes(
 
 
 def reads_public(principals: Collection[str]) -> bool:
-    """Whether who asks by these names reads what is public."""
+    """Return whether a caller with these principals may read the public scope."""
     return GUESTS not in principals
 
 

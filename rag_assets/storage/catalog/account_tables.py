@@ -33,7 +33,7 @@ provider_keys = Table(
     "provider_keys",
     metadata,
     Column("id", BigInteger, Identity(always=True), primary_key=True),
-    # Either a tenant's, or an organization's, for all tenants of it.
+    # A key belongs to a tenant, or to an organization and all of its tenants.
     Column("tenant", Text, ForeignKey("tenants.id", ondelete="CASCADE")),
     Column("organization", Text, ForeignKey("organizations.id", ondelete="CASCADE")),
     Column("provider", Text, nullable=False),
@@ -62,7 +62,7 @@ usage = Table(
     Column("retries", BigInteger, nullable=False, server_default="0"),
     Column("texts", BigInteger, nullable=False, server_default="0"),
     Column("batch_tokens", BigInteger, nullable=False, server_default="0"),
-    # Tokens whose price is unknown: `cost` does not include them, although they are not free.
+    # Tokens with an unknown price: `cost` does not include them, although they are not free.
     Column("unpriced_tokens", BigInteger, nullable=False, server_default="0"),
     Column("output_tokens", BigInteger, nullable=False, server_default="0"),
 )
@@ -109,7 +109,7 @@ service_tokens = Table(
     "service_tokens",
     metadata,
     Column("token_id", Text, primary_key=True),
-    # Either for a tenant, or for all projects of an organization, present and new ones.
+    # A token is for a tenant, or for all present and future projects of an organization.
     Column("tenant", Text, ForeignKey("tenants.id", ondelete="CASCADE")),
     Column("organization", Text, ForeignKey("organizations.id", ondelete="CASCADE")),
     Column("token_sha256", LargeBinary, nullable=False, unique=True),

@@ -1,7 +1,7 @@
 """The rows of one tenant that an auditor reads, all from one state of the catalog.
 
 Each method streams its rows, so that memory does not grow with their number. No query selects a
-secret, a question, or a column that holds text of a document.
+secret, a question, or a column with document text.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _BATCH: Final = 1_000
 _FIELDS_OF_SEARCHES: Final = (
     *("search_id", "caller", "mode", "top_k", "latency_ms", "degraded", "altered", "error"),
 )
-"""Fields of the events of searches that hold neither a question nor a passage."""
+"""Fields of search events that contain neither a question nor a passage."""
 _COLUMNS_OF_BUILDS: Final = (
     *("generation", "state", "index_name", "embedder_id", "dimensions", "reason", "checks"),
     *("spent", "created_at", "completed_at", "published_at", "retired_at"),
@@ -53,9 +53,9 @@ class AuditRecords:
     """The rows of one tenant in one state of the catalog; see open_audit.
 
     Attributes:
-        record: of the tenant.
+        record: the tenant's record.
         created_at: when the tenant was created.
-        read_at: the time of that state.
+        read_at: the time of this state.
     """
 
     def __init__(self, connection: Connection, tenant_id: str) -> None:
@@ -69,7 +69,7 @@ class AuditRecords:
 
     @property
     def ref(self) -> TenantRef:
-        """The tenant and its incarnation."""
+        """Return the tenant's id and incarnation."""
         return self.record.ref
 
     def sources(self) -> Iterator[Record]:
@@ -92,11 +92,11 @@ class AuditRecords:
             }
 
     def grants(self) -> Iterator[Record]:
-        """Return who may read which access scope."""
+        """Return the principals that may read each access scope, with the time of each grant."""
         return self._rows(access_scopes, "scope", "principal", "granted_at")
 
     def inherited_scopes(self) -> Iterator[Record]:
-        """Return the scopes whose readers read another scope as well."""
+        """Return each scope with the scopes from which it inherits readers."""
         return self._rows(scope_ancestors, "scope", "ancestor")
 
     def tokens(self) -> Iterator[Record]:
@@ -105,7 +105,7 @@ class AuditRecords:
         return self._rows(service_tokens, "token_id", "role", "principals", *times)
 
     def provider_keys(self) -> Iterator[Record]:
-        """Return which keys of providers the tenant has of its own, without anything of a key."""
+        """Return the providers for which the tenant has its own key, without any part of a key."""
         return self._rows(provider_keys, "provider", "created_at", "last_used_at")
 
     def holds(self) -> Iterator[Record]:
@@ -113,7 +113,7 @@ class AuditRecords:
         return self._rows(holds, "id", "source", "document_id", "reason", "by", "set_at")
 
     def security_changes(self) -> Iterator[Record]:
-        """Return the changes of tokens, grants and holds, and purges, since the tenant exists."""
+        """Return changes of tokens, grants and holds, and purges, since the tenant was created."""
         columns = security_changes.c
         query = (
             select(columns.epoch, columns.at, columns.kind, columns.name, columns.about)
@@ -123,7 +123,7 @@ class AuditRecords:
         return self._stream(query)
 
     def builds(self) -> Iterator[Record]:
-        """Return every build, with whether it answers, without its keys and its endpoint."""
+        """Return every build and whether it serves searches, without its keys and endpoint."""
         query = (
             select(
                 *(generations.c[name] for name in _COLUMNS_OF_BUILDS),
@@ -145,7 +145,7 @@ class AuditRecords:
         return self._rows(check_results, "asset", "name", *verdict)
 
     def searches(self) -> Iterator[Record]:
-        """Return the events of searches: who, when and how many, never what was asked or found."""
+        """Return search events: caller, time and counts, but neither questions nor results."""
         query = (
             select(events.c.id, events.c.at, events.c.kind, events.c.payload)
             .where(events.c.tenant == self.ref.id, among(events.c.kind, SEARCHES))
@@ -162,7 +162,7 @@ class AuditRecords:
             yield {"id": row["id"], "at": row["at"], "kind": row["kind"], **shown, **counts}
 
     def search_totals(self) -> Iterator[Record]:
-        """Return the number of searches of each caller on each day, UTC."""
+        """Return the number of searches by day (UTC) and caller."""
         day = func.to_char(func.timezone("UTC", events.c.at), "YYYY-MM-DD").label("day")
         caller = events.c.payload["caller"].astext.label("caller")
         query = (
@@ -187,7 +187,7 @@ class AuditRecords:
         return self._stream(query)
 
     def former_receipt_count(self) -> int:
-        """Return the number of receipts of former tenants that had the same id."""
+        """Return the number of receipts of former tenants with the same id."""
         query = select(func.count()).where(
             receipts.c.tenant == self.ref.id, receipts.c.incarnation != self.ref.incarnation
         )
@@ -205,7 +205,7 @@ class AuditRecords:
 
 @contextmanager
 def open_audit(database: Database, tenant_id: str) -> Iterator[AuditRecords]:
-    """Open the rows of a tenant; all of them are read in one transaction.
+    """Open the audit records of a tenant, all read in one transaction.
 
     Raises:
         UnknownTenant: no tenant has that id.

@@ -1,7 +1,7 @@
 """Texts submitted to a provider's batch API, until their vectors are in the lake.
 
-A row is written before a batch is submitted: every paid batch is therefore known here, and can be
-found at the provider by the row's tag.
+A row is written before its batch is submitted. Every paid batch is therefore known here, and can
+be found at the provider by the row's tag.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from rag_assets.storage.catalog.tables import tenants
 
 BatchState = Literal["SUBMITTING", "UNDER_WAY", "ENDED", "COLLECTED", "FAILED"]
 OPEN: tuple[BatchState, ...] = ("SUBMITTING", "UNDER_WAY", "ENDED")
-"""States of a batch whose texts must not be submitted again."""
+"""States in which the texts of a batch must not be submitted again."""
 FETCH_RETRY_INTERVAL = timedelta(hours=1)
-"""The time after which a failed fetch of results is repeated."""
+"""Time after which a failed fetch of results is repeated."""
 _KEY_BYTES = 32
 
 
@@ -30,11 +30,11 @@ class EmbeddingBatch:
     """One batch at a provider.
 
     Attributes:
-        tag: by which it is found at its provider.
+        tag: identifies the batch at its provider.
         batch_id: the provider's id; None until it is known.
         embedder: configuration from which its embedder is constructed.
-        texts, tokens: the submitted number; that of tokens is an estimate.
-        cost: of these tokens at the batch price, in dollars; None if the price is unknown.
+        texts, tokens: the number of submitted texts, and of their tokens as an estimate.
+        cost: dollars for these tokens at the batch price; None if the price is unknown.
         error: why it failed, or the error of the last poll.
         polled_at: the time of the last poll.
     """
@@ -57,7 +57,7 @@ class EmbeddingBatch:
 
 @dataclass(frozen=True, slots=True)
 class FailedBatches:
-    """The latest batches of an embedder, all of which failed."""
+    """The latest consecutive batches of an embedder that failed."""
 
     count: int
     last_at: datetime
@@ -84,12 +84,11 @@ class BatchTable:
         """Record a batch that is about to be submitted.
 
         Args:
-            ref: the tenant.
             tag, embedder_id, embedder, tokens, cost: see EmbeddingBatch.
             keys: text_sha256 of each text.
 
         Returns:
-            its id in the catalog.
+            the batch's id in the catalog.
         """
         row = {
             "tenant": ref.id,
@@ -141,7 +140,7 @@ class BatchTable:
             )
 
     def open(self, tenant_id: str | None = None) -> list[EmbeddingBatch]:
-        """Open batches of one active tenant, or of all, the oldest first."""
+        """Return the open batches of one active tenant, or of all, oldest first."""
         query = (
             select(tenants.c.incarnation.label("incarnation"))
             .add_columns(*(column for column in batches.c if column.name != "hashes"))
@@ -155,7 +154,7 @@ class BatchTable:
             return [_batch(row) for row in connection.execute(query)]
 
     def text_hashes(self, tenant_id: str, embedder_id: str) -> dict[int, set[str]]:
-        """The text_sha256 of all texts in submitted batches, by the id of their batch."""
+        """Return the text_sha256 of all texts in submitted batches, by batch id."""
         query = select(batches.c.id, batches.c.hashes).where(
             batches.c.tenant == tenant_id,
             batches.c.embedder_id == embedder_id,
@@ -165,7 +164,7 @@ class BatchTable:
             return {row.id: _unpacked(bytes(row.hashes)) for row in connection.execute(query)}
 
     def open_cost(self, tenant_id: str) -> float:
-        """The cost of a tenant's open batches, in dollars."""
+        """Return the cost of a tenant's open batches, in dollars."""
         query = select(func.coalesce(func.sum(batches.c.cost), 0)).where(
             batches.c.tenant == tenant_id, batches.c.state.in_(OPEN)
         )
@@ -173,7 +172,7 @@ class BatchTable:
             return float(connection.scalar(query) or 0)
 
     def failures(self, tenant_id: str, embedder_id: str) -> FailedBatches | None:
-        """The latest consecutive failures of an embedder; None if its last batch did not fail."""
+        """Return an embedder's latest consecutive failures; None if its last batch did not fail."""
         closed = (
             select(batches.c.state, batches.c.ended_at, batches.c.error)
             .where(
@@ -199,15 +198,16 @@ class BatchTable:
 
 
 def is_poll_due(batch: EmbeddingBatch, now: datetime) -> bool:
-    """Whether a batch should be polled: every minute at first, later up to every ten minutes.
+    """Return whether a batch should be polled now.
 
-    A batch whose results could not be fetched is due after FETCH_RETRY_INTERVAL.
+    The interval grows with the batch's age, from one minute to ten minutes. If the results could
+    not be fetched, the interval is FETCH_RETRY_INTERVAL.
     """
     waited, age = now - batch.polled_at, now - batch.submitted_at
     pause = max(timedelta(minutes=1), min(age / 20, timedelta(minutes=10)))
     if batch.state == "ENDED" and batch.error:
         pause = FETCH_RETRY_INTERVAL
-    # A poll that seems to be later than now was recorded while the clock was ahead.
+    # A poll time in the future was recorded while the clock was fast.
     return not timedelta() <= waited < pause
 
 

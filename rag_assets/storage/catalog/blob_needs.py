@@ -1,7 +1,7 @@
-"""Which blobs of a tenant are needed: by uploads, by records that are files, by holds, by runs.
+"""The blobs that a tenant needs: for uploads, for records that are files, for holds and for runs.
 
-That is decided in transactions that exclude each other: a blob is put in its place, or deleted,
-while no other transaction of the tenant is under way.
+Blobs are stored and deleted in exclusive transactions: no other transaction of the tenant runs
+meanwhile.
 """
 
 from __future__ import annotations
@@ -44,13 +44,12 @@ class BlobNeeds:
 
     @contextmanager
     def unneeded(self, ref: TenantRef, hashes: Collection[str]) -> Iterator[list[str]]:
-        """Those of some blobs that nothing needs: to be deleted before the context ends.
+        """Yield the hashes of blobs that may be deleted before the context ends.
 
-        Nothing can begin to need one meanwhile.
+        Until then, no other transaction can start to need one of them.
 
         Args:
-            ref: the tenant.
-            hashes: of the blobs.
+            hashes: the blobs to choose from.
         """
         with self._database.begin_exclusive(ref) as connection:
             needed = _needed(ref.id, hashes).subquery()
@@ -59,7 +58,7 @@ class BlobNeeds:
 
 
 def _needed(tenant_id: str, hashes: Collection[str] | None = None) -> CompoundSelect[Any]:
-    """The blobs of uploads, and those that holds or runs need, with their documents."""
+    """Return the query for the blobs of uploads, holds and runs, with their documents."""
     queries = []
     for table in (uploads, held_uploads, record_files):
         columns = (table.c.content_sha256, table.c.size, table.c.document_id)

@@ -1,4 +1,4 @@
-"""How far each of a tenant's builds is."""
+"""The progress of a tenant's builds."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ _SPANS = 31
 
 @dataclass(frozen=True, slots=True)
 class BuildProgress:
-    """The documents that a build holds.
+    """The progress of a build.
 
     Attributes:
-        documents, entries: that it holds, of documents that were not deleted.
-        of_documents: all documents of the tenant that can be read.
-        behind: documents whose present content it does not hold; None if that is not known.
-        waiting: those among them that wait for a provider or a person.
-        recent: documents indexed in the ten minutes before the last one.
+        documents, entries: the number of indexed documents that can be read, and of their entries.
+        of_documents: the number of the tenant's documents that can be read.
+        behind: the number of these that the build lacks or has outdated; None if unknown.
+        waiting: the number of outdated documents that wait for a provider or a person.
+        recent: the number of documents indexed in the ten minutes before the last document.
         recent_seconds: the time that they took.
-        last_at: when the last one was indexed.
+        last_at: when the last document was indexed.
     """
 
     documents: int = 0
@@ -43,10 +43,10 @@ class BuildProgress:
 
 @dataclass(frozen=True, slots=True)
 class BuildHistory:
-    """How a build grew.
+    """The growth of a build.
 
     Attributes:
-        counts: documents that it held at the end of each of equal spans of time.
+        counts: the number of its documents at the end of each of several equal time spans.
         first, last: when its first and last document were indexed.
     """
 
@@ -62,17 +62,15 @@ class BuildProgressQuery:
         self._database = database
 
     def of(self, tenant_id: str, config_keys: Mapping[int, str | None]) -> dict[int, BuildProgress]:
-        """The progress of builds, by number.
+        """Return the progress of builds, by number.
 
         Args:
-            tenant_id: the tenant.
-            config_keys: by number, the key of the configuration that each build is made by; None
-                where that is not known.
+            config_keys: the configuration key of each build, by number; None if unknown.
         """
         return {number: self._of(tenant_id, number, key) for number, key in config_keys.items()}
 
     def history(self, tenant_id: str, number: int) -> BuildHistory:
-        """How a build grew, by the times at which its present versions were indexed."""
+        """Return how a build grew, from the times at which its present versions were indexed."""
         held = document_index.c
         of_build = (
             held.tenant == tenant_id,

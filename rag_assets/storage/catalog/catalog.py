@@ -149,16 +149,16 @@ class Catalog:
         """Connect, and upgrade the schema.
 
         Args:
-            url: of the role that works with the catalog.
-            owner_url: of the role that upgrades it; the same by default.
+            url: address for the role that works with the catalog.
+            owner_url: address for the role that upgrades it; the same by default.
             before_upgrade: called before an existing schema is upgraded, with the connections of
-                other programs (see other_programs); raises where it must not be.
+                other programs (see other_programs); raises an error to prevent the upgrade.
 
         Raises:
             ServiceUnavailable: Postgres does not answer.
             SessionsNotKept: a pooler in front of Postgres does not keep sessions.
             SchemaTooNew: a newer program upgraded the schema.
-            ConfigurationError: the owner's address is of another database.
+            ConfigurationError: the owner's address names another database.
         """
         database = Database(url)
         try:
@@ -181,7 +181,7 @@ class Catalog:
 
 
 def _require_same(database: Database, owners: Database) -> None:
-    """Require that two accounts are of one database, before one of them upgrades it."""
+    """Require that both accounts use the same database, before one of them upgrades it."""
     with database.begin() as connection, owners.begin() as other:
         if present_database(connection) != present_database(other):
             raise ConfigurationError(

@@ -1,7 +1,7 @@
-"""Notifications about what the catalog brings: pushed records, requests to reindex, tenants.
+"""Notifications of new work: pushed records, reindex requests, changed tenants.
 
-They travel by Postgres's NOTIFY, with the commit of the change. A listener that is away misses
-them: whoever listens also has to look from time to time.
+Postgres's NOTIFY sends them when the change commits. A listener that is not connected misses them,
+so listeners must also poll from time to time.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from rag_assets.common.errors import ServiceUnavailable
 from rag_assets.storage.catalog.database import Database, connect_arguments
 
 TENANTS = ""
-"""Notified in place of a tenant: tenants were added or configured otherwise."""
+"""Sent instead of a tenant's id: tenants were added, or their configuration changed."""
 _CHANNEL = "rag_assets_changes"
 
 
 def notify(connection: Connection, tenant_id: str) -> None:
-    """Tell listeners, when the transaction commits, that a tenant has something to sync."""
+    """Notify listeners, when the transaction commits, that a tenant has something to sync."""
     connection.execute(select(func.pg_notify(_CHANNEL, tenant_id)))
 
 
 class ChangeChannel:
-    """Tells of changes, and listens on a connection of its own."""
+    """A sender of notifications, and a receiver on a separate connection."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def tell(self, tenant_ids: Iterable[str]) -> None:
-        """Tell listeners that tenants have something to sync."""
+        """Notify listeners that tenants have something to sync."""
         ids = list(tenant_ids)
         if ids:
             with self._database.begin() as connection:
@@ -39,7 +39,7 @@ class ChangeChannel:
                     notify(connection, tenant_id)
 
     def notifications(self, timeout: float) -> Iterator[str | None]:
-        """Yield the tenants of notifications, or TENANTS; None whenever none came for some time.
+        """Yield the tenant of each notification, or TENANTS; None at the start and after timeouts.
 
         Args:
             timeout: seconds without a notification.

@@ -1,4 +1,4 @@
-"""The last result of every asset check of every tenant, for pages, commands and schedules."""
+"""The last result of each tenant's asset checks, for pages, commands and schedules."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class CheckOutcome:
     """The outcome of one evaluation of a check.
 
     Attributes:
-        passed, severity, description: of its verdict; None if the evaluation failed.
-        error: why the evaluation failed; None if it did not.
+        passed, severity, description: the verdict; None if the evaluation failed.
+        error: why the evaluation failed; None if it succeeded.
     """
 
     asset: str
@@ -42,9 +42,9 @@ class CheckResult:
     """The last result of a check of one tenant.
 
     Attributes:
-        passed, severity, description: of the last evaluation; None before the first.
-        evaluated_at: the time of that evaluation.
-        error: why a later evaluation failed; None if none did.
+        passed, severity, description: the last verdict; None before the first.
+        evaluated_at: the time of that verdict.
+        error: why a later evaluation failed; None if it did not.
     """
 
     asset: str
@@ -63,7 +63,7 @@ class CheckSummary:
     Attributes:
         checked_at: the time of the least recent evaluation; None if a check was never evaluated.
         failed: the number of checks that did not pass.
-        errors: the number of checks whose last evaluation failed.
+        errors: the number of checks with a failed last evaluation.
     """
 
     checked_at: datetime | None
@@ -73,11 +73,12 @@ class CheckSummary:
 
 @dataclass(frozen=True, slots=True)
 class CatalogLag:
-    """How far a tenant's index is behind, according to the catalog.
+    """The lag of a tenant's index, according to the catalog.
 
     Attributes:
-        since: the earliest change that the serving index lacks; None if it lacks none.
-        held_deletions: deletions that await a person's confirmation, because they are too many.
+        since: the earliest change that the serving index lacks; None if it is up to date.
+        held_deletions: the number of deletions that await a person's confirmation, because they
+            are too many.
     """
 
     since: datetime | None = None
@@ -96,11 +97,9 @@ class CheckResultTable:
         """Store the outcomes of evaluations.
 
         Args:
-            ref: the tenant.
             outcomes: at most one per check.
-            first: whether to store outcomes of checks that have no result yet. A sync, which
-                evaluates only two checks, sets it to False: the tenant then still counts as
-                unchecked.
+            first: whether to store a check's first outcome. A sync evaluates only two checks and
+                sets it to False, so that the tenant still counts as unchecked.
 
         Raises:
             TenantGone: the tenant was removed.
@@ -120,7 +119,7 @@ class CheckResultTable:
                     connection.execute(update(check_results).where(and_(*same)).values(**values))
 
     def of(self, tenant_id: str) -> list[CheckResult]:
-        """The last results of a tenant's checks, by asset and name."""
+        """Return the last results of a tenant's checks, sorted by asset and name."""
         columns = [column for column in check_results.c if column.name != "tenant"]
         query = (
             select(*columns)
@@ -131,7 +130,7 @@ class CheckResultTable:
             return [CheckResult(**row) for row in connection.execute(query).mappings()]
 
     def summaries(self, tenant_ids: Collection[str]) -> dict[str, CheckSummary]:
-        """The summaries of these tenants; a tenant without results is left out."""
+        """Return the summaries of these tenants; a tenant without results is left out."""
         columns = check_results.c
         never = func.bool_or(columns.evaluated_at.is_(None))
         query = (
@@ -148,7 +147,7 @@ class CheckResultTable:
             return {row[0]: CheckSummary(*row[1:]) for row in connection.execute(query)}
 
     def of_check(self, asset: str, name: str) -> dict[str, CheckResult]:
-        """The last result of one check, by tenant."""
+        """Return the last result of one check, by tenant."""
         query = select(check_results).where(
             check_results.c.asset == asset, check_results.c.name == name
         )
@@ -162,7 +161,7 @@ class CheckResultTable:
             }
 
     def confirm(self, asset: str, name: str, tenant_ids: Collection[str]) -> None:
-        """Set the evaluation time of a check to now, where its result is known to be unchanged."""
+        """Set a check's evaluation time to now, for tenants with a result known to be unchanged."""
         query = (
             update(check_results)
             .where(
@@ -178,10 +177,10 @@ class CheckResultTable:
     def evaluated_since(
         self, checks: Collection[tuple[str, str]], age: timedelta
     ) -> Mapping[str, int]:
-        """By tenant, the number of these checks that were evaluated within the given age.
+        """Return how many of these checks were evaluated within this age, by tenant.
 
-        A check whose evaluation failed counts, too: its error is shown, and the next daily
-        evaluation retries it.
+        A failed evaluation also counts: its error is shown, and the next daily evaluation
+        retries it.
         """
         fresh = or_(
             check_results.c.evaluated_at >= func.now() - age, check_results.c.error.is_not(None)
@@ -198,7 +197,7 @@ class CheckResultTable:
         return found
 
     def lags(self) -> dict[str, CatalogLag]:
-        """By tenant, how far its index is behind; only tenants whose index is, in two queries."""
+        """Return the lag of tenants that lack changes or have held deletions, in two queries."""
         behind = (
             select(documents.c.tenant, func.min(documents.c.changed_at).label("since"))
             .outerjoin(serving, serving.c.tenant == documents.c.tenant)

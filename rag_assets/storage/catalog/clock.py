@@ -1,7 +1,7 @@
-"""The trusted time of the installation, and times in the catalog that lie in the future.
+"""The trusted time of the installation, and future times in the catalog.
 
-The trusted time is the latest time at which the machine's clock was known to be right. It never
-goes back by itself: `rag_assets.pipeline.clock_guard` decides when it advances.
+The trusted time is the latest time at which the machine's clock was known to be right. It moves
+back only if a person confirms it. `rag_assets.pipeline.clock_guard` decides when it advances.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ installation_clock = Table(
     metadata,
     Column("singleton", Boolean, primary_key=True, server_default="true"),
     now_column("trusted_at"),
-    # How long the machine had been running then; null on systems that do not say.
+    # The machine's uptime at that time; null if its system does not report it.
     Column("boot_id", Text),
     Column("boot_seconds", Double),
     CheckConstraint("singleton", name="singleton"),
@@ -62,7 +62,7 @@ class TrustedTime:
 
     Attributes:
         at: the latest trusted time.
-        boot: how long the machine had been running then; None if its system does not say.
+        boot: the machine's uptime at that time; None if its system does not report it.
         server_at: the present time of Postgres's machine.
     """
 
@@ -72,7 +72,7 @@ class TrustedTime:
 
 
 class ClockTable:
-    """Queries on the trusted time, and on times that lie in the future."""
+    """Queries on the trusted time, and on future times."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -87,12 +87,12 @@ class ClockTable:
         return TrustedTime(at, boot, server_at)
 
     def advance(self, former: TrustedTime, now: datetime, boot: BootTime | None) -> None:
-        """Record a later trusted time, once a minute at most.
+        """Record a later trusted time, at most once a minute.
 
         Args:
             former: the trusted time that was read.
             now: the present time, which is trusted.
-            boot: how long the machine has been running.
+            boot: the machine's present uptime.
         """
         if now - former.at < _WRITE_INTERVAL:
             return
@@ -101,14 +101,14 @@ class ClockTable:
             connection.execute(later.values(**_values(now, boot)))
 
     def replace(self, now: datetime, boot: BootTime | None) -> None:
-        """Make a time the trusted one that a person has confirmed, whichever it was before."""
+        """Replace the trusted time with an earlier or later time that a person confirmed."""
         with self._database.begin() as connection:
             connection.execute(update(installation_clock).values(**_values(now, boot)))
 
     # -- times in the future
 
     def has_future_ages(self, tenant_id: str, now: datetime) -> bool:
-        """Return whether the age of a document counts from a time in the future."""
+        """Return whether a document's age counts from a time in the future."""
         at = documents.c.embedded_at
         query = select(documents.c.document_id).where(
             documents.c.tenant == tenant_id, at > now + MOST_SKEW
@@ -117,10 +117,9 @@ class ClockTable:
             return connection.execute(query.limit(1)).first() is not None
 
     def future_count(self, tenant_id: str, now: datetime) -> int:
-        """Return how many rows of a tenant have a time in the future.
+        """Return the number of a tenant's rows with a time in the future.
 
         Args:
-            tenant_id: the tenant.
             now: the present time; times up to an hour later are not counted.
         """
         latest = now + MOST_SKEW
@@ -136,13 +135,12 @@ class ClockTable:
             )
 
     def correct_future_times(self, ref: TenantRef, now: datetime) -> int:
-        """Replace times in the future by the present one; returns how many rows had any.
+        """Replace future times with the present time; return the number of corrected rows.
 
-        They were recorded while the clock was ahead. Ages and pauses count from now on, retries
+        They were recorded while the clock was fast. Ages and pauses count from now on, retries
         are due at once, files are read again, and sessions of the panel end.
 
         Args:
-            ref: the tenant.
             now: the present time, which is trusted; times up to an hour later stay.
         """
         with self._database.begin_for(ref) as connection:
@@ -157,7 +155,7 @@ class ClockTable:
 def time_to_record(now: datetime | None = None) -> ColumnElement[Any]:
     """Return the present time, or the trusted time if that is later.
 
-    A time that ages count from must not be recorded too early while the clock is behind: the row
+    While the clock is slow, a time from which ages count must not be recorded too early: the row
     would be deleted for its age as soon as the clock is right.
 
     Args:
@@ -169,8 +167,7 @@ def time_to_record(now: datetime | None = None) -> ColumnElement[Any]:
 def latest_trusted_time() -> ColumnElement[Any]:
     """Return Postgres's present time, or a day after the trusted time if that is earlier.
 
-    What expires counts as expired only by this time, so that a clock that is far ahead does not
-    make it expire.
+    Expiry is judged by this time, so that a clock that is far too fast does not cause it.
     """
     return func.least(func.now(), _trusted_at() + _DAY)
 
@@ -188,7 +185,7 @@ def _values(now: datetime, boot: BootTime | None) -> dict[str, object]:
 
 
 def _tables_with(kind: TimeKind) -> Iterator[tuple[Table, list[Column[Any]]]]:
-    """Yield the tables of the catalog and of systems with such times of tenants."""
+    """Yield the catalog's and systems' tables that have times of a kind, with these columns."""
     for table in all_tables():
         times = [column for column in table.c if column.info.get("time") == kind]
         if times:
@@ -196,10 +193,10 @@ def _tables_with(kind: TimeKind) -> Iterator[tuple[Table, list[Column[Any]]]]:
 
 
 def _correct(connection: Connection, ref: TenantRef, kind: TimeKind, now: datetime) -> int:
-    """Replace a tenant's times of a kind that lie in the future; returns how many rows had any."""
+    """Replace a tenant's future times of a kind; return the number of corrected rows."""
     corrected = 0
     for table, times in _tables_with(kind):
-        # A retry that waits for a person has no date.
+        # Times from LAST_DAY on stay: such a retry waits for a person.
         wrong = {at: (at > now + MOST_SKEW) & (at < LAST_DAY) for at in times}
         values = {at.name: case((is_wrong, now), else_=at) for at, is_wrong in wrong.items()}
         statement = update(table).where(table.c.tenant == ref.id, or_(*wrong.values()))
@@ -208,7 +205,7 @@ def _correct(connection: Connection, ref: TenantRef, kind: TimeKind, now: dateti
 
 
 def _correct_lifetimes(connection: Connection, ref: TenantRef, now: datetime) -> int:
-    """End the panel's sessions that began in the future, and give tokens their lifetime."""
+    """End panel sessions created in the future; start the lifetime of such service tokens now."""
     latest = now + MOST_SKEW
     ended = sum(
         connection.execute(
@@ -223,7 +220,7 @@ def _correct_lifetimes(connection: Connection, ref: TenantRef, now: datetime) ->
 
 
 def _read_again(connection: Connection, ref: TenantRef, now: datetime) -> int:
-    """Have files read again whose listing seems to be later than any change of them."""
+    """Mark files to be read again if a listing time in the future would hide their changes."""
     latest_ns = int((now + MOST_SKEW).timestamp()) * _NANOSECONDS
     statement = update(documents).where(
         documents.c.tenant == ref.id, documents.c.listed_at_ns > latest_ns

@@ -1,4 +1,4 @@
-"""Tables of source code: what definitions are, which there are, and what they state of others."""
+"""Tables of source code: definitions with their kinds, relations, names and derived documents."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from sqlalchemy import (
 from rag_assets.storage.catalog.columns import json_column, metadata, tenant_column
 
 NAME_MARKS = "_-?!$="
-"""Characters that may be left out of a name when it is looked for."""
+"""Characters that a search for a name may leave out."""
 
 
 def last_part(short: ColumnElement[str], without: str = NAME_MARKS) -> ColumnElement[str]:
-    """Return the part of a name after its last dot, without some characters."""
-    # Constants instead of parameters: an index is used only for the expression that it is made of.
+    """Return the part of a name after its last dot, without the characters in `without`."""
+    # Constants instead of parameters: Postgres uses an index only for its exact expression.
     part = func.regexp_replace(short, literal_column("'^.*[.]'"), literal_column("''"))
     return func.translate(part, literal_column(f"'{without}'"), literal_column("''"))
 
 
-# What the definitions of source code are, as other files decide it: a source type by name.
+# The kinds of a document's definitions, as decided by other files: source type by name.
 document_kinds = Table(
     "document_kinds",
     metadata,
@@ -47,8 +47,8 @@ document_kinds = Table(
     ),
 )
 
-# Both of one text, by its chunk set: of a version that some build has, and of no other. A trigger
-# on document_index deletes them with the last row that names the chunk set.
+# Symbols and edges of a text, by its chunk set. They are kept while a build has a version of it: a
+# trigger on document_index deletes them with the last row that names the chunk set.
 symbols = Table(
     "symbols",
     metadata,
@@ -56,11 +56,11 @@ symbols = Table(
     Column("chunk_set_key", Text, primary_key=True),
     Column("position", Integer, primary_key=True),
     Column("symbol", Text, nullable=False),
-    # As people call it: without its namespace, in lower case.
+    # The name as people call it: without its namespace, in lower case.
     Column("short", Text, nullable=False),
     Column("role", Text, nullable=False),
     Column("public", Boolean, nullable=False),
-    # Of the text that is embedded for it; null where it has no chunk of its own.
+    # Hash of the text that is embedded for it; null without a chunk of its own.
     Column("content_hash", Text),
     Column("line_start", Integer, nullable=False),
     Column("line_end", Integer, nullable=False),
@@ -76,7 +76,7 @@ edges = Table(
     Column("chunk_set_key", Text, primary_key=True),
     Column("position", Integer, primary_key=True),
     Column("kind", Text, nullable=False),
-    # Qualified names, or others with a prefix; the first is empty for the file itself.
+    # Qualified names, or other names with a prefix; `stated_of` is empty for the file itself.
     Column("stated_of", Text, nullable=False),
     Column("target", Text, nullable=False),
     Column("how", Text, nullable=False),
@@ -84,14 +84,14 @@ edges = Table(
     Column("line_start", Integer, nullable=False),
     Column("line_end", Integer, nullable=False),
     Column("evidence", Text, nullable=False),
-    # Of the file that the evidence is in, within its repository; null where it is the text's own.
+    # Path of the file with the evidence, within its repository; null for the text's own file.
     Column("path", Text),
     Index(None, "tenant", "stated_of"),
     Index(None, "tenant", "target"),
 )
 
-# The names in a text with the places where it defines and uses them, in one row: a name is looked
-# for by a number, which is made of it and of the tenant. Kept as symbols are.
+# The names in a text, with the places that define and use them, in one row. Searches look for a
+# number that is computed from the name and the tenant. Rows are kept as long as symbols.
 name_uses = Table(
     "name_uses",
     metadata,
@@ -103,32 +103,32 @@ name_uses = Table(
     Index("ix_name_uses_numbers", "numbers", postgresql_using="gin"),
 )
 
-# What follows from the documents of a source together, as records of another source.
+# The state of derived documents: records that follow from all documents of another source.
 derivations = Table(
     "derivations",
     metadata,
     tenant_column(),
     Column("source", Text, primary_key=True),
-    # Of the documents that the present records follow from.
+    # Fingerprint of the documents from which the present records were derived.
     Column("fingerprint", Text, nullable=False),
-    # What may add to them and is not known: reasons with their places.
+    # Unknown facts that may add to the records: reasons with their places.
     json_column("unresolved", "[]"),
 )
 
-# What tells that relations may have changed, one row for each transaction that did: triggers write
-# them. A number made at random stands for each, and their sum for a state: without a row that
-# writers would wait for each other to change.
+# Possible changes of relations: triggers write one row for each transaction, with a random number.
+# The sum of all numbers identifies a state. With a single shared row, writers would wait for each
+# other.
 relation_changes = Table(
     "relation_changes",
     metadata,
     tenant_column(),
     Column("transaction", BigInteger, primary_key=True, autoincrement=False),
-    # Whether rows of a text were made anew: others come with their text, and go with it.
+    # Whether rows of a text were rebuilt; other rows are added and deleted with their text.
     Column("of_rows", Boolean, primary_key=True),
     Column("nonce", BigInteger, nullable=False),
 )
 
-# The sums of former changes.
+# The sums of the random numbers of former changes.
 relation_change_totals = Table(
     "relation_change_totals",
     metadata,

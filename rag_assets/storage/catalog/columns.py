@@ -24,7 +24,7 @@ metadata = MetaData(
 
 
 def tenant_column(*, primary_key: bool = True) -> Column[str]:
-    """The tenant that a row belongs to; deleting the tenant deletes the row."""
+    """Return the column for a row's tenant; deleting the tenant deletes the row."""
     return Column(
         "tenant",
         Text,
@@ -35,24 +35,24 @@ def tenant_column(*, primary_key: bool = True) -> Column[str]:
 
 
 TimeKind: TypeAlias = Literal["event", "retry"]
-"""What becomes of a time that lies in the future because the clock was ahead when it was recorded.
+"""The correction of a future time that was recorded while the clock was fast.
 
-An event's is replaced by the present time, so that ages and pauses count from then. A retry is due
-at once. Times of no kind stay as they are.
+An event's time is replaced by the present time, from which ages and pauses then count. A retry
+becomes due at once. Times without a kind stay as they are.
 """
 
 
 def now_column(name: str, kind: TimeKind | None = None) -> Column[object]:
-    """A required time, by default that of the row's insertion."""
+    """Return a column for a required time; the default is the time of the row's insertion."""
     when = DateTime(timezone=True)
     return Column(name, when, nullable=False, server_default=func.now(), info={"time": kind})
 
 
 def time_column(name: str, kind: TimeKind | None = None) -> Column[object]:
-    """An optional time."""
+    """Return a column for an optional time."""
     return Column(name, DateTime(timezone=True), info={"time": kind})
 
 
 def json_column(name: str, default: str = "{}") -> Column[object]:
-    """A JSON value, by default an empty object."""
+    """Return a column for a required JSON value; the default is an empty object."""
     return Column(name, JSONB, nullable=False, server_default=text(f"'{default}'::jsonb"))

@@ -1,7 +1,7 @@
 """Dagster instances that have run jobs for each tenant, and so may hold records of it.
 
-A removal deletes Dagster's records only in the instance that it uses. The others are known here
-until the sensor `tenants` of each has deleted its own; so these rows outlive their tenants.
+A removal deletes Dagster's records only in the instance that it uses. Every other instance stays
+listed until its sensor `tenants` has deleted its records; these rows therefore outlive tenants.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class DagsterHistory:
     """A Dagster instance that has run jobs for a tenant.
 
     Attributes:
-        instance: the id that Dagster keeps in the instance's storage of runs.
+        instance: the id that Dagster keeps in the instance's run storage.
         place: the instance's folder and machine at the last run.
     """
 
@@ -32,7 +32,7 @@ class DagsterHistory:
 
 
 class DagsterHistoryTable:
-    """Records and forgets the Dagster instances that ran jobs for tenants."""
+    """Queries on `dagster_histories`."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -41,7 +41,7 @@ class DagsterHistoryTable:
         """Record that an instance runs a job for a tenant, or for all of them.
 
         Args:
-            tenant_id: None: a job over all tenants.
+            tenant_id: None for a job over all tenants.
             instance, place: see DagsterHistory.
         """
         ran = select(
@@ -51,7 +51,7 @@ class DagsterHistoryTable:
         if tenant_id is not None:
             ran = ran.where(tenants.c.id == tenant_id)
         names = ["tenant", "incarnation", "instance", "place", "last_run_at"]
-        # In one order, as several processes may record the same tenants at once.
+        # In a fixed order, because several processes may record the same tenants at once.
         statement = insert(dagster_histories).from_select(names, ran.order_by(tenants.c.id))
         columns = dagster_histories.c
         statement = statement.on_conflict_do_update(
@@ -62,7 +62,7 @@ class DagsterHistoryTable:
             connection.execute(statement)
 
     def instances(self, tenant_id: str) -> list[DagsterHistory]:
-        """Return the instances that may hold records of a tenant or of earlier ones of its id."""
+        """Return the instances that may hold records of a tenant or former tenants with its id."""
         columns = dagster_histories.c
         last = func.max(columns.last_run_at)
         query = (
@@ -75,14 +75,14 @@ class DagsterHistoryTable:
             return [DagsterHistory(*row) for row in connection.execute(query)]
 
     def tenants(self, instance: str) -> set[str]:
-        """Return the tenants of which an instance may hold records, removed ones too."""
+        """Return the tenants, including removed tenants, that an instance may hold records of."""
         columns = dagster_histories.c
         query = select(columns.tenant).where(columns.instance == instance).distinct()
         with self._database.begin() as connection:
             return set(connection.scalars(query))
 
     def forget(self, tenant_id: str, instance: str) -> None:
-        """Forget that an instance ran jobs for a tenant: its records of them are deleted."""
+        """Forget that an instance ran jobs for a tenant, after it deleted its records of them."""
         columns = dagster_histories.c
         with self._database.begin() as connection:
             connection.execute(

@@ -57,15 +57,15 @@ _EXCLUSIVE = text(
     "SELECT set_config('lock_timeout', '5s', true),"
     " set_config('plan_cache_mode', 'force_custom_plan', true)"
 )
-"""Wait shortly for others, and plan each statement for the rows that it has as parameters.
+"""Wait five seconds at most for locks, and plan each statement for its own parameters.
 
-From the sixth time on, one plan for all would take any array for a short one: documents of 20,000
-pages were compared with each of these pages, for minutes.
+From the sixth execution on, Postgres would use one plan for all parameters, which assumes short
+arrays: it compared documents of 20,000 pages with each of these pages, for minutes.
 """
 _IDLE_SECONDS = 1.0
 _WATCH_SECONDS = 5.0
 APPLICATION: Final = "rag-assets schema "
-"""The beginning of each connection's application_name; the revision of its schema follows."""
+"""The start of each connection's application_name; the revision of its schema follows."""
 _RAISED = "rag_assets raised"
 _SCHEME = re.compile(r"^postgres(?:ql)?(?:\+\w+)?://")
 
@@ -88,7 +88,7 @@ class Database:
         after_raise: called after a transaction that raised marks, with their tenants, and with None
             for the epoch of the installation; see note_raised. It must not raise an error.
         require_schema: called with a connection of the driver, before it is used after a pause, and
-            every few seconds; raises SchemaTooNew where a newer program upgraded the catalog.
+            every few seconds; raises SchemaTooNew if a newer program upgraded the catalog.
 
     Raises:
         ConfigurationError: the url is malformed.
@@ -121,8 +121,8 @@ class Database:
     def _compare_when_used(self) -> None:
         """Replace broken connections of the pool, and compare the schema every few seconds.
 
-        Connections that were not used just now are asked: a ping before each transaction, as the
-        pool would send it, is a third of a sync's round trips.
+        Only connections that were idle for a second are pinged. The pool's own ping before each
+        transaction would be a third of a sync's round trips.
         """
         engine = self._engine
 
@@ -146,7 +146,7 @@ class Database:
 
     @contextmanager
     def begin(self) -> Iterator[Connection]:
-        """A transaction, committed at the end.
+        """Open a transaction that is committed at the end.
 
         Raises:
             ServiceUnavailable: Postgres does not answer.
@@ -167,7 +167,7 @@ class Database:
 
     @contextmanager
     def snapshot(self) -> Iterator[Connection]:
-        """A transaction that reads alone, and sees one state in all of its statements.
+        """Open a read-only transaction that sees one state in all of its statements.
 
         Raises:
             ServiceUnavailable: Postgres does not answer.
@@ -180,7 +180,7 @@ class Database:
 
     @contextmanager
     def driver(self) -> Iterator[Cursor[Any]]:
-        """A cursor of the driver itself, of which each statement is a transaction of its own.
+        """Open a cursor of the driver itself; each statement is its own transaction.
 
         Raises:
             ServiceUnavailable: Postgres does not answer.
@@ -198,11 +198,11 @@ class Database:
             raise unavailable(error) from None
 
     def refresh_statistics(self, *of: Table) -> None:
-        """Have Postgres count tables anew after many rows were written.
+        """Run ANALYZE on these tables, after many rows were written.
 
-        Until it does, by itself within minutes, it takes a new tenant for one with a single row,
-        and joins all rows of two tables by comparing each with each. Where another process does
-        the same, this returns at once.
+        Autovacuum does the same within minutes. Until then, Postgres assumes a single row for a
+        new tenant, and joins two tables by comparing every pair of rows. If another process
+        already analyzes a table, this does not wait for it.
 
         Raises:
             ServiceUnavailable: Postgres does not answer.
@@ -213,7 +213,7 @@ class Database:
 
     @contextmanager
     def begin_for(self, ref: TenantRef) -> Iterator[Connection]:
-        """A transaction that commits only while this incarnation of the tenant exists.
+        """Open a transaction that commits only while this incarnation of the tenant exists.
 
         Raises:
             TenantGone: the tenant was removed, or removed and created again.
@@ -223,9 +223,9 @@ class Database:
 
     @contextmanager
     def begin_exclusive(self, ref: TenantRef) -> Iterator[Connection]:
-        """Like begin_for, and excludes every other transaction for this tenant.
+        """Open a transaction like begin_for that excludes all other transactions for this tenant.
 
-        For changes that a running sync may make to the same rows; keep it short.
+        Use it for changes to rows that a running sync may also change, and keep it short.
 
         Raises:
             TenantGone: see begin_for.
@@ -254,7 +254,7 @@ class Database:
             yield connection
 
     def time(self) -> datetime:
-        """Postgres's time.
+        """Return Postgres's present time.
 
         Raises:
             ServiceUnavailable: Postgres does not answer.
@@ -265,7 +265,7 @@ class Database:
 
     @contextmanager
     def session(self) -> Iterator[Connection]:
-        """A separate connection outside the pool, for session-level locks."""
+        """Open a separate connection outside the pool, for session-level locks."""
         try:
             connection = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
         except (OperationalError, InterfaceError) as error:
@@ -282,7 +282,7 @@ class Database:
 
 
 def note_raised(connection: Connection, ref: TenantRef | None) -> None:
-    """Note that a transaction raises a tenant's mark; None: the epoch of the installation."""
+    """Note that a transaction raises a tenant's mark; for None, the installation's epoch."""
     connection.info.setdefault(_RAISED, set()).add(ref)
 
 
@@ -290,7 +290,7 @@ def _require_usable(url: str) -> None:
     try:
         make_url(url)
         ports = str(conninfo_to_dict(url).get("port", "")).split(",")
-        # A / in a password begins the database's name: what is before it is taken for the port.
+        # A / in a password starts the database's name: the text before it is parsed as the port.
         is_usable = all(port.isdecimal() or not port for port in ports)
     except (ArgumentError, ValueError, psycopg.ProgrammingError):
         is_usable = False
@@ -304,7 +304,7 @@ def _require_usable(url: str) -> None:
 
 
 def connect_arguments() -> dict[str, Any]:
-    """Return the arguments of every connection to Postgres, which shows the program's schema."""
+    """Return the arguments of every connection to Postgres, with the program's schema revision."""
     from rag_assets.storage.catalog.migrate import HEAD
 
     return {"connect_timeout": 10, "application_name": f"{APPLICATION}{HEAD}"}
@@ -315,13 +315,13 @@ Texts: TypeAlias = Iterable[str] | BindParameter[list[str]]
 
 
 def texts_parameter(name: str) -> BindParameter[list[str]]:
-    """A parameter of a prepared statement that takes any number of texts."""
+    """Return a parameter of a prepared statement that takes any number of texts."""
     kind: TypeEngine[list[str]] = ARRAY(Text)  # type: ignore[assignment]
     return bindparam(name, type_=kind)
 
 
 def among(column: ColumnElement[str], values: Texts) -> ColumnElement[bool]:
-    """Whether a column's value is one of these; passes all of them as one parameter."""
+    """Return the condition that a column has one of these values, passed as one parameter."""
     array = values if isinstance(values, BindParameter) else literal(list(values), ARRAY(Text))
     return column == any_(array)
 
@@ -355,14 +355,14 @@ _CONDITIONS: Final[Mapping[str, tuple[str, str]]] = {
 
 
 def condition_of(error: Exception) -> ServiceUnavailable | None:
-    """Return the error for a condition of the server that an operator ends; None for others."""
+    """Return the error for a server condition that an operator must end; None for others."""
     state = getattr(getattr(error, "orig", error), "sqlstate", None)
     known = _CONDITIONS.get(str(state))
     return None if known is None else ServiceUnavailable(known[0], hint=known[1])
 
 
 def unavailable(error: Exception) -> ServiceUnavailable:
-    """The project's error for a driver's connection error, with passwords in addresses masked."""
+    """Return the project's error for a driver's connection error, with passwords masked."""
     if isinstance(getattr(error, "orig", None), LockNotAvailable):
         return TenantBusy("other writers hold this tenant", hint="try again in a few seconds")
     if (condition := condition_of(error)) is not None:

@@ -1,8 +1,8 @@
-"""Documents that left a source: the memory of the guard against accidental mass deletion.
+"""Documents that left a source, recorded for the guard against accidental mass deletion.
 
-A listing alone does not show a slow accident. Each listing and each manifest that removes documents
-therefore writes an event `documents_left`, and the next one is judged together with those of a
-window. A person's consent ends the window; a deletion that is held back keeps it open.
+A single listing does not show a slow accident. Each listing or manifest that removes documents
+therefore writes an event `documents_left`. The next listing or manifest is judged together with the
+events of a time window. A person's consent ends the window; a held deletion keeps it open.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ _REFUSED = "the last manifest of its records lacks too many"
 
 @dataclass(frozen=True, slots=True)
 class DeletionWindow:
-    """The window of time in which a listing's deletions are judged.
+    """The time window in which a listing's deletions are judged.
 
     Attributes:
-        since: when it begins.
-        left: documents that left the source in it.
+        since: when it starts.
+        left: the number of documents that left the source in it.
         hours: its length, for messages.
     """
 
@@ -57,7 +57,7 @@ class HeldDeletions:
     Attributes:
         documents: how many.
         remedy: the command, or the parameter of a request, that deletes them.
-        is_manifest: whether they are records that a manifest lacks, and not documents of a listing.
+        is_manifest: whether they are missing in a manifest, and not in a listing.
     """
 
     tenant: str
@@ -69,7 +69,7 @@ class HeldDeletions:
 
     @property
     def line(self) -> str:
-        """A sentence for people: the documents, the reason, and the command that deletes them."""
+        """Return a sentence with the documents, the reason, and the command that deletes them."""
         return (
             f"{counted(self.documents, 'document')} of {self.tenant} disappeared, and the deletion"
             f" is held back: source {self.source}: {self.reason}. To delete: {self.remedy}"
@@ -77,13 +77,13 @@ class HeldDeletions:
 
 
 class DepartureTable:
-    """Reads and writes how many documents left each source."""
+    """Queries on the events of documents that left a source."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def window(self, ref: TenantRef, source: str, hours: int) -> DeletionWindow:
-        """Return the window of a source, without its next listing.
+        """Return the window of a source, before its next listing.
 
         Args:
             hours: its length; 0 judges each listing alone.
@@ -102,10 +102,10 @@ class DepartureTable:
             record_departures(connection, ref, source, left, is_confirmed=is_confirmed)
 
     def held(self, tenant_id: str | None = None) -> list[HeldDeletions]:
-        """Return deletions that wait for a person, by tenant and source.
+        """Return deletions that wait for a person, sorted by tenant and source.
 
         Args:
-            tenant_id: of this tenant only; None: of all.
+            tenant_id: only deletions of this tenant; None for all tenants.
         """
         of_tenant = tenants.c.state != "REMOVING"
         if tenant_id is not None:
@@ -168,7 +168,7 @@ def read_window(connection: Connection, ref: TenantRef, source: str, hours: int)
         .order_by(events.c.id.desc())
         .limit(1)
     ).first()
-    # Otherwise a deletion that is held back would be allowed once the earlier losses are old.
+    # Otherwise a held deletion would be allowed once the earlier losses leave the window.
     if held and (
         connection.scalar(is_holding)
         or _is_refused_manifest(connection, ref, held.id, held.payload)
@@ -202,7 +202,7 @@ def record_departures(
 def record_held_manifest(
     connection: Connection, ref: TenantRef, source: str, vanished: int, window: DeletionWindow
 ) -> None:
-    """Record a manifest that would remove so many records that it was refused."""
+    """Record a manifest that was refused, because it would remove too many records."""
     payload = {
         "source": source,
         "vanished": vanished,
@@ -213,7 +213,7 @@ def record_held_manifest(
 
 
 def accept_manifest(connection: Connection, ref: TenantRef, source: str) -> None:
-    """Record that no record is missing any more, if the last manifest was refused."""
+    """Record that a manifest was accepted, if the last manifest was refused."""
     of_manifests = events.c.payload.has_key("manifest")
     kinds = or_(_is_event(ref, source, _HELD), _is_event(ref, source, _LEFT))
     last = select(events.c.kind).where(kinds, of_manifests).order_by(events.c.id.desc()).limit(1)
@@ -224,7 +224,7 @@ def accept_manifest(connection: Connection, ref: TenantRef, source: str) -> None
 def _is_refused_manifest(
     connection: Connection, ref: TenantRef, id_: int, payload: Mapping[str, Any]
 ) -> bool:
-    """Return whether an event is of a refused manifest, and no later one was accepted."""
+    """Return whether an event is a manifest's refusal that no accepted manifest followed."""
     if not payload.get("manifest"):
         return False
     later = _is_event(ref, payload["source"], _LEFT) & (events.c.id > id_)

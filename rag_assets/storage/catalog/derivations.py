@@ -29,14 +29,14 @@ _BATCH = 1_000
 
 @dataclass(frozen=True, slots=True)
 class DerivedRecords:
-    """All that follows from one source.
+    """The derived documents of one source.
 
     Attributes:
-        of: the source.
-        source: that holds what follows from it.
-        fingerprint: of the documents that it follows from.
+        of: the source from which they are derived.
+        source: the source that contains them.
+        fingerprint: of the documents from which they are derived.
         records: the derived documents.
-        unresolved: what may add to them, or change them, and is not known.
+        unresolved: unknown facts that may add to them or change them.
     """
 
     of: str
@@ -55,7 +55,7 @@ class DerivationTable:
     def fingerprints(
         self, tenant_id: str, generation: int, sources: Collection[str]
     ) -> dict[str, str]:
-        """What the documents of sources that a build has say now, by source; "" for none."""
+        """Return a fingerprint of each source's documents in a build; "" without documents."""
         line = func.concat_ws(
             *("/", documents.c.document_id, document_index.c.chunk_set_key),
             documents.c.access_scope,
@@ -78,14 +78,14 @@ class DerivationTable:
         return {source: found.get(source, "") for source in sources}
 
     def recorded(self, tenant_id: str) -> dict[str, str]:
-        """The fingerprints that the present records follow from, by source."""
+        """Return the fingerprints from which the present records were derived, by source."""
         table = derivations.c
         query = select(table.source, table.fingerprint).where(table.tenant == tenant_id)
         with self._database.begin() as connection:
             return dict(connection.execute(query).all())
 
     def forget_fingerprints(self, ref: TenantRef, sources: Collection[str]) -> None:
-        """Let what follows from sources be worked out again, whatever they say by then.
+        """Clear the fingerprints of sources, so that their records are derived again in any case.
 
         Raises:
             TenantGone: the tenant was removed.
@@ -100,7 +100,7 @@ class DerivationTable:
             connection.execute(statement)
 
     def unresolved(self, tenant_id: str) -> dict[str, list[Unresolved]]:
-        """What is not known of derived documents, by the source that they follow from."""
+        """Return the unknown facts about derived documents, by the source they are derived from."""
         table = derivations.c
         query = select(table.source, table.unresolved).where(table.tenant == tenant_id)
         with self._database.begin() as connection:
@@ -108,16 +108,16 @@ class DerivationTable:
         return {row.source: [Unresolved.read(one) for one in row.unresolved] for row in rows}
 
     def differing(self, ref: TenantRef, derived: DerivedRecords) -> int:
-        """How many documents differ from what follows from a source; changes nothing."""
+        """Return how many documents `record` would change."""
         with self._database.begin() as connection:
             known = _known(connection, ref, derived.source)
         wanted = {one.document_id: one.key for one in derived.records}
         return sum(known.get(id_) != wanted.get(id_) for id_ in known.keys() | wanted.keys())
 
     def record(self, ref: TenantRef, derived: DerivedRecords) -> int:
-        """Record all that follows from a source; returns how many documents differ from before.
+        """Record the derived documents of a source; return how many changed.
 
-        Those that no longer follow from it are withheld from searches at once.
+        Documents that are no longer derived from it are withheld from searches at once.
 
         Raises:
             TenantGone: the tenant was removed.
@@ -135,12 +135,11 @@ class DerivationTable:
         return len(changed) + len(gone)
 
     def withdraw(self, ref: TenantRef, of: str, source: str) -> None:
-        """Withhold all that follows from a source, until it is worked out again.
+        """Withhold the derived documents of a source, until they are derived again.
 
         Args:
-            ref: the tenant.
-            of: the source.
-            source: that holds what follows from it.
+            of: the source from which they are derived.
+            source: the source that contains them.
 
         Raises:
             TenantGone: the tenant was removed.

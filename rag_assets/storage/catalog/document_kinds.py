@@ -1,4 +1,4 @@
-"""What the definitions in documents of source code are, as the files around them decide it."""
+"""Kinds of the definitions in source code documents, as decided by the files around them."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _BATCH = 2_000
 
 @dataclass(frozen=True, slots=True)
 class CodeDocument:
-    """A document whose facts decide what others are.
+    """A source code document, with facts that decide the kinds of other documents' definitions.
 
     Attributes:
         source: its source, which is one repository.
-        uri: of source and path.
-        media_type: derived from the file's name; None if the name does not tell.
-        access_scope: who may read it.
-        chunk_set_key: of its facts in the lake.
-        kinds: what its definitions are, as far as it was found out.
+        uri: made of source and path.
+        media_type: derived from the file's name; None if the name does not show it.
+        access_scope: the scope that its readers need.
+        chunk_set_key: key of its facts in the lake.
+        kinds: the known kinds of its definitions.
     """
 
     document_id: str
@@ -46,7 +46,7 @@ class KindTable:
         self._database = database
 
     def of(self, tenant_id: str, document_ids: Sequence[str]) -> dict[str, Mapping[str, str]]:
-        """The kinds of the named documents; those of which none are known are left out."""
+        """Return the kinds of the named documents; documents without known kinds are left out."""
         table = document_kinds.c
         query = select(table.document_id, table.kinds).where(
             table.tenant == tenant_id, among(table.document_id, document_ids)
@@ -57,11 +57,11 @@ class KindTable:
     def indexed(
         self, tenant_id: str, generation: int, document_ids: Sequence[str] | None = None
     ) -> Iterator[CodeDocument]:
-        """The documents of which a build has a version, with what is known of their kinds.
+        """Yield the documents with a version in a build, with their known kinds.
 
         Args:
             tenant_id, generation: the build.
-            document_ids: of those that are wanted; None: all.
+            document_ids: only these documents; None for all.
         """
         known = and_(
             document_kinds.c.tenant == documents.c.tenant,
@@ -93,11 +93,10 @@ class KindTable:
                 )
 
     def record(self, ref: TenantRef, kinds: Mapping[str, Mapping[str, str]]) -> None:
-        """Record what the definitions of documents are; their versions must be written again.
+        """Record the kinds of definitions, and mark the documents to be written again.
 
         Args:
-            ref: the tenant.
-            kinds: by document, all that is known of it; empty: nothing.
+            kinds: all known kinds, by document; an empty mapping deletes the document's row.
         """
         known = upsert(document_kinds)
         statement = known.on_conflict_do_update(

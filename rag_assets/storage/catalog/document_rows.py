@@ -22,7 +22,7 @@ from rag_assets.storage.catalog.tables import documents
 Status = Literal["PROCESSING", "READY", "FAILED", "DELETED"]
 
 LARGE_BYTES = 128 * 1024
-"""A document of more bytes does not go ahead of others: it may take longer than a slice."""
+"""Larger documents are not processed before others: they may take longer than a slice."""
 
 NEVER = datetime(9999, 12, 31, tzinfo=UTC)
 """The retry time of a failure that needs a person; only a sync that a person starts retries it."""
@@ -37,7 +37,7 @@ class DocumentChange:
         said_title: the title that its source gives.
         source_id, page_uuid: see ListedDocument.
         error: why it could not be read; None if it was read.
-        error_kind: of that failure.
+        error_kind: the kind of this failure.
     """
 
     document_id: str
@@ -61,15 +61,15 @@ class DocumentChange:
 
     @property
     def document_key(self) -> str:
-        """Hash of everything known about the document before it is parsed."""
+        """Return the hash of everything known about the document before it is parsed."""
         # An unreadable document has no content hash: its listing facts replace it, so that it is
         # retried when, and only when, it changes.
         facts = self.facts
         content = self.content_sha256 or f"{facts.size}/{facts.mtime_ns}/{facts.identity}"
         # Included only if there is one, so that keys of documents without a title do not change.
         title = [] if self.said_title is None else [self.said_title]
-        # The id never changes for one document; the page may. Whoever reads the page reads the
-        # document: a page that is moved changes no key, and nothing is written anew.
+        # A document's id never changes, but its page may. The readers of the page may read the
+        # document: moving a page leaves the key as it is, so that no entries are written again.
         page = [] if self.page_uuid is None else [["page", self.page_uuid]]
         scope = self.access_scope if self.page_uuid is None else None
         return key_of(
@@ -88,7 +88,7 @@ class DocumentChange:
 
 @dataclass(frozen=True, slots=True)
 class CatalogDocument:
-    """The columns of a document's row with which a listing is compared."""
+    """The columns of a document's row that are compared with a listing."""
 
     document_id: str
     uri: str
@@ -110,7 +110,7 @@ class Document:
         said_title: the title that its source gives; None: the title is read from its content.
         source_id, page_uuid: see ListedDocument.
         reindex_requests: the number of reindex requests for it.
-        lane: 0 for documents that were changed by themselves, 1 for a bulk import.
+        lane: 0 for an individual change, 1 for a bulk import.
     """
 
     document_id: str
@@ -145,7 +145,7 @@ class Document:
 
     @property
     def urgency(self) -> int:
-        """The rank in which it is processed; see the function urgency."""
+        """Return its rank in the processing order; see the function urgency."""
         if self.lane:
             return 2
         is_changed = self.status == "PROCESSING" and self.facts.size <= LARGE_BYTES
@@ -154,12 +154,13 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a document is quarantined or deferred; with a retry_at, the failure is transient.
+    """The failure of a quarantined or deferred document; with a retry_at, it is transient.
 
     Attributes:
         message: for operators.
         kind: for the people of the tenant.
-        environment: key of the environment whose settings make it fail; empty for other reasons.
+        environment: key of the environment with the settings that make it fail; empty for other
+            reasons.
     """
 
     document_id: str
@@ -171,7 +172,7 @@ class Failure:
 
 
 def row_of(ref: TenantRef, change: DocumentChange, lane: int) -> dict[str, Any]:
-    """The columns that a change sets: status PROCESSING, or FAILED if it could not be read."""
+    """Return the columns that a change sets: status PROCESSING, or FAILED if it is unreadable."""
     key = change.document_key
     return {
         "tenant": ref.id,
@@ -201,7 +202,7 @@ def row_of(ref: TenantRef, change: DocumentChange, lane: int) -> dict[str, Any]:
         "status": "FAILED" if change.error else "PROCESSING",
         "error_message": change.error,
         "error_kind": change.error_kind,
-        # "*" matches every configuration: none makes an unreadable document readable.
+        # "*" matches every configuration: no setting makes an unreadable document readable.
         "failed_document_key": key if change.error else None,
         "failed_config_key": "*" if change.error else None,
         "attempts": 0,
@@ -210,7 +211,7 @@ def row_of(ref: TenantRef, change: DocumentChange, lane: int) -> dict[str, Any]:
 
 
 def record_statement() -> Insert:
-    """The statement that writes `row_of` rows; a document with the same key keeps its status."""
+    """Return the statement that writes `row_of` rows; if the key is the same, the status stays."""
     table = documents.c
     new = upsert(documents).values(changed_at=time_to_record())
     key = numbered_key(new.excluded.document_key, table.edition)
@@ -249,16 +250,16 @@ def record_statement() -> Insert:
 def numbered_key(
     document_key: ColumnElement[str], requests: ColumnElement[int]
 ) -> ColumnElement[str]:
-    """A document_key that differs after each request to reindex the document."""
+    """Return a document_key that changes with each request to reindex the document."""
     plain = func.split_part(document_key, ".", 1)
     return case((requests > 0, plain.concat(".").concat(cast(requests, Text))), else_=plain)
 
 
 def urgency() -> Label[int]:
-    """Return the rank in which documents are processed, as a column.
+    """Return the rank in the processing order, as a column.
 
-    0: a small document that was changed by itself; 1: another one of the lane for such changes,
-    which is large, failed before, or has to be built anew; 2: one of a bulk import.
+    0: a small document with an individual change. 1: another document of the lane for individual
+    changes: it is large, failed before, or must be rebuilt. 2: a document of a bulk import.
     """
     table = documents.c
     is_changed = and_(table.status == "PROCESSING", table.size <= LARGE_BYTES)
@@ -266,12 +267,12 @@ def urgency() -> Label[int]:
 
 
 def processing_order() -> tuple[ColumnElement[Any], ...]:
-    """Return the order in which documents are processed, the most urgent first."""
+    """Return the columns that sort documents for processing, the most urgent first."""
     return urgency(), documents.c.changed_at, documents.c.document_id
 
 
 def document_of(row: Row[Any]) -> Document:
-    """The document in a row with all columns of `documents`."""
+    """Return the document in a row with all columns of `documents`."""
     return Document(
         document_id=row.document_id,
         source=row.source,

@@ -1,4 +1,4 @@
-"""The documents of a tenant: their listed state, their status, and tombstones of pruned ones."""
+"""A tenant's documents: their listed state, their status, and tombstones of pruned documents."""
 
 from __future__ import annotations
 
@@ -37,7 +37,10 @@ class DocumentTable:
         self._database = database
 
     def known(self, tenant_id: str, source: str) -> Iterator[CatalogDocument]:
-        """Stream every document of one source, with deleted ones; moved ones count as deleted."""
+        """Stream all documents of a source, including deleted documents.
+
+        Moved documents count as deleted.
+        """
         table = documents.c
         query = select(
             *(table.document_id, table.uri, table.size, table.mtime_ns, table.ctime_ns),
@@ -63,9 +66,8 @@ class DocumentTable:
         Documents that were deleted on request or pushed again since the listing are left out.
 
         Args:
-            ref: the tenant.
             changes: new, changed and touched documents.
-            lane: 0 for urgent documents, 1 for a bulk import.
+            lane: 0 for individual changes, 1 for a bulk import.
         """
         statement = record_statement()
         for batch in batched(changes, _BATCH):
@@ -86,7 +88,7 @@ class DocumentTable:
                 connection.execute(mark_deleted_statement(ref, batch))
 
     def find(self, tenant_id: str, document_ids: Sequence[str]) -> list[Document]:
-        """The named documents, in the order in which they are processed."""
+        """Return the named documents in processing order, the most urgent first."""
         query = (
             select(documents)
             .where(documents.c.tenant == tenant_id, among(documents.c.document_id, document_ids))
@@ -96,7 +98,7 @@ class DocumentTable:
             return [document_of(row) for row in connection.execute(query)]
 
     def all(self, tenant_id: str, *, deleted: bool = False) -> list[Document]:
-        """All documents of a tenant by uri, deleted ones only if requested."""
+        """Return a tenant's documents, sorted by uri; deleted documents only if requested."""
         query = select(documents).where(documents.c.tenant == tenant_id).order_by("uri")
         if not deleted:
             query = query.where(documents.c.status != "DELETED")
@@ -104,7 +106,7 @@ class DocumentTable:
             return [document_of(row) for row in connection.execute(query)]
 
     def sources(self, tenant_id: str) -> list[str]:
-        """Names of the sources that have documents."""
+        """Return the names of the sources with documents."""
         query = (
             select(documents.c.source)
             .where(documents.c.tenant == tenant_id, documents.c.status != "DELETED")
@@ -114,7 +116,7 @@ class DocumentTable:
             return list(connection.scalars(query))
 
     def counts(self, tenant_id: str) -> dict[str, int]:
-        """The number of documents by status."""
+        """Return the number of documents by status."""
         query = (
             select(documents.c.status, func.count())
             .where(documents.c.tenant == tenant_id)
@@ -124,7 +126,7 @@ class DocumentTable:
             return dict(connection.execute(query).all())
 
     def count(self, tenant_id: str, source: str) -> int:
-        """The number of a source's documents."""
+        """Return the number of a source's documents."""
         query = select(func.count()).where(
             documents.c.tenant == tenant_id,
             documents.c.source == source,
@@ -134,11 +136,10 @@ class DocumentTable:
             return connection.scalar(query) or 0
 
     def reread_count(self, tenant_id: str, sources: Collection[str]) -> int:
-        """The number of documents to read again, after a possible unnoticed change or on request.
+        """Return the number of documents to read again; see must_be_read_again.
 
         Args:
-            tenant_id: the tenant.
-            sources: names of the configured sources; documents of others are not counted.
+            sources: names of the configured sources; documents of other sources are not counted.
         """
         query = (
             select(func.count())
@@ -153,7 +154,7 @@ class DocumentTable:
             return connection.scalar(query) or 0
 
     def tombstones(self, tenant_id: str) -> dict[str, str]:
-        """Content hashes of pruned documents, by document id."""
+        """Return the content hashes of pruned documents, by document id."""
         query = select(tombstones.c.document_id, tombstones.c.content_sha256).where(
             tombstones.c.tenant == tenant_id
         )
@@ -161,11 +162,10 @@ class DocumentTable:
             return {row.document_id: row.content_sha256 for row in connection.execute(query)}
 
     def read_again(self, ref: TenantRef, document_ids: Collection[str] | None = None) -> None:
-        """Have the next listing read documents whatever their facts are.
+        """Mark documents to be read again by the next listing, even if their facts are unchanged.
 
         Args:
-            ref: whose.
-            document_ids: of the documents; all by default.
+            document_ids: only these documents; None for all.
         """
         chosen = [documents.c.tenant == ref.id]
         if document_ids is not None:
@@ -174,7 +174,7 @@ class DocumentTable:
             connection.execute(update(documents).where(*chosen).values(listed_at_ns=READ_AGAIN_NS))
 
     def purge_deleted(self, ref: TenantRef, before: datetime) -> int:
-        """Delete the rows of documents deleted before a time that no build and no hold keeps."""
+        """Delete the rows of documents deleted before a time, unless a build or hold keeps them."""
         held = exists().where(
             and_(
                 document_index.c.tenant == documents.c.tenant,
@@ -194,9 +194,10 @@ class DocumentTable:
 
 
 def must_be_read_again() -> ColumnElement[bool]:
-    """The condition that a document may have changed unnoticed, or that it was asked for.
+    """Return the condition that a document may have changed unnoticed, or was requested again.
 
-    One that its source did not hold at the last listing, and that is kept, cannot be read.
+    Documents that the last listing lacks, and held deletions keep, are excluded: they cannot be
+    read.
     """
     is_kept = exists().where(
         syncs.c.tenant == documents.c.tenant,

@@ -1,4 +1,4 @@
-"""What the transactions that begin and end an erasure change."""
+"""The changes of rows in the transactions that start and end an erasure."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ from rag_assets.storage.catalog.upload_tables import uploads
 
 _BATCH = 2_000
 _NAMED_DOCUMENTS = 100
-"""Purged documents that one entry of the journal of security changes names."""
+"""Maximum of purged documents per entry in the journal of security changes."""
 _FORGET_SLICES = text(
     f"UPDATE {SCHEMA}.slices SET document_ids = document_ids - :ids"  # noqa: S608 - nothing given
     " WHERE tenant = :tenant AND document_ids ?| :ids"
@@ -63,13 +63,13 @@ class Erasure:
     """An erasure of documents from every store.
 
     Attributes:
-        id: of its receipt, too.
+        id: also the id of its receipt.
         kind, rule, by, at: see Receipt.
         document_ids: its documents.
-        parse_keys, chunk_set_keys: of their texts and chunks in the lake.
-        blobs: hashes of those that were uploaded.
-        counts: what it erases, by store; complete once every store has counted.
-        progress: how far a scan for credentials has come.
+        parse_keys, chunk_set_keys: keys of their texts and chunks in the lake.
+        blobs: hashes of their uploaded files.
+        counts: the numbers of erased objects, by store; complete once every store has counted.
+        progress: the state of a scan for credentials, a removal or a discard.
     """
 
     id: UUID
@@ -98,7 +98,7 @@ def begin_erasure(
     at: datetime,
     staged: int = 0,
 ) -> Erasure:
-    """Record an erasure, and withhold its documents."""
+    """Record an erasure, and withhold its documents from searches."""
     held = document_index.c
     of_documents = (held.tenant == ref.id, among(held.document_id, [*whole, *former]))
     keys = select(
@@ -149,9 +149,9 @@ def begin_erasure(
 
 
 def require_known(connection: Connection, ref: TenantRef, document_ids: Sequence[str]) -> None:
-    """Raise UnknownDocument for a document that the tenant has nothing of."""
+    """Raise UnknownDocument if a document has neither row, record, upload nor tombstone."""
     known: set[str] = set()
-    # With tombstones: whoever doubts that a document is gone may purge it again.
+    # Tombstones count: a person who doubts that a document was deleted may purge it again.
     for table in (documents, source_records, uploads, tombstones):
         query = select(table.c.document_id).where(
             table.c.tenant == ref.id, among(table.c.document_id, document_ids)
@@ -165,7 +165,7 @@ def require_known(connection: Connection, ref: TenantRef, document_ids: Sequence
 
 
 def end_erasure(connection: Connection, erasure: Erasure, proof: Mapping[str, Any]) -> Receipt:
-    """Turn an erasure into its receipt."""
+    """Replace an erasure's row with its receipt."""
     connection.execute(delete(erasures).where(erasures.c.id == erasure.id))
     return append_receipt(
         connection,
@@ -211,7 +211,7 @@ def _delete_records(connection: Connection, ref: TenantRef, document_ids: Sequen
 def _keys_of_disabled(
     connection: Connection, ref: TenantRef, document_ids: Sequence[str]
 ) -> Sequence[Row[Any]]:
-    """The keys in the lake of uploads that are in no build, because they are disabled."""
+    """Return the lake keys of uploads that are in no build, because they are disabled."""
     query: Select[Any] = select(held_texts.c.parse_key, held_texts.c.chunk_set_key).where(
         held_texts.c.tenant == ref.id, among(held_texts.c.document_id, document_ids)
     )
@@ -219,7 +219,7 @@ def _keys_of_disabled(
 
 
 def forget_embedding(connection: Connection, ref: TenantRef, document_ids: Sequence[str]) -> None:
-    """Forget when documents were embedded, of which the former version is withheld."""
+    """Clear the embedding times and hashes of documents with a withheld former version."""
     connection.execute(
         update(documents)
         .where(documents.c.tenant == ref.id, among(documents.c.document_id, document_ids))
@@ -228,7 +228,7 @@ def forget_embedding(connection: Connection, ref: TenantRef, document_ids: Seque
 
 
 def erasure_of(row: Row[Any]) -> Erasure:
-    """The erasure in a row of `erasures`."""
+    """Return the erasure in a row of `erasures`."""
     return Erasure(
         id=row.id,
         ref=TenantRef(row.tenant, row.incarnation),

@@ -1,4 +1,4 @@
-"""Tables of holds and erasures, and of what outlives tenants: receipts, histories in Dagster."""
+"""Tables of holds and erasures, and tables that outlive tenants: receipts, Dagster histories."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ holds = Table(
     metadata,
     Column("id", BigInteger, Identity(always=True), primary_key=True),
     tenant_column(primary_key=False),
-    # Without both, all documents of the tenant are held.
+    # If both are null, all documents of the tenant are held.
     Column("source", Text),
     Column("document_id", Text),
     Column("reason", Text, nullable=False),
@@ -76,13 +76,13 @@ erasures = Table(
     Column("by", Text, nullable=False),
     now_column("at"),
     json_column("document_ids", "[]"),
-    # Of the lake, recorded before the rows that tell them go.
+    # Keys in the lake, recorded before the rows with these keys are deleted.
     json_column("parse_keys", "[]"),
     json_column("chunk_set_keys", "[]"),
     # Hashes of uploaded files.
     json_column("blobs", "[]"),
     json_column("counts"),
-    # How far a scan for credentials has come.
+    # The state of a scan for credentials, a removal or a discard.
     json_column("progress"),
 )
 

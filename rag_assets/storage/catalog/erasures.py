@@ -1,7 +1,8 @@
-"""Erasures under way: what is still to be removed from some store, and the receipt to be written.
+"""Open erasures: documents still to be removed from some store, and the receipt to be written.
 
-An erasure is recorded in the transaction that decides it, with all that its receipt will say. Who
-is killed in between leaves it open; the next run of the tenant ends it, with the same receipt.
+An erasure is recorded in the transaction that decides it, with all the facts for its receipt. If
+the process is killed, the erasure stays open; the tenant's next run completes it, with the same
+receipt.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ from rag_assets.storage.catalog.upload_tables import uploads
 _OUTLIVING = frozenset(
     {"dagster_histories", "erasures", "receipts", "security_changes", "tenant_locks"}
 )
-"""Tables whose rows a removed tenant leaves."""
+"""Tables with rows that outlive a removed tenant."""
 
 
 class ErasureTable:
@@ -56,7 +57,7 @@ class ErasureTable:
         self._database = database
 
     def open(self, tenant_id: str) -> list[Erasure]:
-        """The erasures of a tenant that are not ended, oldest first."""
+        """Return the open erasures of a tenant, oldest first."""
         query = (
             select(erasures)
             .where(erasures.c.tenant == tenant_id)
@@ -75,15 +76,14 @@ class ErasureTable:
         by: str,
         at: datetime,
     ) -> Erasure | None:
-        """Delete what is past its retention: searches omit it from now on.
+        """Start to delete documents past their retention; searches omit them from now on.
 
-        Tombstones prevent that documents are added again while they are unchanged in their source;
-        they hold hashes alone. Pushed records and staged rows are deleted at once.
+        Tombstones, which contain only hashes, keep a document out until it changes in its source.
+        Pushed records and staged rows are deleted at once.
 
         Args:
-            ref: the tenant.
-            cutoffs: its retention.
-            held: names of the sources whose documents stay until a person confirms.
+            cutoffs: the tenant's retention.
+            held: names of the sources with documents that stay until a person confirms.
             rule, by, at: for the receipt.
 
         Returns:
@@ -109,17 +109,16 @@ class ErasureTable:
     def begin_purge(
         self, ref: TenantRef, document_ids: Collection[str], *, by: str, at: datetime
     ) -> Erasure:
-        """Delete documents for good, on request: searches omit them from now on.
+        """Start to delete documents permanently, on request; searches omit them from now on.
 
         A document that its source still has is not added again until it changes.
 
         Args:
-            ref: the tenant.
-            document_ids: the documents; deleted ones of which something is left, too.
+            document_ids: the documents; deleted documents, too, if a row or tombstone is left.
             by, at: for the receipt.
 
         Raises:
-            UnknownDocument: the tenant has nothing of one of them.
+            UnknownDocument: the tenant does not know one of them.
             OnHold: one of them is held.
         """
         wanted = sorted(set(document_ids))
@@ -136,17 +135,16 @@ class ErasureTable:
         """Keep out documents that were purged after the dump of a restored catalog.
 
         Args:
-            ref: the tenant.
-            sealed: their tombstones, as the journal keeps them.
+            sealed: their tombstones, as stored in the journal.
         """
         with self._database.begin_exclusive(ref) as connection:
             bury_sealed(connection, ref, sealed)
 
     def begin_removal(self, ref: TenantRef, *, by: str, at: datetime) -> Erasure:
-        """Begin the removal of a tenant, or return the one that was begun.
+        """Start the removal of a tenant, or return the removal that was started before.
 
         Args:
-            ref: the tenant, whose state is REMOVING.
+            ref: the tenant, in the state REMOVING.
             by, at: for the receipt.
         """
         begun = select(erasures).where(
@@ -195,11 +193,9 @@ class ErasureTable:
     def begin_discard(
         self, ref: TenantRef, generation: Generation, *, by: str, at: datetime
     ) -> Erasure:
-        """Begin to delete a build that does not answer, or return the erasure that was begun.
+        """Start to delete a build that does not serve searches, or return its open erasure.
 
         Args:
-            ref: the tenant.
-            generation: the build.
             by, at: for the receipt.
         """
         number = generation.number
@@ -210,7 +206,7 @@ class ErasureTable:
             erasures.c.tenant == ref.id,
             erasures.c.kind == "discard",
             erasures.c.progress["generation"].as_integer() == number,
-            # The number of a build that is gone may be given again.
+            # The number of a deleted build may be used again.
             erasures.c.progress["made_at"].as_string() == generation.created_at.isoformat(),
         )
         with self._database.begin_for(ref) as connection:
@@ -236,7 +232,7 @@ class ErasureTable:
             return erasure_of(connection.execute(made.returning(erasures)).one())
 
     def note(self, erasure: Erasure, store: str, counts: Mapping[str, int]) -> Erasure:
-        """Record what an erasure takes from a store, before it is taken."""
+        """Record the counts of what an erasure deletes from a store, before it is deleted."""
         added = {**erasure.counts, store: dict(counts)}
         with self._database.begin() as connection:
             connection.execute(
@@ -246,7 +242,7 @@ class ErasureTable:
             return erasure_of(row)
 
     def record_progress(self, erasure: Erasure, progress: Mapping[str, Any]) -> Erasure:
-        """Record how far an erasure has come; return the erasure."""
+        """Record the progress of an erasure; return the changed erasure."""
         with self._database.begin() as connection:
             connection.execute(
                 update(erasures).where(erasures.c.id == erasure.id).values(progress=progress)
@@ -254,7 +250,7 @@ class ErasureTable:
         return replace(erasure, progress=progress)
 
     def forget(self, erasure: Erasure) -> None:
-        """Delete the documents' rows, and their ids elsewhere in the catalog."""
+        """Delete the documents' rows, and their ids in the slice of the last run."""
         with self._database.begin_for(erasure.ref) as connection:
             delete_documents(connection, erasure)
             forget_slice(connection, erasure)
@@ -266,7 +262,7 @@ class ErasureTable:
             return end_erasure(connection, erasure, proof or {})
 
     def forget_tenant(self, erasure: Erasure) -> None:
-        """Delete all rows of a tenant that is being removed but its own and its erasures'."""
+        """Delete a removed tenant's rows in all tables but `tenants` and those in _OUTLIVING."""
         ref = erasure.ref
         with self._database.begin() as connection:
             for table in reversed(all_tables()):
@@ -276,7 +272,7 @@ class ErasureTable:
     def end_removal(self, erasure: Erasure, proof: Mapping[str, Any] | None = None) -> Receipt:
         """Delete a tenant with all of its rows, and write the receipt.
 
-        Erasures of its documents that were under way end with it.
+        Its other open erasures end with it.
         """
         ref = erasure.ref
         others = select(erasures).where(erasures.c.tenant == ref.id, erasures.c.id != erasure.id)

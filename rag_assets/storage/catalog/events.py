@@ -73,17 +73,17 @@ EventKind = Literal[
 
 _TOLD_ANYWAY: EventKind = "secret_dropped"
 _NAME = "uri"
-"""The key of a payload that names a document."""
+"""The key in a payload for the uri of a document."""
 
 SEARCHES: tuple[EventKind, ...] = (
     *("rag_search_started", "rag_search_completed"),
     *("ai_context_loaded", "paused_for_input"),
 )
-"""Events that searches write, which hold questions; the last two are those of runs of agents."""
+"""Events of searches, which contain questions; the last two are written by runs of agents."""
 _TOLD_OF_SEARCHES = frozenset(
     {"search_id", "caller", "mode", "top_k", "latency_ms", "degraded", "altered", "error"}
 )
-"""What is told of searches of others: neither what they asked nor what they found."""
+"""Payload fields that are shown for other callers' searches: neither questions nor results."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ class NewEvent:
     """An event that is not stored yet.
 
     Attributes:
-        payload: holds no secret and no text of a document.
+        payload: must not contain secrets or text of a document.
     """
 
     kind: EventKind
@@ -111,7 +111,7 @@ class NewEvent:
 
 @cache
 def _insertion() -> Insert:
-    """The statement that inserts any number of events at once, which costs a fraction of rows."""
+    """Return the statement that inserts many events at once, at a fraction of single rows' cost."""
     given = (
         func.unnest(
             bindparam("kinds", type_=ARRAY(Text)),
@@ -137,7 +137,7 @@ class EventTable:
         self._database = database
 
     def write(self, ref: TenantRef, kind: EventKind, payloads: Sequence[Mapping[str, Any]]) -> None:
-        """Append events of one kind; their payloads hold no secret and no text of a document."""
+        """Append events of one kind; payloads must not contain secrets or text of a document."""
         if not payloads:
             return
         rows = [{"tenant": ref.id, "kind": kind, "payload": dict(p)} for p in payloads]
@@ -183,18 +183,17 @@ class EventTable:
         readers: Collection[str] | None = None,
         asker: str | None = None,
     ) -> list[Event]:
-        """A page of a tenant's events, the newest first.
+        """Return a page of a tenant's events, newest first.
 
         Args:
-            tenant_id: the tenant.
             kinds: only events of these kinds.
             caller: only events of this caller's searches.
-            before: only events older than the one with this id.
-            limit: the most events to return.
-            readers: principals, one of which may read every document that an event names; None:
-                any. Of other documents only dropped credentials are told, without their address;
-                of searches of others neither questions nor passages.
-            asker: the caller whose searches are told as a whole, whoever reads.
+            before: only events older than the event with this id.
+            limit: the maximum number of events.
+            readers: leave out events about documents that these principals may not read, but show
+                dropped credentials, without the uri. Show other callers' searches without
+                questions and passages. None shows all events in full.
+            asker: the caller to whom their own searches are shown in full.
         """
         visible = true() if readers is None else _may_be_told(tenant_id, readers)
         query = select(events, visible.label("visible")).where(
@@ -212,14 +211,13 @@ class EventTable:
         return found if readers is None else [_told(event, asker) for event in found]
 
     def tenants_since(self, last: int | None, kind: EventKind) -> tuple[int, set[str]]:
-        """The tenants with an event of a kind since another event, of any tenant.
+        """Return the tenants with an event of a kind since a former event of any tenant.
 
         Args:
-            last: the id of that event; None: no tenant is reported.
-            kind: of the events.
+            last: the id of the former event; None reports no tenant.
 
         Returns:
-            the id of the latest event of all, and the tenants.
+            the id of the latest event of all tenants, and the tenants.
         """
         with self._database.begin() as connection:
             newest = connection.scalar(select(func.max(events.c.id))) or 0
@@ -231,7 +229,7 @@ class EventTable:
             return newest, set(connection.scalars(query.distinct()))
 
     def latest(self, tenant_id: str, *, kind: str | None = None, limit: int = 100) -> list[Event]:
-        """A tenant's latest events, the newest first."""
+        """Return a tenant's latest events, newest first."""
         query = select(events).where(events.c.tenant == tenant_id)
         if kind is not None:
             query = query.where(events.c.kind == kind)
@@ -241,9 +239,9 @@ class EventTable:
 
 
 def _may_be_told(tenant_id: str, readers: Collection[str]) -> ColumnElement[bool]:
-    """The condition that an event names no document but those that a principal may read.
+    """Return the condition that one of these principals may read every document an event names.
 
-    Documents may share an address, which their application gave them.
+    Several documents may share a uri, which their application set.
     """
     of_tenant = select(documents.c.uri).where(documents.c.tenant == tenant_id)
     is_theirs = is_readable(documents, readers)

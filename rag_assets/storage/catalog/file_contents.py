@@ -1,4 +1,4 @@
-"""Contents of pushed records that are files: each is an upload of the record's document."""
+"""Contents of pushed records that are files, each stored as an upload of the record's document."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rag_assets.storage.catalog.waits import hasten, waiting_since
 
 
 class FileContents:
-    """Stores contents of files in `uploads`; their records are what is listed."""
+    """The contents of files, in `uploads`; listings read their records instead."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -34,21 +34,20 @@ class FileContents:
         document_id: str,
         path: str,
     ) -> tuple[bool, list[str]]:
-        """Store the content of a file that was pushed.
+        """Store the content of a pushed file.
 
-        The one that it replaces is kept for runs that have listed it.
+        The replaced content is kept for runs that have listed it.
 
         Args:
-            ref: the tenant.
             new: the content.
-            keep: puts its blob in its place.
+            keep: stores its blob.
             document_id, path: of the record, in its source.
 
         Returns:
-            whether it is another content than before, and hashes of former ones that no run needs.
+            whether the content changed, and hashes of former contents that no run needs.
 
         Raises:
-            UnknownDocument: there is no such record.
+            UnknownDocument: the record does not exist.
             TenantGone: the tenant was removed.
         """
         record, table = source_records.c, uploads.c
@@ -85,7 +84,7 @@ class FileContents:
                     index_elements=["tenant", "document_id"], set_=changed
                 )
             )
-            # The record is what is listed: it is another one now.
+            # Listings read the record: a new revision shows them the change.
             connection.execute(
                 update(source_records)
                 .where(*the_record)

@@ -1,8 +1,8 @@
 """Former contents of records, kept by their hashes for runs that have listed them.
 
-A run reads what it has listed, however often that is pushed meanwhile: texts are kept as rows, and
-of files the blobs. What no run can need any more is forgotten by the next listing, and before that
-by the next push while no run is under way.
+A run reads the contents that it has listed, even if they are pushed again meanwhile. Texts are kept
+as rows, files as blobs. Contents that no run can need any more are deleted by the next listing, or
+before it by the next push while no run is active.
 """
 
 from __future__ import annotations
@@ -47,7 +47,6 @@ def keep_texts(connection: Connection, ref: TenantRef, contents: Mapping[str, st
 
     Args:
         connection: of the transaction that replaces them.
-        ref: the tenant.
         contents: hashes of the new texts, by document.
     """
     if not contents:
@@ -71,11 +70,10 @@ def keep_texts(connection: Connection, ref: TenantRef, contents: Mapping[str, st
 def pages_with_blocks(
     connection: Connection, ref: TenantRef, blocks: Mapping[str, Collection[str]]
 ) -> set[str]:
-    """Those of some pages whose text, or a former one that is kept, has one of their blocks.
+    """Return the pages with one of their blocks in their present text or a former, kept text.
 
     Args:
         connection: of a transaction that has not changed them yet.
-        ref: the tenant.
         blocks: ids of blocks, by the document of their page.
     """
     pairs = [(page, mark_of_block(one)) for page, ids in blocks.items() for one in ids]
@@ -95,7 +93,7 @@ def keep_file(connection: Connection, ref: TenantRef, document_id: str) -> list[
     """Keep the content of a file that is replaced.
 
     Returns:
-        hashes of former contents that no run needs, and that are forgotten.
+        hashes of former contents that were deleted, because no run needs them.
     """
     own = uploads.c
     former = select(own.tenant, own.document_id, own.content_sha256, own.size).where(
@@ -107,9 +105,9 @@ def keep_file(connection: Connection, ref: TenantRef, document_id: str) -> list[
 
 
 def forget_unneeded(connection: Connection, ref: TenantRef) -> list[str]:
-    """Forget the former contents that no document needs; returns hashes of files'.
+    """Delete the former contents that no document needs; return the hashes of files.
 
-    Called while no run is under way but the caller's.
+    Call it only if no other run of the tenant is active.
     """
     of_tenant = (table.c.tenant == ref.id for table in (record_texts, record_files))
     texts, files = (
@@ -123,7 +121,7 @@ def forget_unneeded(connection: Connection, ref: TenantRef) -> list[str]:
 def readable_contents(
     connection: Connection, ref: TenantRef, document_ids: Collection[str]
 ) -> frozenset[tuple[str, str]]:
-    """Pushed documents, each with a content that it has or had, and that can be read."""
+    """Return pushed documents, each paired with a present or kept content that can be read."""
     rows = connection.execute(_readable(ref.id, document_ids))
     return frozenset((row.document_id, row.content_sha256) for row in rows)
 
@@ -151,9 +149,9 @@ def _keep(connection: Connection, table: Table, former: Select[Any]) -> None:
 
 
 def _forget_statement(table: Table, ref: TenantRef, document_ids: Collection[str]) -> Delete:
-    """What was kept before this transaction, where no run can have listed it.
+    """Return the statement that deletes contents that no run can have listed.
 
-    A run that begins now lists what this transaction replaces.
+    Contents kept by this transaction stay: a run that starts now lists them.
     """
     return delete(table).where(
         table.c.tenant == ref.id,
@@ -165,10 +163,10 @@ def _forget_statement(table: Table, ref: TenantRef, document_ids: Collection[str
 
 
 def _is_needed(table: Table) -> ColumnElement[bool]:
-    """The condition that a document was listed with a content, and waits to be indexed so.
+    """Return the condition that a document was last listed with this content.
 
-    A text is also needed for as long as a version of it may be found, in whichever build: it tells
-    which blocks of a page are found (see pages_with_blocks).
+    A file is needed only until it is indexed. A text is also needed as long as any build has a
+    version of it, because it shows which blocks of a page can be found (see pages_with_blocks).
     """
     listed = exists().where(
         *_of(documents, table),

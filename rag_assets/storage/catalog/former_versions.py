@@ -1,4 +1,4 @@
-"""Versions that answer in one build, of documents whose present content cannot be indexed."""
+"""Former versions, in one build, of documents with a present content that cannot be indexed."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _OWN = document_index.alias("own")
 
 @dataclass(frozen=True, slots=True)
 class FormerVersion:
-    """A version of a document that answers in another build.
+    """A version of a document that searches can find in another build.
 
     Attributes:
-        document_key: the inputs that it was read from.
-        parse_key: of its text in the lake.
-        content_sha256: of the content among these inputs; None if it was not recorded.
+        document_key: key of the inputs from which it was built.
+        parse_key: key of its text in the lake.
+        content_sha256: hash of the content among these inputs; None if it was not recorded.
     """
 
     document_id: str
@@ -41,15 +41,14 @@ class FormerVersionTable:
     def of(
         self, tenant_id: str, answering: int, lacking: int, document_ids: Sequence[str]
     ) -> list[FormerVersion]:
-        """The versions of failed documents that answer, and that another build lacks.
+        """Return the versions of failed documents that one build has and another lacks.
 
         Args:
-            tenant_id: the tenant.
-            answering: the build in which they answer.
+            answering: the build that has them.
             lacking: the build that lacks them.
-            document_ids: of the documents.
+            document_ids: only these documents.
         """
-        # A text that is tried again may be rejected again.
+        # A rejected text that is retried may be rejected again.
         failed = or_(documents.c.retry_at.is_(None), documents.c.error_kind == "text-rejected")
         row = _FORMER.c
         columns = (row.document_id, _document_key(), row.parse_key, row.content_sha256)
@@ -61,7 +60,7 @@ class FormerVersionTable:
             return [FormerVersion(*row) for row in rows]
 
     def try_again(self, ref: TenantRef, answering: int, lacking: int) -> int:
-        """Make the documents of all such versions due; returns how many there are."""
+        """Retry the permanently failed documents of all such versions; return their number."""
         final = documents.c.retry_at.is_(None)
         ids = _lacking(ref.id, answering, lacking, _FORMER.c.document_id).where(final)
         statement = (
@@ -86,7 +85,7 @@ class FormerVersionTable:
 
 
 def _document_key() -> ColumnElement[str]:
-    # Null of one that is to be written anew.
+    # Null if the version is to be written again.
     return func.coalesce(_FORMER.c.document_key, _FORMER.c.indexed_key)
 
 
@@ -114,7 +113,7 @@ def _lacking(
             _FORMER.c.parse_key.is_not(None),
             state.status == "FAILED",
             state.failed_document_key == state.document_key,
-            # What cannot be read from its source is not parsed, and so never tried again.
+            # A document that its source cannot provide is not parsed, and so never retried.
             state.content_sha256.is_not(None),
             _OWN.c.indexed_key.is_(None),
             _OWN.c.failed_document_key.is_distinct_from(_document_key()),

@@ -1,4 +1,4 @@
-"""What is found of the relations of repositories: definitions, edges, documents."""
+"""Results of queries on the relations of repositories: definitions, edges, documents."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from typing import Literal, NamedTuple, Protocol, TypeAlias
 Direction: TypeAlias = Literal["out", "in", "both"]
 
 NamesCalled: TypeAlias = Mapping[str, Collection[str]]
-"""Qualified names of definitions that people call alike, by repository."""
+"""Qualified names of definitions that people call by the same name, by repository."""
 
 
 class ScopedDocument(Protocol):
-    """A document, or what lies in one, as the catalog has it now."""
+    """A document or a part of it, with its present scope and uri in the catalog."""
 
     @property
     def access_scope(self) -> str:
-        """The scope that its readers need."""
+        """Return the scope that its readers need."""
         ...
 
     @property
     def uri(self) -> str:
-        """Its address."""
+        """Return its address."""
         ...
 
 
 Permits: TypeAlias = Callable[[ScopedDocument], bool]
-"""Whether a caller may read a document of a scope that is open to them."""
+"""Returns whether a caller may read a document with a scope that is open to them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +35,8 @@ class Readable:
     """The versions that a caller may read.
 
     Attributes:
-        generation: that answers.
-        principals: of the caller.
+        generation: the serving build.
+        principals: the caller's.
     """
 
     tenant_id: str
@@ -49,14 +49,14 @@ class FoundSymbol:
     """A definition in a document that the caller may read.
 
     Attributes:
-        name: qualified.
+        name: the qualified name.
         role, public, line_start, line_end, content_hash: see rag_assets.code.relations.Symbol.
         document_id, uri, access_scope: of the document.
         source: its repository.
         document_type: the document's source type.
-        kinds: what the definitions of the document are.
-        local_name: as its own text gives it.
-        short: the key that it was found by, of those that people call it by.
+        kinds: the kinds of the document's definitions.
+        local_name: its name in its own text.
+        short: the short name by which it was found.
     """
 
     name: str
@@ -78,15 +78,15 @@ class FoundSymbol:
 class FoundEdge(NamedTuple):
     """An edge with its evidence, in a document that the caller may read.
 
-    A tuple, because a walk makes thousands of them.
+    A tuple, because a walk creates thousands of edges.
 
     Attributes:
         kind, stated_of, target, how, confidence, line_start, line_end, evidence: see
-            rag_assets.code.relations.Edge; no evidence where it is read later.
-        path: of the file that has the evidence, where it is not the document's.
-        document_id, uri, source, access_scope: as of a symbol, but for uri, which is that of the
-            file that has the evidence.
-        position: among the edges of its document's text.
+            rag_assets.code.relations.Edge; evidence is None if it is read later.
+        path: of the file with the evidence, if it is not the document's file.
+        document_id, source, access_scope: see FoundSymbol.
+        uri: of the file with the evidence.
+        position: its index among the edges of its document's text.
     """
 
     kind: str
@@ -107,11 +107,11 @@ class FoundEdge(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FoundEdges:
-    """Edges at nodes.
+    """Edges that start or end at given nodes.
 
     Attributes:
-        edges: each once, those that begin there first.
-        cut: whether there are more of them.
+        edges: each once; first the edges that start at the nodes.
+        cut: whether further edges were left out.
     """
 
     edges: Sequence[FoundEdge]
@@ -122,7 +122,7 @@ class FoundNameUses(NamedTuple):
     """The places of a name in a document that the caller may read.
 
     Attributes:
-        name: as the text has it.
+        name: as the text spells it.
         places: see rag_assets.code.name_uses.uses_of.
         document_id, uri, access_scope, source_type: of the document.
         source: its repository.
@@ -143,7 +143,7 @@ class FoundDocument:
 
     Attributes:
         source: its repository.
-        source_type: what its place tells.
+        source_type: derived from its path.
     """
 
     document_id: str

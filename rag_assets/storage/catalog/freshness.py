@@ -1,4 +1,4 @@
-"""How far a tenant's index is behind its documents."""
+"""Freshness: the lag of a tenant's index behind its documents."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class Freshness:
     """The freshness of a tenant's serving generation.
 
     Attributes:
-        chunks: in the serving generation.
-        stale: documents whose indexed content differs from that of their source.
+        chunks: the number of chunks in the serving generation.
+        stale: the number of documents with an indexed content that differs from their source.
         last_indexed_at: when a document was last indexed; None before the first.
-        queue_depth: documents that wait to be indexed or to be removed from the index. Records
-            and uploads count from when they came, other documents from their listing.
+        queue_depth: the number of documents that wait to be indexed or to be removed from the
+            index. Records and uploads count from their arrival, other documents from their listing.
     """
 
     chunks: int = 0
@@ -42,7 +42,7 @@ class Freshness:
 
 
 class FreshnessQuery:
-    """Reads `documents` and `document_index`."""
+    """Queries on `documents` and `document_index`."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -54,16 +54,15 @@ class FreshnessQuery:
         *,
         readers: Collection[str] | None = None,
     ) -> Freshness:
-        """A tenant's freshness, in one query.
+        """Return a tenant's freshness, in one query.
 
         Args:
-            tenant_id: the tenant.
             sources: names of its sources; records of a removed source are not counted.
-            readers: principals: only documents that one of them may read are counted, so that
-                nothing is told of others; None: all.
+            readers: count only documents that one of these principals may read, so that the
+                figures do not reveal other documents; None for all.
         """
         waits = or_(is_processing(), leaves_index(), is_pushed_again())
-        # Who reads what was never listed is not known yet.
+        # The readers of documents that were never listed are not known yet.
         unlisted = literal(0) if readers is not None else never_listed(tenant_id, sources)
         query = documents_with_entries(
             tenant_id, readers, *figures(), document_count().filter(waits) + unlisted
@@ -76,7 +75,7 @@ class FreshnessQuery:
 def documents_with_entries(
     tenant_id: str, readers: Collection[str] | None, *columns: ColumnElement[Any]
 ) -> Select[Any]:
-    """A tenant's documents, each with its versions in all builds; see FreshnessQuery.of()."""
+    """Return a query on a tenant's documents and their versions; see FreshnessQuery.of()."""
     is_serving = and_(
         serving.c.tenant == documents.c.tenant,
         serving.c.generation == document_index.c.generation,
@@ -92,7 +91,7 @@ def documents_with_entries(
 
 
 def figures() -> tuple[ColumnElement[Any], ...]:
-    """Chunks, stale documents and the time of the last one, of documents_with_entries()."""
+    """Return columns of documents_with_entries(): chunks, stale documents, last indexing time."""
     held, left = document_index.c, has_left()
     indexed = and_(serving.c.tenant.is_not(None), held.indexed_key.is_not(None))
     return (
@@ -103,22 +102,22 @@ def figures() -> tuple[ColumnElement[Any], ...]:
 
 
 def document_count() -> Any:
-    """The number of documents, however many builds have versions of them."""
+    """Return the number of documents, each counted once for all builds, as a column."""
     return func.count(documents.c.document_id.distinct())
 
 
 def is_processing() -> ColumnElement[bool]:
-    """The condition that a document waits to be indexed, as it was listed."""
+    """Return the condition that a listed document waits to be indexed."""
     return and_(documents.c.status == "PROCESSING", ~is_excluded())
 
 
 def leaves_index() -> ColumnElement[bool]:
-    """The condition that a build has entries of a document which are to be removed."""
+    """Return the condition that a build has entries of a document that are to be removed."""
     return and_(has_left(), document_index.c.document_id.is_not(None))
 
 
 def never_listed(tenant_id: str, sources: Collection[str]) -> ColumnElement[int]:
-    """The number of records and uploads that the next listing finds, and none has found yet."""
+    """Return the number of records and uploads that only the next listing finds."""
     counts = [
         rows.with_only_columns(func.count(), maintain_column_froms=True).scalar_subquery()
         for rows in unlisted_rows(tenant_id, sources)
@@ -127,7 +126,7 @@ def never_listed(tenant_id: str, sources: Collection[str]) -> ColumnElement[int]
 
 
 def unlisted_rows(tenant_id: str, sources: Collection[str]) -> tuple[Select[Any], Select[Any]]:
-    """When the records and uploads of never_listed() came."""
+    """Return queries on the arrival times of the records and uploads in never_listed()."""
     of_files = (uploads.c.enabled, ~is_of_record())
     came = source_records.c.waiting_since, uploads.c.updated_at
     found = (is_found(),), of_files

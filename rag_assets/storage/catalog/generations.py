@@ -1,4 +1,4 @@
-"""A tenant's generations, and the serving one."""
+"""A tenant's generations (builds), and the serving generation."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from rag_assets.storage.catalog.tables import generations, serving, tenants
 
 _KEY_BYTES = 32
 GenerationState = Literal["BUILDING", "COMPLETE", "HELD", "SERVING", "RETIRED", "REMOVING"]
-"""BUILDING → COMPLETE → SERVING → RETIRED → REMOVING; HELD where a check fails at COMPLETE."""
+"""BUILDING → COMPLETE → SERVING → RETIRED → REMOVING; HELD if a check fails at COMPLETE."""
 
 VectorsBeside = Literal["filling", "answering"]
-"""Of the store beside the index: it lacks vectors; it has all, and answers."""
+"""State of the vector store next to the index: it still lacks vectors, or has all and answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,24 +42,25 @@ class Generation:
 
     Attributes:
         number: counted per tenant, from 1.
-        key: hash of what distinguishes generations: embedder, chunker, mapping, placement.
+        key: hash of the properties that distinguish generations: embedder, chunker, mapping,
+            placement.
         index_name, index_identity: the index that holds its entries; an index created later under
             the same name has another identity.
         embedder_id: the embedder that made its vectors.
         embedder: configuration from which this embedder is constructed for queries.
         digest_key: key of its entries' digests, kept only in Postgres; None in generations of the
             first four schemas.
-        recipe: how it is made, apart from its embedder; None if that is not known.
-        pinned: whether it is to answer, whatever the configuration asks for.
+        recipe: the settings of the build, apart from its embedder; None if unknown.
+        pinned: whether it must serve searches, whatever the configuration asks for.
         reason: why it is held.
-        completed_at, published_at: when it last was.
-        checks: by which it was judged before that, each with name, passed and description.
-        spent: dollars that its embeddings cost.
-        pace: at which it was made.
-        vectors_beside: whether its vectors are in the store beside the index, too, which answers
-            once it has all of them.
-        vectors_retry_at: until when that store is left alone.
-        thresholds: by use of a search, what is measured of its threshold; see ThresholdTable.
+        completed_at, published_at: when it was last completed and last published.
+        checks: results of the checks before publication, each with name, passed and description.
+        spent: the cost of its embeddings, in dollars.
+        pace: the pace at which it was built.
+        vectors_beside: state of its vectors in the store next to the index, which answers once it
+            has all of them; None if they are only in the index.
+        vectors_retry_at: when that store may be used again.
+        thresholds: measurements of its threshold, by use of a search; see ThresholdTable.
     """
 
     number: int
@@ -93,7 +94,7 @@ class GenerationTable:
         self._database = database
 
     def live(self, tenant_id: str) -> list[Generation]:
-        """Every generation that may have entries, oldest first."""
+        """Return every generation that may have entries, oldest first."""
         query = (
             _with_pins().where(generations.c.tenant == tenant_id).order_by(generations.c.generation)
         )
@@ -101,7 +102,7 @@ class GenerationTable:
             return [generation_of(row) for row in connection.execute(query)]
 
     def live_of(self, tenant_ids: Iterable[str]) -> dict[str, list[Generation]]:
-        """Every generation of these tenants that may have entries, oldest first, by tenant."""
+        """Return the generations of these tenants that may have entries, oldest first."""
         query = (
             _with_pins()
             .where(among(generations.c.tenant, tenant_ids))
@@ -114,7 +115,7 @@ class GenerationTable:
         return found
 
     def tenants(self) -> set[str]:
-        """Tenants that have a generation."""
+        """Return the tenants that have a generation."""
         with self._database.begin() as connection:
             return set(connection.scalars(select(generations.c.tenant).distinct()))
 
@@ -125,7 +126,7 @@ class GenerationTable:
             return {row.index_name: row.index_uuid for row in connection.execute(query)}
 
     def with_vectors_beside(self) -> list[tuple[str, int, int]]:
-        """Return tenant, incarnation and number of builds with vectors beside the index, too."""
+        """Return tenant, incarnation and number of builds with vectors next to the index."""
         query = select(tenants.c.id, tenants.c.incarnation, generations.c.generation).join(
             tenants, tenants.c.id == generations.c.tenant
         )
@@ -134,7 +135,7 @@ class GenerationTable:
             return [(row.id, row.incarnation, row.generation) for row in rows]
 
     def serving(self, tenant_id: str) -> Generation | None:
-        """The serving generation with its index and embedder; None before the first is complete."""
+        """Return the serving generation; None before the first is published."""
         query = (
             select(generations)
             .join(
@@ -162,7 +163,7 @@ class GenerationTable:
     ) -> Generation:
         """Create the next generation of a tenant, in the state BUILDING.
 
-        A former one with the same embedder leaves it its measured thresholds.
+        It takes over the measured thresholds of the last generation with the same embedder.
         """
         last = select(func.coalesce(func.max(generations.c.generation), 0)).where(
             generations.c.tenant == ref.id
@@ -199,11 +200,11 @@ class GenerationTable:
     def set_recipe(
         self, ref: TenantRef, generation: Generation, recipe: Mapping[str, Any]
     ) -> Generation:
-        """Record how a build is made; returns it with that."""
+        """Record the settings of a build; return the changed generation."""
         return self._change(ref, generation, {"recipe": dict(recipe)})
 
     def mark_complete(self, ref: TenantRef, generation: Generation) -> Generation:
-        """Record that nothing is left to do for a build; returns it with that."""
+        """Record that a build is complete; return the changed generation."""
         changed = {"state": "COMPLETE", "reason": None, "completed_at": time_to_record()}
         return self._change(ref, generation, changed)
 
@@ -214,16 +215,16 @@ class GenerationTable:
         reason: str,
         checks: Sequence[Mapping[str, Any]],
     ) -> Generation:
-        """Record why a complete build is not published; returns it with that."""
+        """Record why a complete build is not published; return the changed generation."""
         changed = {"state": "HELD", "reason": reason, "checks": [dict(one) for one in checks]}
         return self._change(ref, generation, changed)
 
     def reopen(self, ref: TenantRef, generation: Generation) -> Generation:
-        """Record that a build is to be completed and judged again; returns it with that."""
+        """Record that a build must be completed and judged again; return the changed generation."""
         return self._change(ref, generation, {"state": "BUILDING", "reason": None})
 
     def begin_removal(self, ref: TenantRef, generation: Generation) -> Generation:
-        """Record that a build is about to be deleted; returns it with that."""
+        """Record that a build is about to be deleted; return the changed generation."""
         return self._change(ref, generation, {"state": "REMOVING"})
 
     def set_vectors_beside(
@@ -234,13 +235,11 @@ class GenerationTable:
         *,
         retry_at: datetime | None = None,
     ) -> Generation:
-        """Record the state of a build's vectors beside the index; returns it with that.
+        """Record the state of a build's vectors next to the index; return the changed generation.
 
         Args:
-            ref: the tenant.
-            generation: the build.
-            state: the new one; searches follow it with their next statement.
-            retry_at: until when that store is left alone.
+            state: the new state; it applies from the next statement of a search on.
+            retry_at: when that store may be used again.
         """
         changed = {"vectors_beside": state, "vectors_retry_at": retry_at}
         return self._change(ref, generation, changed)
@@ -253,12 +252,10 @@ class GenerationTable:
         checks: Sequence[Mapping[str, Any]] | None = None,
         pin: Pin | None = None,
     ) -> None:
-        """Make this generation the serving one, and retire the former one.
+        """Make this generation serve searches, and retire the former serving generation.
 
         Args:
-            ref: the tenant.
-            generation: the build.
-            checks: by which it was judged.
+            checks: the results of its checks.
             pin: set in the same transaction; without one, the pin stays as it is.
         """
         row: dict[str, Any] = {
@@ -314,7 +311,7 @@ class GenerationTable:
             )
 
     def delete(self, ref: TenantRef, generation: Generation) -> None:
-        """Delete the row of a generation whose entries are confirmed to be deleted."""
+        """Delete the row of a generation, after the deletion of its entries was confirmed."""
         with self._database.begin_for(ref) as connection:
             connection.execute(
                 delete(generations).where(
@@ -323,7 +320,7 @@ class GenerationTable:
             )
 
     def in_index(self, index_name: str) -> int:
-        """The number of generations, of all tenants, in an index."""
+        """Return the number of all tenants' generations in an index."""
         query = select(func.count()).where(generations.c.index_name == index_name)
         with self._database.begin() as connection:
             return connection.scalar(query) or 0
@@ -351,7 +348,7 @@ def _is(ref: TenantRef, generation: Generation) -> ColumnElement[bool]:
 
 
 def generation_of(row: Row[Any]) -> Generation:
-    """The generation in a row with all columns of `generations`."""
+    """Return the generation in a row with all columns of `generations`."""
     return Generation(
         number=row.generation,
         key=row.generation_key,

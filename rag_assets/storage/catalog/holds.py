@@ -1,8 +1,8 @@
-"""Holds: what of a tenant must leave no store until the hold is lifted.
+"""Holds: a tenant's data that must not be erased until the hold is lifted.
 
-What is held leaves answers and the index when it is deleted. Triggers keep what would be lost then:
-the keys of versions in the lake, the texts of pushed records, and what blobs must stay. What was
-computed of an upload that is disabled is kept likewise.
+A held document that is deleted still leaves search results and the index. Triggers keep the data
+that would then be lost: the lake keys of its versions, the texts of pushed records, and the list of
+blobs that must stay. The data computed from a disabled upload is kept in the same way.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class HoldScope:
-    """What is held: one document, the documents of one source, or all of the tenant's."""
+    """The scope of a hold: one document, the documents of a source, or all of the tenant."""
 
     source: str | None = None
     document_id: str | None = None
@@ -52,10 +52,10 @@ class HoldScope:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """A hold.
+    """A hold on documents of a tenant.
 
     Attributes:
-        reason: a person's, credentials masked.
+        reason: a person's text, with credentials masked.
         by: who set it.
     """
 
@@ -66,15 +66,14 @@ class Hold:
 
 
 def require_no_hold(holds_on: Sequence[Hold], tenant_id: str, what: str) -> None:
-    """Refuse to delete for good what is held.
+    """Refuse to delete held documents permanently.
 
     Args:
-        holds_on: the holds that cover it.
-        tenant_id: whose documents they cover.
-        what: would be done, for the message.
+        holds_on: the holds that cover them.
+        what: the name of the refused action, for the message.
 
     Raises:
-        OnHold: there is one.
+        OnHold: at least one hold covers them.
     """
     if holds_on:
         first = holds_on[0]
@@ -92,21 +91,21 @@ class HoldTable:
         self._database = database
 
     def all(self, tenant_id: str) -> list[Hold]:
-        """The holds of a tenant, oldest first."""
+        """Return a tenant's holds, oldest first."""
         with self._database.begin() as connection:
             return holds_on(connection, tenant_id)
 
     def document_count(self, tenant_id: str) -> int:
-        """How many documents the holds of a tenant cover, deleted ones included."""
+        """Return how many documents are held, with deleted documents and disabled uploads."""
         held = select(func.count()).where(documents.c.tenant == tenant_id, is_held())
         with self._database.begin() as connection:
             return connection.scalar(held) or 0
 
     def set(self, ref: TenantRef, scope: HoldScope, *, reason: str, by: str) -> None:
-        """Set a hold, or give one that is set another reason.
+        """Set a hold, or replace the reason of an existing hold.
 
         Raises:
-            UnknownDocument, UnknownSource: the tenant has nothing of that name.
+            UnknownDocument, UnknownSource: the tenant does not know the document or source.
         """
         row = {"source": scope.source, "document_id": scope.document_id}
         said = {"reason": reason, "by": by}
@@ -123,10 +122,10 @@ class HoldTable:
             _write_event(connection, ref, "hold_set", scope, said)
 
     def lift(self, ref: TenantRef, scope: HoldScope, *, reason: str, by: str) -> bool:
-        """Lift a hold, and delete what was kept for no other reason.
+        """Lift a hold, and delete the data that was kept only because of it.
 
         Returns:
-            whether there was one.
+            whether the hold existed.
         """
         of_tenant = holds.c.tenant == ref.id
         the_hold = (
@@ -152,7 +151,7 @@ class HoldTable:
 def holds_on(
     connection: Connection, tenant_id: str, document_ids: Sequence[str] | None = None
 ) -> list[Hold]:
-    """The holds of a tenant, or those that cover one of these documents, oldest first."""
+    """Return a tenant's holds, oldest first; with document ids, only holds that cover one."""
     query = select(holds).where(holds.c.tenant == tenant_id).order_by(holds.c.id)
     if document_ids is not None:
         sources = [
@@ -175,7 +174,7 @@ def holds_on(
 
 
 def is_held() -> ColumnElement[bool]:
-    """The condition that a hold covers a document, or that it is an upload that is disabled."""
+    """Return the condition that a hold covers a document, or that it is a disabled upload."""
     disabled = exists().where(
         uploads.c.tenant == documents.c.tenant,
         uploads.c.document_id == documents.c.document_id,
@@ -185,10 +184,10 @@ def is_held() -> ColumnElement[bool]:
 
 
 def is_row_held(table: FromClause) -> ColumnElement[bool]:
-    """Return the condition that a hold covers a row; whatever is deleted by its age asks for it.
+    """Return the condition that a hold covers a row; every deletion by age must check it.
 
-    A hold on all documents covers every row of the tenant. One on a document or a source covers
-    the rows that have its `document_id`.
+    A hold on all documents covers every row of the tenant. A hold on a document or a source covers
+    the rows of its documents.
 
     Args:
         table: with a column `tenant`, and `document_id` if its rows belong to documents.

@@ -1,7 +1,8 @@
 """The version of each document in each generation.
 
-A row is inserted before the first entry of a document is written, and deleted only when its
-entries are confirmed to be deleted: the table always covers everything that may be in the index.
+A row is inserted before the first entry of a document is written, and deleted only after the
+deletion of its entries was confirmed. The table therefore covers everything that may be in the
+index.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ _BATCH = 2_000
 _WAITING = ("failed_document_key", "failed_config_key", "error_message", "retry_at")
 
 _BESIDE_URGENT = 4
-"""Of a slice with urgent documents so small a part is filled with others, where more wait."""
+"""Divisor of a slice's limit, if urgent documents are pending and not all documents fit."""
 
 
 class IndexTable:
@@ -60,7 +61,7 @@ class IndexTable:
         self._database = database
 
     def refresh_statistics(self) -> None:
-        """Have Postgres count documents, their versions and relations anew; see Database."""
+        """Run ANALYZE on documents, their versions and relations; see Database."""
         of_code = (document_kinds, symbols, edges, name_uses)
         self._database.refresh_statistics(documents, document_index, *of_code)
 
@@ -75,19 +76,19 @@ class IndexTable:
         bytes_limit: int | None = None,
         answers: bool = True,
     ) -> list[str]:
-        """Documents whose indexed version is missing or outdated, the most urgent first.
+        """Return documents with a missing or outdated indexed version, the most urgent first.
 
-        At least one is returned if any is pending, even if it exceeds the bytes_limit. Where more
-        is pending than fits, and some of it is urgent, little else is returned: people wait for it.
+        At least one is returned if any is pending, even if it exceeds the bytes_limit. If more
+        documents are pending than fit, and some are urgent, few other documents are returned:
+        people wait for the urgent documents.
 
         Args:
-            tenant_id: the tenant.
-            generation: that should hold them.
-            config_key: of the present configuration.
+            generation: the build that should hold them.
+            config_key: key of the present configuration.
             beside: whether the configuration asks for another build.
-            documents_limit: the most documents to return; None for all.
-            bytes_limit: about the most bytes of content to return; None for all.
-            answers: whether the build answers searches; in another one nobody waits for an edit,
+            documents_limit: the maximum number of documents; None for all.
+            bytes_limit: the approximate maximum of content bytes; None for all.
+            answers: whether the build serves searches. In other builds nobody waits for an edit,
                 and a document that is edited all the time comes last.
         """
         order = processing_order() if answers else (documents.c.lane, *processing_order()[1:])
@@ -115,7 +116,7 @@ class IndexTable:
     def pending_count(
         self, tenant_id: str, generation: int, config_key: str, *, beside: bool = False
     ) -> int:
-        """The number of documents that can be processed now; see pending."""
+        """Return the number of documents that can be processed now; see pending."""
         query = (
             select(func.count())
             .select_from(with_index(generation))
@@ -125,7 +126,7 @@ class IndexTable:
             return connection.scalar(query) or 0
 
     def unfinished_count(self, tenant_id: str, generation: int, config_key: str) -> int:
-        """The number of documents that can be processed now or at a later retry time."""
+        """Return the number of documents that can be processed now or at a later retry time."""
         retried = and_(
             documents.c.status.in_(("FAILED", "PROCESSING")), documents.c.retry_at.is_not(None)
         )
@@ -141,7 +142,7 @@ class IndexTable:
             return connection.scalar(query) or 0
 
     def entry_count(self, tenant_id: str, generation: int) -> int:
-        """The number of entries that a generation should have."""
+        """Return the number of entries that a generation should have."""
         query = (
             select(func.coalesce(func.sum(document_index.c.chunk_count), 0))
             .join(documents, same_document())
@@ -157,7 +158,7 @@ class IndexTable:
             return {(row.tenant, row.generation): ExpectedEntries.of(row) for row in rows}
 
     def entry_count_of(self, tenant_id: str, document_ids: Sequence[str]) -> int:
-        """The number of entries that all generations should have of these documents."""
+        """Return the number of entries of these documents that all generations should have."""
         query = select(func.coalesce(func.sum(document_index.c.chunk_count), 0)).where(
             document_index.c.tenant == tenant_id, among(document_index.c.document_id, document_ids)
         )
@@ -165,7 +166,7 @@ class IndexTable:
             return int(connection.scalar(query) or 0)
 
     def removals(self, tenant_id: str) -> dict[int, list[str]]:
-        """Deleted and excluded documents that a generation may still hold, by generation."""
+        """Return deleted and excluded documents that a generation may still hold, by generation."""
         query = (
             select(document_index.c.generation, document_index.c.document_id)
             .join(documents, same_document())
@@ -181,7 +182,7 @@ class IndexTable:
     def up_to_date(
         self, tenant_id: str, generation: int, document_ids: Sequence[str]
     ) -> dict[str, str]:
-        """The indexed_key of each named document whose entries need not be written again."""
+        """Return the indexed_key of each named document with entries that need no rewrite."""
         query = valid_versions(tenant_id, generation, document_ids, document_index.c.indexed_key)
         with self._database.begin() as connection:
             return dict(connection.execute(query).all())
@@ -219,15 +220,15 @@ class IndexTable:
         beside: bool = False,
         relations: Mapping[str, Relations] | None = None,
     ) -> None:
-        """Make these versions the ones that searches return, in one transaction.
+        """Make searches return these versions, in one transaction.
 
         Documents that were deleted or excluded in the meantime are left out.
 
         Args:
             ref, generation: the build.
-            versions: all of whose entries are written.
-            relations: what their texts define and state, by chunk_set_key.
-            ahead: how far the clock of ages is ahead of Postgres's.
+            versions: versions with all of their entries written.
+            relations: the definitions and relations in their texts, by chunk_set_key.
+            ahead: how much later the clock of ages is than Postgres's clock.
             beside: whether the configuration asks for another build.
         """
         if not versions:
@@ -297,7 +298,7 @@ class IndexTable:
             )
 
     def dirty(self, tenant_id: str, generation: int) -> dict[str, str | None]:
-        """The indexed_key to keep of each document that may have entries of other versions."""
+        """Return the indexed_key to keep, for documents that may have entries of other versions."""
         query = select(document_index.c.document_id, document_index.c.indexed_key).where(
             of_generation(tenant_id, generation), document_index.c.dirty
         )
@@ -305,7 +306,7 @@ class IndexTable:
             return {row.document_id: row.indexed_key for row in connection.execute(query)}
 
     def delete(self, ref: TenantRef, generation: int, document_ids: Sequence[str]) -> None:
-        """Delete the rows of documents whose entries are confirmed to be deleted."""
+        """Delete the rows of documents, after the deletion of their entries was confirmed."""
         with self._database.begin_for(ref) as connection:
             for batch in batched(document_ids, _BATCH):
                 connection.execute(
@@ -313,7 +314,7 @@ class IndexTable:
                 )
 
     def reset(self, ref: TenantRef, generation: int) -> None:
-        """Delete all rows of a generation whose index was lost."""
+        """Delete all rows of a generation, after its index was lost."""
         with self._database.begin_for(ref) as connection:
             connection.execute(delete(document_index).where(of_generation(ref.id, generation)))
 
@@ -329,7 +330,7 @@ class IndexTable:
     def document_keys(
         self, tenant_id: str, generation: int, document_ids: Sequence[str]
     ) -> dict[str, str]:
-        """The document_key from which the valid version of each named document was built."""
+        """Return the document_key from which each named document's valid version was built."""
         query = valid_versions(tenant_id, generation, document_ids, document_index.c.document_key)
         with self._database.begin() as connection:
             return dict(connection.execute(query).all())
@@ -337,9 +338,9 @@ class IndexTable:
     def put_off(
         self, ref: TenantRef, generation: int, waits: Sequence[Failure], *, config_key: str
     ) -> None:
-        """Record why documents wait in a build beside the configuration's.
+        """Record why documents wait in a build other than the configuration's build.
 
-        Their entries in it stay as they are.
+        Their entries in that build stay as they are.
         """
         if not waits:
             return
@@ -376,7 +377,7 @@ class IndexTable:
     def put_off_reason(
         self, tenant_id: str, generation: int, document_ids: Sequence[str]
     ) -> str | None:
-        """Why one of these documents waits to be tried again in a build; None if none does."""
+        """Return why one of these documents waits for a retry in a build; None otherwise."""
         query = (
             select(document_index.c.error_message)
             .join(documents, same_document())

@@ -35,7 +35,7 @@ from rag_assets.workspace.tree import EXCLUDED
 
 _RECENT_VERSIONS = 100
 _ENVIRONMENTS = "@"
-"""Separates the key of a configuration from those of environments in which documents failed."""
+"""Separator between a configuration's key and the environments in which a document failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +44,10 @@ class IndexedVersion:
 
     Attributes:
         indexed_key: hash of everything in its entries; entries with another key are not returned.
-        document_key, config_key: the inputs from which it was built.
-        parse_key, chunk_set_key: of its text and its chunks in the lake.
-        token_count: of its chunks; None: as it was recorded when its entries were written.
-        content_sha256: of the content that it was read from.
+        document_key, config_key: keys of the inputs from which it was built.
+        parse_key, chunk_set_key: keys of its text and its chunks in the lake.
+        token_count: the number of tokens in its chunks; None keeps the recorded number.
+        content_sha256: hash of the content from which it was built.
     """
 
     document_id: str
@@ -65,11 +65,11 @@ class IndexedVersion:
 
 @dataclass(frozen=True, slots=True)
 class HeldVersion:
-    """What the index should hold of one document.
+    """The version of a document that the index should hold.
 
     Attributes:
-        access_scope: of its entries; None while a record that was pushed again, or whose page was
-            moved, waits for its sync, because the catalog may already have the new scope.
+        access_scope: the scope of its entries. None while a record that was pushed again, or that
+            has a moved page, waits for its sync: the catalog may already have the new scope.
     """
 
     document_id: str
@@ -80,15 +80,15 @@ class HeldVersion:
 
 @dataclass(frozen=True, slots=True)
 class ExpectedEntries:
-    """How many entries a build should hold, in all and of the versions that were indexed last.
+    """The number of entries that a build should hold, in total and of the last indexed versions.
 
-    The last versions tell an index that was rolled back from one that is complete: both may hold
-    equally many entries.
+    The last versions distinguish an index that was rolled back from a complete index: both may
+    hold equally many entries.
 
     Attributes:
-        entries: of all versions.
-        recent_keys: the index_key of each of the last versions.
-        recent: how many entries these have.
+        entries: the number of entries of all versions.
+        recent_keys: the indexed_key of each of the last versions.
+        recent: the number of their entries.
         is_settled: whether no entries wait to be deleted or written again.
     """
 
@@ -124,11 +124,11 @@ class ReadableVersion:
 
 @dataclass(frozen=True, slots=True)
 class ReadableDocument:
-    """A document of which a caller may read a version.
+    """A document with a version that a caller may read.
 
     Attributes:
-        media_type: derived from the file's name; None if the name does not tell.
-        access_scope: that must be granted to its readers.
+        media_type: derived from the file's name; None if the name does not show it.
+        access_scope: the scope that its readers need.
     """
 
     document_id: str
@@ -139,7 +139,7 @@ class ReadableDocument:
 
     @property
     def place(self) -> str:
-        """Its unique position in the list of documents; records may share a uri."""
+        """Return its unique position in the list of documents; several records may share a uri."""
         return f"{self.uri} {self.document_id}"
 
 
@@ -148,14 +148,14 @@ def of_generation(
     generation: int | BindParameter[int],
     document_ids: Sequence[str] | None = None,
 ) -> ColumnElement[bool]:
-    """The condition for rows of one generation: all, or those of the named documents."""
+    """Return the condition for rows of one generation: all, or only of the named documents."""
     held = document_index.c
     rows = and_(held.tenant == tenant_id, held.generation == generation)
     return rows if document_ids is None else and_(rows, among(held.document_id, document_ids))
 
 
 def same_document() -> ColumnElement[bool]:
-    """The condition that joins a row of `document_index` with its document."""
+    """Return the condition that joins a row of `document_index` with its document."""
     return and_(
         documents.c.tenant == document_index.c.tenant,
         documents.c.document_id == document_index.c.document_id,
@@ -163,7 +163,7 @@ def same_document() -> ColumnElement[bool]:
 
 
 def with_index(generation: int) -> FromClause:
-    """Every document, joined with its row for the generation if there is one."""
+    """Return the join of every document with its row for the generation, if it exists."""
     return documents.outerjoin(
         document_index, and_(same_document(), document_index.c.generation == generation)
     )
@@ -174,7 +174,10 @@ def returnable(
     generation: int | BindParameter[int],
     *columns: ColumnElement[Any],
 ) -> Select[Any]:
-    """Columns of each version that searches may return: complete, and its document not deleted."""
+    """Return the query on versions that searches may return.
+
+    They are complete, and their documents are neither deleted nor excluded.
+    """
     return (
         select(*columns)
         .select_from(document_index)
@@ -231,9 +234,9 @@ def readable_versions(
     document_ids: Texts,
     principals: Texts,
 ) -> Select[Any]:
-    """Rows for `readable_by_document`: versions of these documents that a principal may read.
+    """Return the query on versions that may be returned and read, for `readable_by_document`.
 
-    Deleted documents are left out, and those whose scope none of the principals may read.
+    It leaves out deleted documents, and documents that none of the principals may read.
     """
     held = document_index.c
     return returnable(
@@ -246,7 +249,7 @@ def readable_versions(
 
 
 def readable_by_document(rows: Iterable[Row[Any]]) -> dict[str, ReadableVersion]:
-    """The version of each document in the rows of `readable_versions`."""
+    """Return the version of each document in the rows of `readable_versions`."""
     return {
         row.document_id: ReadableVersion(
             row.indexed_key, row.uri, row.access_scope, row.content_sha256, row.stale
@@ -258,9 +261,9 @@ def readable_by_document(rows: Iterable[Row[Any]]) -> dict[str, ReadableVersion]
 def valid_versions(
     tenant_id: str, generation: int, document_ids: Sequence[str], column: ColumnElement[Any]
 ) -> Select[Any]:
-    """A column of each named document's valid version, by document id.
+    """Return the query on a column of each named document's valid version, by document id.
 
-    A version is valid if it is complete and was not invalidated since.
+    A version is valid if it is complete and was not invalidated afterwards.
     """
     return select(document_index.c.document_id, column).where(
         of_generation(tenant_id, generation, document_ids),
@@ -270,20 +273,21 @@ def valid_versions(
 
 
 def is_excluded() -> ColumnElement[bool]:
-    """The condition that a document's page takes it out of the knowledge.
+    """Return the condition that a document's page excludes it from search.
 
-    It is not indexed, and leaves builds; its texts and vectors stay in the lake for its return.
+    An excluded document is not indexed, and is removed from builds. Its texts and vectors stay in
+    the lake, so that it can return.
     """
     return documents.c.access_scope == EXCLUDED
 
 
 def has_left() -> ColumnElement[bool]:
-    """The condition that no build may hold entries of the document."""
+    """Return the condition that builds must not hold entries of the document."""
     return or_(documents.c.status == "DELETED", is_excluded())
 
 
 def is_behind(config_key: str | ColumnElement[str]) -> ColumnElement[bool]:
-    """The condition that the indexed version is missing or was built from other inputs."""
+    """Return the condition that the indexed version is missing or was built from other inputs."""
     held = document_index.c
     return or_(
         held.document_key.is_distinct_from(documents.c.document_key),
@@ -292,7 +296,7 @@ def is_behind(config_key: str | ColumnElement[str]) -> ColumnElement[bool]:
 
 
 def is_behind_source() -> ColumnElement[bool]:
-    """The condition that the document changed after the state from which its version was built."""
+    """Return the condition that the document changed after its version was built."""
     indexed, listed = (
         func.split_part(table.c.document_key, ".", 1) for table in (document_index, documents)
     )
@@ -300,9 +304,9 @@ def is_behind_source() -> ColumnElement[bool]:
 
 
 def is_pending(config_key: str | ColumnElement[str]) -> ColumnElement[bool]:
-    """The condition that the document can be processed now.
+    """Return the condition that the document can be processed now.
 
-    It is behind or not yet marked ready. A quarantined or deferred document only counts after its
+    It is behind or not yet marked ready. A quarantined or deferred document counts only after its
     retry time.
     """
     waits = and_(
@@ -321,9 +325,9 @@ def is_pending(config_key: str | ColumnElement[str]) -> ColumnElement[bool]:
 
 
 def is_pending_beside(config_key: str | ColumnElement[str]) -> ColumnElement[bool]:
-    """As is_pending, in a build that answers while the configuration asks for another one.
+    """Return the condition of is_pending, for a build that answers but is not the configured build.
 
-    The document's status does not count: it is that of the configuration's build.
+    The document's status does not count: it describes the build that the configuration asks for.
     """
     held, listed = document_index.c, documents.c
     waits = and_(
@@ -348,14 +352,14 @@ def failed_key(
 ) -> ColumnElement[str]:
     """Return the value of `failed_config_key` for a failure.
 
-    For a failure by a setting it also lists the environments in which the document failed, each of
-    which is tried once.
+    For a failure caused by a setting, it also lists the environments in which the document failed.
+    Each environment is tried once.
 
     Args:
         table: `documents` or `document_index`.
-        config_key: of the tenant's configuration.
+        config_key: key of the tenant's configuration.
         environment: key of the environment; empty for other failures.
-        document_key: of the document that fails.
+        document_key: key of the document that fails.
     """
     former = table.c.failed_config_key
     is_again = and_(
@@ -376,12 +380,12 @@ def raw_failed_key(config_key: str, environment: str) -> str:
 
 
 def environment_of(failed: ColumnElement[Any]) -> ColumnElement[str]:
-    """Return the environment of a first failure; empty for one that is not by a setting."""
+    """Return the environment of a first failure; empty if a setting did not cause it."""
     return func.split_part(failed, _ENVIRONMENTS, 2)
 
 
 def fails_elsewhere(table: FromClause, environment: str) -> ColumnElement[bool]:
-    """Return the condition that a document failed by a setting, and not in this environment."""
+    """Return the condition that a document failed by a setting, but not in this environment."""
     failed = table.c.failed_config_key
     return and_(
         failed.contains(_ENVIRONMENTS),
@@ -396,7 +400,7 @@ def _failed_key(columns: Any) -> ColumnElement[str]:
 
 
 def withhold_statement(ref: TenantRef, document_ids: Sequence[str]) -> Update:
-    """The statement that withholds all versions of documents and schedules their deletion."""
+    """Return the statement that withholds all versions of documents and schedules deletion."""
     keys = (
         *("indexed_key", "document_key", "config_key"),
         *("content_sha256", "parse_key", "chunk_set_key"),
@@ -412,13 +416,12 @@ def withhold_statement(ref: TenantRef, document_ids: Sequence[str]) -> Update:
 
 
 def mark_ready_statement(ref: TenantRef, ahead: timedelta, *, beside: bool = False) -> Update:
-    """The statement that marks documents READY; executed with `ready_parameters` rows.
+    """Return the statement that marks documents READY; execute it with `ready_parameters` rows.
 
     Args:
-        ref: the tenant.
-        ahead: how far the clock of ages is ahead of Postgres's.
-        beside: whether the build is one beside the configuration's: documents that wait in that
-            one go on waiting.
+        ahead: how much later the clock of ages is than Postgres's clock.
+        beside: whether the configuration asks for another build. Documents that wait in the
+            configuration's build then keep waiting.
     """
     waits = documents.c.failed_document_key.is_not_distinct_from(documents.c.document_key)
     # A document that changed in the meantime stays PROCESSING; a deleted one stays DELETED.
@@ -449,7 +452,7 @@ def mark_ready_statement(ref: TenantRef, ahead: timedelta, *, beside: bool = Fal
 
 
 def ready_parameters(version: IndexedVersion) -> dict[str, Any]:
-    """A version as parameters of `mark_ready_statement`."""
+    """Return a version as parameters of `mark_ready_statement`."""
     return {
         "version_of": version.document_id,
         "version_key": version.document_key,

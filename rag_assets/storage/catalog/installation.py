@@ -32,19 +32,19 @@ from rag_assets.storage.catalog.panel_tables import panel_codes, panel_sessions
 from rag_assets.storage.catalog.tables import catalog_marks, generations, serving, tenants
 
 PlaceKind: TypeAlias = Literal["lake", "blobs", "index", "vectors", "cluster"]
-"""Kinds of places; the address of `index` is a prefix of names, that of `cluster` its id."""
+"""Kinds of places; the address of `index` is a prefix of names, the address of `cluster` its id."""
 
 installation = Table(
     "installation",
     metadata,
     Column("singleton", Boolean, primary_key=True, server_default="true"),
     Column("id", Uuid, nullable=False),
-    # The database that the row was written in: a copy of the catalog is in another one.
+    # The database in which the row was written; a copy of the catalog is in another database.
     Column("database", Text, nullable=False),
     now_column("created_at"),
     # Counts security changes; see security_changes.
     Column("epoch", BigInteger, nullable=False, server_default="0"),
-    # Whether a store has kept it.
+    # Whether a store has kept the epoch.
     Column("epoch_kept", Boolean, nullable=False, server_default="false"),
     CheckConstraint("singleton", name="singleton"),
 )
@@ -55,7 +55,7 @@ places = Table(
     Column("kind", Text, primary_key=True),
     Column("address", Text, primary_key=True),
     now_column("recorded_at"),
-    # Since when the installation keeps its data elsewhere; null for the present place.
+    # When the installation moved its data elsewhere; null for the present place.
     time_column("left_at"),
     CheckConstraint("kind IN ('lake', 'blobs', 'index', 'vectors', 'cluster')", name="kind"),
 )
@@ -76,7 +76,7 @@ class InstallationRow:
 
     Attributes:
         id: of the installation.
-        database: the system identifier and name of the database that it was recorded in.
+        database: the system identifier and name of the database in which it was recorded.
     """
 
     id: UUID
@@ -100,12 +100,12 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class InstallationState:
-    """What the catalog records of the installation.
+    """The catalog's record of the installation.
 
     Attributes:
         row: its identity; None for a new catalog.
         present_database: system identifier and name of the database that holds the catalog now.
-        places: present and former ones, in the order in which they were recorded.
+        places: present and former places, in the order in which they were recorded.
     """
 
     row: InstallationRow | None
@@ -114,7 +114,7 @@ class InstallationState:
 
     @property
     def present_places(self) -> dict[PlaceKind, str]:
-        """The address of each present place, by kind."""
+        """Return the address of each present place, by kind."""
         return {place.kind: place.address for place in self.places if place.left_at is None}
 
 
@@ -132,10 +132,10 @@ class InstallationTable:
         return InstallationRow(*row) if row else None
 
     def create(self, installation_id: UUID | None = None) -> InstallationRow:
-        """Return the identity, and create it if there is none; safe in concurrent processes.
+        """Return the identity, and create it if it is missing; safe in concurrent processes.
 
         Args:
-            installation_id: of the new identity; a random one by default.
+            installation_id: id of a new identity; random by default.
         """
         row = self.read()
         if row is not None:
@@ -151,7 +151,7 @@ class InstallationTable:
         return row
 
     def state(self) -> InstallationState:
-        """Return what the catalog records of the installation, and which database holds it."""
+        """Return the catalog's record of the installation, with the database that holds it."""
         query = select(installation.c.id, installation.c.database, installation.c.created_at)
         with self._database.begin() as connection:
             row = connection.execute(query).first()
@@ -162,19 +162,20 @@ class InstallationTable:
             )
 
     def move_database(self) -> None:
-        """Record that the catalog belongs where it is now."""
+        """Record the present database as the catalog's own."""
         with self._database.begin() as connection:
             values = {"database": present_database(connection)}
             connection.execute(update(installation).values(values))
 
     def replace(self, new_id: UUID, *, keeps_builds: bool) -> None:
-        """Give a copied catalog another id, and forget what the original has elsewhere.
+        """Give a copied catalog a new id, and delete rows that refer to data of the original.
 
-        That is: its places and home folders, and the tokens and sessions that it gave out.
+        These are its places and home folders, and the tokens and sessions that it issued.
 
         Args:
-            new_id: of the copy.
-            keeps_builds: whether the copy has the indexes of the builds, too.
+            new_id: the copy's id.
+            keeps_builds: whether the copy also has the indexes of the builds; otherwise the rows
+                of the builds are deleted.
         """
         others = [places, homes, service_tokens, panel_codes, panel_sessions]
         with self._database.begin() as connection:
@@ -197,7 +198,7 @@ class InstallationTable:
             return _places(connection)
 
     def record_places(self, present: Iterable[Place]) -> None:
-        """Make these the present places; the former ones of the same kinds become former."""
+        """Make these the present places; other places of the same kinds become former places."""
         with self._database.begin() as connection:
             for place in present:
                 connection.execute(
@@ -215,20 +216,20 @@ class InstallationTable:
                 )
 
     def record_former_places(self, former: Iterable[Place]) -> None:
-        """Record places that the installation had, and this catalog has forgotten."""
+        """Record former places of the installation that this catalog has forgotten."""
         rows = [{"kind": p.kind, "address": p.address, "left_at": func.now()} for p in former]
         with self._database.begin() as connection:
             for row in rows:
                 connection.execute(insert(places).values(row).on_conflict_do_nothing())
 
     def leave_cluster(self) -> None:
-        """Make the recorded Elasticsearch a former one; the next that is opened is recorded."""
+        """Make the recorded Elasticsearch a former place; the next opened cluster is recorded."""
         is_present = (places.c.kind == "cluster") & places.c.left_at.is_(None)
         with self._database.begin() as connection:
             connection.execute(update(places).where(is_present).values(left_at=func.now()))
 
     def forget_place(self, place: Place) -> bool:
-        """Forget a former place where nothing is left; return whether it was recorded."""
+        """Forget a former place that is empty; return whether it was recorded."""
         with self._database.begin() as connection:
             forgotten = connection.execute(
                 delete(places).where(
@@ -249,7 +250,7 @@ class InstallationTable:
             connection.execute(statement.on_conflict_do_update(index_elements=["id"], set_=seen))
 
     def home_at(self, path: str, host: str) -> UUID | None:
-        """Return the id of the home folder that was recorded there last."""
+        """Return the id of the last recorded home folder with this path and host."""
         query = select(homes.c.id).where(homes.c.path == path, homes.c.host == host)
         with self._database.begin() as connection:
             return connection.scalar(query.order_by(homes.c.seen_at.desc()).limit(1))
@@ -269,11 +270,10 @@ def _places(connection: Connection) -> list[Place]:
 
 
 def raise_epoch(connection: Connection, at_least: int = 0) -> int:
-    """Raise the installation's epoch, and return it; others wait until the transaction ends.
+    """Raise the installation's epoch and return it; other writers wait until the transaction ends.
 
     Args:
-        connection: of the transaction.
-        at_least: the lowest value that it may have then.
+        at_least: the minimum of the new value.
     """
     above = func.greatest(installation.c.epoch + 1, at_least)
     raised = update(installation).values(epoch=above).returning(installation.c.epoch)
@@ -286,9 +286,10 @@ def raise_epoch(connection: Connection, at_least: int = 0) -> int:
 
 
 def present_database(connection: Connection) -> str:
-    """Return what distinguishes this database from a copy made of a dump.
+    """Return an id that distinguishes this database from a copy restored from a dump.
 
-    The system identifier is made by initdb. Where the role may not read it, the name alone counts.
+    It contains the system identifier, which initdb creates, and the name. If the role may not read
+    the identifier, only the name counts.
     """
     name = str(connection.scalar(select(func.current_database())))
     readable = text("SELECT has_function_privilege('pg_control_system()', 'EXECUTE')")

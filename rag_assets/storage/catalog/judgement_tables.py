@@ -1,4 +1,4 @@
-"""Tables of judged questions, and of the vectors that evaluations keep of questions."""
+"""Tables of judged questions, and of the question vectors that evaluations keep."""
 
 from __future__ import annotations
 

@@ -28,10 +28,10 @@ from rag_assets.storage.catalog.tables import document_index, documents, source_
 
 _BATCH = 1_000
 _NAMES = 20_000
-"""Names that are looked for at once: they may be in three columns, so that all rows are read."""
+"""Maximum of names per query: each query reads all rows, because a name may be in three columns."""
 
 Others: TypeAlias = Literal["keep", "replace judged", "replace synthetic"]
-"""What becomes of the questions that are not among those that are stored."""
+"""Whether existing questions that are not stored again are kept or deleted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class JudgementTable:
         self._database = database
 
     def all(self, tenant_id: str) -> list[StoredQuestion]:
-        """A tenant's questions, the judged ones first, each kind by id."""
+        """Return a tenant's questions, judged before synthetic, each sorted by id."""
         query = (
             select(judged_questions)
             .where(judged_questions.c.tenant == tenant_id)
@@ -79,7 +79,7 @@ class JudgementTable:
             return [_stored(row) for row in connection.execute(query)]
 
     def counts(self, tenant_id: str) -> dict[bool, int]:
-        """The number of a tenant's questions by whether they are synthetic; without zeros."""
+        """Return a tenant's question counts by whether they are synthetic; zeros are left out."""
         columns = judged_questions.c
         query = (
             select(columns.synthetic, func.count())
@@ -90,17 +90,17 @@ class JudgementTable:
             return {synthetic: int(count) for synthetic, count in connection.execute(query)}
 
     def tenants(self) -> set[str]:
-        """Tenants that have questions."""
+        """Return the tenants that have questions."""
         with self._database.begin() as connection:
             return set(connection.scalars(select(judged_questions.c.tenant).distinct()))
 
     def store(
         self, ref: TenantRef, questions: Iterable[StoredQuestion], *, others: Others = "keep"
     ) -> int:
-        """Store questions by their id, all or none, with the vectors of former ones deleted.
+        """Store questions by id in one transaction, and delete vectors without a question.
 
         Returns:
-            how many others were deleted.
+            how many other questions were deleted.
         """
         new = sorted(questions, key=lambda question: question.question_id)
         with self._database.begin_for(ref) as connection:
@@ -124,7 +124,7 @@ class JudgementTable:
     def documents_named(
         self, tenant_id: str, names: Collection[str]
     ) -> dict[str, list[NamedDocument]]:
-        """The present documents behind uris, document ids and ids of records, by these names."""
+        """Return the present documents with these uris, document ids or record ids, by name."""
         found: dict[str, list[NamedDocument]] = {}
         for batch in batched(names, _NAMES):
             with self._database.begin() as connection:
@@ -137,7 +137,7 @@ class JudgementTable:
     def in_both(
         self, tenant_id: str, one: int, other: int, document_ids: Collection[str]
     ) -> set[str]:
-        """Those of these documents that two generations hold in the same version."""
+        """Return which of these documents two generations hold in the same version."""
         theirs = document_index.alias()
         query = (
             select(document_index.c.document_id)
@@ -169,12 +169,11 @@ class JudgementTable:
 def forget_judgements(connection: Connection, ref: TenantRef, document_ids: Sequence[str]) -> int:
     """Delete the judgements on documents that leave every store, since they quote them.
 
-    A question of which none is left goes, and so does a synthetic one: a heading is its text.
+    A question without remaining judgements is deleted. A synthetic question is deleted in any case,
+    because its text is a heading of the document.
 
     Args:
         connection: of the transaction that erases the documents, before their rows change.
-        ref: the tenant.
-        document_ids: of the documents.
 
     Returns:
         how many judgements were deleted.
@@ -215,7 +214,7 @@ def _delete_others(
 
 
 def _forgotten_vectors(ref: TenantRef) -> Any:
-    """The statement that deletes the vectors of questions that are no longer there."""
+    """Return the statement that deletes the vectors of questions that no longer exist."""
     hashed = func.encode(func.sha256(func.convert_to(judged_questions.c.question, "UTF8")), "hex")
     present = exists().where(
         judged_questions.c.tenant == question_vectors.c.tenant,
@@ -235,7 +234,7 @@ def _named(tenant_id: str, names: Sequence[str]) -> Select[Any]:
 
 
 def _names(tenant_id: str, *which: ColumnElement[bool]) -> Select[Any]:
-    """What documents are named by: id, uri, and the id of a record."""
+    """Return the query on the names of documents: id, uri, and record id."""
     return (
         select(documents.c.document_id, documents.c.uri, source_records.c.source_id)
         .outerjoin(

@@ -1,4 +1,4 @@
-"""What the builds hold of the lake: the keys of each version's parsed text and chunk set."""
+"""Keys in the lake for the builds' versions: their parsed texts and chunk sets."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ class RecordedKeys:
 
 @dataclass(frozen=True, slots=True)
 class NeededVersion:
-    """A version in a build, with the keys of what the build needs of the lake.
+    """A version in a build, with the keys that the build needs in the lake.
 
     Attributes:
-        chunk_count: of its chunk set.
+        chunk_count: the number of chunks in its chunk set.
     """
 
     document_id: str
@@ -52,7 +52,7 @@ class LakeKeys:
     Attributes:
         parsed: parse_keys.
         chunk_sets: chunk_set_keys.
-        unknown: how many versions were indexed before their keys were recorded.
+        unknown: the number of versions that were indexed before keys were recorded.
     """
 
     parsed: Set[str]
@@ -67,9 +67,9 @@ class LakeKeyTable:
         self._database = database
 
     def recorded(self, tenant_id: str) -> LakeKeys:
-        """The keys of all versions in all builds, and of former ones that are held.
+        """Return the keys of all versions in all builds, and of held former versions.
 
-        Those of deleted documents are left out unless they are held.
+        Keys of deleted documents are left out, unless the documents are held.
         """
         held = document_index.c
         query = (
@@ -109,7 +109,7 @@ class LakeKeyTable:
                 held.document_key.is_not(None),
                 held.parse_key.is_not(None),
             )
-            # As the lake's files are sorted, so that each batch reads a part of them.
+            # In the order of the lake's files, so that each batch reads only a part of them.
             .order_by(held.chunk_set_key)
         )
         with self._database.begin() as connection:
@@ -117,12 +117,11 @@ class LakeKeyTable:
                 yield NeededVersion(*row)
 
     def behind(self, tenant_id: str, generation: int, config_key: str) -> list[str]:
-        """Documents whose present content is not in a build, failed ones too.
+        """Return documents with a present content that a build lacks, including failed documents.
 
         Args:
-            tenant_id: the tenant.
-            generation: the build; 0: one that has not begun yet.
-            config_key: of the present configuration.
+            generation: the build; 0 for a build that has not started yet.
+            config_key: key of the present configuration.
         """
         return self._documents(
             select(documents.c.document_id)
@@ -131,7 +130,7 @@ class LakeKeyTable:
         )
 
     def unrecorded(self, tenant_id: str, generation: int, config_key: str) -> list[str]:
-        """Documents whose present content is in a build, but not the keys of it."""
+        """Return documents with their present content in a build, but without recorded keys."""
         held = document_index.c
         return self._documents(
             select(documents.c.document_id)

@@ -1,10 +1,10 @@
 """One writer per tenant: a Postgres advisory lock, with a row that describes its holder.
 
 The lock lasts as long as its holder's connection, so a killed holder releases it at once. The row
-outlives the holder: the next holder finds the abandoned run by it.
+outlives the holder and shows the abandoned run to the next holder.
 
-A pooler in front of Postgres must keep sessions: where it gives a client another connection for
-each transaction, the lock stays with a connection that somebody else uses.
+A pooler in front of Postgres must keep sessions. If it gives a client another connection for each
+transaction, the lock stays with a connection that another client uses.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Holder:
 
     @classmethod
     def here(cls, what: str, run_id: str | None = None) -> Holder:
-        """A holder that describes this process."""
+        """Return a holder that describes this process."""
         return cls(what, run_id, os.getpid(), socket.gethostname())
 
     def __str__(self) -> str:
@@ -65,7 +65,7 @@ class HeldLock:
         """Check that the lock is still held, before a write.
 
         Raises:
-            TenantLocked: the connection that held the lock is gone; another may hold it now.
+            TenantLocked: the connection with the lock broke; another process may hold it now.
         """
         if not still_holds(self._connection, self._key):
             raise TenantLocked(
@@ -75,7 +75,7 @@ class HeldLock:
 
 
 class TenantLock:
-    """Acquires and inspects tenants' locks."""
+    """The tenants' locks, with their holders."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -90,14 +90,13 @@ class TenantLock:
         on_wait: Callable[[Holder], None] | None = None,
         on_takeover: Callable[[Holder], object] | None = None,
     ) -> Iterator[HeldLock]:
-        """Hold a tenant's lock.
+        """Hold a tenant's lock until the context ends.
 
         Args:
-            tenant_id: the tenant to lock.
             holder: describes this process to others.
             wait_seconds: time to wait for the present holder.
             on_wait: called once with the present holder.
-            on_takeover: called with a former holder that did not release the lock itself.
+            on_takeover: called with a former holder that did not release the lock.
 
         Raises:
             TenantLocked: the present holder did not release the lock in time.
@@ -149,12 +148,12 @@ class TenantLock:
             time.sleep(_POLL_SECONDS)
 
     def is_held(self, tenant_id: str) -> bool:
-        """Whether the tenant's lock is held; does not acquire it."""
+        """Return whether the tenant's lock is held, without acquiring it."""
         with self._database.begin() as connection:
             return bool(connection.scalar(select(is_locked(tenant_id))))
 
     def holder(self, tenant_id: str) -> Holder | None:
-        """The last holder, unless it released the lock normally."""
+        """Return the last holder; None if it released the lock normally."""
         query = select(tenant_locks.c.holder).where(tenant_locks.c.tenant == tenant_id)
         with self._database.begin() as connection:
             stored = connection.scalar(query)
@@ -162,7 +161,7 @@ class TenantLock:
 
 
 def is_locked(tenant_id: str) -> ColumnElement[bool]:
-    """The condition that a tenant's lock is held, by whomever."""
+    """Return the condition that any connection holds a tenant's lock."""
     held = text(
         "SELECT true AS held FROM pg_locks WHERE locktype = 'advisory' AND granted"
         " AND objsubid = 1 AND ((classid::bigint << 32) | objid::bigint) = :lock_key"
@@ -180,7 +179,7 @@ _HOLDS = text(
 
 
 def still_holds(connection: Connection, key: int) -> bool:
-    """Whether a connection holds an advisory lock; one that broke holds none."""
+    """Return whether a connection holds an advisory lock; False if the connection broke."""
     try:
         return bool(connection.scalar(_HOLDS, {"key": key}))
     except SQLAlchemyError:
@@ -190,8 +189,8 @@ def still_holds(connection: Connection, key: int) -> bool:
 def require_sessions(database: Database) -> None:
     """Require that a connection keeps its session; verified once per process.
 
-    A pooler that does not keep it gives the connection that took a lock to whoever asks next. So a
-    transaction is begun elsewhere, and both connections compare the process that serves them.
+    A pooler that does not keep sessions gives the connection with a lock to the next client. The
+    check opens transactions on another connection, and compares the server processes of both.
 
     Raises:
         SessionsNotKept: a pooler changes sessions between transactions.
@@ -233,6 +232,6 @@ def _keeps_sessions(database: Database) -> bool:
 
 
 def lock_key(tenant_id: str) -> int:
-    """The signed 64-bit key of a tenant's advisory lock."""
+    """Return the signed 64-bit key of a tenant's advisory lock."""
     digest = hashlib.sha256(f"rag-assets/{tenant_id}".encode()).digest()
     return int.from_bytes(digest[:8], "big", signed=True)

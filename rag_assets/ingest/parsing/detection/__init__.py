@@ -1,1 +1,1 @@
-"""Detection of a document's type, by its bytes and by the type that its source declares."""
+"""Detection of a document's type, from its bytes and from the type its source declares."""

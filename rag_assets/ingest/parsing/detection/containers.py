@@ -1,6 +1,6 @@
-"""Detects Office documents among ZIP archives and OLE2 files.
+"""Detect Office documents among ZIP archives and OLE2 files.
 
-Called before a document's limits are set, so its cost is bounded for any file.
+Runs before a document's limits are set, so its cost is bounded for any file.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _READABLE = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _ENCRYPTED = 1  # a flag of an entry
 _MAIN_PART = re.compile(rb"application/vnd\.([\w.-]{1,80})\.main(?:\+xml)?[\"']", re.IGNORECASE)
 _XLSB = b"ms-excel.sheet.binary"
-_FAMILIES = {  # what occurs in the content type of a main part
+_FAMILIES = {  # by a part of the content type of the main part
     b"wordprocessingml": DOCX,
     b"ms-word": DOCX,
     b"presentationml": PPTX,
@@ -40,21 +40,21 @@ _FAMILIES = {  # what occurs in the content type of a main part
     b"spreadsheetml": XLSX,
     b"ms-excel": XLSX,
 }
-_MIME_TYPES = {  # how the entry "mimetype" begins
+_MIME_TYPES = {  # by the start of the entry "mimetype"
     b"application/vnd.oasis.opendocument.text": "an OpenDocument text",
     b"application/vnd.oasis.opendocument.spreadsheet": "an OpenDocument spreadsheet",
     b"application/vnd.oasis.opendocument.presentation": "an OpenDocument presentation",
     b"application/vnd.oasis.opendocument": "an OpenDocument file",
     b"application/epub+zip": "an e-book (EPUB)",
 }
-_ENTRIES = {  # an entry that no other kind of archive has
+_ENTRIES = {  # by an entry that no other kind of archive has
     "AndroidManifest.xml": "an Android program",
     "META-INF/MANIFEST.MF": "a Java archive",
     "Index/Document.iwa": "a Pages, Numbers or Keynote document",
     "visio/document.xml": "a Visio drawing",
 }
 _SAVE_AS = "save it as DOCX, PPTX, XLSX or PDF"
-_STREAMS = {  # a stream that no other kind of OLE2 file has
+_STREAMS = {  # by a stream that no other kind of OLE2 file has
     "__properties_version1.0": ("an Outlook message (.msg)", "save it as EML"),
     "WordDocument": ("a Word document of the format before 2007", "save it as DOCX"),
     "PowerPoint Document": ("a PowerPoint file of the format before 2007", "save it as PPTX"),
@@ -65,21 +65,21 @@ _STREAMS = {  # a stream that no other kind of OLE2 file has
 
 
 def pieces_of(file: BinaryIO) -> Iterator[bytes]:
-    """The content of a file from its beginning."""
+    """Yield the content of a file from its start."""
     file.seek(0)
     while piece := file.read(_PIECE_BYTES):
         yield piece
 
 
 def type_of_zip(file: BinaryIO, media_type: str | None) -> str:
-    """The Office format of a ZIP archive, by the content type of its main part.
+    """Return the Office format of a ZIP archive, by the content type of its main part.
 
     Args:
         file: the archive.
         media_type: the type that its source declares; it decides between several main parts.
 
     Raises:
-        DocumentRejected: it is no Office document, or is damaged.
+        DocumentRejected: it is not an Office document, or is damaged.
     """
     if _count(file, _CENTRAL_ENTRY) > _MOST_ENTRIES:
         raise DocumentTooCostly(
@@ -99,7 +99,7 @@ def type_of_zip(file: BinaryIO, media_type: str | None) -> str:
 
 
 def type_of_ole2(file: BinaryIO, media_type: str | None) -> str:
-    """The Office format of an encrypted OLE2 file, as its source declares it.
+    """Return the Office format of an encrypted OLE2 file, as its source declares it.
 
     Raises:
         DocumentRejected: it has a format before 2007, or its name does not show the format.
@@ -141,7 +141,7 @@ def _no_document(archive: zipfile.ZipFile) -> DocumentRejected:
 
 
 def _beginning(archive: zipfile.ZipFile, name: str) -> bytes:
-    """The first megabyte of an entry; no bytes if it is missing or not plainly deflated."""
+    """Return the first megabyte of an entry; b"" if missing, encrypted or not plainly deflated."""
     entry = archive.NameToInfo.get(name)
     if entry is None or entry.flag_bits & _ENCRYPTED or entry.compress_type not in _READABLE:
         return b""
@@ -150,17 +150,17 @@ def _beginning(archive: zipfile.ZipFile, name: str) -> bytes:
 
 
 def _has_stream(file: BinaryIO, name: str) -> bool:
-    """Whether an OLE2 file lists a stream: the name to 64 bytes, then its length with the end."""
+    """Return whether an OLE2 file lists a stream: its name padded to 64 bytes, then its length."""
     raw = name.encode("utf-16-le")
     return _count(file, raw.ljust(64, b"\0") + struct.pack("<H", len(raw) + 2)) > 0
 
 
 def _count(file: BinaryIO, mark: bytes) -> int:
-    """How often a file holds a mark that cannot overlap itself."""
+    """Count a mark that cannot overlap itself in a file."""
     count, before = 0, b""
     for piece in pieces_of(file):
         joined = before + piece
         count += joined.count(mark)
-        # Shorter than the mark: none is counted twice.
+        # Shorter than the mark, so that no mark is counted twice.
         before = joined[-(len(mark) - 1) :]
     return count

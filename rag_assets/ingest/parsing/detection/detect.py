@@ -1,4 +1,4 @@
-"""Detects the type of a document by its content first, by its declared type second."""
+"""Detect the type of a document, from its content first, then from its declared type."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ def detect_file(file: BinaryIO, media_type: str | None = None) -> str:
     """Detect the type of a document, a key of registry.PARSERS, in constant memory.
 
     Args:
-        file: the document, from its beginning; it can be sought.
-        media_type: the type that its source declares, mostly by its name. It decides among formats
-            that are text; only a beginning that is clearly HTML or mail overrules it there.
+        file: the document, seekable, at its start.
+        media_type: the type that its source declares, mostly by its name. It decides among text
+            formats, unless the document clearly starts as HTML or mail.
 
     Raises:
         DocumentRejected: it is empty, or has a type that no parser reads; the message names it.
@@ -79,15 +79,15 @@ def detect_file(file: BinaryIO, media_type: str | None = None) -> str:
 
 
 def _taken_as_declared(data: bytes, media_type: str | None) -> str | None:
-    """A type that nobody but this project declares; None of all others."""
+    """Return a type that only this project declares; None for other types."""
     if media_type == WORKSPACE_RECORD:
-        return WORKSPACE_RECORD  # Of what it wrote itself.
-    # Of what was accepted as a picture, by its content.
+        return WORKSPACE_RECORD  # Written by this project itself.
+    # Already accepted as a picture, by its content.
     return picture_type(data) if media_type in PICTURES else None
 
 
 def _declared(media_type: str | None) -> str | None:
-    """The declared type without parameters, if it is known."""
+    """Return the declared type without parameters, if it is known."""
     bare = (media_type or "").partition(";")[0].strip().lower()
     return bare if bare in _KNOWN else None
 

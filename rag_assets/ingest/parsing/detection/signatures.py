@@ -1,7 +1,7 @@
 """Signatures of formats that no parser reads.
 
-An own table: the libraries that know hundreds of formats give a media type where a person needs
-words, and a change of theirs would change what is indexed.
+The table is our own: libraries that detect hundreds of formats return a media type where a person
+needs words, and changes to them would change what is indexed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _PICTURE_HINT = (
 ARCHIVE_HINT = "unpack it: documents inside archives are not read"
 _RTF_HINT = "save it as DOCX or PDF"
 
-# Marks that a text could begin with count only where the bytes are no text.
+# Marks that could start a text count only if the bytes are not text.
 _MARKS = (
     Mark(0, b"\x89PNG\r\n\x1a\n", "a PNG picture"),
     Mark(0, b"\xff\xd8\xff", "a JPEG picture"),
@@ -93,7 +93,7 @@ def meaning_of(data: bytes, *, is_text: bool) -> str | None:
 
 
 def hint_for(meaning: str) -> str | None:
-    """The remedy for such a format; None if there is no better one."""
+    """Return the remedy for a format that no parser reads; None if unknown."""
     for word, hint in (
         ("picture", _PICTURE_HINT),
         ("archive", ARCHIVE_HINT),

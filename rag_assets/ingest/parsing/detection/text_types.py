@@ -1,4 +1,4 @@
-"""Detects text formats by the beginning of a document."""
+"""Detect text formats by the start of a document."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _HEADER = re.compile(rb"([A-Za-z][A-Za-z0-9-]{0,60}):|[ \t]")
 _MAIL_NEEDS = (
     {b"from"},
     {b"date", b"subject", b"to"},
-    # Only programs write these: a memo in a text file has the others too.
+    # Only programs write these headers: a memo in a text file has the others too.
     {b"message-id", b"mime-version", b"received", b"return-path", b"delivered-to"},
 )
 _MARKDOWN_LINES = 500
@@ -30,7 +30,7 @@ _LINK = re.compile(r"\]\((?:https?://|\.{0,2}/|#)")
 
 
 def looks_like_html(data: bytes) -> bool:
-    """Whether a document begins as HTML does, behind comments and XML declarations."""
+    """Return whether a document starts like HTML, after comments and XML declarations."""
     text = _ascii(data).lstrip()
     for _ in range(_MOST_MARKUP_BEFORE):
         ends = next((end for begin, end in _MARKUP_BEFORE if text.startswith(begin)), None)
@@ -41,7 +41,7 @@ def looks_like_html(data: bytes) -> bool:
 
 
 def looks_like_mail(data: bytes) -> bool:
-    """Whether a document begins with the headers that a mail program writes."""
+    """Return whether a document starts with the headers that a mail program writes."""
     names = set()
     for line in _ascii(data).lstrip().splitlines():
         header = _HEADER.match(line)
@@ -52,7 +52,7 @@ def looks_like_mail(data: bytes) -> bool:
 
 
 def guessed_type(data: bytes) -> str:
-    """Markdown if any of the first lines is marked up as only Markdown is, else plain text."""
+    """Return Markdown if any of the first lines has Markdown-only markup, else plain text."""
     encoding = "utf-16" if data.startswith(UTF16_MARKS) else "utf-8-sig"
     text = data[:_BEGINNING].decode(encoding, "replace")
     for number, line in zip(range(_MARKDOWN_LINES), split_lines(text), strict=False):
@@ -68,7 +68,7 @@ def guessed_type(data: bytes) -> str:
 
 
 def _ascii(data: bytes) -> bytes:
-    """The beginning of a document with each ASCII character as one byte."""
+    """Return the start of a document with each ASCII character as one byte."""
     beginning = data[:_BEGINNING].removeprefix(b"\xef\xbb\xbf")
     if beginning.startswith(UTF16_MARKS):
         return beginning[2:].replace(b"\0", b"")

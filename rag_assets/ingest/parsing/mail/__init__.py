@@ -1,1 +1,1 @@
-"""Mail, and what is attached to it."""
+"""Mail and its attachments."""

@@ -1,7 +1,7 @@
-"""EML: subject, people, date and body of a message, and what is attached to it.
+"""EML: subject, people, date, body and attachments of a message.
 
-Attachments are read by the parser of their format; unsupported ones are named. Messages
-within the message are read as well, but not what is attached to those. Nothing is fetched.
+Attachments are read by the parser of their format; unsupported attachments are listed by name.
+Messages within the message are read as well, but not their attachments. Nothing is fetched.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _ATTACHED_LEVEL = 2
 
 
 def warm_up() -> None:
-    """Load what reads HTML."""
+    """Load the HTML parser."""
     from lxml import etree  # noqa: F401
 
 
@@ -39,7 +39,7 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
     """Read a message; see registry.ParseFunction.
 
     Raises:
-        DocumentRejected: it is too long, nested too deeply, or holds no text.
+        DocumentRejected: it is too long, nested too deeply, or without text.
     """
     try:
         message = message_from_bytes(data)
@@ -59,11 +59,11 @@ class _Reader:
         self._left = _MOST_READ
 
     def message(self, message: Message, level: int = 1) -> Iterator[Piece]:
-        """The pieces of a message.
+        """Yield the pieces of a message.
 
         Args:
             message: as the email package reads it.
-            level: of its subject as a heading; what is attached is read only at the first.
+            level: heading level of its subject; attachments are read only at the first level.
         """
         yield Piece("heading", header(message, "Subject"), level)
         shown = ((name, header(message, name)) for name in _SHOWN)
@@ -95,7 +95,7 @@ class _Reader:
             yield Piece("paragraph", clean("Attachments not read: " + ", ".join(named)))
 
     def _attached(self, part: Part) -> Iterator[Piece]:
-        """The pieces of an attachment; none if it cannot be read."""
+        """Yield the pieces of an attachment; empty if it cannot be read."""
         if part.is_message:
             yield from self.message(part.message, _ATTACHED_LEVEL + 1)
             return
@@ -123,7 +123,7 @@ def _pieces_of(parsed: ParsedText) -> Iterator[Piece]:
 
 
 def _demoted(pieces: Iterator[Piece] | list[Piece], by: int) -> Iterator[Piece]:
-    """Pieces whose headings stand below one of this level."""
+    """Yield pieces with their headings moved below a heading of this level."""
     for piece in pieces:
         level = min(piece.level + by, DEEPEST_LEVEL) if piece.kind == "heading" else 0
         yield replace(piece, level=level)

@@ -1,4 +1,4 @@
-"""The parts of a message: its headers as people read them, its body, its attachments."""
+"""The parts of a message: its decoded headers, its body, its attachments."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _MOST_PARTS = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of a message that holds no parts itself.
+    """A part of a message without inner parts.
 
     Attributes:
-        message: the part; for a message within the message, that one.
-        name: of an attachment; "" for a part of the body.
+        message: the part; for a message within the message, that message.
+        name: name of an attachment; "" for a part of the body.
         is_message: whether it is a whole message.
     """
 
@@ -32,27 +32,27 @@ class Part:
 
     @property
     def is_body(self) -> bool:
-        """Whether a mail program shows it as the text of the message."""
+        """Return whether a mail program shows it as the text of the message."""
         return not self.name and not self.is_message
 
 
 def header(message: Message, name: str) -> str:
-    """A header on one line, decoded and cut at a reasonable length; "" if there is none."""
+    """Return a header on one line, decoded and cut at a reasonable length; "" if missing."""
     return readable(str(message.get(name, "")))
 
 
 def readable(value: str) -> str:
-    """The text of a header's value in any encoding."""
+    """Return the text of a header's value in any encoding."""
     value = " ".join(value[:_LONGEST_HEADER].split())
     with suppress(MessageError, LookupError, ValueError):  # then unchanged
         value = str(make_header(decode_header(value)))
-    # Half a character and NUL cannot be stored.
+    # Lone surrogates and NUL cannot be stored.
     value = clean(" ".join(value.encode("utf-8", "replace").decode().split()))
     return value[:_LONGEST_SHOWN]
 
 
 def parts_of(message: Message) -> list[Part]:
-    """Body and attachments in order; of alternatives the one that is plain text, else HTML."""
+    """Return body and attachments in order; of alternatives, plain text if any, else HTML."""
     found: list[Part] = []
     for part in _parts(message):
         if len(found) == _MOST_PARTS:
@@ -62,13 +62,13 @@ def parts_of(message: Message) -> list[Part]:
 
 
 def content(message: Message) -> bytes:
-    """The bytes of a part that holds no parts itself."""
+    """Return the bytes of a part without inner parts."""
     payload = message.get_payload(decode=True)
     return payload if isinstance(payload, bytes) else b""
 
 
 def text(message: Message) -> str:
-    """The text of a part, by the encoding that it names; UTF-8 if it names none."""
+    """Return the text of a part, in its declared encoding; UTF-8 if it declares no encoding."""
     data = content(message)
     try:
         return data.decode(charset(message) or "utf-8", "replace")
@@ -77,7 +77,7 @@ def text(message: Message) -> str:
 
 
 def charset(message: Message) -> str | None:
-    """The encoding that a part names, if any."""
+    """Return the encoding that a part declares, if any."""
     try:
         return message.get_content_charset()
     except (LookupError, UnicodeError, ValueError):
@@ -102,7 +102,7 @@ def _parts(message: Message) -> Iterator[Part]:
 
 
 def _chosen(alternatives: list[Message]) -> list[Message]:
-    """Plain text if present, else the last alternative, which is the most complete one."""
+    """Return plain text if present, else the last alternative, which is the most complete."""
     for part in alternatives:
         if part.get_content_type() == "text/plain" and text(part).strip():
             return [part]
@@ -110,7 +110,7 @@ def _chosen(alternatives: list[Message]) -> list[Message]:
 
 
 def _name(message: Message, kind: str) -> str:
-    """The name of an attachment; "" for a part of the body."""
+    """Return the name of an attachment; "" for a part of the body."""
     name = readable(message.get_filename() or "")
     disposition = str(message.get("Content-Disposition", "")).strip().lower()
     if kind in {"text/plain", "text/html"} and not disposition.startswith("attachment"):

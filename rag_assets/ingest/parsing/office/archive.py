@@ -17,7 +17,7 @@ from rag_assets.ingest.parsing.limits import ParseLimits
 _MOST_PARTS = 20_000
 _ENCRYPTED = 1  # a flag of an entry
 _READABLE = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-# Repetitive sheets come to 1:50; a bomb of zeros to 1:1,030.
+# Repetitive sheets reach 1:50; a bomb of zeros 1:1,030.
 _HIGHEST_RATIO = 200
 _RATIO_COUNTS_FROM = 16 * 1024**2
 _DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, RuntimeError)
@@ -42,7 +42,7 @@ class Archive:
         self._limit = self._left = limits.expanded_bytes
         if len(self._zip.NameToInfo) > _MOST_PARTS:
             raise DocumentTooCostly(f"it is an archive of more than {_MOST_PARTS:,} parts")
-        # Some writers differ in the case of names; the format calls such names equal.
+        # Some writers differ in the case of names; the format treats such names as equal.
         self._names = {name.lower(): name for name in self._zip.NameToInfo}
 
     def __enter__(self) -> Self:

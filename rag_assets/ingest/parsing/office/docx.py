@@ -1,8 +1,8 @@
 """DOCX: headings, paragraphs, lists, tables, notes and text boxes, in the order of the text.
 
-Read from the XML itself: see docs/decisions/0015-office-parsers.md. Headers, footers, comments,
-tables of contents, deleted and hidden text are left out. No page is named: only a program that
-sets the document knows its pages.
+The XML itself is read: see docs/decisions/0015-office-parsers.md. Headers, footers, comments,
+tables of contents, deleted and hidden text are left out. Page numbers are unknown: only a program
+that lays out the document knows its pages.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _MOST_COLUMNS = 1_000
 
 
 def warm_up() -> None:
-    """Load what reads XML."""
+    """Load the XML parser."""
     from lxml import etree  # noqa: F401
 
 
@@ -44,7 +44,7 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
     """Read a Word document; see registry.ParseFunction.
 
     Raises:
-        DocumentRejected: it is encrypted, damaged, too long, or holds no text.
+        DocumentRejected: it is encrypted, damaged, too long, or without text.
     """
     reader = _Reader(Package(data, options, limits))
     pieces = list(bounded(_whole_runs(reader.pieces()), limits))
@@ -56,7 +56,7 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
 
 
 def _whole_runs(pieces: Iterable[Piece]) -> Iterator[Piece]:
-    """Items that follow each other as one list, lines of code as one block."""
+    """Join consecutive list items into one list, and consecutive lines of code into one block."""
     for kind, group in groupby(pieces, key=lambda piece: piece.kind):
         if kind in {"list", "code"}:
             yield Piece(kind, "\n".join(piece.text for piece in group))
@@ -80,7 +80,7 @@ class _Reader:
         self._due: list[Piece] = []
 
     def pieces(self) -> Iterator[Piece]:
-        """All blocks, the notes of a section at its end."""
+        """Yield all blocks, with the notes of a section at its end."""
         body = self.package.main_xml().find(f"{W}body")
         if body is not None:
             yield from self._blocks(body)
@@ -132,7 +132,7 @@ class _Reader:
         return self._styles.of(named.get(f"{W}val", "") if named is not None else "")
 
     def _marker(self, properties: _Element | None, style: Style) -> tuple[str, int] | None:
-        """The marker before an item, and how deep; None for what is no item."""
+        """Return the marker before an item and its depth; None if it is not an item."""
         place = list_place(properties) or style.place
         if place is None or place.number == 0:
             return None
@@ -146,7 +146,7 @@ class _Reader:
         yield Piece("table", "\n".join(self._lines(rows)))
 
     def _lines(self, rows: list[list[_Element]]) -> Iterator[str]:
-        """Each row on a line; a cell that spans several rows is repeated in each."""
+        """Yield each row on a line; a cell that spans several rows is repeated in each."""
         above: dict[int, str] = {}
         for row in rows:
             column = 0
@@ -174,9 +174,9 @@ class _Reader:
         return clean(on_one_line(" ".join(texts)))
 
     def _with_notes(self, found: Inline) -> str:
-        """The text with numbers where it refers to notes; these are due at the section's end."""
+        """Return the text with numbers in place of note references; notes follow the section."""
         for kind, note_id, at in found.notes:
-            # Each note has one place; one that is named again and again is not repeated.
+            # Each note is shown once, however often it is referenced.
             note = self._notes.pop((kind, note_id), None)
             paragraphs = () if note is None else note.iter(_PARAGRAPH)
             if text := on_one_line(" ".join(inline(p).text for p in paragraphs)):
@@ -191,7 +191,7 @@ class _Reader:
 
 
 def _parts(node: _Element, tag: str) -> Iterator[_Element]:
-    """Rows of a table or cells of a row, also those within content controls."""
+    """Yield rows of a table or cells of a row, also those within content controls."""
     for child in node:
         if child.tag == tag:
             yield child
@@ -209,7 +209,7 @@ def _is_deleted(row: _Element) -> bool:
 
 
 def _merging(cell: _Element) -> tuple[int, bool]:
-    """How many columns a cell spans, and whether it goes on with the one above."""
+    """Return how many columns a cell spans, and whether it continues the cell above."""
     properties = cell.find(f"{W}tcPr")
     if properties is None:
         return 1, False

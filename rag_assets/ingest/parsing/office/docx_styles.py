@@ -29,7 +29,7 @@ _ROMAN = (
 
 
 class ListPlace(NamedTuple):
-    """The list and the depth (from 0) of an item; list 0 is none."""
+    """The list and the depth (from 0) of an item; list 0 means no list."""
 
     number: int
     depth: int
@@ -37,12 +37,12 @@ class ListPlace(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """The relevant properties of a paragraph style, inherited ones included.
+    """The relevant properties of a paragraph style, including inherited properties.
 
     Attributes:
         name: in lower case.
-        level: of a heading, else 0.
-        place: the list its paragraphs are items of.
+        level: level of a heading, else 0.
+        place: the list to which its paragraphs belong as items.
         is_code: whether it is for source code.
     """
 
@@ -53,17 +53,17 @@ class Style:
 
     @property
     def is_title(self) -> bool:
-        """Whether it is for the document's title."""
+        """Return whether it is for the document's title."""
         return self.name == "title"
 
     @property
     def is_contents(self) -> bool:
-        """Whether it is for a line of a table of contents."""
+        """Return whether it is for a line of a table of contents."""
         return _CONTENTS.match(self.name) is not None
 
 
 class Styles:
-    """The paragraph styles of a document; none where it has no such part."""
+    """The paragraph styles of a document; empty if it lacks the part with styles."""
 
     def __init__(self, root: _Element | None) -> None:
         found = [] if root is None else root.iter(f"{W}style")
@@ -71,7 +71,7 @@ class Styles:
         self._known: dict[str, Style] = {}
 
     def of(self, style_id: str) -> Style:
-        """The style with this id; a plain one if there is none."""
+        """Return the style with this id; a plain style if there is none."""
         if style_id not in self._known:
             self._known[style_id] = self._resolved(style_id)
         return self._known[style_id]
@@ -98,7 +98,7 @@ class Styles:
 
 
 def _levels(name: str, properties: _Element | None) -> list[int]:
-    """The heading level that a style itself gives, if any; 0 for body text."""
+    """Return the heading level that a style itself sets, if any; 0 for body text."""
     if found := _HEADING.match(name):
         return [min(int(found[1]), DEEPEST_LEVEL)]
     if name == "title":
@@ -108,7 +108,7 @@ def _levels(name: str, properties: _Element | None) -> list[int]:
 
 
 def outline_level(properties: _Element | None) -> int | None:
-    """The heading level in a paragraph's properties: 0 for body text, None if they say nothing."""
+    """Return the heading level in a paragraph's properties: 0 for body text, None if unset."""
     element = properties.find(f"{W}outlineLvl") if properties is not None else None
     if element is None:
         return None
@@ -117,7 +117,7 @@ def outline_level(properties: _Element | None) -> int | None:
 
 
 def list_place(properties: _Element | None) -> ListPlace | None:
-    """The list that a paragraph's properties name, if any."""
+    """Return the list that a paragraph's properties name, if any."""
     numbered = properties.find(f"{W}numPr") if properties is not None else None
     if numbered is None:
         return None
@@ -126,7 +126,7 @@ def list_place(properties: _Element | None) -> ListPlace | None:
 
 
 class Numbering:
-    """Counts the items of a document's lists, in the order of the requests."""
+    """A counter of the items of a document's lists, in the order of the requests."""
 
     def __init__(self, root: _Element | None) -> None:
         self._levels: dict[tuple[int, int], _Element] = {}
@@ -151,7 +151,7 @@ class Numbering:
             }
 
     def marker(self, place: ListPlace) -> str:
-        """Count the next item at a place; its number as it is printed, or "-" for a bullet."""
+        """Count the next item at a place; return its printed number, or "-" for a bullet."""
         kind = self._lists.get(place.number, -1)
         level = self._levels.get((kind, place.depth))
         if level is None or self._format(kind, place.depth) == "bullet":

@@ -1,6 +1,6 @@
 """The text of one Word paragraph as a reader sees it.
 
-Deleted and hidden text, field codes and comments are no part of it; inserted text is.
+Deleted and hidden text, field codes and comments are not part of it; inserted text is.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _CHARACTERS = {
     f"{W}tab": "\t", f"{W}ptab": "\t", f"{W}br": "\n", f"{W}cr": "\n", f"{W}noBreakHyphen": "-",
 }  # fmt: skip
 _NOTES = {f"{W}footnoteReference": "footnote", f"{W}endnoteReference": "endnote"}
-# Those between are characters of symbol fonts, which mean nothing elsewhere.
+# The range in between holds characters of symbol fonts, which are meaningless elsewhere.
 _SYMBOLS = (range(0x20, 0xD800), range(0xF900, 0x10000))
 
 
@@ -47,7 +47,7 @@ class Inline:
 
     @property
     def text(self) -> str:
-        """All of it, with line ends where the author broke lines."""
+        """Return the whole text, with the author's line breaks."""
         return "".join(self.texts)
 
 
@@ -59,7 +59,7 @@ def inline(paragraph: _Element) -> Inline:
 
 
 def on_one_line(text: str) -> str:
-    """A text with every run of white space made one space."""
+    """Return a text with every run of white space replaced by one space."""
     return " ".join(text.split())
 
 

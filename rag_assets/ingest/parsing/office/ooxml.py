@@ -1,7 +1,7 @@
 """The common base of DOCX, PPTX and XLSX: encryption, parts, relationships, safe XML.
 
-Nothing outside the file is read: external relationships are not followed, and XML
-with a document type, which could declare entities, is refused before it is parsed.
+Only the file itself is read: external relationships are not followed, and XML with a document type,
+which could declare entities, is refused before it is parsed.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ R_ID = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
 
 @dataclass(frozen=True, slots=True)
 class Related:
-    """A part that another one refers to.
+    """A part that another part refers to.
 
     Attributes:
         id: the id by which the other part refers to it.
-        kind: the last step of the relationship's type, "slide" say.
+        kind: the last step of the relationship's type, such as "slide".
         part: its name in the package.
     """
 
@@ -66,31 +66,31 @@ class Package:
         self.main = main[0]
 
     def xml(self, part: str) -> _Element | None:
-        """The root of a part; None where there is no such part.
+        """Return the root of a part; None if the part is missing.
 
         Raises:
-            DocumentRejected: it is no well-formed XML, or declares a document type.
+            DocumentRejected: it is not well-formed XML, or declares a document type.
         """
         data = self.archive.read(part)
         return _parsed(data) if data else None
 
     def main_xml(self) -> _Element:
-        """The root of the main part."""
+        """Return the root of the main part."""
         return _parsed(self.archive.read(self.main))
 
     def related(self, part: str) -> list[Related]:
-        """The parts that a part names, in order; those outside the file are left out."""
+        """Return the parts that a part refers to, in order; parts outside the file are left out."""
         folder, name = posixpath.split(part)
         root = self.xml(posixpath.join(folder, "_rels", f"{name}.rels"))
         return [] if root is None else list(_relations(root, folder))
 
     def relative(self, part: str, kind: str) -> _Element | None:
-        """The root of the first part of a kind that a part names."""
+        """Return the root of the first part of a kind that a part refers to."""
         found = next((r.part for r in self.related(part) if r.kind == kind), None)
         return self.xml(found) if found else None
 
     def title(self) -> str | None:
-        """The title in the document's properties, if it is one that a person gave."""
+        """Return the title in the document's properties, if it looks like one set by a person."""
         core = self.relative("", "core-properties")
         found = core.findtext(_TITLE) if core is not None else None
         return sensible_title(found) if found else None
@@ -128,7 +128,7 @@ def _parsed(data: bytes) -> _Element:
 
 
 def _decrypted(data: bytes, options: ParseOptions) -> bytes:
-    """The document itself, if need be decrypted with the first password that fits."""
+    """Return the document itself, if necessary decrypted with the first password that fits."""
     if not data.startswith(OLE2_MARK):
         return data
     for password in options.passwords:

@@ -1,6 +1,6 @@
 """PPTX: each slide's title, text, tables and notes, in the order of the slides.
 
-Read from the XML itself: see docs/decisions/0015-office-parsers.md. Hidden slides, dates, footers,
+The XML itself is read: see docs/decisions/0015-office-parsers.md. Hidden slides, dates, footers,
 slide numbers and charts are left out.
 """
 
@@ -29,14 +29,14 @@ _DIAGRAM = "{http://schemas.openxmlformats.org/drawingml/2006/diagram}relIds"
 _DIAGRAM_DATA = R_ID.replace("}id", "}dm")
 _TITLES = frozenset({"title", "ctrTitle"})
 _LEFT_OUT = frozenset({"dt", "ftr", "hdr", "sldNum", "sldImg"})
-_LISTS = frozenset({"body", "obj"})  # placeholders whose paragraphs are items
+_LISTS = frozenset({"body", "obj"})  # placeholders with paragraphs that are items
 _GROUPS = frozenset({f"{_P}grpSp", f"{_MC}AlternateContent", f"{_MC}Choice"})
 _NO_TITLE = "PowerPoint Presentation"  # PowerPoint's default titles
 
 
 @dataclass(frozen=True, slots=True)
 class _Slide:
-    """A slide that is shown: its number from 1, its part, and the section it begins, if any."""
+    """A visible slide: its number from 1, its part, and the section it starts, if any."""
 
     number: int
     part: str
@@ -44,7 +44,7 @@ class _Slide:
 
 
 def warm_up() -> None:
-    """Load what reads XML."""
+    """Load the XML parser."""
     from lxml import etree  # noqa: F401
 
 
@@ -52,7 +52,7 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
     """Read a presentation; see registry.ParseFunction.
 
     Raises:
-        DocumentRejected: it is encrypted, damaged, too long, or holds no text.
+        DocumentRejected: it is encrypted, damaged, too long, or without text.
     """
     package = Package(data, options, limits)
     root = package.main_xml()
@@ -71,7 +71,7 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
 
 
 def _title(package: Package, opening: list[str]) -> str | None:
-    """The title on the first slide, else in the properties."""
+    """Return the title on the first slide, else the title in the properties."""
     if opening and opening[0] != "Slide 1":
         return heading_name(opening[0])
     title = package.title()
@@ -79,7 +79,7 @@ def _title(package: Package, opening: list[str]) -> str | None:
 
 
 def _sections(root: _Element) -> dict[str, str]:
-    """The names of sections by the id of the slide they begin with; none if there is but one."""
+    """Return the section names by the id of their first slide; empty for a single section."""
     found: dict[str, str] = {}
     for section in root.iter(f"{_P14}section"):
         first = next(section.iter(f"{_P14}sldId"), None)
@@ -115,7 +115,7 @@ def _slide(package: Package, slide: _Slide, level: int) -> Iterator[Piece]:
 
 
 def _shapes(node: _Element) -> Iterator[_Element]:
-    """Shapes and frames in the order in which they are drawn, also those in groups."""
+    """Yield shapes and frames in drawing order, including those in groups."""
     tree = node.find(f"{_P}cSld/{_P}spTree") if node.tag in {f"{_P}sld", f"{_P}notes"} else node
     for child in () if tree is None else tree:
         if child.tag in {f"{_P}sp", f"{_P}graphicFrame"}:
@@ -125,7 +125,7 @@ def _shapes(node: _Element) -> Iterator[_Element]:
 
 
 def _role(shape: _Element) -> str:
-    """Which placeholder a shape is; "" for none."""
+    """Return the placeholder type of a shape; "" if it is not a placeholder."""
     found = shape.find(f"{_P}nvSpPr/{_P}nvPr/{_P}ph")
     return found.get("type", "obj") if found is not None else ""
 
@@ -149,7 +149,7 @@ def _content(package: Package, slide: _Slide, shape: _Element) -> Iterator[Piece
 
 
 def _diagram(package: Package, slide: _Slide, relation: str) -> Iterator[Piece]:
-    """The text of a SmartArt graphic, as a list."""
+    """Yield the text of a SmartArt graphic, as a list."""
     part = next((r.part for r in package.related(slide.part) if r.id == relation), None)
     root = package.xml(part) if part else None
     texts = [] if root is None else map(text_of, root.iter("{*}t"))

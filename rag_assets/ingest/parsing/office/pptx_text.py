@@ -22,16 +22,16 @@ _DEEPEST = 8
 
 
 def text_of(body: _Element) -> str:
-    """All paragraphs of a text body, one a line."""
+    """Return all paragraphs of a text body, each on a line."""
     return clean("\n".join(filter(str.strip, map(_text, body.iter(f"{A}p")))))
 
 
 def blocks_of(body: _Element, *, is_list: bool) -> Iterator[Piece]:
-    """The paragraphs of a text body; those that follow each other with bullets as one list.
+    """Yield the paragraphs of a text body; consecutive paragraphs with bullets form one list.
 
     Args:
-        body: of a shape.
-        is_list: whether paragraphs have bullets unless they say otherwise.
+        body: text body of a shape.
+        is_list: whether paragraphs have bullets by default.
     """
     shown = [(p, text) for p in body.iter(f"{A}p") if (text := clean(_text(p)))]
     for bulleted, group in groupby(shown, key=lambda item: _has_bullet(item[0], default=is_list)):
@@ -42,7 +42,7 @@ def blocks_of(body: _Element, *, is_list: bool) -> Iterator[Piece]:
 
 
 def table_lines(table: _Element) -> Iterator[str]:
-    """Each row on a line; a cell that spans several rows is repeated in each."""
+    """Yield each row on a line; a cell that spans several rows is repeated in each."""
     above: dict[int, str] = {}
     for row in table.iter(f"{A}tr"):
         shown: list[str] = []

@@ -1,7 +1,7 @@
-"""XLSX: each sheet a section, its header a heading above its rows, each row a block.
+"""XLSX: each sheet is a section, its header a heading above its rows, each row a block.
 
-calamine reads the cells: values as they were last computed, no formula, no macro. It gets
-a copy of the workbook with only sheets, styles and texts. Hidden sheets are left out.
+calamine reads the cells: values as last computed, no formulas, no macros. It gets a copy of the
+workbook with only sheets, styles and texts. Hidden sheets are left out.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 _NEEDED = frozenset({"worksheet", "sharedStrings", "styles"})
 _PACKAGE_PARTS = ("[Content_Types].xml", "_rels/.rels")
-_LARGEST_WHOLE = 1e15  # above, a spreadsheet itself does not know all digits
-# The reference of a cell, and that of one that holds something. Repetitions are bounded so that no
-# tag is scanned twice.
+_LARGEST_WHOLE = 1e15  # above, spreadsheets themselves do not keep all digits
+# The reference of any cell, and the reference of a filled cell. Repetitions are bounded so that
+# no tag is scanned twice.
 _REFERENCE = re.compile(rb"""r\s{0,9}=\s{0,9}["']([A-Za-z]{1,3})([0-9]{1,7})["']""")
 _FILLED = re.compile(
     rb"""<(?:\w{1,20}:)?c\s[^<>]{0,200}?\br\s{0,9}=\s{0,9}["']([A-Za-z]{1,3})([0-9]{1,7})["']"""
@@ -49,7 +49,7 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
     """Read a workbook; see registry.ParseFunction.
 
     Raises:
-        DocumentRejected: it is encrypted, damaged, too large, or holds no text.
+        DocumentRejected: it is encrypted, damaged, too large, or without text.
     """
     package = Package(data, options, limits)
     workbook = _opened(_bare(package, limits))
@@ -65,7 +65,7 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
 
 
 def _bare(package: Package, limits: ParseLimits) -> bytes:
-    """The workbook without all that no cell's value needs: pictures, macros, links, objects."""
+    """Return the workbook without pictures, macros, links and objects: only cell values."""
     related = package.related(package.main)
     folder, _, name = package.main.rpartition("/")
     relations = f"{folder}/_rels/{name}.rels".lstrip("/")
@@ -82,10 +82,10 @@ def _bare(package: Package, limits: ParseLimits) -> bytes:
 
 
 def _check_extent(sheet: bytes, limits: ParseLimits) -> None:
-    """Refuse a sheet whose cells lie too far apart: calamine keeps room for all between them."""
+    """Refuse a sheet with cells too far apart: calamine keeps room for all cells between them."""
     cells = _extent(_REFERENCE.findall(sheet))
     if cells > limits.cells:
-        # Empty cells with nothing but a format may lie anywhere, and take no room.
+        # Empty cells with only a format may lie anywhere, and take no room.
         cells = _extent(_FILLED.findall(sheet))
     if cells > limits.cells:
         raise DocumentTooLarge(
@@ -95,7 +95,7 @@ def _check_extent(sheet: bytes, limits: ParseLimits) -> None:
 
 
 def _extent(references: list[tuple[bytes, bytes]]) -> int:
-    """How many cells the smallest rectangle has that holds all of these."""
+    """Return the number of cells in the smallest rectangle that holds all references."""
     if not references:
         return 0
     letters, numbers = map(set, zip(*references, strict=True))
@@ -149,7 +149,7 @@ def _sheet(workbook: CalamineWorkbook, name: str, limits: ParseLimits) -> Iterat
 
 
 def _records(rows: dict[int, list[str]], sheet: str) -> Iterator[Piece]:
-    """Lines above the table, its header, its rows; each with its number in the sheet."""
+    """Yield lines above the table, its header, its rows; each with its number in the sheet."""
     columns = max(sum(map(bool, row)) for row in rows.values())
     above = True
     for number, row in rows.items():
@@ -165,7 +165,7 @@ def _records(rows: dict[int, list[str]], sheet: str) -> Iterator[Piece]:
 
 
 def _rows(sheet: CalamineSheet, limits: ParseLimits) -> dict[int, list[str]]:
-    """The rows that hold anything, as texts, by their numbers; columns that hold nothing go."""
+    """Return non-empty rows as texts, by their numbers; empty columns are left out."""
     if sheet.start is None:
         return {}
     first_row, _ = sheet.start
@@ -178,7 +178,7 @@ def _rows(sheet: CalamineSheet, limits: ParseLimits) -> dict[int, list[str]]:
 
 
 def _repeat_merged(sheet: CalamineSheet, rows: list[list[str]], limits: ParseLimits) -> None:
-    """Let a cell that spans several rows be read in each of them that holds anything else."""
+    """Repeat a cell that spans several rows in each of these rows that is not empty."""
     first_row, first_column = sheet.start or (0, 0)
     columns = range(first_column, first_column + sheet.width)
     left = limits.cells
@@ -194,7 +194,7 @@ def _repeat_merged(sheet: CalamineSheet, rows: list[list[str]], limits: ParseLim
 
 
 def _shown(value: _Value) -> str:
-    """A value as a reader would write it down."""
+    """Return a value as a reader would write it down."""
     if isinstance(value, str):
         text = " ".join(value.split())
         return text if text.isprintable() else clean(text)

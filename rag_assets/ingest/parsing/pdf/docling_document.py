@@ -1,4 +1,4 @@
-"""Converts docling's documents to pieces of text."""
+"""Convert docling's documents to pieces of text."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from rag_assets.ingest.parsing.pieces import DEEPEST_LEVEL, Piece, clean
 if TYPE_CHECKING:
     from docling_core.types.doc.document import DoclingDocument
 
-_INDENT = " "  # twice for each level, since a list and its item are a level each
+_INDENT = " "  # twice per level, since docling counts a list and its item as a level each
 
 
 def pieces_of(document: DoclingDocument) -> Iterator[Piece]:
-    """The pieces of a document in reading order; running headers and footers are left out.
+    """Yield the pieces of a document in reading order, without running headers and footers.
 
     A title is a heading of the first level, and section headers are below it.
     """
@@ -43,7 +43,7 @@ def _piece(item: Any, document: DoclingDocument) -> Iterator[Piece]:
 
 
 def _lists(run: Iterable[tuple[Any, int]]) -> Iterator[Piece]:
-    """A run of list items as one list on each page, the deeper ones indented."""
+    """Yield a run of list items as one list per page, with deeper items indented."""
     for page, items in groupby(run, key=lambda found: _page(found[0])):
         found = list(items)
         outermost = min(depth for _, depth in found)
@@ -56,7 +56,7 @@ def _lists(run: Iterable[tuple[Any, int]]) -> Iterator[Piece]:
 
 
 def _table(item: Any, document: DoclingDocument) -> str:
-    """Rows on lines; a cell that spans several is in the first of them only."""
+    """Return rows on lines; a cell that spans several cells is only in the first of them."""
     lines = []
     for number, row in enumerate(item.data.grid):
         cells = (

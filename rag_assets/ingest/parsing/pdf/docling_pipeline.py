@@ -53,7 +53,7 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
 
     Raises:
         ConfigurationError: docling's pipeline is not installed.
-        DocumentRejected: it is encrypted, cut short, damaged, too long, or holds no text.
+        DocumentRejected: it is encrypted, cut short, damaged, too long, or without text.
     """
     require_docling(options.docling_models)
     with PdfFile(data, options.passwords) as file:
@@ -78,7 +78,7 @@ def _converted(file: PdfFile, options: ParseOptions) -> Any:
 
 @lru_cache(maxsize=4)
 def _converter(options: ParseOptions, password: str | None) -> Any:
-    """A converter whose models stay loaded for the next document."""
+    """Return a converter; its models stay loaded for the next document."""
     from docling.datamodel.backend_options import PdfBackendOptions
     from docling.datamodel.base_models import InputFormat
     from docling.datamodel.pipeline_options import PdfPipelineOptions, TesseractOcrOptions

@@ -1,4 +1,4 @@
-"""Opens PDFs and their pages with pdfium."""
+"""Open PDFs and their pages with pdfium."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _TAIL_BYTES = 4_096
 _NEEDS_PASSWORD = 4  # FPDF_ERR_PASSWORD
 SCANTY = 60
-"""Characters that a scanned page may hold: scanner apps stamp a line on each."""
+"""Largest number of characters on a scanned page: scanner apps stamp a line on each page."""
 _MOST_OBJECTS = 500
 
 
@@ -28,9 +28,9 @@ class PdfFile:
         passwords: tried in order if it is encrypted.
 
     Attributes:
-        data: from its mark on.
-        password: the one that opened it, if it took one.
-        document: what pdfium made of it.
+        data: the document from its mark on.
+        password: the password that opened it, if it needed one.
+        document: the document opened by pdfium.
 
     Raises:
         DocumentRejected: it is encrypted, cut short or damaged.
@@ -40,7 +40,7 @@ class PdfFile:
         self.data = data[data.find(PDF_MARK) :]
         tail = self.data[-_TAIL_BYTES:]
         if b"%%EOF" not in tail and b"startxref" not in tail:
-            # pdfium would silently open only the pages that are left.
+            # pdfium would silently open only the remaining pages.
             raise DocumentRejected(
                 "it is truncated: the end of the PDF is missing", hint="copy the file again"
             )
@@ -53,12 +53,12 @@ class PdfFile:
         self.document.close()
 
     def __len__(self) -> int:
-        """The number of its pages."""
+        """Return the number of its pages."""
         return len(self.document)
 
     @property
     def title(self) -> str:
-        """The title in its properties; "" if there is none, or none that is text."""
+        """Return the title in its properties; "" if it is missing or cannot be decoded."""
         try:
             return str(self.document.get_metadata_value("Title"))
         except UnicodeDecodeError:
@@ -66,7 +66,7 @@ class PdfFile:
 
     @contextmanager
     def page(self, number: int) -> Iterator[PdfPage]:
-        """One page, counted from 1.
+        """Yield one page, counted from 1.
 
         Raises:
             PdfiumError: it cannot be read.
@@ -78,7 +78,7 @@ class PdfFile:
             page.close()
 
     def is_picture(self, number: int) -> bool:
-        """Whether a page holds graphics and hardly any text: it was scanned, or drawn."""
+        """Return whether a page holds graphics and little text: it was scanned, or drawn."""
         from pypdfium2 import PdfiumError
         from pypdfium2.raw import FPDF_PAGEOBJ_IMAGE
 
@@ -97,7 +97,7 @@ class PdfFile:
 
 
 def no_text(pages: int, *, ocr: bool) -> DocumentRejected:
-    """The rejection of a PDF without any text."""
+    """Return the rejection of a PDF without any text."""
     if ocr:
         return DocumentScanned(f"no text, by OCR neither ({pages:,} pages)")
     return DocumentScanned(

@@ -1,4 +1,4 @@
-"""Pages of a PDF as liteparse lays them out in blocks."""
+"""Pages of a PDF, laid out in blocks by liteparse."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ _KINDS: Mapping[str, BlockKind] = {
 
 @cache
 def warm_up() -> None:
-    """Load the libraries, and let pdfium reserve its gigabyte of address space, once.
+    """Load the libraries, and make pdfium reserve its gigabyte of address space, once.
 
-    Called before limits are set, so that they bound the document alone.
+    Called before limits are set, so that they apply to the document alone.
     """
     from liteparse import LiteParse, ParseError
 
@@ -43,12 +43,12 @@ def warm_up() -> None:
 
 
 class PageLayout:
-    """Lays out the pages of one PDF.
+    """The page layout of one PDF.
 
     Args:
         file: the PDF.
         options: the tenant's options.
-        limits: for the document.
+        limits: limits for the document.
     """
 
     def __init__(self, file: PdfFile, options: ParseOptions, limits: ParseLimits) -> None:
@@ -57,7 +57,7 @@ class PageLayout:
         self._limits = limits
 
     def pages(self) -> Iterator[tuple[int, list[Piece]]]:
-        """The readable pages by number from 1, each with its pieces.
+        """Yield the readable pages by number from 1, each with its pieces.
 
         Raises:
             DocumentRejected: it is damaged beyond single pages.
@@ -76,7 +76,7 @@ class PageLayout:
             raise DocumentRejected("it is damaged: its pages cannot be read") from None
 
     def _whole_pages(self, numbers: list[int]) -> dict[int, ParsedPage]:
-        """Pages with their headers and footers, for pages with little other text."""
+        """Return pages with their headers and footers, for pages with little other text."""
         if not numbers:
             return {}
         target = ",".join(map(str, numbers))
@@ -112,7 +112,7 @@ def _pieces(page: ParsedPage) -> Iterator[Piece]:
 
 
 def _lost_text(page: ParsedPage) -> bool:
-    """Whether most of a page was taken for headers, as on similar forms and slides."""
+    """Return whether most of a page was taken for headers, as on similar forms and slides."""
     kept = sum(_visible(_text_of(block)) for block in page.blocks or [])
     return kept < _LEAST_KEPT * _visible(page.text)
 

@@ -30,7 +30,7 @@ class Bookmarks:
                 self._levels.setdefault((page, form), min(level, DEEPEST_LEVEL))
 
     def level(self, page: int, text: str) -> int:
-        """The level of a text on a page, 0 where it is no heading.
+        """Return the level of a text on a page; 0 if it is not a heading.
 
         A destination may lie just before the page break that its heading follows.
         """
@@ -42,22 +42,22 @@ class Bookmarks:
 
 
 def bookmarks_of(file: PdfFile) -> Bookmarks:
-    """The outline of a PDF, an endless one cut."""
+    """Return the outline of a PDF; an endless outline is cut."""
     return Bookmarks(_entries(file.document))
 
 
 def _entries(document: PdfDocument) -> Iterator[tuple[int, str, int]]:
-    """Page (from 1), title and level (from 1) of each bookmark that leads to a page."""
+    """Yield page (from 1), title and level (from 1) of each bookmark that leads to a page."""
     for bookmark in islice(document.get_toc(), _MOST_BOOKMARKS):
         destination = bookmark.get_dest()
         page = destination.get_index() if destination else None
         if page is not None:
-            with suppress(UnicodeDecodeError):  # half a character, which matches no heading
+            with suppress(UnicodeDecodeError):  # a lone surrogate, which matches no heading
                 yield page + 1, heading_name(bookmark.get_title()), bookmark.level + 1
 
 
 def _forms(title: str) -> tuple[str, ...]:
-    """Normal forms of a title: without case and punctuation, with and without numbering."""
+    """Return normal forms of a title: without case and punctuation, with and without numbers."""
     words = " ".join(re.sub(r"[\W_]+", " ", title.lower()).split())
     forms = [words]
     if (bare := _NUMBERS.sub("", _NUMBERING.sub("", words))) and bare != words:

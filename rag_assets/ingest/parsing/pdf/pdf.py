@@ -29,7 +29,7 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
     """Extract the text of a PDF block by block; see registry.ParseFunction.
 
     Raises:
-        DocumentRejected: it is encrypted, cut short, damaged, too long, or holds no text.
+        DocumentRejected: it is encrypted, cut short, damaged, too long, or without text.
     """
     with PdfFile(data, options.passwords) as file:
         limits.check_pages(len(file))
@@ -51,7 +51,7 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
 
 
 class _Reading:
-    """Reads the pages once, and counts unreadable, scanned and read ones."""
+    """One pass over the pages; counts readable pages, pictures and pages read by OCR."""
 
     def __init__(self, file: PdfFile, options: ParseOptions, limits: ParseLimits) -> None:
         self._file = file
@@ -79,18 +79,18 @@ class _Reading:
 
     @property
     def ocr_pages(self) -> int:
-        """Pages that were read by OCR."""
+        """Return the number of pages that were read by OCR."""
         return self._time.read
 
     def no_text(self) -> DocumentRejected:
-        """The reason why no text was found."""
+        """Return the reason why no text was found."""
         self._time.require_any()
         if not self._readable:
             return DocumentRejected("it is damaged: none of its pages can be read")
         return no_text(len(self._file), ocr=self._options.ocr)
 
     def notes(self) -> tuple[str, ...]:
-        """Notes about parts of the document that were not read."""
+        """Return notes about parts of the document that were not read."""
         pages = len(self._file)
         facts = []
         if unreadable := pages - self._readable:
@@ -115,15 +115,15 @@ def _scanty(pieces: Sequence[Piece]) -> bool:
 
 
 def _title_page(pieces: list[Piece]) -> str | None:
-    """The largest heading of the first page, which an outline seldom lists."""
+    """Return the largest heading of the first page, which an outline seldom lists."""
     headings = [p for p in pieces if p.kind == "heading" and p.page == pieces[0].page]
     return heading_name(min(headings, key=lambda p: p.level).text) if headings else None
 
 
 def _with_outline(pieces: list[Piece], bookmarks: Bookmarks) -> list[Piece]:
-    """Take headings from the outline where it holds any of the headings found.
+    """Take headings from the outline if it contains any of the headings found.
 
-    Type sizes make too many headings; an outline of other words (slide names, say) makes none.
+    Type sizes give too many headings. An outline with other words, such as slide names, is ignored.
     """
     levels = [bookmarks.level(piece.page or 0, piece.text) for piece in pieces]
     confirmed = (

@@ -1,4 +1,4 @@
-"""Scanned pages of PDFs: their pixels for OCR, and the time that they take."""
+"""Scanned pages of PDFs: their pixels for OCR, and the extra time they need."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _POINTS_PER_INCH = 72
 
 
 def pixels_of(page: PdfPage) -> Pixels:
-    """A page in shades of grey, at 200 dots per inch where it is no larger than A2."""
+    """Return a page in shades of grey, at 200 dots per inch for pages up to A2."""
     picture = page.render(scale=_scale(*page.get_size()), grayscale=True)
     try:
         return Pixels(bytes(picture.buffer), picture.width, picture.height, picture.stride)
@@ -26,7 +26,7 @@ def pixels_of(page: PdfPage) -> Pixels:
 
 
 def more_seconds(data: bytes, options: ParseOptions, limits: ParseLimits) -> float:
-    """Seconds that OCR of scanned pages adds to a document's limit.
+    """Return the seconds that OCR of scanned pages adds to a document's limit.
 
     Raises:
         DocumentRejected: it cannot be opened, or has too many pages.
@@ -40,7 +40,7 @@ def more_seconds(data: bytes, options: ParseOptions, limits: ParseLimits) -> flo
 
 
 def _scale(width: float, height: float) -> float:
-    """Pixels per point for a page of this size in points."""
+    """Return the pixels per point for a page of this size in points."""
     wanted = _DOTS_PER_INCH / _POINTS_PER_INCH
     pixels = width * height * wanted**2
     return wanted if pixels <= MOST_PIXELS else wanted * (MOST_PIXELS / pixels) ** 0.5

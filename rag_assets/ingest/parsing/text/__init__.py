@@ -1,1 +1,1 @@
-"""Formats whose source is the text: offsets are offsets into the file."""
+"""Formats with the source as text: offsets are offsets into the file."""

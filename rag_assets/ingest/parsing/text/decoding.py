@@ -1,4 +1,4 @@
-"""Decodes the bytes of a text document."""
+"""Decode the bytes of a text document."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from rag_assets.ingest.parsing.limits import ParseLimits
 UTF8_MARK = b"\xef\xbb\xbf"
 UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _LATIN_1 = {0xDC00 + byte: chr(byte) for byte in range(0x80, 0x100)}
-"""What surrogateescape makes of bytes that are not UTF-8, and the characters of Latin-1."""
+"""Surrogates from surrogateescape for non-UTF-8 bytes, mapped to characters of Latin-1."""
 _MOST_FOREIGN = 10
-"""A text of which a larger share than one in so many is not UTF-8 is in another encoding."""
+"""If more than one in this many characters is not UTF-8, the text has another encoding."""
 
 
 def decoded(data: bytes, limits: ParseLimits) -> str:
@@ -27,10 +27,10 @@ def decoded(data: bytes, limits: ParseLimits) -> str:
 
 
 def decoded_source(data: bytes, limits: ParseLimits) -> tuple[str, int]:
-    """Decode a file of source code; single bytes that are not UTF-8 are taken for Latin-1.
+    """Decode a file of source code; single bytes that are not UTF-8 are read as Latin-1.
 
     Returns:
-        the text, and how many bytes were taken so.
+        The text, and the number of bytes read as Latin-1.
 
     Raises:
         DocumentRejected: see decoded; or more than a tenth of it is in another encoding.
@@ -55,7 +55,7 @@ def _utf8(data: bytes) -> str:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        # error.start does not count the mark that utf-8-sig took off.
+        # error.start does not count the mark that utf-8-sig removed.
         at = error.start + (len(UTF8_MARK) if data.startswith(UTF8_MARK) else 0)
         raise DocumentRejected(
             f"it is not UTF-8 text: invalid byte at offset {at:,}", hint="save it as UTF-8"

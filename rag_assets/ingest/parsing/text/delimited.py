@@ -1,7 +1,7 @@
-"""CSV and TSV: the source itself is the text, and each record of it a block.
+"""CSV and TSV: the source itself is the text, and each record a block.
 
-A record ends where its last quotation mark is closed. If one is never closed in a file,
-quotation marks are ignored, and each line is a record. The text is scanned once.
+A record ends where its last quotation mark is closed. If a quotation mark in a file is never
+closed, all of them are ignored, and each line is a record. The text is scanned once.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _QUOTE = '"'
 
 
 class _Record(NamedTuple):
-    """A record: its number from 1, blank ones counted, and its offsets."""
+    """A record: its number from 1, blank records counted, and its offsets."""
 
     number: int
     start: int
@@ -66,7 +66,7 @@ def _records(text: str, delimiter: str) -> list[_Record]:
 
 
 def _quoted(lines: list[Line], delimiter: str) -> list[_Record] | None:
-    """The records of a text with quotation marks; None if one of these is never closed."""
+    """Return the records of a text with quotation marks; None if a mark is never closed."""
     records: list[_Record] = []
     number = 0
     start: int | None = None
@@ -84,13 +84,13 @@ def _quoted(lines: list[Line], delimiter: str) -> list[_Record] | None:
 
 
 def _is_open(line: str, delimiter: str, *, inside: bool) -> bool:
-    """Whether a line ends within quotation marks; a mark opens them only where a field begins."""
+    """Return whether a line ends within quotation marks; a mark opens only at a field's start."""
     if _QUOTE not in line:
         return inside
     for field in line.split(delimiter):
         if not inside and not field.startswith(_QUOTE):
             continue
-        # Marks within a field come in pairs, so that an odd number of them changes the state.
+        # Marks within a field come in pairs, so an odd number changes the state.
         if field.count(_QUOTE) % 2:
             inside = not inside
     return inside
@@ -111,6 +111,6 @@ def _delimiter(sample: str) -> str:
 def _cells(record: str, delimiter: str) -> list[str]:
     try:
         rows = list(csv.reader([record], delimiter=delimiter))
-    except csv.Error:  # a field that is longer than the module's limit, or a line end in it
+    except csv.Error:  # a field longer than the module's limit, or with a line end in it
         return [record]
     return [" ".join(cell.split()) for cell in rows[0]] if rows else []

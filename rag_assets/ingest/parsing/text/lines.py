@@ -38,7 +38,7 @@ def split_lines(text: str) -> Iterator[Line]:
 
 
 def atx_heading(line: str) -> tuple[int, str] | None:
-    """Level and text of `## heading ##`."""
+    """Return level and text of `## heading ##`; None if the line is not such a heading."""
     found = _ATX.match(line)
     if found is None:
         return None
@@ -50,7 +50,7 @@ def atx_heading(line: str) -> tuple[int, str] | None:
 
 
 def setext_level(line: str) -> int:
-    """1 under `===`, 2 under `---`, else 0."""
+    """Return 1 for a line of `===`, 2 for `---`, else 0."""
     text = line.strip(" \t")
     if not text or len(line) - len(line.lstrip(" \t")) > _INDENT or text.strip(text[0]):
         return 0
@@ -58,7 +58,7 @@ def setext_level(line: str) -> int:
 
 
 def fence_opening(line: str) -> str | None:
-    """The fence that a line opens, as its run of back-ticks or tildes."""
+    """Return the fence that a line opens, as its run of back-ticks or tildes."""
     found = _FENCE.match(line)
     if found is None or (found[1][0] == "`" and "`" in line[found.end() :]):
         return None
@@ -66,13 +66,13 @@ def fence_opening(line: str) -> str | None:
 
 
 def fence_closes(line: str, opening: str) -> bool:
-    """Whether a line closes the fence that was opened."""
+    """Return whether a line closes the open fence."""
     found = _FENCE.match(line)
     return found is not None and found[1].startswith(opening) and not line[found.end() :].strip()
 
 
 def is_list_item(line: str) -> bool:
-    """Whether a line begins an item; a thematic break begins none."""
+    """Return whether a line starts a list item; a thematic break does not."""
     if _LIST_ITEM.match(line) is None:
         return False
     text = line.strip(" \t")
@@ -81,10 +81,10 @@ def is_list_item(line: str) -> bool:
 
 
 def is_indented(line: str) -> bool:
-    """Whether a line is indented far enough for code, and not blank."""
+    """Return whether a line is indented far enough for code, and not blank."""
     return _INDENTED.match(line) is not None and bool(line.strip())
 
 
 def is_table_rule(line: str) -> bool:
-    """Whether a line is the `|---|:-:|` below a table's head."""
+    """Return whether a line is the `|---|:-:|` below a table's head."""
     return "-" in line and "|" in line and not line.strip(" \t|:-")

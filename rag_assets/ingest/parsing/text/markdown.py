@@ -48,10 +48,10 @@ def parse_markdown(text: str) -> ParsedText:
 
 
 class MarkdownParser:
-    """Goes through the lines of a document once.
+    """A Markdown parser that reads the lines of a document once.
 
     Attributes:
-        front_title: the title in the front matter; known once blocks() is through.
+        front_title: the title in the front matter; known after blocks() is exhausted.
     """
 
     def __init__(self, text: str) -> None:
@@ -62,12 +62,12 @@ class MarkdownParser:
         self.front_title: str | None = None
 
     def parsed(self) -> ParsedText:
-        """The blocks and the title of the document."""
+        """Return the blocks and the title of the document."""
         blocks = tuple(self.blocks())
         return ParsedText(self._text, blocks, title=self.front_title or first_title(blocks))
 
     def blocks(self) -> Iterator[Block]:
-        """The blocks in order."""
+        """Yield the blocks in order."""
         if self._skip_front_matter():
             yield self._block("front_matter", 0)
         while self._at < len(self._lines):
@@ -89,7 +89,7 @@ class MarkdownParser:
         return self._block(kind, first)
 
     def _container(self, line: Line) -> tuple[BlockKind, Callable[[], None] | None]:
-        """The kind of block that begins on a line, and its skip function; None: a paragraph."""
+        """Return the kind of block on a line, and its skip function; None: a paragraph."""
         if fence_opening(line.text):
             return "code", self._skip_fence
         if is_indented(line.text):
@@ -124,7 +124,7 @@ class MarkdownParser:
                 return
 
     def _skip_indented(self) -> None:
-        """All indented lines; blank lines between them do not end the code."""
+        """Skip all indented lines; blank lines between them do not end the code."""
         at = self._at
         while at < len(self._lines) and (
             self._lines[at].blank or is_indented(self._lines[at].text)
@@ -134,7 +134,7 @@ class MarkdownParser:
                 self._at = at
 
     def _skip_comment(self, marks: tuple[str, str] = _COMMENT) -> None:
-        """To the end of the line on which the comment ends, as CommonMark has it."""
+        """Skip to the end of the line on which the comment ends, as in CommonMark."""
         start = self._text.find(marks[0], self._lines[self._at].start)
         end = self._text.find(marks[1], start + len(marks[0]))
         while self._at < len(self._lines):
@@ -143,14 +143,14 @@ class MarkdownParser:
                 return
 
     def _skip_raw(self) -> None:
-        """To the end of the line that closes preformatted text, as CommonMark has it."""
+        """Skip to the end of the line that closes preformatted text, as in CommonMark."""
         while self._at < len(self._lines):
             self._at += 1
             if _RAW_ENDS.search(self._lines[self._at - 1].text):
                 return
 
     def _skip_list(self) -> None:
-        """All items with what is indented below them; blank lines between them do not end it."""
+        """Skip all items and indented lines below them; blank lines between do not end a list."""
         after_blank = False
         while self._at < len(self._lines):
             line = self._lines[self._at]
@@ -167,7 +167,7 @@ class MarkdownParser:
                 self._at += 1
 
     def _skip_inner_fence(self) -> None:
-        """A fence within an item, which ends with the item if it is never closed."""
+        """Skip a fence within an item; it ends with the item if it is never closed."""
         opening = fence_opening(self._lines[self._at].text.lstrip())
         self._at += 1
         while opening and self._at < len(self._lines):
@@ -189,7 +189,7 @@ class MarkdownParser:
         self._at += 1
         while self._at < len(self._lines):
             line = self._lines[self._at]
-            # A line below a quotation underlines nothing: it would have to be quoted itself.
+            # A line below a quotation is not its underline: it would have to be quoted itself.
             quoted = self._lines[self._at - 1].text.lstrip().startswith(">")
             if (level := setext_level(line.text)) and not quoted:
                 self._at += 1
@@ -226,7 +226,7 @@ class MarkdownParser:
         return Block(kind, self._lines[first].start, self._last_end(first), path)
 
     def _last_end(self, first: int) -> int:
-        """Where the last line of the block ends that is not blank."""
+        """Return the end of the last non-blank line of the block."""
         last = self._at - 1
         while last > first and self._lines[last].blank:
             last -= 1

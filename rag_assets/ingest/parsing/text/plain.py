@@ -1,7 +1,7 @@
-"""Plain text: the source itself is the text; blank lines part its paragraphs.
+"""Plain text: the source itself is the text; blank lines separate paragraphs.
 
-Headings are not guessed at: a line that is short, numbered or in capitals is as often the item of
-a list or a line of an address.
+Headings are not guessed: a line that is short, numbered or in capitals is as often the item of a
+list or a line of an address.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
 
 
 def paragraphs(text: str) -> Iterator[Block]:
-    """The runs of lines between blank ones."""
+    """Yield the runs of lines between blank lines."""
     for blank, lines in groupby(split_lines(text), key=lambda line: line.blank):
         if not blank:
             first, *others = lines

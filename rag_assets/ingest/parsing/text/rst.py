@@ -1,9 +1,9 @@
 """reStructuredText: the source itself is the text, so that every offset is an offset into it.
 
 Blocks follow the block structure of docutils as far as sections, literal blocks, lists, tables and
-directives need it; inline markup is left as it is. A title is a line of its own with an adornment
-below, and perhaps above; styles of adornment are levels in the order in which they appear. Each
-line is read a bounded number of times.
+directives need it; inline markup is unchanged. A title is a separate line with an adornment below,
+and perhaps above; styles of adornment are levels in the order in which they appear. Each line is
+read a bounded number of times.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class _Parser:
                 yield self._title() or self._body(line)
 
     def _title(self) -> Block | None:
-        """A title with its adornments, if one begins here."""
+        """Return the title with its adornments, if one starts here."""
         first = self._at
         over = is_adornment(self._text_at(first)) and self._underlined(first + 1)
         title = first + 1 if over else first
@@ -84,9 +84,9 @@ class _Parser:
         return self._block("heading", first, path, level)
 
     def _underlined(self, at: int) -> bool:
-        """Whether a line of text has an adornment below it.
+        """Return whether a line of text has an adornment below it.
 
-        As docutils has it: a few signs of punctuation are text, unless the title is as short.
+        As in docutils, a few punctuation characters are text, unless the title is as short.
         """
         title, under = self._text_at(at).strip(), self._text_at(at + 1)
         least = min(len(title), _LEAST_UNDERLINE)
@@ -111,7 +111,7 @@ class _Parser:
         return self._block(kind, first, () if kind == "front_matter" else self._outline.path)
 
     def _container(self, line: Line) -> tuple[BlockKind, Callable[[], None]]:
-        """The kind of block that begins on a line, and the function to skip it."""
+        """Return the kind of block that starts on a line, and the function to skip it."""
         text = line.text
         if is_explicit(text):
             return self._explicit(text), self._skip_with_body
@@ -139,7 +139,7 @@ class _Parser:
             self._at += 1
 
     def _skip_indented(self) -> None:
-        """All that is indented, blank lines between included."""
+        """Skip all indented lines, including blank lines between them."""
         while self._at < len(self._lines):
             line = self._lines[self._at]
             if not line.blank and not indent_of(line.text):
@@ -151,7 +151,7 @@ class _Parser:
         self._skip_indented()
 
     def _skip_simple_table(self) -> None:
-        """To the border that a blank line follows: borders stand below the head as well."""
+        """Skip to the border before a blank line: there is also a border below the head."""
         while self._at < len(self._lines):
             border = is_simple_border(self._text_at(self._at))
             self._at += 1
@@ -159,14 +159,14 @@ class _Parser:
                 return
 
     def _skip_list(self) -> None:
-        """All items with what is indented below them."""
+        """Skip all items with the indented lines below them."""
         while self._at < len(self._lines) and is_list_item(self._text_at(self._at)):
             if self._underlined(self._at):
                 return
             self._skip_with_body()
 
     def _skip_paragraph(self) -> None:
-        """To the next blank line, or to a directive without one before it."""
+        """Skip to the next blank line, or to a directive without a blank line before it."""
         self._at += 1
         while self._at < len(self._lines) and not self._lines[self._at].blank:
             if is_explicit(self._text_at(self._at)):

@@ -1,6 +1,6 @@
 """Lines of reStructuredText, and the recognition of blocks by a single line.
 
-Like those of Markdown, each function scans a line a few times at most.
+As for Markdown, each function scans a line only a few times.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ CODE = frozenset(
     {"code", "code-block", "sourcecode", "parsed-literal", "literalinclude", "math", "raw",
      "doctest", "testcode", "testoutput", "highlight-block", "prompt", "graphviz", "mermaid"}
 )  # fmt: skip
-"""Directives whose content is no running text."""
+"""Directives with content other than running text."""
 TABLES = frozenset({"table", "csv-table", "list-table"})
 """Directives that make a table."""
 FOR_PROGRAMS = frozenset(
@@ -34,52 +34,52 @@ FOR_PROGRAMS = frozenset(
      "default-role", "role", "sectnum", "tabularcolumns", "testsetup", "testcleanup",
      "target-notes", "codeauthor", "sectionauthor"}
 )  # fmt: skip
-"""Directives that say nothing to a reader."""
+"""Directives with no content for a reader."""
 
 
 def indent_of(line: str) -> int:
-    """Characters of white space at the beginning; a tab counts as one."""
+    """Return the number of leading white-space characters; a tab counts as one."""
     return len(line) - len(line.lstrip())
 
 
 def is_adornment(line: str) -> bool:
-    """Whether a line is made of one punctuation character, as above and below titles."""
+    """Return whether a line repeats one punctuation character, as above and below titles."""
     text = line.rstrip()
     return len(text) >= _LEAST_ADORNMENT and text[0] in _PUNCTUATION and not text.strip(text[0])
 
 
 def is_transition(line: str) -> bool:
-    """Whether an adornment is long enough to part two sections without a title."""
+    """Return whether an adornment is long enough to separate sections without a title."""
     return len(line.rstrip()) >= _LEAST_TRANSITION and is_adornment(line)
 
 
 def is_list_item(line: str) -> bool:
-    """Whether a line begins an item of a bulleted, numbered or field list."""
+    """Return whether a line starts an item of a bulleted, numbered or field list."""
     return _LIST_ITEM.match(line) is not None or _FIELD.match(line) is not None
 
 
 def is_explicit(line: str) -> bool:
-    """Whether a line begins a directive, a comment, a target or a footnote."""
+    """Return whether a line starts a directive, a comment, a target or a footnote."""
     return _EXPLICIT.match(line) is not None
 
 
 def is_for_readers(line: str) -> bool:
-    """Whether what begins with `..` is shown to a reader."""
+    """Return whether a block that starts with `..` is shown to a reader."""
     name = directive(line)
     return name not in FOR_PROGRAMS if name else _VISIBLE.match(line) is not None
 
 
 def directive(line: str) -> str | None:
-    """The name of the directive that a line begins."""
+    """Return the name of the directive that a line starts; None if it starts no directive."""
     found = _DIRECTIVE.match(line)
     return found[1].lower() if found else None
 
 
 def is_simple_border(line: str) -> bool:
-    """Whether a line is a `=====  ===` of a simple table."""
+    """Return whether a line is a `=====  ===` border of a simple table."""
     return _SIMPLE_TABLE.match(line) is not None
 
 
 def is_grid_border(line: str) -> bool:
-    """Whether a line is a `+-----+---+` of a grid table."""
+    """Return whether a line is a `+-----+---+` border of a grid table."""
     return line.startswith(_GRID_TABLE) and not line.rstrip().strip("+-=")

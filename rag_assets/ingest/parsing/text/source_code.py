@@ -1,6 +1,6 @@
-"""Source code and settings as text: the source itself is the text, every line where it was.
+"""Source code and settings as text: the source itself is the text, with all lines in place.
 
-A block begins with a line that is not indented and follows a blank one: as a rule a definition
+A block starts with a line that is not indented and follows a blank line: as a rule a definition
 with its comment, or a group of settings. The rule is the same for every language.
 """
 

@@ -1,7 +1,8 @@
 """HTML: headings, paragraphs, lists, tables and code as a reader sees them.
 
-Left out are scripts and styles, what is hidden, navigation, forms' controls and a page's footer;
-and everything around <main> where a page has exactly one. No resource of a page is fetched.
+Left out are scripts and styles, hidden elements, navigation, form controls and a page's footer. If
+a page has exactly one <main>, everything around it is left out too. No resource of a page is
+fetched.
 """
 
 from __future__ import annotations
@@ -31,13 +32,13 @@ if TYPE_CHECKING:
 
 _HEADINGS = {"h1": 1, "h2": 2, "h3": 3, "h4": 4, "h5": 5, "h6": 6}
 _LISTS = frozenset({"ul", "ol", "dir"})
-_STRUCTURED = (*_HEADINGS, "table", "pre")  # what no line of a list or table can hold
-_LINE_BREAK = "\x1e"  # no character of a text: kept apart from line ends, which mean nothing
+_STRUCTURED = (*_HEADINGS, "table", "pre")  # cannot be on a line of a list or table
+_LINE_BREAK = "\x1e"  # never part of a text; distinguishes breaks from line ends in the source
 _MOST_SPANNED = 1_000
 
 
 class _Spanning(NamedTuple):
-    """A cell that rows below have as well: its text, in how many more, over how many columns."""
+    """A cell that spans rows below: its text, how many further rows, and over how many columns."""
 
     text: str
     rows: int
@@ -45,7 +46,7 @@ class _Spanning(NamedTuple):
 
 
 def warm_up() -> None:
-    """Load what reads HTML."""
+    """Load the HTML parser."""
     from lxml import etree  # noqa: F401
 
 
@@ -53,7 +54,7 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
     """Read a web page; see registry.ParseFunction.
 
     Raises:
-        DocumentRejected: it is too long, nested too deeply, or holds no text.
+        DocumentRejected: it is too long, nested too deeply, or without text.
     """
     found, named = read_page(page_text(data, limits))
     pieces = list(bounded(found, limits))
@@ -66,7 +67,7 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
 
 
 def read_page(text: str) -> tuple[list[Piece], str | None]:
-    """The pieces of a page, and the title in its head.
+    """Return the pieces of a page, and the title in its head.
 
     Raises:
         DocumentRejected: it is nested too deeply.
@@ -82,7 +83,7 @@ def read_page(text: str) -> tuple[list[Piece], str | None]:
 
 
 def _main(root: _Element) -> _Element:
-    """Where the page's own text is."""
+    """Return the element that holds the page's own text."""
     found = [e for e in root.iter("main", "div") if e.tag == "main" or e.get("role") == "main"]
     if len(found) == 1 and is_seen(found[0]) and flat_text(found[0]):
         return found[0]
@@ -91,7 +92,7 @@ def _main(root: _Element) -> _Element:
 
 
 class _Page:
-    """Collects pieces; running text is buffered until its block ends."""
+    """A collector of pieces; running text is buffered until its block ends."""
 
     def __init__(self) -> None:
         self.pieces: list[Piece] = []
@@ -170,7 +171,7 @@ class _Page:
 
 
 def _items(element: _Element, indent: str) -> Iterator[str]:
-    """Each item of a list on a line, those of lists in it below, indented."""
+    """Yield each item of a list on a line, with nested items below, indented."""
     number = 0
     for child in element:
         if child.tag in _LISTS:
@@ -205,7 +206,7 @@ def _cells(row: _Element) -> Iterator[_Element]:
 
 
 def _lines(rows: list[list[_Element]]) -> Iterator[str]:
-    """Each row on a line; a cell that spans several rows is repeated in each."""
+    """Yield each row on a line; a cell that spans several rows is repeated in each."""
     spanning: dict[int, _Spanning] = {}
     for row in rows:
         shown: list[str] = []

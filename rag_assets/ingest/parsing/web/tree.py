@@ -1,4 +1,4 @@
-"""Parses the bytes of a web page into its tree, without invisible elements."""
+"""Parse the bytes of a web page into its tree, and skip invisible elements."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _CHARSET = re.compile(
     rb"""<(?:meta|\?xml)\b[^>]{0,400}?(?:charset|encoding)\s{0,9}=\s{0,9}["']?([\w.:-]{2,40})""",
     re.IGNORECASE,
 )
-_FALLBACK = "cp1252"  # what browsers read a page as that does not say
-# What browsers read instead, since pages say one and mean the other.
+_FALLBACK = "cp1252"  # the encoding that browsers assume if a page declares none
+# Encodings that browsers use instead, since pages often declare the wrong encoding.
 _MEANT = {
     "ascii": "cp1252", "iso8859-1": "cp1252", "iso8859-9": "cp1254", "iso8859-11": "cp874",
     "shift_jis": "cp932", "euc_kr": "cp949", "gb2312": "gb18030", "gbk": "gb18030",
@@ -77,7 +77,7 @@ def _encoding(data: bytes) -> str:
 
 
 def page_tree(text: str) -> _Element | None:
-    """The root of a page; None where there is none.
+    """Return the root of a page; None without elements.
 
     No resource of a page is fetched. libxml2 stops at 255 levels.
 
@@ -91,7 +91,7 @@ def page_tree(text: str) -> _Element | None:
     )
     try:
         root = etree.fromstring(text.encode(), parser)
-    except etree.XMLSyntaxError:  # nothing in it is an element
+    except etree.XMLSyntaxError:  # it contains no element
         root = None
     if any("depth" in error.message.lower() for error in parser.error_log):
         raise DocumentRejected("its elements are nested too deeply")
@@ -99,7 +99,7 @@ def page_tree(text: str) -> _Element | None:
 
 
 def is_seen(element: _Element) -> bool:
-    """Whether a reader sees an element as part of the page's own text."""
+    """Return whether a reader sees an element as part of the page's own text."""
     tag, attributes = element.tag, element.attrib
     if tag in _UNSEEN or (tag == "footer" and not _within_article(element)):
         return False
@@ -117,7 +117,7 @@ def _within_article(element: _Element) -> bool:
 
 
 def flat_text(element: _Element, without: frozenset[str] = frozenset()) -> str:
-    """What is seen of an element, on one line; elements of the tags in `without` left out."""
+    """Return the visible text of an element on one line, without tags in `without`."""
     parts: list[str] = []
     _flatten(element, without, parts)
     return " ".join("".join(parts).split())
@@ -135,7 +135,7 @@ def _flatten(element: _Element, without: frozenset[str], parts: list[str]) -> No
 
 
 def preformatted(element: _Element) -> str:
-    """What is seen of an element, with its own line ends and spaces."""
+    """Return the visible text of an element, with its own line ends and spaces."""
     parts: list[str] = []
     _verbatim(element, parts)
     return "".join(parts).replace("\r\n", "\n").strip("\n")

@@ -1,4 +1,4 @@
-"""Attributes of files, as .gitattributes gives them; those alone that say how to read a file."""
+"""Git attributes from .gitattributes files, limited to attributes that affect reading a file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MAX_LINE_BYTES = 2_048
 _MAX_MACROS = 100
 
 AttributeValue: TypeAlias = "bool | str | None"
-"""Set, unset, a value, or None: not specified."""
+"""Set, unset, a value, or None if unspecified."""
 
 GENERATED, VENDORED = "linguist-generated", "linguist-vendored"
 DOCUMENTATION, DETECTABLE = "linguist-documentation", "linguist-detectable"
@@ -33,13 +33,13 @@ _BINARY: Final[Mapping[str, AttributeValue]] = {"binary": True, "text": False}
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """The attributes of one file: for each attribute its rules and what each of them says."""
+    """The attributes from one file: for each attribute its rules and the value of each rule."""
 
     rules: Mapping[str, tuple[Rules, tuple[AttributeValue, ...]]]
     base: int
 
     def find(self, name: str, folder: bytes, file: bytes) -> tuple[bool, AttributeValue]:
-        """Whether an attribute is told of here, and its value."""
+        """Return whether this file specifies an attribute, and the attribute's value."""
         found = self.rules.get(name)
         if found is None:
             return False, None
@@ -51,9 +51,9 @@ class Attributes:
     """The attributes of a repository's files.
 
     Args:
-        read: gives the content of the .gitattributes in a folder, whose path is empty or ends in a
-            slash; None where there is none.
-        info: the content of info/attributes, which overrides all others.
+        read: returns the content of the .gitattributes in a folder; None if the file is missing.
+            The folder's path is empty or ends in a slash.
+        info: the content of info/attributes, which overrides all other files.
     """
 
     def __init__(self, read: Callable[[str], bytes | None], info: bytes | None = None) -> None:
@@ -64,7 +64,7 @@ class Attributes:
         self._info = self._parsed(info, "", 0, "info/attributes") if info else None
 
     def of(self, path: str) -> dict[str, AttributeValue]:
-        """What is specified of a file."""
+        """Return the specified attributes of a file."""
         folder, slash, name = path.rpartition("/")
         files = self._files(folder + slash)
         if not files:
@@ -81,13 +81,13 @@ class Attributes:
         return found
 
     def state(self, paths: Iterable[str]) -> str:
-        """A hash of every file of attributes that counts for any of the paths."""
+        """Return a hash of every attributes file that affects any of the paths."""
         for folder in {path[: path.rfind("/") + 1] for path in paths}:
             self._files(folder)
         return key_of("attributes", self._digests)
 
     def _files(self, folder: str) -> tuple[_File, ...]:
-        """The files of attributes that count in a folder, the first of them first."""
+        """Return the attributes files that affect a folder, in order of precedence."""
         missing = []
         while folder not in self._folders:
             missing.append(folder)
@@ -97,7 +97,7 @@ class Attributes:
         for at in reversed(missing):
             above = self._folders[at[: at.rfind("/", 0, -1) + 1]] if at else ()
             self._folders[at] = self._with_own(at, above)
-        # info/attributes is the first wherever it counts.
+        # info/attributes comes first in every folder.
         return self._folders[missing[0] if missing else folder]
 
     def _with_own(self, folder: str, above: tuple[_File, ...]) -> tuple[_File, ...]:
@@ -166,7 +166,7 @@ def _compiled(
 
 
 def _line(raw: bytes) -> tuple[bytes, list[bytes]]:
-    """The pattern and the states of a line; an empty pattern of one that says nothing."""
+    """Return the pattern and the states of a line; both empty for comments and ignored lines."""
     line = raw.strip(b" \t\r")
     if not line or line.startswith(b"#") or len(line) > _MAX_LINE_BYTES:
         return b"", []
@@ -179,7 +179,7 @@ def _line(raw: bytes) -> tuple[bytes, list[bytes]]:
 
 
 def _rule(pattern: bytes) -> Rule | None:
-    """The rule of a pattern; None where it matches no file: a negated one, and one of folders."""
+    """Return the rule of a pattern; None for negated and folder patterns, which match no file."""
     if not pattern or pattern.startswith(b"!") or pattern.endswith(b"/"):
         return None
     return parse_rule(pattern)

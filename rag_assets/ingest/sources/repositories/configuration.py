@@ -1,6 +1,6 @@
-"""The few settings of a repository's configuration that say how its content is to be read.
+"""The few settings of a repository's configuration that affect how its content is read.
 
-Nothing else is looked at: no included file, no command, no file of the user or the machine.
+Only the repository's own file is used: no included files, no commands, no user or system files.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ _TRUE: Final = frozenset({"true", "yes", "on", "1", ""})
 
 
 def parse_configuration(content: bytes) -> dict[str, str]:
-    """The settings in a file of git's configuration, by `section.key` in lower case.
+    """Return the settings in a git configuration file, by `section.key` in lower case.
 
-    Sections with a name of their own, as of remotes, are left out; a later setting overrides.
+    Sections with their own name, such as remotes, are left out; a later setting overrides.
 
     Args:
-        content: of the file; lines that are none of its syntax are skipped.
+        content: content of the file; lines with invalid syntax are skipped.
     """
     found: dict[str, str] = {}
     section: str | None = None
@@ -38,12 +38,12 @@ def parse_configuration(content: bytes) -> dict[str, str]:
 
 
 def is_true(settings: dict[str, str], name: str) -> bool:
-    """Whether a setting is switched on."""
+    """Return whether a setting is switched on."""
     return settings.get(name, "false").lower() in _TRUE
 
 
 def _value(raw: bytes) -> str:
-    """A value without its comment, quotes and escapes."""
+    """Return a value without its comment, quotes and escapes."""
     out = bytearray()
     quoted = escaped = False
     for byte in raw.strip():

@@ -1,7 +1,7 @@
-"""The content of a file in a worktree as git would store it, so that it compares with a blob.
+"""The content of a worktree file as git would store it, to compare it with a blob.
 
-Line ends, `$Id$` and encodings are converted here; filters that the configuration names are
-commands, and are never run.
+Line ends, `$Id$` and encodings are converted here. Filters in the configuration are commands, and
+are never run.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from typing import Final
 from rag_assets.ingest.sources.repositories.attributes import AttributeValue
 
 BINARY_BYTES = 8_000
-"""A NUL among the first so many bytes makes a file binary, as git has it."""
+"""As in git, a NUL among this many first bytes makes a file binary."""
 _IDENT: Final = re.compile(rb"\$Id:[^$\n]*\$")
 _CONTROL: Final = bytes({*range(32), 127} - {8, 9, 10, 12, 13, 27})
 
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """What git does with a file of a worktree before it stores it.
+    """The conversion that git applies to a file of a worktree before it stores it.
 
     Attributes:
         text: whether CRLF becomes LF; None: only if the content looks like a text.
         ident: whether `$Id: …$` becomes `$Id$`.
-        encoding: what it is encoded in, where that is not UTF-8.
+        encoding: its encoding, if it is not UTF-8.
     """
 
     text: bool | None = False
@@ -36,10 +36,10 @@ class Conversion:
 
     @classmethod
     def of(cls, attributes: Mapping[str, AttributeValue], autocrlf: str) -> Conversion:
-        """The conversion of a file.
+        """Return the conversion of a file.
 
         Args:
-            attributes: of the file.
+            attributes: attributes of the file.
             autocrlf: core.autocrlf of the repository, in lower case.
         """
         encoding = attributes.get("working-tree-encoding")
@@ -50,11 +50,11 @@ class Conversion:
         )
 
     def stored(self, content: bytes, blob: Callable[[], bytes | None]) -> bytes:
-        """The content as git would store it.
+        """Return the content as git would store it.
 
         Args:
-            content: of the file.
-            blob: gives what is stored of it already, if anything.
+            content: content of the file.
+            blob: returns the content that is already stored, if any.
         """
         if self.encoding is not None:
             content = _as_utf8(content, self.encoding)
@@ -65,18 +65,18 @@ class Conversion:
     def _converts(self, content: bytes, blob: Callable[[], bytes | None]) -> bool:
         if self.text is not None:
             return self.text
-        # What was stored with CRLF stays so, whatever was decided since.
+        # Content that was stored with CRLF stays so, whatever the settings are now.
         return not _looks_binary(content) and b"\r\n" not in (blob() or b"")
 
 
 def blob_id(content: bytes) -> str:
-    """The id of a blob with this content."""
+    """Return the id of a blob with this content."""
     header = b"blob %d\0" % len(content)
     return hashlib.sha1(header + content, usedforsecurity=False).hexdigest()
 
 
 def is_binary(content: bytes) -> bool:
-    """Whether a content is none of a text."""
+    """Return whether a content is binary rather than text."""
     return b"\0" in content[:BINARY_BYTES]
 
 
@@ -94,7 +94,7 @@ def _text(attributes: Mapping[str, AttributeValue], autocrlf: str) -> bool | Non
 
 
 def _looks_binary(content: bytes) -> bool:
-    """Whether git would not convert line ends by itself: a lone CR, a NUL, control characters."""
+    """Return whether git would keep line ends: a lone CR, a NUL, or control characters."""
     if b"\0" in content or content.count(b"\r") != content.count(b"\r\n"):
         return True
     control = len(content) - len(content.translate(None, _CONTROL))

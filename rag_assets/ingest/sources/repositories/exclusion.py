@@ -1,4 +1,4 @@
-"""What of a repository stays out of the index, and by which rule."""
+"""The rules by which files of a repository stay out of the index."""
 
 from __future__ import annotations
 
@@ -38,22 +38,22 @@ ExclusionRule: TypeAlias = Literal[
     "too-large",
 ]
 EXCLUSION_RULES: Final[tuple[ExclusionRule, ...]] = get_args(ExclusionRule)
-"""In the order in which they are tried; each file is counted by the first that it falls under."""
+"""In the order in which they are tried; each file is counted under the first that applies."""
 
 _LFS: Final = (b"version https://git-lfs.github.com/spec/", b"version https://hawser.github.com/")
 _LFS_BYTES = 1_024
 _DATA_BYTES = 131_072
-"""Size from which on a data file that is no configuration is read or written by programs alone."""
+"""Size above which a data file other than configuration is only read or written by programs."""
 
 
 class Exclusion:
     """The rules by which files stay out.
 
     Args:
-        include: globs of what is taken; none: whatever has a known type.
-        exclude: globs of what is not.
-        attributes: of the repository's files.
-        modes: of all files of the repository, as in a tree, by path.
+        include: globs of the files to take; empty: all files of a known type.
+        exclude: globs of the files to leave out.
+        attributes: attributes of the repository's files.
+        modes: modes of all files of the repository, as in a tree, by path.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class Exclusion:
         self._attributes = attributes
         self._folders: dict[str, tuple[bool, bool]] = {"": (False, False)}
         self._by_name = {path: self._by_path(path, mode) for path, mode in modes.items()}
-        # A translation stays out only in favour of a text that is indexed.
+        # A translation stays out only if another language of the text is indexed.
         candidates = (path for path, rule in self._by_name.items() if rule is None)
         translations = left_out_translations(candidates)
         self._originals = frozenset(translations.values())
@@ -77,7 +77,7 @@ class Exclusion:
                 self._by_name[path] = "translation"
 
     def by_name(self, path: str) -> ExclusionRule | None:
-        """The rule by which a file of the repository stays out whatever its content is."""
+        """Return the rule by which a file stays out, regardless of its content."""
         return self._by_name[path]
 
     def _by_path(self, path: str, mode: int) -> ExclusionRule | None:
@@ -91,11 +91,11 @@ class Exclusion:
         return _by_attributes(path, attributes)
 
     def by_content(self, path: str, content: bytes) -> ExclusionRule | None:
-        """The rule by which a file stays out for what is in it.
+        """Return the rule by which a file stays out because of its content.
 
         Args:
-            path: of the file.
-            content: the whole of it.
+            path: path of the file.
+            content: the whole content of the file.
         """
         if not content.strip():
             return "empty"
@@ -111,11 +111,11 @@ class Exclusion:
         return None
 
     def _is_wanted(self, path: str) -> bool:
-        """Whether a file is demanded, or is the one of its translations that is indexed."""
+        """Return whether a file is required, or is the translation to be indexed."""
         return path in self._originals or self._is_demanded(path)
 
     def _is_demanded(self, path: str) -> bool:
-        """Whether `include` or attributes demand a file, whatever its name and size."""
+        """Return whether `include` or attributes require a file, whatever its name and size."""
         return self._include is not None or _is_set(self._attributes.of(path).get(DETECTABLE))
 
     def _is_included(self, path: str, attributes: dict[str, AttributeValue]) -> bool:
@@ -130,7 +130,7 @@ class Exclusion:
         return included if told is None else told
 
     def _folder(self, folder: str) -> tuple[bool, bool]:
-        """Whether all below a folder is included, and whether it is excluded."""
+        """Return whether everything below a folder is included, and whether it is excluded."""
         missing = []
         at = folder
         while at not in self._folders:
@@ -148,7 +148,7 @@ class Exclusion:
 
 
 def _by_attributes(path: str, attributes: dict[str, AttributeValue]) -> ExclusionRule | None:
-    """The rule that a file's name and attributes tell; what attributes say overrides names."""
+    """Return the rule that applies to a file's name and attributes; attributes override names."""
     documentation = _is_set(attributes.get(DOCUMENTATION))
     vendored = _told(attributes.get(VENDORED))
     if vendored or (vendored is None and not documentation and is_vendored(path)):
@@ -168,7 +168,7 @@ def _decide(rules: Rules | None, folder: bytes, name: bytes) -> bool | None:
 
 
 def _told(value: AttributeValue) -> bool | None:
-    """What a linguist attribute says: set, or anything but "false"; None where it says nothing."""
+    """Return whether a linguist attribute is set and not "false"; None if it is unspecified."""
     if value is None or isinstance(value, bool):
         return value
     return value.lower() != "false"

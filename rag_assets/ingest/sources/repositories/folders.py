@@ -1,4 +1,4 @@
-"""The folders of a repository: where its worktree, its refs and its objects are."""
+"""The folders of a repository: of its worktree, its refs and its objects."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _HINT = "name the top folder of a clone, or a bare repository"
 
 @dataclass(frozen=True, slots=True)
 class RepositoryFolders:
-    """Where the parts of a repository are; all absolute and resolved.
+    """The folders of a repository's parts; all absolute and resolved.
 
     Attributes:
         root: the folder that the source names.
         own: holds HEAD and the index of this worktree.
-        common: holds what all worktrees share: objects, refs, configuration.
-        bare: whether there is no worktree.
+        common: holds the parts that all worktrees share: objects, refs, configuration.
+        bare: whether the repository lacks a worktree.
     """
 
     root: Path
@@ -38,14 +38,14 @@ class RepositoryFolders:
 def locate(root: Path) -> RepositoryFolders:
     """Find the parts of the repository in a folder; folders above it are not searched.
 
-    A `.git` that is a file may lead out of the root, as in a linked worktree, only to what points
-    back to this root: nobody can have another's repository read who cannot write to it.
+    If `.git` is a file, as in a linked worktree, it may lead out of the root only to a repository
+    that points back to this root. So nobody can index a repository that they cannot write to.
 
     Args:
         root: absolute and resolved.
 
     Raises:
-        ListingFailed: there is no repository, or it may not be used.
+        ListingFailed: the repository is missing, or may not be used.
     """
     mode = _mode(root / GIT)
     if mode is not None and stat.S_ISDIR(mode):
@@ -62,15 +62,15 @@ def locate(root: Path) -> RepositoryFolders:
 
 
 def read_small(folder: Path, names: Sequence[str], limit: int) -> bytes | None:
-    """The content of a small file below a folder, reached without following links.
+    """Return the content of a small file below a folder, without following links.
 
     Args:
         folder: absolute and resolved.
-        names: of the folders below it and of the file.
+        names: names of the folders below it and of the file.
         limit: bytes.
 
     Returns:
-        None if there is no such regular file.
+        None if it is missing or not a regular file.
 
     Raises:
         ListingFailed: it is larger, or cannot be read.
@@ -98,12 +98,12 @@ def read_small(folder: Path, names: Sequence[str], limit: int) -> bytes | None:
 
 
 def read_configuration(common: Path) -> dict[str, str]:
-    """The repository's own settings, by `section.key`; files that it includes are not read."""
+    """Return the repository's own settings, by `section.key`; included files are not read."""
     return parse_configuration(read_small(common, ["config"], _MAX_CONFIG_BYTES) or b"")
 
 
 def _whole(root: Path, own: Path, *, bare: bool) -> RepositoryFolders:
-    """A repository all of which is in one folder."""
+    """Return a repository that is entirely in one folder."""
     missing = [n for n in ("HEAD", "objects") if _mode(own / n) is None]
     if missing:
         raise ListingFailed(
@@ -113,7 +113,7 @@ def _whole(root: Path, own: Path, *, bare: bool) -> RepositoryFolders:
 
 
 def _pointed(root: Path) -> RepositoryFolders:
-    """The repository that a `.git` file names."""
+    """Return the repository that a `.git` file names."""
     content = read_small(root, [GIT], _MAX_POINTER_BYTES) or b""
     if not content.startswith(b"gitdir:"):
         raise ListingFailed(f"{str(root / GIT)!r} names no repository", hint=_HINT)
@@ -131,7 +131,7 @@ def _pointed(root: Path) -> RepositoryFolders:
 
 
 def _points_back(root: Path, own: Path, *, linked: bool) -> bool:
-    """Whether a repository elsewhere names this root as its worktree."""
+    """Return whether a repository elsewhere names this root as its worktree."""
     if linked:
         back = read_small(own, ["gitdir"], _MAX_POINTER_BYTES)
         return back is not None and _resolved(own, back) == root / GIT

@@ -1,7 +1,7 @@
-"""Files that a program wrote, told by their names or by their first lines.
+"""Generated files, recognized by their names or by their first lines.
 
-The rules follow GitHub Linguist's `generated.rb`, as far as they concern files of a type that is
-read, and add the marks `@generated` and DO NOT EDIT in a comment of any language.
+The rules follow GitHub Linguist's `generated.rb`, for the file types that are indexed. They add the
+marks `@generated` and DO NOT EDIT in a comment of any language.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Final
 
 _NAMES: Final = re.compile(
     r"(?:^|/)(?:"
-    # folders of tools and of what they built
+    # folders of tools and of their output
     r"\.idea/|Pods/|Carthage/Build/|__generated__/|node_modules/|Godeps/|htmlcov/|\.pnp\."
     r"|\.sqlx/query-[a-f\d]{64}\.json$"
     # lock files
@@ -56,16 +56,16 @@ _MAP_CONTENT: Final = re.compile(rb'\{"version":\d+,|/\*\* Begin line maps\. \*\
 
 
 def is_generated_name(path: str) -> bool:
-    """Whether files of this name are written by programs."""
+    """Return whether files of this name are written by programs."""
     return _NAMES.search(path) is not None
 
 
 def is_generated(path: str, content: bytes) -> bool:
-    """Whether a file's content is that of a program.
+    """Return whether a file's content was written by a program.
 
     Args:
-        path: of the file.
-        content: the whole of it.
+        path: path of the file.
+        content: the whole content of the file.
     """
     suffix = path.rpartition("/")[2].rpartition(".")[2].lower()
     if suffix in _RUNS_OF_LINES and _is_minified(content):
@@ -78,7 +78,7 @@ def is_generated(path: str, content: bytes) -> bool:
 
 
 def _is_minified(content: bytes) -> bool:
-    """Whether lines are longer than people write them, or the last one names a source map."""
+    """Return whether lines are longer than people write, or the last line names a source map."""
     if not content:
         return False
     lines = content.count(b"\n") + 1

@@ -1,4 +1,4 @@
-"""The index of a worktree: what is tracked, and how each file was when git last looked at it."""
+"""The index of a worktree: tracked files, and their state when git last looked at them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class IndexEntry:
     """A tracked file.
 
     Attributes:
-        mode, oid: as in a tree; no content is known of one that is only intended to be added.
+        mode, oid: as in a tree; the content of a file with intent to add is unknown.
         skipped: whether it is left out of the worktree on purpose (a sparse checkout).
         mtime, ctime: seconds and nanoseconds, as git stores them.
         settled: whether git knows its content: neither in conflict nor only intended.
@@ -41,11 +41,12 @@ class IndexEntry:
     size: int
 
     def describes(self, facts: os.stat_result, written: tuple[int, int]) -> bool:
-        """Whether a file is certainly as it was when git last looked at it.
+        """Return whether a file is certainly unchanged since git last looked at it.
 
         Args:
-            facts: of the file now.
-            written: when the index was written: what is not older may have changed unnoticed.
+            facts: the present facts of the file.
+            written: when the index was written; a file as new as the index, or newer,
+                may have changed unnoticed.
         """
         return (
             self.settled
@@ -59,12 +60,12 @@ class IndexEntry:
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """What is tracked.
+    """The tracked files.
 
     Attributes:
         entries: by path.
-        written: when it was, in seconds and nanoseconds.
-        skipped_folders: paths with a slash, all of which is left out of the worktree.
+        written: when the index was written, in seconds and nanoseconds.
+        skipped_folders: paths, with a final slash, of folders left out of the worktree entirely.
     """
 
     entries: Mapping[str, IndexEntry] = field(default_factory=dict)
@@ -72,7 +73,7 @@ class Index:
     skipped_folders: tuple[str, ...] = ()
 
     def is_skipped(self, path: str) -> bool:
-        """Whether a file is left out of the worktree on purpose."""
+        """Return whether a file is left out of the worktree on purpose."""
         entry = self.entries.get(path)
         if entry is not None:
             return entry.skipped
@@ -80,19 +81,19 @@ class Index:
 
 
 def read_index(own: Path) -> Index | None:
-    """The index of a worktree.
+    """Return the index of a worktree.
 
     Args:
         own: the folder that holds it.
 
     Returns:
-        None if there is none, or if it is split over several files: then nothing is known.
+        None if it is missing, or split over several files: then the state of files is unknown.
 
     Raises:
         ListingFailed: it is damaged.
     """
     try:
-        # Before it is read: should it be replaced in between, less of it is believed.
+        # Before reading: if the file is replaced in between, fewer entries count as unchanged.
         written = _time((own / "index").lstat().st_mtime_ns)
     except FileNotFoundError:
         return None
@@ -151,7 +152,7 @@ def _entry(facts: tuple[Any, ...], flags: int, more: int) -> IndexEntry:
 
 
 def _is_split(content: bytes, at: int) -> bool:
-    """Whether an extension says that entries are in another file."""
+    """Return whether an extension points to entries in another file."""
     while at + 8 <= len(content) - 20:
         signature, size = struct.unpack_from(">4sI", content, at)
         if signature == b"link":
@@ -161,7 +162,7 @@ def _is_split(content: bytes, at: int) -> bool:
 
 
 def _number(content: bytes, at: int) -> tuple[int, int]:
-    """A number of variable width, and the position after it."""
+    """Return a number of variable width, and the position after it."""
     byte = content[at]
     value = byte & 0x7F
     while byte & 0x80:

@@ -1,6 +1,6 @@
-"""Loose objects: each in a file of its own.
+"""Loose objects: each in a separate file.
 
-They are read here and not by libgit2, which reads on forever in a file that was cut short.
+They are read here and not by libgit2, which never stops reading a truncated file.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _FOLDER: Final = re.compile(r"[0-9a-f]{2}")
 
 
 class LooseDamaged(Exception):
-    """A loose object is not what its name says."""
+    """A loose object does not match its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class LooseObject:
     """A loose object.
 
     Attributes:
-        content: what was read of it.
+        content: the part of the content that was read.
         size: bytes of the whole content.
     """
 
@@ -52,7 +52,7 @@ class LooseObjects:
     """The loose objects of a repository.
 
     Args:
-        folder: that holds its objects; absolute and resolved.
+        folder: the folder of its objects; absolute and resolved.
 
     Raises:
         ListingFailed: a link is among them, or they cannot be listed.
@@ -63,29 +63,29 @@ class LooseObjects:
         self._ids = self._scan()
 
     def holds(self, oid: str) -> bool:
-        """Whether there was such an object when the folder was last looked at."""
+        """Return whether the object existed at the last scan of the folder."""
         return oid in self._ids
 
     def look_again(self) -> None:
-        """Find objects that were written since."""
+        """Scan again for objects written since the last scan."""
         self._ids = self._scan()
 
     def beginning_with(self, prefix: str) -> list[str]:
-        """Ids that begin so."""
+        """Return the ids with this prefix."""
         return [oid for oid in self._ids if oid.startswith(prefix)]
 
     def header(self, oid: str) -> LooseObject:
-        """An object's kind and size.
+        """Return an object's kind and size.
 
         Raises:
-            LooseDamaged: it is not what its name says.
+            LooseDamaged: it does not match its name.
             OSError: it is gone.
         """
         with self._open(oid) as file:
             return _header(zlib.decompressobj(), file)[0]
 
     def read(self, oid: str) -> LooseObject:
-        """An object, verified by its id; errors as in header()."""
+        """Return an object, verified by its id; errors as in header()."""
         with self._open(oid) as file:
             stream = zlib.decompressobj()
             found, pending = _header(stream, file)
@@ -144,7 +144,7 @@ class LooseObjects:
 
 
 def _header(stream: zlib._Decompress, file: BinaryIO) -> tuple[LooseObject, bytes]:
-    """The header with the content that was unpacked beside it, and what is not unpacked yet."""
+    """Return the header with the content unpacked along with it, and the remaining packed data."""
     begun = _inflated(stream, file.read(_PIECE_BYTES), _HEADER_BYTES)
     found = _HEADER.match(begun)
     if found is None:

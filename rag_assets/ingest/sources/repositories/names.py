@@ -1,4 +1,4 @@
-"""Media types of files in repositories, by suffix or by a name that tools know."""
+"""Media types of files in repositories, by suffix or by well-known name."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ _BY_SUFFIX: Final[Mapping[str, str]] = {
     "rake": _RUBY,
     "command": _SHELL,
     "modulemap": PLAIN,
-    # Of Drupal and older applications.
+    # Suffixes of Drupal and older applications.
     **dict.fromkeys(("inc", "install", "module", "phtml", "theme"), _PHP),
 }
 _TEMPLATE = "text/x-template"
 _TEMPLATE_FOLDER: Final = re.compile(
     r"(?i)(?:^|/)_?(?:templates?|views?|layouts?|partials?|includes?|components?|themes?|src|app|lib)/"
 )
-"""Folders in which HTML is a part of a program, whose expressions and attributes are wanted."""
+"""Folders in which HTML is part of a program, so its expressions and attributes are kept."""
 
 
 def repository_type_of(path: str) -> str | None:
-    """The media type of a file in a repository; None where nothing is known of its name."""
+    """Return the media type of a file in a repository; None if its name is unknown."""
     found = media_type_of(path)
     if found == HTML and _TEMPLATE_FOLDER.search(path) is not None:
         return _TEMPLATE

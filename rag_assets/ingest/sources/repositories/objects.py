@@ -1,7 +1,7 @@
 """The objects of a repository: commits, trees and blobs, by id.
 
-libgit2's database of objects is given the folder of packs, as opposed to a repository: it then
-reads packs alone, verifies each object by its id, and knows neither configuration nor alternates.
+libgit2's object database is opened with the folder of packs, not with a repository. So it reads
+packs alone, verifies each object by its id, and ignores configuration and alternates.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _HINT = "`git fsck` in the repository says what is damaged; `git fetch --refetch
 
 
 class Objects:
-    """The objects that a repository holds.
+    """The objects in a repository.
 
     Args:
-        folders: of the repository.
+        folders: folders of the repository.
 
     Raises:
-        ListingFailed: they are partly elsewhere, or reached by links.
+        ListingFailed: some objects are elsewhere, or reached by links.
     """
 
     def __init__(self, folders: RepositoryFolders) -> None:
@@ -42,7 +42,7 @@ class Objects:
         self._loose = LooseObjects(self._folder)
 
     def size(self, oid: str, kind: ObjectKind) -> int:
-        """Bytes of an object, without unpacking it.
+        """Return the bytes of an object, without unpacking it.
 
         Raises:
             ListingFailed: it is missing, damaged or of another kind.
@@ -53,7 +53,7 @@ class Objects:
         return size
 
     def read(self, oid: str, kind: ObjectKind) -> bytes:
-        """The content of an object, verified by its id.
+        """Return the content of an object, verified by its id.
 
         Raises:
             ListingFailed: it is missing, damaged, of another kind, or too large for its kind.
@@ -70,10 +70,10 @@ class Objects:
         return self._tried_twice(oid, kind, content)
 
     def commit(self, oid: str) -> str:
-        """The id of the commit that an id names: its own, or that of the tag's.
+        """Return the id of the commit that an id names, itself or through a tag.
 
         Raises:
-            ListingFailed: it names no commit.
+            ListingFailed: it does not name a commit.
         """
         for _ in range(_MAX_TAGS):
             kind = self._kind(oid)
@@ -85,11 +85,11 @@ class Objects:
         raise ListingFailed(f"{oid} is no commit", hint="name a branch, a tag or a commit")
 
     def tree(self, commit: str) -> str:
-        """The id of a commit's tree."""
+        """Return the id of a commit's tree."""
         return _header(self.read(commit, "commit"), b"tree")
 
     def expanded(self, prefix: str) -> str | None:
-        """The id that begins so; None if there is none, or more than one."""
+        """Return the id with this prefix; None unless exactly one id has it."""
         found = set(self._loose.beginning_with(prefix))
         for backend in self._odb().backends:
             try:
@@ -104,7 +104,7 @@ class Objects:
         return self._header(oid, "commit")[0]
 
     def _header(self, oid: str, kind: ObjectKind) -> tuple[ObjectKind | None, int]:
-        """An object's kind and size."""
+        """Return an object's kind and size."""
 
         def header() -> tuple[ObjectKind | None, int]:
             if self._loose.holds(oid):
@@ -116,7 +116,7 @@ class Objects:
         return self._tried_twice(oid, kind, header)
 
     def _tried_twice(self, oid: str, kind: ObjectKind, reading: Callable[[], _Read]) -> _Read:
-        """What reading an object gives; tried anew if it was written or packed meanwhile."""
+        """Return the result of reading an object; retry if it was written or packed meanwhile."""
         try:
             return reading()
         except (KeyError, FileNotFoundError):
@@ -144,7 +144,7 @@ def _damaged(oid: str, kind: ObjectKind, error: Exception) -> ListingFailed:
 
 
 def _require_own(common: Path) -> None:
-    """Refuse objects elsewhere: those of another repository, which others may read."""
+    """Refuse borrowed objects: they belong to another repository, with other readers."""
     if read_small(common, ["objects", "info", "alternates"], _MAX_ALTERNATES_BYTES):
         raise ListingFailed(
             f"the repository in {str(common)!r} borrows objects of another one (alternates)",
@@ -153,7 +153,7 @@ def _require_own(common: Path) -> None:
 
 
 def _header(content: bytes, name: bytes) -> str:
-    """The id in a header of a commit or tag."""
+    """Return the id in a header of a commit or tag."""
     for line in content.split(b"\n"):
         key, _, value = line.partition(b" ")
         if key == name:

@@ -1,4 +1,4 @@
-"""Branches and tags of a repository, and the commit that a name means."""
+"""Branches and tags of a repository, and resolving names to commits."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ _MAX_PACKED_BYTES = 256 << 20
 _MAX_DEPTH = 5
 _MAX_NAMES = 20_000
 _WHERE: Final = ("", "refs/", "refs/tags/", "refs/heads/", "refs/remotes/")
-"""Where a name is looked for, as git does; the first that has it."""
+"""Prefixes to try for a name, in git's order; the first match is used."""
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """What is checked out.
+    """The checked-out head.
 
     Attributes:
-        commit: its id; None: the branch has no commit yet.
+        commit: id of the commit; None: the branch has no commit yet.
         branch: full name of the ref; None: no branch is checked out.
     """
 
@@ -38,17 +38,17 @@ class Head:
 
 
 class Refs:
-    """The refs of a repository as they are when asked.
+    """The refs of a repository, read on every request.
 
     Args:
-        folders: of the repository.
+        folders: folders of the repository.
     """
 
     def __init__(self, folders: RepositoryFolders) -> None:
         self._folders = folders
 
     def head(self) -> Head:
-        """What is checked out.
+        """Return the checked-out head.
 
         Raises:
             ListingFailed: HEAD is missing or damaged.
@@ -60,14 +60,14 @@ class Refs:
         return Head(oid if target is None else self._follow(target), target)
 
     def resolve(self, name: str, objects: Objects) -> str:
-        """The commit that a name means.
+        """Return the commit that a name resolves to.
 
         Args:
-            name: of a branch or tag, or an id of a commit, in part or whole.
-            objects: where commits are.
+            name: name of a branch or tag, or a whole or abbreviated id of a commit.
+            objects: the objects of the repository.
 
         Raises:
-            ListingFailed: it means none; the hint lists names that are alike.
+            ListingFailed: the name does not exist; the hint lists similar names.
         """
         if _ID.fullmatch(name):
             return objects.commit(name)
@@ -84,7 +84,7 @@ class Refs:
         raise ListingFailed(f"no branch, tag or commit {name!r}", hint=self._alike(name))
 
     def names(self) -> list[str]:
-        """Names of all branches and tags, sorted, without what is before their own."""
+        """Return the short names of all branches and tags, sorted."""
         full = {*self._packed(), *self._loose()}
         return sorted(
             name.removeprefix(prefix)
@@ -108,7 +108,7 @@ class Refs:
         raise ListingFailed(f"the ref {name!r} leads to itself")
 
     def _read(self, name: str) -> tuple[str | None, str | None]:
-        """The id that a ref holds, or the ref that it stands for; neither if there is none."""
+        """Return the id that a ref holds, or the ref it points to; both None if it is missing."""
         if not is_name(name):
             raise ListingFailed(f"not the name of a ref: {name!r}")
         content = read_small(self._folders.common, name.split("/"), _MAX_REF_BYTES)
@@ -117,7 +117,7 @@ class Refs:
         return self._packed().get(name), None
 
     def _packed(self) -> dict[str, str]:
-        """Refs in packed-refs, by full name."""
+        """Return the refs in packed-refs, by full name."""
         content = read_small(self._folders.common, ["packed-refs"], _MAX_PACKED_BYTES)
         found = {}
         for line in (content or b"").split(b"\n"):
@@ -130,7 +130,7 @@ class Refs:
         return found
 
     def _loose(self) -> Iterator[str]:
-        """Full names of refs in files of their own."""
+        """Yield the full names of refs that are stored as separate files."""
         waiting = [self._folders.common / "refs"]
         count = 0
         while waiting and count < _MAX_NAMES:
@@ -144,7 +144,7 @@ class Refs:
 
 
 def is_name(name: str) -> bool:
-    """Whether a name may be that of a ref, and so is a path below the repository's folder."""
+    """Return whether a name is a valid ref, and so a path below the repository's folder."""
     parts = name.split("/")
     return not any(
         part in ("", ".", "..") or part.endswith(".lock") or "\0" in part for part in parts

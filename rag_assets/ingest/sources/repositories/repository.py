@@ -1,4 +1,4 @@
-"""A repository: its name, the commit that a ref means, and the files of both."""
+"""A repository: its name, the commit of a ref, and the files of the commit and the worktree."""
 
 from __future__ import annotations
 
@@ -35,19 +35,19 @@ from rag_assets.ingest.sources.repositories.worktree import (
 
 WORKTREE, HEAD = "worktree", "HEAD"
 _EMPTY: Final = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
-"""Id of the tree without files, which no repository needs to hold."""
+"""Id of the empty tree, which a repository need not contain."""
 _MAX_COMPARED_BYTES = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class RepositoryDescription:
-    """What a hit says of where it comes from.
+    """The repository, commit and changed paths to show with hits.
 
     Attributes:
         repository: its name.
-        commit: id of the commit that the ref means; None: there is none yet.
-        differing: those of the paths that were asked for whose file in the worktree is not as the
-            commit has it: changed, removed, or in no commit. None in a bare repository.
+        commit: id of the commit that the ref resolves to; None before the first commit.
+        differing: the requested paths with a file in the worktree that differs from the commit:
+            changed, removed, or in no commit. None in a bare repository.
     """
 
     repository: str
@@ -56,13 +56,13 @@ class RepositoryDescription:
 
 
 class Repository:
-    """A repository, opened.
+    """An opened repository.
 
     Args:
         root: the folder of its worktree, or of itself if it is bare; absolute and resolved.
 
     Raises:
-        ListingFailed: there is none, or it cannot be read.
+        ListingFailed: the repository is missing or cannot be read.
     """
 
     def __init__(self, root: Path) -> None:
@@ -74,21 +74,22 @@ class Repository:
 
     @property
     def name(self) -> str:
-        """The name of its folder; linked worktrees have that of their repository."""
+        """Return the name of its folder; linked worktrees return the name of their repository."""
         common = self.folders.common
         folder = common.parent if common.name == ".git" else common
         return folder.name.removesuffix(".git") or "repository"
 
     @property
     def autocrlf(self) -> str:
-        """How line ends are converted where no attribute says it."""
+        """Return how line ends are converted if no attribute specifies it."""
         return self._settings.get("core.autocrlf", "").lower()
 
     def commit(self, ref: str) -> str | None:
-        """The commit that a ref means; None where nothing was committed yet.
+        """Return the commit that a ref resolves to; None before the first commit.
 
         Raises:
-            ListingFailed: it means none, or there is no worktree although it is asked for.
+            ListingFailed: the ref does not exist, or the ref is `worktree` and the repository is
+                bare.
         """
         if ref == WORKTREE and self.folders.bare:
             raise ListingFailed(
@@ -101,19 +102,19 @@ class Repository:
         return self.refs.resolve(ref, self.objects)
 
     def tree(self, commit: str | None) -> str:
-        """The id of a commit's tree; that of the empty one where there is no commit."""
+        """Return the id of a commit's tree; the empty tree's id without a commit."""
         return _EMPTY if commit is None else self.objects.tree(commit)
 
     def files(self, tree: str) -> dict[str, TreeFile]:
-        """The files of a tree by path."""
+        """Return the files of a tree by path."""
         return {} if tree == _EMPTY else files_of(self.objects, tree)
 
     def file_at(self, tree: str, path: str) -> TreeFile | None:
-        """One file of a tree."""
+        """Return one file of a tree; None if the tree lacks it."""
         return None if tree == _EMPTY else file_at(self.objects, tree, path)
 
     def attributes(self, files: Mapping[str, TreeFile]) -> Attributes:
-        """The attributes that a commit's files give each other."""
+        """Return the attributes that the .gitattributes files of a commit define."""
 
         def read(folder: str) -> bytes | None:
             found = files.get(folder + GITATTRIBUTES)
@@ -126,18 +127,18 @@ class Repository:
         return Attributes(read, read_info_attributes(self.folders))
 
     def worktree(self, tree: str) -> Worktree:
-        """The worktree, compared with a tree."""
+        """Return the worktree, compared with a tree."""
         return Worktree(self.folders, self.stored, self.files(tree))
 
     @cached_property
     def stored(self) -> StoredContents:
-        """Compares files of the worktree with blobs."""
+        """Return an object that compares files of the worktree with blobs."""
         links = is_true({"core.symlinks": "true", **self._settings}, "core.symlinks")
         attributes = worktree_attributes(self.folders)
         return StoredContents(self.objects, attributes, self.autocrlf, links=links)
 
     def moment(self) -> tuple[Head, tuple[int, int] | None]:
-        """What is checked out, and which file the index is: both change with a checkout."""
+        """Return the checked-out head and the index file's identity: a checkout changes both."""
         try:
             index = (self.folders.own / "index").lstat()
         except OSError:
@@ -145,7 +146,7 @@ class Repository:
         return self.refs.head(), (index.st_ino, index.st_mtime_ns)
 
     def is_skipped(self, path: str) -> bool:
-        """Whether a file is left out of the worktree on purpose."""
+        """Return whether a file is left out of the worktree on purpose (skip-worktree)."""
         return self._index is not None and self._index.is_skipped(path)
 
     @cached_property
@@ -153,7 +154,7 @@ class Repository:
         return read_index(self.folders.own)
 
     def describe(self, commit: str | None, paths: Collection[str]) -> RepositoryDescription:
-        """Where paths come from, and which of their files differ from a commit."""
+        """Return the repository, the commit, and which of these files differ from the commit."""
         if self.folders.bare:
             return RepositoryDescription(self.name, commit, None)
         tree = self.tree(commit)

@@ -1,11 +1,11 @@
-"""Translations of one text into several languages, of which one is indexed.
+"""Translations of one text into several languages; only one language is indexed.
 
 Files are translations of each other if their paths differ in nothing but a language, and if there
 are at least three languages: `lang/de/auth.php`, `intl/de-DE.json`, `messages_de.properties`.
-Outside a folder or a format of translations, English or the text from which the others derive
-(`messages.properties`) must be among them, or five languages: `markets/de.yml` is of a country.
-Configuration has no translations there. Program files count within folders of languages alone.
-English is kept; without it the text from which the others derive, else the language of most files.
+Outside a folder or a format of translations, they must include English or the original text
+(`messages.properties`), or five languages: `markets/de.yml` is about a country. There,
+configuration never counts as translations. Program files count only within folders of languages.
+English is indexed; without it the original text, else the language of most files.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from hashlib import blake2b
 from typing import Final
 
 _FEWEST: Final = 3
-"""Languages from which on files that differ in nothing else are translations."""
+"""Least number of languages for files that differ only in language to count as translations."""
 _FEWEST_ANYWHERE: Final = 5
 """The same outside of folders of translations, without English and without an original."""
 _READINGS: Final = 3
-"""Parts of a path, from its end, that are looked at as its language."""
+"""Number of parts at the end of a path that are tried as its language."""
 _CODE_WORDS: Final = (
     "aa ab af ak am an ar as av ay az ba be bg bh bi bm bn bo br bs ca ce ch co cr cs cu cv"
     " cy da de dv dz ee el en eo es et eu fa ff fi fj fo fr fy ga gd gl gn gu gv ha he hi ho"
@@ -32,7 +32,7 @@ _CODE_WORDS: Final = (
     " vi vo wa wo xh yi yo za zh zu ckb ast fil hsb kab kmr pap sah scn tok yue"
 )
 _CODES: Final = frozenset(_CODE_WORDS.split())
-"""Of languages, by ISO 639."""
+"""Language codes of ISO 639."""
 _LANGUAGE: Final = re.compile(
     r"(?P<code>[a-z]{2,3})(?:[-_](?:r?[A-Z]{2}|[a-z]{2}|[A-Z][a-z]{3}|\d{3}|latin|cyrillic"
     r"|(?:in)?formal|valencia)){0,2}(?=[./]|$)"
@@ -55,11 +55,11 @@ _DATA: Final = (
 _PROGRAMS: Final = (".php", ".js", ".ts", ".mjs", ".rb", ".py", ".md", ".txt", ".html")
 _ENGLISH: Final = ("en", "en-us", "en_us", "en-gb", "en_gb")
 _PROGRAMMING: Final = frozenset(("as", "cs", "is", "ml", "or", "pl", "ps", "ts"))
-"""Codes that in paths of programs are rather programming languages or words."""
+"""Codes that in paths of programs are more likely programming languages or words."""
 
 
 def left_out_translations(paths: Iterable[str]) -> dict[str, str]:
-    """Return the files that are translations of one that is indexed, each with that one.
+    """Map each file that is a translation of an indexed file to that file.
 
     Args:
         paths: of all files that would be indexed, POSIX, within the repository.
@@ -106,14 +106,14 @@ def _kept(found: Mapping[str, str], spread: Counter[str]) -> str:
 
 
 def _original(key: bytes, found: Mapping[str, str]) -> str:
-    """Return the path that translations have without their language."""
+    """Return the path that translations share after the language is removed."""
     path = next(iter(found.values()))
     template = next(one for one, _ in _readings(path) if _digest(one) == key)
     return re.sub(r"[._-]\{\}|\{\}\.lproj(?=/)", "", template)
 
 
 def _digest(template: str) -> bytes:
-    """Return what stands for a path, however long that is."""
+    """Return a short key of a path, however long the path is."""
     return blake2b(template.encode("utf-8", "surrogateescape"), digest_size=16).digest()
 
 

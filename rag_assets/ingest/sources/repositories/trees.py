@@ -16,7 +16,7 @@ _FOLDER: Final = 0o040000
 MAX_PATH_BYTES = 4_096
 _MAX_FILES = 2_000_000
 _MAX_NAME_BYTES = 512 << 20
-"""Bytes of all paths together."""
+"""Largest size of all paths together, in bytes."""
 _Entry: TypeAlias = tuple[int, bytes, str]
 """Mode, name and id."""
 _UNUSABLE: Final = frozenset({b"", b".", b".."})
@@ -27,8 +27,8 @@ class TreeFile:
     """A file, link or submodule of a tree.
 
     Attributes:
-        mode: git's, which says which of them it is.
-        oid: of its blob; of a submodule, of the other repository's commit.
+        mode: git's mode, which distinguishes the three.
+        oid: id of its blob; for a submodule, of the other repository's commit.
     """
 
     mode: int
@@ -36,10 +36,10 @@ class TreeFile:
 
 
 def files_of(objects: Objects, tree: str) -> dict[str, TreeFile]:
-    """Everything in a tree by path; names that no worktree may have are left out.
+    """Return all files in a tree by path; names that no worktree may have are left out.
 
     Args:
-        objects: where trees are.
+        objects: the objects of the repository.
         tree: id of the tree.
 
     Raises:
@@ -114,7 +114,7 @@ def _is_usable(entry: _Entry) -> bool:
 
 
 def file_at(objects: Objects, tree: str, path: str) -> TreeFile | None:
-    """One file of a tree, without reading the rest of it."""
+    """Return one file of a tree, without reading the rest of the tree."""
     *folders, name = path.encode("utf-8", "surrogateescape").split(b"/")
     oid = tree
     for folder in folders:

@@ -1,7 +1,7 @@
-"""Paths of what others wrote: dependencies and copies of libraries.
+"""Paths of vendored code: dependencies and copies of libraries.
 
 The patterns are GitHub Linguist's, from `lib/linguist/vendor.yml` at commit
-b45dbe9b2825a43285bcd035861be91cc0a7299e, verbatim in `vendor.yml` beside its licence.
+b45dbe9b2825a43285bcd035861be91cc0a7299e, verbatim in `vendor.yml` next to its licence.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from importlib.resources import files
 
 _AT_COMPONENT = ("(^|/)", r"(^|\/)")
 _OWN = ".github/"
-"""Workflows and templates, which Linguist leaves out of its statistics alone."""
+"""Workflows and templates; Linguist lists them only to leave them out of its statistics."""
 _IDLE = (r"([^\s]*)", "(.*?)")
-"""Beginnings of patterns that match anything, and so say nothing in a search."""
+"""Starts of patterns that match anything, and so have no effect in a search."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class _Patterns:
 
 
 def is_vendored(path: str) -> bool:
-    """Whether a path is that of something vendored.
+    """Return whether a path belongs to vendored code.
 
     Args:
         path: of a file, below the top of its repository.

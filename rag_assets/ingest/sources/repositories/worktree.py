@@ -1,4 +1,4 @@
-"""The worktree of a repository: which of its files count, and what each of them holds."""
+"""The worktree of a repository: its relevant files and their content."""
 
 from __future__ import annotations
 
@@ -29,13 +29,14 @@ _NEW = 0o100644
 
 @dataclass(frozen=True, slots=True)
 class WorktreeFile:
-    """A file that counts.
+    """A file to consider for the index.
 
     Attributes:
         mode: as in a tree.
-        facts: of the file; None of what a sparse checkout leaves out, and of links and submodules.
-        committed: the commit's file of this path; None if it has none.
-        tracked: how the index has it; None if it does not.
+        facts: facts of the file; None for files left out by a sparse checkout, links and
+            submodules.
+        committed: the commit's file of this path; None if the commit lacks it.
+        tracked: its entry in the index of git; None if it is untracked.
     """
 
     path: str
@@ -51,8 +52,8 @@ class Held:
 
     Attributes:
         content: as git stores it.
-        blob: id of the commit's blob that this is; None if it is not committed like this.
-        sure: whether git itself vouches that the file is unchanged.
+        blob: id of the commit's blob with this content; None if the commit lacks it.
+        sure: whether git itself guarantees that the file is unchanged.
     """
 
     content: bytes
@@ -61,13 +62,13 @@ class Held:
 
 
 class StoredContents:
-    """Compares files of a worktree with what is committed of them.
+    """A comparison of worktree files with their committed content.
 
     Args:
-        objects: of the repository.
-        attributes: of the files in the worktree.
+        objects: objects of the repository.
+        attributes: attributes of the files in the worktree.
         autocrlf: core.autocrlf, in lower case.
-        links: core.symlinks: whether links are links, as opposed to files.
+        links: core.symlinks: whether links are stored as links rather than as files.
     """
 
     def __init__(
@@ -79,10 +80,10 @@ class StoredContents:
         self._autocrlf = autocrlf
 
     def of(self, path: str, content: bytes, committed: TreeFile | None) -> Held:
-        """What git would store of a file's content, and whether the commit has just that.
+        """Return a file's content as git would store it, and its blob if the commit has the same.
 
         Args:
-            path: of the file.
+            path: path of the file.
             content: as it is in the worktree.
             committed: the commit's file of this path.
         """
@@ -101,14 +102,14 @@ class Worktree:
     """A worktree as it was at one moment.
 
     Attributes:
-        attributes: of its files.
+        attributes: attributes of its files.
         folders: the root and the mount points below it; see walk_root.
-        files: those that count, by path.
+        files: the files to consider, by path.
 
     Args:
-        folders: of the repository.
-        stored: compares its files with what is committed.
-        committed: the files of the commit that is checked out.
+        folders: folders of the repository.
+        stored: compares its files with their committed content.
+        committed: the files of the checked-out commit.
 
     Raises:
         ListingFailed: its files cannot be listed, or its index is damaged.
@@ -129,11 +130,11 @@ class Worktree:
         self.files = dict(self._list(folders, committed))
 
     def held(self, file: WorktreeFile, max_bytes: int) -> Held | None:
-        """The content of a file; None if it is gone or was changed meanwhile.
+        """Return the content of a file; None if it is gone or was changed meanwhile.
 
         Args:
-            file: one of `files`.
-            max_bytes: the size that its content is known not to exceed.
+            file: an entry of `files`.
+            max_bytes: an upper bound of the size of its content.
         """
         committed, facts = file.committed, file.facts
         if committed is not None and self._is_clean(file):
@@ -144,7 +145,7 @@ class Worktree:
         return None if content is None else self._stored.of(file.path, content, committed)
 
     def size(self, file: WorktreeFile) -> int:
-        """Bytes of a file's content, as far as it is known without reading it."""
+        """Return the bytes of a file's content, as far as known without reading it."""
         if file.committed is not None and self._is_clean(file):
             return self._objects.size(file.committed.oid, "blob")
         return 0 if file.facts is None else file.facts.st_size
@@ -181,14 +182,14 @@ class Worktree:
                 continue  # deleted
             if facts is not None and mode not in REGULAR:
                 if mode == LINK and not self._stored.links:
-                    facts = None  # a link, written as a file where there are none
+                    facts = None  # a link, stored as a file on systems without links
                 else:
                     mode = _NEW
             yield path, WorktreeFile(path, mode, facts, committed.get(path), entry)
 
 
 def worktree_attributes(folders: RepositoryFolders) -> Attributes:
-    """The attributes of the files in a worktree."""
+    """Return the attributes of the files in a worktree."""
     root = folders.root
 
     def read(folder: str) -> bytes | None:
@@ -199,19 +200,19 @@ def worktree_attributes(folders: RepositoryFolders) -> Attributes:
 
 
 def read_info_attributes(folders: RepositoryFolders) -> bytes | None:
-    """The content of info/attributes."""
+    """Return the content of info/attributes."""
     return read_small(folders.common, ["info", "attributes"], MAX_ATTRIBUTES_BYTES)
 
 
 def read_unchanged(
     root: Path, path: str, facts: os.stat_result | None, max_bytes: int
 ) -> bytes | None:
-    """The content of a file below a root; None if it is gone, other than listed, or too large.
+    """Return a file's content; None if it is gone, differs from its listing, or is too large.
 
     Args:
         root: absolute and resolved.
-        path: of the file, whose folders are opened one by one without following links.
-        facts: as it was listed; None: however it is.
+        path: path of the file; its folders are opened one by one without following links.
+        facts: as listed; None to accept any state of the file.
         max_bytes: the most that is read.
     """
     *above, name = path.split("/")
@@ -228,7 +229,7 @@ def read_unchanged(
             raise ListingFailed(
                 f"no permission to read {path!r}", hint="let the service's user read it"
             ) from error
-        return None  # a link has taken the place of it or of a folder above
+        return None  # a link has replaced the file or a folder above it
     if descriptor is None:
         return None
     with os.fdopen(descriptor, "rb") as file:
@@ -241,7 +242,7 @@ def read_unchanged(
 
 
 def same_facts(one: os.stat_result, other: os.stat_result) -> bool:
-    """Whether a file is the same and was not written in between."""
+    """Return whether a file is the same and was not written in between."""
     return (one.st_size, one.st_mtime_ns, one.st_ctime_ns, one.st_ino) == (
         *(other.st_size, other.st_mtime_ns, other.st_ctime_ns, other.st_ino),
     )
@@ -258,7 +259,7 @@ def _selection(folders: RepositoryFolders) -> Selection:
 
 
 def _facts_of(root: Path, paths: Iterable[str]) -> Iterator[tuple[str, os.stat_result]]:
-    """Facts of those paths that are regular files, without following links."""
+    """Yield the facts of those paths that are regular files, without following links."""
     by_folder: dict[str, list[str]] = {}
     for path in paths:
         folder, _, name = path.rpartition("/")
@@ -271,7 +272,7 @@ def _facts_of(root: Path, paths: Iterable[str]) -> Iterator[tuple[str, os.stat_r
         except OSError as error:
             if isinstance(error, PermissionError):
                 raise ListingFailed(f"no permission to list the folder {folder!r}") from error
-            continue  # a link has taken its place
+            continue  # a link has replaced it
         try:
             for name in names:
                 facts = _regular(name, opened)

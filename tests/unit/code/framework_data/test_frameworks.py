@@ -43,13 +43,13 @@ HOSTILE_SECONDS = 10.0
 MOST_FACTS = 2_001
 
 
-def derive(files: Mapping[str, str]) -> Derivation:
+def derive(files: Mapping[str, str], own: str = "") -> Derivation:
     read = []
     for path, text in sorted(files.items()):
         language = LANGUAGES[Path(path).suffix]
-        facts = tuple(located(read_code(text, f"text/x-{language}").facts, text))
+        facts = tuple(located(read_code(text, f"text/x-{language}", own).facts, text))
         read.append(FileFacts(path, language, facts))
-    return derived_documents(read)
+    return derived_documents(read, own)
 
 
 def names(derivation: Derivation) -> list[str]:
