@@ -133,7 +133,7 @@ class GuidelineLibrary:
             raise GuidelinesOff.from_organization(project.organization_id)
         self._keys.require(project)
         self._require_budget(project)
-        return uploads_source(project.configured)
+        return uploads_source(project.configured_tenant)
 
     def delete(self, project: OpenProject, document_id: str, by: str) -> DeletedDocument:
         """Delete a document and its file; it stops answering at once."""

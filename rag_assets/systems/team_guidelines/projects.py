@@ -72,7 +72,7 @@ class OpenProject:
         return self.record.project or ""
 
     @cached_property
-    def configured(self) -> Tenant:
+    def configured_tenant(self) -> Tenant:
         """Return its tenant as configured: the provider of its embedder may be "auto"."""
         return Tenant.from_config(self.record.config)
 
@@ -84,7 +84,7 @@ class OpenProject:
     @cached_property
     def tenant(self) -> Tenant:
         """Return its tenant with the resolved embedder."""
-        return self.configured.model_copy(update={"embedder": self.choice.embedder})
+        return self.configured_tenant.model_copy(update={"embedder": self.choice.embedder})
 
     @property
     def embedder_id(self) -> str:
@@ -218,7 +218,7 @@ class GuidelineProjects:
 
     def show(self, project: OpenProject, key: KeyState) -> ProjectView:
         """Return a project with its effective settings and the state of its key."""
-        shown = shown_settings(project.configured)
+        shown = shown_settings(project.configured_tenant)
         serving = self._catalog.generations.serving(project.record.id)
         is_same = serving is not None and serving.embedder_id == project.embedder_id
         measured = measured_value(serving, None) if serving is not None and is_same else None

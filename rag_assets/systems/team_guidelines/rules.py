@@ -63,7 +63,7 @@ class RuleFollowUp:
     def unfinished(self, catalog: Catalog, tenant_id: str) -> str | None:
         """Return why a tenant needs a run without a changed source; None if it does not."""
         with catalog.database.begin() as connection:
-            is_left = connection.scalar(select(_unread(tenant_id).exists()))
+            is_left = connection.scalar(select(_select_unread(tenant_id).exists()))
         return "the front matter of documents was not read yet" if is_left else None
 
     def kept_texts(self, catalog: Catalog, tenant_id: str) -> frozenset[str]:
@@ -73,7 +73,7 @@ class RuleFollowUp:
     def finish(self, ctx: TenantContext, serving: Generation) -> Mapping[str, Any]:
         """Store the rules of published documents; return a count for the run's page."""
         with ctx.catalog.database.begin() as connection:
-            documents = connection.execute(_unread(ctx.ref.id)).all()
+            documents = connection.execute(_select_unread(ctx.ref.id)).all()
         if not documents:
             return {}
         parsed = ctx.lake.parsed({document.parse_key for document in documents})
@@ -201,7 +201,7 @@ def _find_rules(catalog: Catalog, tenant_id: str, files: Sequence[str]) -> dict[
     }
 
 
-def _unread(tenant_id: str) -> Select[Any]:
+def _select_unread(tenant_id: str) -> Select[Any]:
     """Return the query of served Markdown documents with an unread front matter."""
     served, rule = document_index.c, guideline_rules.c
     return (

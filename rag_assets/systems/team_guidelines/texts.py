@@ -106,12 +106,12 @@ class GuidelineTexts:
             row = connection.execute(present).first()
             if row is None:
                 if replaces is not None:
-                    raise _changed()
+                    raise _version_changed()
                 new = upsert(guideline_texts).values(tenant=ref.id, **values)
                 statement = new.on_conflict_do_nothing().returning(guideline_texts)
                 row = connection.execute(statement).first()
                 if row is None:
-                    raise _changed()
+                    raise _version_changed()
                 return _text(row)
             stored = _text(row)
             _require_replaceable(stored, replaces)
@@ -160,10 +160,10 @@ def _require_replaceable(present: GuidelineText, replaces: Collection[str] | Non
             "there is a text already", hint="read it, and name its version with the new one"
         )
     if not {ANY_VERSION, present.version} & set(replaces):
-        raise _changed()
+        raise _version_changed()
 
 
-def _changed() -> VersionChanged:
+def _version_changed() -> VersionChanged:
     return VersionChanged(
         "the text was changed meanwhile", hint="read it again, and make the change in that"
     )

@@ -142,7 +142,7 @@ class GuidelineUsage:
         caps = project.tenant.caps.model_copy(update={"per_run": None})
         tenant = project.tenant.model_copy(update={"caps": caps})
         present = present_caps(self._catalog, project.ref, tenant, run=0.0)
-        stopped = self._stopped(project, present)
+        stopped = self._stopped_caps(project, present)
         # A cap with less left than the price of one passage stops all embedding.
         passage = (project.price or FREE).of(tenant.chunker.parameters.limit)
         return tuple(
@@ -150,7 +150,7 @@ class GuidelineUsage:
             for cap in present
         )
 
-    def _stopped(self, project: OpenProject, caps: Sequence[Cap]) -> Collection[CapName]:
+    def _stopped_caps(self, project: OpenProject, caps: Sequence[Cap]) -> Collection[CapName]:
         """Return the caps that made documents wait: a request may cost more than one passage."""
         states = self._catalog.upload_states.page(project.record.id)
         if all(state.error_kind != "cap-reached" for state in states):

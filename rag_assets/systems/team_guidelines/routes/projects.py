@@ -59,7 +59,7 @@ class ProjectBody(ProjectSettings):
     caps: CapsBody | None = None
 
     @property
-    def given(self) -> dict[str, Any]:
+    def changes(self) -> dict[str, Any]:
         """Return the settings in the request, named as in ProjectSettings."""
         return self.model_dump(exclude_unset=True)
 
@@ -127,7 +127,7 @@ async def put_project(
 
     def put() -> tuple[ProjectView, bool]:
         guidelines = admin.guidelines
-        stored, outcome = guidelines.projects.put(admin.scope, project_id, body.given)
+        stored, outcome = guidelines.projects.put(admin.scope, project_id, body.changes)
         return guidelines.projects.show(stored, guidelines.keys.state(stored)), outcome.created
 
     view, is_created = await admin.run(put)
