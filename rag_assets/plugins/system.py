@@ -56,8 +56,9 @@ class Profile:
             rag_assets.workspace.bodies.
         drops_described_secrets: whether a passage with one of a few patterns of credentials
             (privacy/described.py) is dropped as well, whatever the rules say of it.
-        follows_guidelines: whether nothing is embedded for its tenants while the guidelines of
-            their organization are switched off.
+        opt_in_problem: the problem, a subclass of `NotOptedIn`, that answers requests for a tenant
+            until its organization opts in; until then none of its texts is embedded. None: no
+            opt-in is needed.
     """
 
     defaults: Mapping[str, Any]
@@ -72,7 +73,7 @@ class Profile:
     sources_of_all: tuple[Mapping[str, Any], ...] = ()
     derives_documents: bool = False
     records_runs: bool = False
-    follows_guidelines: bool = False
+    opt_in_problem: str | None = None
     tells_readers_alone: bool = False
     repeats_texts: bool = False
     keeps_passages: bool = False
@@ -141,6 +142,8 @@ class System:
             catalog takes the origins that its constraint names.
         problems: classes of errors with a `problem_kind` of their own, by the name of that kind.
         prompts: MCP prompts by name.
+        prompt_headings: headings of sections that it adds to prompts, such as "Coding Rules":
+            where the text of a document imitates one, it is escaped.
         retrieval_steps: steps of a search by name; profiles choose them.
 
     Raises:
@@ -170,6 +173,7 @@ class System:
     tenant_lists: Parts = field(default_factory=dict)
     problems: Parts = field(default_factory=dict)
     prompts: Parts = field(default_factory=dict)
+    prompt_headings: tuple[str, ...] = ()
     retrieval_steps: Parts = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -196,6 +200,12 @@ class System:
                 f"system {self.name!r}: own_process_commands: {min(unknown)!r} is not one of its"
                 " commands",
                 hint="name keys of `commands`",
+            )
+        problem = None if self.profile is None else self.profile.opt_in_problem
+        if problem is not None and problem not in self.problems:
+            raise ConfigurationError(
+                f"system {self.name!r}: opt_in_problem: {problem!r} is not one of its problems",
+                hint="name a key of `problems`",
             )
         for column in self.texts:
             if column.partition(".")[0] not in self.tables:
