@@ -1,4 +1,4 @@
-"""canary: verifies that the embedder still returns the vectors that it returned at first."""
+"""canary: verifies that the embedder still returns its first vectors."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ _FIRST_WORDS = 40
 
 
 def verdict_of(seen: CanaryResult) -> Verdict:
-    """No probe may have moved beyond the limit; one without an answer is a warning."""
+    """Require that no probe has moved beyond the limit; a missing answer is a warning."""
     moved = [at for at, distance in enumerate(seen.distances) if distance > seen.limit]
     known = len(seen.distances)
     return Verdict(
@@ -39,7 +39,7 @@ def verdict_of(seen: CanaryResult) -> Verdict:
     ),
 )
 def canary_check(context: CheckContext) -> Verdict:
-    """Compare the last answer, calling the embedder first if that is older than a day."""
+    """Compare the last answer, calling the embedder first if the answer is older than a day."""
     ctx = context.tenant
     target = CanaryTarget.of(ctx.ref, ctx.tenant, ctx.embedder)
     [seen] = run_canary(ctx.catalog, [target], fresh=FRESH)

@@ -20,7 +20,7 @@ def verdict_of(
         tenant_id: the tenant.
         standing: whether the catalog lacks changes of the tenant.
         security: whether it lacks security changes of any tenant.
-        refused: why nothing of the tenant may be deleted; None if it may.
+        refused: why the tenant's data must not be deleted; None if they may be.
     """
     faults = [_FAULTS[standing]] if standing in _FAULTS else []
     if security.standing != "current":
@@ -52,6 +52,6 @@ def verdict_of(
     nightly=True,
 )
 def catalog_check(context: CheckContext) -> Verdict:
-    """Compare the catalog with what the stores keep of it."""
+    """Compare the catalog with the marks and the journal in the stores."""
     keeper, ref = context.tenant.keeper, context.tenant.ref
     return verdict_of(ref.id, keeper.standing(ref), keeper.security(), keeper.refusal(ref))

@@ -1,4 +1,4 @@
-"""clock: whether the clock is trusted, and whether times of a tenant lie in the future."""
+"""clock: verifies that the clock is trusted, and that no time of a tenant lies in the future."""
 
 from rag_assets.checks.tenant_check import CheckContext, tenant_check
 from rag_assets.checks.verdict import Compared, Verdict
@@ -11,7 +11,7 @@ def verdict_of(doubt: ClockDoubt | None, later_times: int) -> Verdict:
 
     Args:
         doubt: why the clock is not trusted; None if it is.
-        later_times: how many rows of the tenant have a time that lies in the future.
+        later_times: how many rows of the tenant have a time in the future.
     """
     if doubt is not None:
         description, mend = doubt.message, doubt.hint
@@ -46,7 +46,7 @@ def verdict_of(doubt: ClockDoubt | None, later_times: int) -> Verdict:
     ),
 )
 def clock_check(context: CheckContext) -> Verdict:
-    """Compare the clock with the trusted time, and the tenant's times with the present one."""
+    """Compare the clock with the trusted time, and the tenant's times with the present time."""
     ctx = context.tenant
     now = time_for_deletion(ctx.catalog, ctx.clock)
     if isinstance(now, ClockDoubt):

@@ -1,4 +1,4 @@
-"""deletions: reports documents that left their source and whose deletion waits for a person."""
+"""deletions: reports documents that left their source, while their deletion waits for a person."""
 
 from __future__ import annotations
 
@@ -43,5 +43,5 @@ def verdict_of(held: Sequence[HeldDeletions]) -> Verdict:
     with_syncs=True,
 )
 def deletions_check(context: CheckContext) -> Verdict:
-    """Name the sources whose deletions are held back."""
+    """Report the sources with held deletions."""
     return verdict_of(context.tenant.catalog.departures.held(context.tenant.ref.id))

@@ -17,7 +17,7 @@ _FLOAT_BYTES = 4
 
 @dataclass(frozen=True, slots=True)
 class VectorFault:
-    """What is wrong with the vector of one text."""
+    """A fault in the vector of one text."""
 
     text_sha256: str
     fault: str
@@ -49,7 +49,7 @@ class IndexShape:
 
 @dataclass(frozen=True, slots=True)
 class ServingShape:
-    """The serving generation's dimensions, and those of the tenant's embedder.
+    """The dimensions of the serving generation and of the tenant's embedder.
 
     Attributes:
         current: whether the serving generation was made by the tenant's configured embedder.
@@ -63,7 +63,7 @@ class ServingShape:
 def vector_faults(
     hashes: Sequence[str], packed: Sequence[bytes], dimensions: int
 ) -> list[VectorFault]:
-    """Find faults in vectors as they are stored.
+    """Find faults in stored vectors.
 
     Args:
         hashes: text_sha256 of each.
@@ -81,7 +81,7 @@ def vector_faults(
     right = [(key, raw) for key, raw in zip(hashes, packed, strict=True) if len(raw) == size]
     values = np.frombuffer(b"".join(raw for _, raw in right), "<f4").reshape(-1, dimensions)
     finite = np.isfinite(values).all(axis=1)
-    # Values that are not finite are reported already: their norm must not warn.
+    # Values that are not finite are reported already: their norm must not cause a warning.
     norms = np.linalg.norm(np.where(finite[:, None], values, 0).astype(np.float64), axis=1)
     for (key, _), is_finite, norm in zip(right, finite, norms, strict=True):
         if not is_finite:
@@ -94,7 +94,7 @@ def vector_faults(
 def verdict_of_vectors(
     faulty: Sequence[FaultyDocument], scanned: int, absent: int, dimensions: int
 ) -> Verdict:
-    """Every vector in use must be a unit vector of the embedder's dimension."""
+    """Require that every vector in use is a unit vector of the embedder's dimension."""
     texts = {document.fault.text_sha256 for document in faulty}
     named = {document.uri for document in faulty}
     description = (
@@ -118,7 +118,7 @@ def verdict_of_vectors(
 
 
 def verdict_of_index(shapes: Sequence[IndexShape], serving: ServingShape | None) -> Verdict:
-    """The live mapping, the generation's row and the serving row must agree."""
+    """Require that the live mapping, the generation's row and the serving row agree."""
     compared: list[Compared] = []
     offenders: list[tuple[str, int, str]] = []
     for shape in shapes:
@@ -179,7 +179,7 @@ def index_dimensions(context: CheckContext) -> Verdict:
     if context.build is not None:
         return verdict_of_index([_shape(ctx, context.build)], None)
     live = ctx.catalog.generations.live(ctx.ref.id)
-    # An index that is lost or was replaced is for the check `drift` to find.
+    # The check `drift` finds an index that is lost or was replaced.
     present = [one for one in live if ctx.store.indexes.presence(index_of(one)) == "present"]
     shapes = [_shape(ctx, generation) for generation in present]
     return verdict_of_index(shapes, _serving(ctx))

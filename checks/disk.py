@@ -13,7 +13,7 @@ def verdict_of(disks: Sequence[DiskSpace], index_faults: Sequence[DiskFull]) -> 
 
     Args:
         disks: of the installation's folders.
-        index_faults: of the nodes of Elasticsearch whose disk is nearly full.
+        index_faults: nodes of Elasticsearch with a nearly full disk.
     """
     full = [str(disk) for disk in disks if disk.is_nearly_full]
     offenders = [*full, *(fault.message for fault in index_faults)]
@@ -38,7 +38,7 @@ def verdict_of(disks: Sequence[DiskSpace], index_faults: Sequence[DiskFull]) -> 
     ),
 )
 def disk_check(context: CheckContext) -> Verdict:
-    """Ask the file systems, and Elasticsearch for those of its nodes."""
+    """Query the file systems, and Elasticsearch for the disks of its nodes."""
     conditions = context.tenant.store.indexes.conditions()
     return verdict_of(
         own_disks(context.tenant.settings), [one for one in conditions if isinstance(one, DiskFull)]

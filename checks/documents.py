@@ -14,7 +14,7 @@ _BATCH_BYTES = 32 * 1024 * 1024
 
 
 def documents_to_check(ctx: TenantContext, run_id: str) -> list[Document]:
-    """The slice of a run of the chain, else every document that is not deleted."""
+    """Return the slice of a pipeline run, else every document that is not deleted."""
     slice_ = ctx.catalog.syncs.slice_of(ctx.ref.id, run_id)
     if slice_ is None:
         return ctx.catalog.documents.all(ctx.ref.id)
@@ -23,7 +23,7 @@ def documents_to_check(ctx: TenantContext, run_id: str) -> list[Document]:
 
 
 def parsed_batches(ctx: TenantContext, run_id: str) -> Iterator[list[ParsedDocument]]:
-    """The documents to check that have been parsed, few enough at a time to hold their chunks."""
+    """Yield the parsed documents to check, in batches small enough to hold their chunks."""
     documents = documents_to_check(ctx, run_id)
     for batch in batched(
         documents,

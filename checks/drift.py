@@ -12,7 +12,7 @@ from rag_assets.pipeline.drift import IndexState, inspect_index
 def verdict_of_states(
     states: Sequence[IndexState], uris: Mapping[str, str], *, writer_at_work: bool = False
 ) -> Verdict:
-    """Require that every live generation holds exactly its entries, in the index it was written to.
+    """Require that every live generation has exactly its entries, in the index it was written to.
 
     Args:
         states: the comparison of each generation.
@@ -48,7 +48,7 @@ def verdict_of_states(
     against_catalog=True,
 )
 def drift_check(context: CheckContext) -> Verdict:
-    """Compare every live generation with its index, again without writers if something differs."""
+    """Compare every live generation with its index; if they differ, again without writers."""
     by_counts, share = context.nightly, context.share
     states = inspect_index(context.tenant, context.build, share=share, by_counts=by_counts)
     if not all(state.healthy for state in states):
@@ -67,8 +67,8 @@ def verdict_of(
     Args:
         ctx: of the tenant.
         states: of its live generations.
-        writer_at_work: whether a writer may have been observed between two steps; called
-            where something differs.
+        writer_at_work: whether a writer may have been observed between two steps; called if there
+            is a difference.
     """
     if all(state.healthy for state in states):
         return verdict_of_states(states, {})

@@ -44,11 +44,11 @@ class ChunkUser:
 
 
 def chunk_rows(stored: "pl.DataFrame", users: Mapping[str, ChunkUser]) -> Iterator[tuple[Any, ...]]:
-    """The facts of every chunk, without its text.
+    """Yield the facts of every chunk, without its text.
 
     Args:
-        stored: chunk sets as they lie in the lake (schemas.CHUNKS).
-        users: a document that uses each of them, by key.
+        stored: chunk sets as stored in the lake (schemas.CHUNKS).
+        users: a document that uses each chunk set, by key.
     """
     # Rows that a crash wrote twice differ only in the time they were written.
     rows = stored.drop("created_at").unique(maintain_order=True)
@@ -77,10 +77,10 @@ def chunk_rows(stored: "pl.DataFrame", users: Mapping[str, ChunkUser]) -> Iterat
 
 
 def vector_rows(stored: "pl.DataFrame", uris: Mapping[str, str]) -> Iterator[tuple[Any, ...]]:
-    """The facts of every vector.
+    """Yield the facts of every vector.
 
     Args:
-        stored: vectors as they lie in the lake (schemas.EMBEDDINGS).
+        stored: vectors as stored in the lake (schemas.EMBEDDINGS).
         uris: a document that uses each text, by text_sha256.
     """
     rows = stored.unique(("text_sha256", "vector"), maintain_order=True)
@@ -122,7 +122,7 @@ def verdict_of(outcome: Validation, rules: int, docs: Path) -> Verdict:
 
 
 def not_evaluated(missing: Sequence[str]) -> Verdict:
-    """Return the verdict without the extra: a warning, which blocks no build."""
+    """Return the verdict if the extra is not installed: a warning, which blocks no build."""
     return Verdict(
         passed=False,
         description="not evaluated: it needs packages that are not installed: "
@@ -209,7 +209,7 @@ def _all_vector_rows(ctx: TenantContext, run_id: str) -> Iterator[list[tuple[Any
 
 
 def _parts(columns: Sequence[str], batches: Iterator[list[tuple[Any, ...]]]) -> Iterator[Columns]:
-    """Rows by column, cut between batches: no chunk set and no text is in two of them."""
+    """Yield rows by column, cut between batches: no chunk set or text spans two of them."""
     rows: list[tuple[Any, ...]] = []
     for batch in batches:
         rows += batch

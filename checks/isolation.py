@@ -22,11 +22,11 @@ class Violation:
 def fault_of(
     entry: ScannedEntry, tenant: str, incarnation: int, scopes: Mapping[str, str]
 ) -> str | None:
-    """How an entry violates the isolation of a tenant, if it does.
+    """Return how an entry violates the isolation of a tenant; None if it does not.
 
     Args:
         entry: as a scan found it.
-        tenant, incarnation: the tenant whose searches reach the entry.
+        tenant, incarnation: the tenant with searches that reach the entry.
         scopes: access scope of every document that the catalog has, by document_id.
     """
     owner = Owner(tenant, incarnation, entry.generation)
@@ -51,13 +51,13 @@ def fault_of(
 def verdict_of(
     tenant: str, violations: Sequence[Violation], scanned: int, alias: TenantView | None
 ) -> Verdict:
-    """Require that no entry violates isolation, and that the alias shows this tenant alone.
+    """Require that no entry violates isolation, and that the alias shows only this tenant.
 
     Args:
         tenant: the tenant.
         violations: the violations found.
         scanned: how many entries were scanned.
-        alias: how the tenant's alias looks; None when there is none.
+        alias: the tenant's alias; None if it does not exist.
     """
     offenders = [(t.index_name, t.entry_id, t.fault) for t in violations]
     compared = [Compared("entries that violate isolation", 0, len(violations))]
@@ -94,7 +94,7 @@ def verdict_of(
     against_catalog=True,
 )
 def isolation_check(context: CheckContext) -> Verdict:
-    """Scan every index that holds the tenant's entries."""
+    """Scan every index that contains the tenant's entries."""
     ctx = context.tenant
     suspects: list[tuple[str, ScannedEntry]] = []
     scanned = 0
@@ -111,8 +111,8 @@ def isolation_check(context: CheckContext) -> Verdict:
 def _violations(
     ctx: TenantContext, suspects: Sequence[tuple[str, ScannedEntry]]
 ) -> list[Violation]:
-    # Documents are known to the catalog before their entries are written: those that came in
-    # during the scan are found by a second query.
+    # The catalog knows documents before their entries are written: those that came in during the
+    # scan are found by a second query.
     scopes = _scopes(ctx) if suspects else {}
     return [
         Violation(name, entry.id, fault)

@@ -1,4 +1,4 @@
-"""lake: compares texts, chunks and vectors in the lake with what the builds need."""
+"""lake: compares texts, chunks and vectors in the lake with the needs of the builds."""
 
 from collections.abc import Iterator, Mapping
 
@@ -18,7 +18,7 @@ _FAULTS = {
 def verdict_of(
     drift: LakeDrift, uris: Mapping[str, str], *, writer_at_work: bool = False
 ) -> Verdict:
-    """Require that the lake has all that the live builds need, and that its files can be read.
+    """Require that the lake has all rows that the live builds need, in readable files.
 
     Args:
         drift: the comparison.
@@ -57,7 +57,7 @@ def verdict_of(
     against_catalog=True,
 )
 def lake_check(context: CheckContext) -> Verdict:
-    """Compare the lake with the builds, again without writers if something is lacking."""
+    """Compare the lake with the builds; if rows are missing, again without writers."""
     drift, other_writer = compare_lake(context.tenant, context.share), False
     if not drift.none:
         with context.unwritten("comparing the lake") as tenant:

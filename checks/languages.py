@@ -1,4 +1,4 @@
-"""languages: whether the embedder reads the scripts of the tenant's documents."""
+"""languages: verifies that the embedder supports the scripts of the tenant's documents."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from rag_assets.pipeline.slices import parsed_documents
 from rag_assets.storage.lake.model import ChunkSetRow
 
 SAMPLED = 200
-"""Documents that are looked at: a tenant's languages show in a sample."""
+"""Number of documents in the sample: it is enough to show a tenant's languages."""
 TOLERATED_SHARE = 0.05
-"""Share of unread documents up to which the check passes: single pages in another language."""
+"""Share of unsupported documents up to which the check passes: single pages in another language."""
 
 
 def verdict_of(embedder_id: str, by_language: Mapping[str, int], documents: int) -> Verdict:
-    """Require that the embedder reads nearly all documents.
+    """Require that the embedder supports nearly all documents.
 
     Args:
         embedder_id: of the build's embedder.
-        by_language: number of unread documents by language.
+        by_language: number of unsupported documents by language.
         documents: number of documents in the sample.
     """
     unread = sum(by_language.values())
@@ -53,7 +53,7 @@ def verdict_of(embedder_id: str, by_language: Mapping[str, int], documents: int)
     ),
 )
 def languages_check(context: CheckContext) -> Verdict:
-    """Look at a sample of the documents' passages."""
+    """Check a sample of the documents' chunks."""
     ctx = context.of_build
     unread = UnreadDocuments(ctx.embedder)
     for row in _sampled(ctx):
@@ -62,7 +62,7 @@ def languages_check(context: CheckContext) -> Verdict:
 
 
 def _sampled(ctx: TenantContext) -> Iterator[ChunkSetRow]:
-    """Yield the chunk sets of the same documents each time, which their ids choose."""
+    """Yield the chunk sets of a sample of documents, which is always the same, chosen by id."""
     documents = ctx.catalog.documents.all(ctx.ref.id)
     documents.sort(key=lambda document: sha256_hex(document.document_id))
     parsed = parsed_documents(ctx, documents[:SAMPLED])

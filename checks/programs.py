@@ -1,4 +1,4 @@
-"""programs: finds programs of another version that are connected to the catalog."""
+"""programs: finds programs with another schema version that are connected to the catalog."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ def verdict_of(others: Sequence[str]) -> Verdict:
     """Require that every program has the schema of this one.
 
     Args:
-        others: connections of programs with another one.
+        others: connections of programs with another schema.
     """
     return Verdict(
         passed=not others,
@@ -33,5 +33,5 @@ def verdict_of(others: Sequence[str]) -> Verdict:
     ),
 )
 def programs_check(context: CheckContext) -> Verdict:
-    """Ask Postgres for the programs that are connected."""
+    """Query Postgres for the programs that are connected."""
     return verdict_of(other_programs(context.tenant.catalog.database))

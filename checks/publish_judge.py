@@ -16,12 +16,12 @@ from rag_assets.storage.catalog.generations import Generation
 
 @dataclass(frozen=True)
 class ChecksOfBuilds:
-    """Judges builds by those of these checks that are declared with `judges_builds`."""
+    """Judges builds by the checks that are declared with `judges_builds`."""
 
     checks: Sequence[TenantCheck]
 
     def __call__(self, workbench: Workbench, run_id: str, log: dg.DagsterLogManager) -> Judge:
-        """The function that judges a build; see PublishJudge."""
+        """Return the function that judges a build; see PublishJudge."""
 
         def judge(ctx: TenantContext, build: Generation) -> list[Finding]:
             tenant = replace(ctx, guard=refuse_write)
@@ -32,7 +32,7 @@ class ChecksOfBuilds:
 
 
 def _finding(check: TenantCheck, context: CheckContext) -> Finding:
-    # An error is no verdict: it fails the run, and the next one judges the build again.
+    # An error is not a verdict: it fails the run, and the next run judges the build again.
     verdict = check.verdict(context)
     return Finding(
         check.full_name,

@@ -17,7 +17,7 @@ def verdict_of(tenant_id: str, failed: Sequence[Document], count: int, documents
     Args:
         tenant_id: the tenant.
         failed: the first documents in quarantine.
-        count: how many are in quarantine.
+        count: how many documents are in quarantine.
         documents: how many the tenant has, without deleted ones.
     """
     if failed:
@@ -50,7 +50,7 @@ def verdict_of(tenant_id: str, failed: Sequence[Document], count: int, documents
     with_syncs=True,
 )
 def quarantine_check(context: CheckContext) -> Verdict:
-    """Name the documents in quarantine."""
+    """Report the documents in quarantine."""
     ctx = context.tenant
     counts = ctx.catalog.documents.counts(ctx.ref.id)
     failed = ctx.catalog.overview.failed(ctx.ref.id, _MOST)

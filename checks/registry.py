@@ -11,6 +11,6 @@ from rag_assets.common.package_contents import collected
 
 @cache
 def tenant_checks() -> tuple[TenantCheck, ...]:
-    """Every check, by asset and name."""
+    """Return every check, by asset and name."""
     found: tuple[TenantCheck, ...] = collected(checks, TenantCheck)
     return tuple(sorted(found, key=lambda check: check.full_name))

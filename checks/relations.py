@@ -1,4 +1,4 @@
-"""relations: compares symbols, edges and derived documents with what the indexed texts state."""
+"""relations: compares symbols, edges and derived documents with the indexed texts."""
 
 from collections.abc import Mapping
 
@@ -11,7 +11,7 @@ from rag_assets.pipeline.relation_drift import RelationDrift, compare_relations
 def verdict_of(
     drift: RelationDrift, uris: Mapping[str, str], *, writer_at_work: bool = False
 ) -> Verdict:
-    """Require that relations are those that the indexed texts state.
+    """Require that the recorded relations match the indexed texts.
 
     Args:
         drift: the comparison.
@@ -54,7 +54,7 @@ def verdict_of(
     against_catalog=True,
 )
 def relations_check(context: CheckContext) -> Verdict:
-    """Compare relations with the lake's facts, again without writers if something differs."""
+    """Compare relations with the lake's facts; if they differ, again without writers."""
     drift, other_writer = compare_relations(context.tenant, context.share), False
     if not drift.none:
         with context.unwritten("comparing relations") as tenant:

@@ -1,4 +1,4 @@
-"""The verdict of a check as Dagster shows it."""
+"""Convert verdicts of checks to Dagster's results."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _OWN_PAGES = ("/documents/", "/data-docs/")
 
 
 def result_of(verdict: Verdict, key: dg.AssetCheckKey) -> dg.AssetCheckResult:
-    """Convert a verdict to the result of the check with a key."""
+    """Convert a verdict to the result of the check with this key."""
     metadata: dict[str, dg.MetadataValue] = {
         "expected and actual": table(
             {"what": "string", "expected": "string", "actual": "string"},

@@ -15,11 +15,11 @@ from rag_assets.quality.verdict import QualityVerdict
 from rag_assets.storage.catalog.generations import Generation
 
 _COMPLETE = frozenset({"COMPLETE", "HELD"})
-"""States of a build that is complete, and does not serve yet."""
+"""States of a build that is complete, but does not serve yet."""
 
 
 def verdict_of(found: QualityVerdict, tenant_id: str) -> Verdict:
-    """A build must reach the serving one's measures, less the tenant's tolerance."""
+    """Require that a build reaches the serving build's measures, less the tenant's tolerance."""
     failed = found.outcome == "fail"
     command = f"; `rag-assets eval {tenant_id} --generation N --against M` shows each question"
     severity: Severity = "ERROR" if failed else "WARN"
@@ -38,7 +38,7 @@ def verdict_of(found: QualityVerdict, tenant_id: str) -> Verdict:
 
 
 def verdict_alone(found: Evaluation, least: int) -> Verdict:
-    """What the serving build answers; few questions, or such whose documents are gone, warn."""
+    """Return the serving build's measures; warn of too few questions or of deleted documents."""
     count, gone = len(found.people.ids), len(found.gone)
     parts = [f"build {found.generation}, which serves: {_values(found)}"] if count else []
     if count < least:
@@ -90,12 +90,12 @@ def retrieval_quality_check(context: CheckContext) -> Verdict:
         return verdict_alone(evaluate(ctx, serving, Manner(ctx.tenant.retrieval.mode)), least)
     except (BuildNotAskable, RequestsStopped) as error:
         if context.build is not None:
-            raise  # Nothing is known of the build yet: it is judged again, and not published.
+            raise  # The build's quality is unknown: it is judged again, and not published yet.
         return _unasked(f"the questions could not be asked: {error.advice}", least, passed=False)
 
 
 def _candidate(ctx: TenantContext, serving: Generation) -> Generation | None:
-    """The newest complete build that waits; one that a later build has passed waits no more."""
+    """Return the newest complete build that waits; builds older than the serving one do not."""
     live = ctx.catalog.generations.live(ctx.ref.id)
     waiting = (one for one in live if one.state in _COMPLETE and one.number > serving.number)
     return max(waiting, key=lambda one: one.number, default=None)

@@ -26,7 +26,7 @@ _MOST_NAMED = 50
 Where = Literal["title", "heading", "context", "text"]
 Scan = Callable[[str], Sequence[SecretSpan]]
 Confirm = Callable[[str], bool]
-"""Whether the gate, too, finds a credential at this place of the document."""
+"""Returns whether the gate, too, finds a credential at this place of the document."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,17 +53,17 @@ class LeakingDocument:
 
     @property
     def rules(self) -> tuple[str, ...]:
-        """The rules that found something, sorted."""
+        """Return the rules that found credentials, sorted."""
         return tuple(sorted({rule for leak in self.leaks for rule in leak.rules}))
 
 
 @dataclass(frozen=True, slots=True)
 class Scanned:
-    """How much was scanned, and what the chain itself had masked or dropped.
+    """The amount of scanned data, and what the pipeline itself had masked or dropped.
 
     Attributes:
-        rules: of dropped chunks, with their number.
-        masked: documents with masked credentials, by uri: rules with the number of each.
+        rules: of dropped chunks, with the number of chunks.
+        masked: documents with masked credentials, by uri: rules with the number of credentials.
     """
 
     documents: int = 0
@@ -78,9 +78,9 @@ def leaks_in(
 ) -> Iterator[Leak]:
     """Scan every text of a document that is embedded or returned.
 
-    A chunk is a part of a document, and may look like a credential out of its context. So what
-    is found in one counts only where the gate, which saw the whole document, would mask it as well,
-    or where the document holds no such text.
+    A chunk is a part of a document, and may look like a credential out of its context. So a finding
+    in a chunk counts only if the gate, which saw the whole document, would mask it as well, or if
+    the document does not contain the text.
     """
     if title:
         yield from _leak("title", None, scan(title))
@@ -98,7 +98,7 @@ def leaks_in(
 
 
 class Gate:
-    """The gate's verdict on one document, computed when a scan finds something in it.
+    """The gate's verdict on one document, computed when a scan finds a credential in it.
 
     Args:
         read: returns the stored text of the document, or None.
@@ -111,7 +111,7 @@ class Gate:
         self._parsed: tuple[str, tuple[MaskedSpan, ...]] | None = None
 
     def confirms(self, piece: str) -> bool:
-        """Whether the gate would mask a part of the document, or never scanned it."""
+        """Return whether the gate would mask a part of the document, or never scanned it."""
         if self._parsed is None:
             parsed = self._read()
             spans = credentials(parsed, self._scanner) if parsed is not None else ()
@@ -128,7 +128,7 @@ class Gate:
 
 
 def verdict_of(leaking: Sequence[LeakingDocument], scanned: Scanned) -> Verdict:
-    """Require that no credential is left; chunks that the chain dropped are a note."""
+    """Require that no credential is left; chunks that the pipeline dropped are only a note."""
     leaks = sum(len(document.leaks) for document in leaking)
     if leaking:
         description = (
@@ -182,7 +182,7 @@ def _masked_note(masked: Sequence[tuple[str, tuple[tuple[str, int], ...]]]) -> s
     judges_builds=True,
 )
 def secrets_check(context: CheckContext) -> Verdict:
-    """Scan stored texts, and quarantine documents that hold a credential."""
+    """Scan stored texts, and quarantine documents that contain a credential."""
     scanner = context.workbench.scanner()
     leaking, scanned = _scan_tenant(context.of_build, context.slice_id, scanner)
     if leaking:
@@ -194,7 +194,7 @@ def secrets_check(context: CheckContext) -> Verdict:
 
 
 def _of_rules(scanned: Mapping[str, Any]) -> dict[str, str | int]:
-    """By which rules all that is stored was scanned last, and what these found."""
+    """Return the rules of the last complete scan of stored data, and their findings."""
     found = scanned.get("found") or {}
     by_rule = ", ".join(f"{rule}: {count:,}" for rule, count in sorted(found.items()))
     notes: dict[str, str | int] = {"rules": scanned.get("version", "not scanned yet")}
@@ -261,8 +261,8 @@ def _quarantine(context: CheckContext, leaking: Sequence[LeakingDocument]) -> No
         )
         for document in leaking
     ]
-    # These transactions on the catalog do not wait for the lock: from the first one on,
-    # no search returns the documents. Another failure keeps the former version searchable.
+    # These transactions on the catalog do not wait for the lock: from the first one on, no search
+    # returns the documents. Another failure keeps the former version searchable.
     ctx.catalog.index.withhold(ctx.ref, ids)
     builds = found_builds(ctx, ctx.catalog.generations.live(ctx.ref.id)).values()
     for build in builds:
@@ -275,7 +275,7 @@ def _quarantine(context: CheckContext, leaking: Sequence[LeakingDocument]) -> No
     ctx.catalog.events.write(ctx.ref, "document_failed", reasons)
     try:
         with context.locked("secrets check") as locked:
-            # A run that was under way until now may have published them once more.
+            # A run that was active until now may have published them once more.
             locked.guard()
             locked.catalog.index.withhold(ctx.ref, ids)
             clean_up(locked)

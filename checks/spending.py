@@ -21,7 +21,7 @@ def verdict_of(
 
     Args:
         spent: by the last sync, and in the current day and month.
-        caps: the caps that are set, the longest period first.
+        caps: the caps that are set, longest period first.
         reached: the caps that stopped a run, and are still reached.
         waiting: how many documents will be retried.
     """

@@ -21,24 +21,24 @@ from rag_assets.storage.catalog.syncs import Sync
 _BATCH = 500
 
 Reason = Literal[
-    "waits",  # listed, and not processed yet
+    "waits",  # listed, but not processed yet
     "in a batch",  # its texts are at the provider's batch API, as the tenant chose
     "failed",  # quarantined while an older version is served
-    "added",  # at the source and not in the catalog
-    "changed",  # at the source otherwise than in the catalog
-    "removed",  # no longer at the source, yet in the catalog
-    "held",  # removed, or on a disk that is not mounted: deletion needs a person's consent
+    "added",  # at the source, but not in the catalog
+    "changed",  # differs between the source and the catalog
+    "removed",  # no longer at the source, but in the catalog
+    "held",  # removed, or on an unmounted disk: deletion needs a person's consent
     "unlisted",  # its source cannot be listed
 ]
 
 
 @dataclass(frozen=True, slots=True)
 class Behind:
-    """A document, or a whole source, whose entries differ from the source's present content.
+    """A document, or a whole source, with entries that differ from the source's present content.
 
     Attributes:
         since: the start of the lag.
-        certain: whether that start is known; otherwise it is the earliest possible one.
+        certain: whether that start is known; otherwise it is the earliest possible start.
     """
 
     uri: str
@@ -50,7 +50,7 @@ class Behind:
 def behind_in_catalog(
     documents: Iterable[Document], made_from: Mapping[str, str]
 ) -> Iterator[Behind]:
-    """Documents that lag according to the catalog itself.
+    """Yield the documents that lag according to the catalog itself.
 
     Args:
         documents: the tenant's documents.
@@ -77,14 +77,14 @@ def behind_at_source(
     now: datetime,
     named: Callable[[ListedDocument], str],
 ) -> Iterator[Behind]:
-    """Documents whose source differs from the catalog.
+    """Yield the documents that differ between their source and the catalog.
 
-    A file's ctime is the time of its creation or last change; no time is known of a deletion.
+    A file's ctime is the time of its creation or last change; the time of a deletion is unknown.
 
     Args:
         listed: everything that the source holds now.
         rows: the source's documents in the catalog by document_id, including deleted ones.
-        pruned: ids of documents deleted for their age, which their source may well still have.
+        pruned: ids of documents deleted for their age, which their source may still have.
         last_listing: when the catalog last recorded a listing of the source.
         first: whether it never did, so that the lag of its documents is unknown.
         now: the upper bound of every time of change.
@@ -112,8 +112,8 @@ def verdict_of(
 ) -> Verdict:
     """Require that no document lags for longer than the limit.
 
-    Documents whose lag is uncertain, and those that wait for a person's decision, are
-    a warning.
+    Documents with an uncertain lag, and those that wait for a person's decision, cause only a
+    warning.
     """
     late = [b for b in behind if now - b.since > limit]
     error = any(b.certain for b in late)
@@ -156,7 +156,7 @@ def verdict_of(
     ),
 )
 def staleness_check(context: CheckContext) -> Verdict:
-    """List the sources anew and compare them with what is served."""
+    """List the sources again and compare them with the served versions."""
     ctx = context.tenant
     now = _now()
     documents = ctx.catalog.documents.all(ctx.ref.id, deleted=True)
@@ -170,7 +170,7 @@ def staleness_check(context: CheckContext) -> Verdict:
 
 
 def minutes(duration: timedelta) -> int:
-    """Whole minutes, rounded up, so that a late document never counts as on time."""
+    """Return whole minutes, rounded up, so that a late document never counts as on time."""
     return max(0, -(-int(duration.total_seconds()) // 60))
 
 
@@ -215,7 +215,7 @@ def _behind_at_sources(
             message = Masker(scanner).text(f"{source.name}: {error.message}")
             yield Behind(message, "unlisted", last, certain=False)
     for name, rows in by_source.items():
-        # The source was taken out of the configuration; the next sync removes what is left of it.
+        # The source was removed from the configuration; the next sync deletes its documents.
         last = _last_listing(syncs.get(name), now)
         for row in rows.values():
             if row.status != "DELETED":
@@ -223,7 +223,7 @@ def _behind_at_sources(
 
 
 def _safe_uri(document: ListedDocument, scanner: SecretScanner) -> str:
-    """A file's name can be a credential, too."""
+    """Return the document's uri, masked: a file's name can be a credential, too."""
     return uri_of(document.source, Masker(scanner).text(document.path))
 
 

@@ -1,4 +1,4 @@
-"""stored: compares pushed records and uploaded files with what the catalog knows of them."""
+"""stored: compares pushed records and uploaded files with their entries in the catalog."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -9,7 +9,7 @@ from rag_assets.pipeline.stored_drift import StoredDrift, compare_stored
 
 
 def verdict_of(drifts: Sequence[StoredDrift], uris: Mapping[str, str]) -> Verdict:
-    """Require that what is stored of documents is there, unaltered, and somebody's.
+    """Require that stored contents of documents exist, are unaltered, and belong to a document.
 
     Args:
         drifts: the comparison of each store.
@@ -40,7 +40,7 @@ def verdict_of(drifts: Sequence[StoredDrift], uris: Mapping[str, str]) -> Verdic
     against_catalog=True,
 )
 def stored_check(context: CheckContext) -> Verdict:
-    """Compare what is stored of documents with the catalog."""
+    """Compare the stored contents of documents with the catalog."""
     ctx = context.tenant
     drifts = compare_stored(ctx, context.share)
     ids = [id_ for drift in drifts for id_ in (*drift.missing, *drift.altered)]

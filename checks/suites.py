@@ -1,7 +1,7 @@
 """Great Expectations suites over the facts of rows: validated in memory, shown as data docs.
 
-Nothing goes to the network: the library's analytics are off, and the pages it writes are stripped
-of what they would have a browser fetch from elsewhere. Rows hold facts only, no text.
+No data is sent over the network: the library's analytics are off, and its pages are stripped of
+everything that a browser would fetch from elsewhere. Rows contain facts only, no text.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Validation:
 
 
 def chunk_rules() -> tuple[Rule, ...]:
-    """The rules for every chunk."""
+    """Return the rules for every chunk."""
     return (
         *(_required(column) for column in _REQUIRED),
         Rule(
@@ -95,10 +95,10 @@ def chunk_rules() -> tuple[Rule, ...]:
 
 
 def vector_rules(dimensions: int) -> tuple[Rule, ...]:
-    """The rules for every vector.
+    """Return the rules for every vector.
 
     Args:
-        dimensions: of the tenant's embedder's vectors.
+        dimensions: of the vectors of the tenant's embedder.
     """
     return (
         *(_required(column) for column in ("text_sha256", "vector_bytes", "created_at")),
@@ -125,7 +125,7 @@ def validate(
     Args:
         name: of the suite.
         rules: the rules for every row.
-        parts: the rows, by column; each part is validated by itself, so a key must not span two.
+        parts: the rows, by column; each part is validated separately, so a key must not span two.
         naming: the columns that name a row.
         docs: the folder of the data docs; existing ones are replaced.
     """
@@ -218,7 +218,7 @@ def _broken(rules: Sequence[Rule], results: Any, naming: Sequence[str]) -> Itera
 
 
 def _plain(value: object) -> object:
-    """A number of numpy's as one of Python's."""
+    """Return a NumPy number as a Python number; other values unchanged."""
     item = getattr(value, "item", None)
     return item() if callable(item) else value
 
@@ -239,7 +239,7 @@ def _above(description: str, column: str, other: str, *, or_equal: bool = False)
 
 
 def _make_local(site: Path) -> None:
-    """Remove all that a browser would fetch from other hosts from the pages."""
+    """Remove everything from the pages that a browser would fetch from other hosts."""
     for page in site.rglob("*.html"):
         page.write_text(_REMOTE.sub("", page.read_text(encoding="utf-8")), encoding="utf-8")
     for name in _UNUSED:

@@ -1,7 +1,7 @@
 """A check of a tenant: a name, an asset, and a function that returns a verdict.
 
-`tenant_check` declares one. The registry collects those of all modules, so a check is in its jobs,
-in the daily evaluation and in the UI as soon as its module exists.
+`tenant_check` declares a check. The registry collects the checks of all modules. So a check is in
+its jobs, in the daily evaluation and in the UI as soon as its module exists.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from rag_assets.storage.catalog.lock import Holder
 _WAIT_SECONDS = 60.0
 
 DEEP_TAG = "rag_assets/deep"
-"""On runs that compare at once what is otherwise compared in shares over several days."""
+"""On runs that compare everything at once, instead of in shares over several days."""
 
 
 @dataclass(frozen=True)
@@ -38,15 +38,15 @@ class CheckContext:
     """The context of a check of one tenant.
 
     Attributes:
-        tenant: the tenant and its stores, for reading: a write through it raises.
+        tenant: the tenant and its stores, for reading: a write through it raises an error.
         run_id: the run that evaluates the check.
         workbench: makes contexts that may write.
         log: writes a line to the run's log.
-        deep: whether to compare at once what is otherwise compared in shares over several days.
+        deep: whether to compare everything at once, instead of in shares over several days.
         nightly: whether the nightly comparison evaluates it: then entries are counted, and only a
             share of them is read.
         build: the only build to check, before it is published; the tenant is then configured for
-            it. None: what is kept of all builds.
+            it. None: check the stored data of all builds.
     """
 
     tenant: TenantContext
@@ -59,7 +59,7 @@ class CheckContext:
 
     @cached_property
     def of_build(self) -> TenantContext:
-        """The tenant, configured for the build to check, or else for the one that answers."""
+        """Return the tenant, configured for the build to check, or else for the serving build."""
         if self.build is not None:
             return self.tenant
         serving = self.tenant.catalog.generations.serving(self.tenant.ref.id)
@@ -70,13 +70,13 @@ class CheckContext:
 
     @property
     def share(self) -> Share:
-        """What is compared today of what is compared in shares."""
+        """Return the share that is compared today."""
         tenant = self.tenant
         return Share(1 if self.deep else tenant.tenant.drift.days, tenant.clock.now().date())
 
     @contextmanager
     def unwritten(self, what: str) -> Iterator[TenantContext | None]:
-        """The tenant while no other process writes for it; None if one goes on writing."""
+        """Yield the tenant while no other process writes for it; None if another keeps writing."""
         with ExitStack() as stack:
             try:
                 tenant = stack.enter_context(self.locked(what)) if self.build is None else None
@@ -86,7 +86,7 @@ class CheckContext:
 
     @property
     def slice_id(self) -> str:
-        """The run whose slice alone is checked; "" where all documents of a build are."""
+        """Return the run with the slice to check; "" to check all documents of a build."""
         return "" if self.build is not None else self.run_id
 
     @classmethod
@@ -97,34 +97,34 @@ class CheckContext:
         run: dg.DagsterRun,
         log: dg.DagsterLogManager,
     ) -> CheckContext:
-        """The context of a tenant, for a run that evaluates checks.
+        """Return the context of a tenant, for a run that evaluates checks.
 
         Raises:
             UnknownTenant, ConfigurationError: the tenant does not exist, is disabled or not usable.
             ServiceUnavailable: a server does not answer.
         """
         tenant = workbench.context(tenant_id, guard=refuse_write, log=log.info)
-        # What is lost or damaged in the lake is for one check to find, and fails no other.
+        # A separate check finds lost or damaged files of the lake; they fail no other check.
         tenant = replace(tenant, lake=tenant.lake.readable())
         return cls(tenant, run.run_id, workbench, log, deep=run.tags.get(DEEP_TAG) == "true")
 
     @contextmanager
     def locked(self, what: str) -> Iterator[TenantContext]:
-        """Hold the tenant's lock, and give the tenant for writing as long as it is held.
+        """Hold the tenant's lock, and yield the tenant for writing while it is held.
 
         Raises:
             TenantLocked: another holder did not release the lock in time, or it was lost.
         """
         tenant_id, lock = self.tenant.ref.id, self.tenant.catalog.lock
         present = lock.holder(tenant_id)
-        # A run of the whole chain holds the lock itself until it ends.
+        # A run of the whole pipeline holds the lock itself until it ends.
         own = present is not None and present.run_id == self.run_id
         holder = Holder.here(what, self.run_id)
         with lock.hold(tenant_id, holder, wait_seconds=0.0 if own else _WAIT_SECONDS) as held:
             yield self.workbench.context(tenant_id, guard=held.check, log=self.log.info)
 
     def has_other_writer(self) -> bool:
-        """Whether another run writes for the tenant now, so that a difference may be transient."""
+        """Return whether another run writes for the tenant now; a difference may then not last."""
         lock, tenant_id = self.tenant.catalog.lock, self.tenant.ref.id
         holder = lock.holder(tenant_id)
         if holder is None or holder.run_id == self.run_id:
@@ -144,9 +144,9 @@ class TenantCheck:
         with_syncs: whether every sync evaluates it too.
         judges_builds: whether a new build is published only if it passes: a failure of severity
             ERROR holds it.
-        nightly: whether the nightly comparison evaluates it for all tenants, and not the daily
-            run: it reads a share of what it compares.
-        repairable: whether a repair mends what it finds.
+        nightly: whether the nightly comparison evaluates it for all tenants, instead of the daily
+            run; it then reads only a share.
+        repairable: whether a repair resolves its findings.
     """
 
     asset: str
@@ -165,23 +165,23 @@ class TenantCheck:
 
     @property
     def full_name(self) -> str:
-        """Its key as one word: "search_index.drift"."""
+        """Return its key as one word: "search_index.drift"."""
         return f"{self.asset}.{self.name}"
 
     def outcome(self, verdict: Verdict) -> CheckOutcome:
-        """A verdict as the catalog keeps it."""
+        """Return a verdict as the catalog keeps it."""
         return CheckOutcome(
             self.asset, self.name, verdict.passed, verdict.severity, verdict.description
         )
 
     def error(self, error: Exception, installation: InstallationResource) -> CheckOutcome:
-        """Why it could not be evaluated, as the catalog keeps it."""
+        """Return why it could not be evaluated, as the catalog keeps it."""
         return CheckOutcome(
             self.asset, self.name, error=as_failure(error, installation).description
         )
 
     def spec(self, names: Naming) -> dg.AssetCheckSpec:
-        """Return what Dagster shows of it."""
+        """Return its specification for Dagster."""
         return dg.AssetCheckSpec(
             self.name,
             asset=names.asset_key(self.asset),
@@ -204,14 +204,15 @@ class TenantCheck:
 
 
 LoadedCheck: TypeAlias = TenantCheck | dg.AssetChecksDefinition
-"""A check of ours or of a system: declared, or one of Dagster's."""
+"""One of our checks or of a system's: declared, or a Dagster definition."""
 
 
 def build_checks(checks: Sequence[TenantCheck], names: Naming) -> list[dg.AssetChecksDefinition]:
-    """Return checks as Dagster loads them: those of an asset are one step, also in its own process.
+    """Return checks as Dagster loads them: the checks of an asset are one step.
 
-    A run evaluates the selected ones for its partition. One that cannot be evaluated stops no other
-    of its step, which fails at its end.
+    This also holds if steps run in their own processes. A run evaluates the selected checks for its
+    partition. A check that cannot be evaluated stops no other check of its step, which fails at its
+    end.
     """
     by_asset: dict[str, dict[dg.AssetCheckKey, TenantCheck]] = {}
     for check in checks:
@@ -281,8 +282,8 @@ def tenant_check(
     Args:
         asset, name, description, job, with_syncs, judges_builds, nightly, repairable: see
             TenantCheck.
-        against_catalog: whether it takes the catalog for right, so that it says nothing while the
-            catalog was set back.
+        against_catalog: whether it assumes that the catalog is right, so that it reports nothing
+            while the catalog may have been set back.
     """
 
     def declare(verdict: Callable[[CheckContext], Verdict]) -> TenantCheck:
@@ -316,5 +317,5 @@ _NOT_COMPARED = Verdict(
 
 
 def refuse_write() -> NoReturn:
-    """Raise: the guard of contexts that checks read with."""
+    """Raise an error: the guard of the contexts that checks read with."""
     raise RuntimeError("a check writes under the tenant's lock only: use CheckContext.locked")

@@ -1,4 +1,4 @@
-"""thresholds: whether the threshold of cosines leaves any passage to the tenant's searches."""
+"""thresholds: verifies that the cosine threshold leaves chunks to the tenant's searches."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ SEARCHES = 50
 
 
 def verdict_of(events: Sequence[Event], tenant_id: str) -> Verdict:
-    """Require that one of the last searches with a threshold had a passage.
+    """Require that one of the last searches with a threshold had a chunk.
 
     Args:
-        events: the ends of the last searches, those that failed left out.
+        events: the ends of the last searches, without failed ones.
         tenant_id: for the remedy.
     """
     with_passages = sum(bool(event.payload.get("chosen")) for event in events)
@@ -48,7 +48,7 @@ def verdict_of(events: Sequence[Event], tenant_id: str) -> Verdict:
     ),
 )
 def thresholds_check(context: CheckContext) -> Verdict:
-    """Count the passages of the last searches."""
+    """Count the chunks of the last searches."""
     ctx = context.tenant
     latest = ctx.catalog.events.latest(ctx.ref.id, kind="rag_search_completed", limit=4 * SEARCHES)
     ended = [event for event in latest if "chosen" in event.payload][:SEARCHES]

@@ -1,6 +1,6 @@
-"""ticks: looks at the age of the last tick of the daemon's sensors.
+"""ticks: checks the age of the last tick of the daemon's sensors.
 
-Nothing that the daemon starts can find that it starts nothing; `rag-assets check` can.
+A daemon that has stopped starting runs cannot detect that itself; `rag-assets check` can.
 """
 
 from datetime import UTC, datetime

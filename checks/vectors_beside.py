@@ -1,4 +1,4 @@
-"""vectors_beside: compares vectors that are searched beside an index with the catalog."""
+"""vectors_beside: compares vectors in an index's separate store with the catalog."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rag_assets.pipeline.vectors_beside import BesideState, compare_vectors
 
 
 def verdict_of(states: Sequence[BesideState], *, writer_at_work: bool = False) -> Verdict:
-    """Require that every store beside an index has exactly the vectors of its build.
+    """Require that every separate vector store has exactly the vectors of its build.
 
     Args:
         states: of each build with such a store.
@@ -28,7 +28,7 @@ def verdict_of(states: Sequence[BesideState], *, writer_at_work: bool = False) -
         for state in states
         if state.unsound
     ]
-    # What does not answer yet is on its way.
+    # A store that does not answer yet is being filled.
     filling = all(state.generation.vectors_beside == "filling" for state in states)
     severity: Severity = "WARN" if writer_at_work or filling else "ERROR"
     builds = counted(len(states), "build")
@@ -69,7 +69,7 @@ def verdict_of(states: Sequence[BesideState], *, writer_at_work: bool = False) -
     against_catalog=True,
 )
 def vectors_beside_check(context: CheckContext) -> Verdict:
-    """Compare the store beside every index, again without writers if something differs."""
+    """Compare every separate vector store; if one differs, again without writers."""
     try:
         states = compare_vectors(context.tenant)
         if all(state.healthy for state in states):

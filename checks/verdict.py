@@ -27,14 +27,14 @@ class Verdict:
 
     Attributes:
         passed: whether no fault was found.
-        description: one line for people: the finding; its commands say TENANT.
-        compared: expected against actual, always, also when the check passed.
+        description: one line for people: the finding; its commands contain TENANT.
+        compared: expected against actual values, even if the check passed.
         columns: names of the columns of offenders.
         offenders: the rows at fault; never a credential nor the text of a document.
         severity: of a failure. WARN: a person should act, but searches stay correct.
-        notes: more for the run page, by title.
-        mend: of a failure: the command that mends it, or what a person does and then the command;
-            empty where the description says it.
+        notes: further values for the run page, by title.
+        mend: remedy of a failure: a command, or a person's action and then a command; empty if the
+            description contains it.
     """
 
     passed: bool
@@ -47,7 +47,7 @@ class Verdict:
     mend: str = ""
 
     def told(self, tenant_id: str) -> Verdict:
-        """The verdict as a person reads it: the finding and what mends it, for this tenant."""
+        """Return the verdict as shown to a person: the finding and its remedy, for this tenant."""
         description, mend = (_of_tenant(text, tenant_id) for text in (self.description, self.mend))
         if not self.passed and mend not in description:
             description = f"{description}; {mend}"
@@ -55,5 +55,5 @@ class Verdict:
 
 
 def _of_tenant(text: str, tenant_id: str) -> str:
-    """A text whose commands name the tenant; names of documents stay as they are."""
+    """Return a text with the tenant's id in its commands; names of documents are unchanged."""
     return _COMMAND.sub(lambda command: command[0].replace("TENANT", tenant_id), text)

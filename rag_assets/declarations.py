@@ -1,12 +1,12 @@
 """What Dagster loads, declared without its final names: assets, jobs, sensors and schedules.
 
-A module declares a thing under its plain name, such as `sync_tenant`. A code location builds it
-under a naming of its own, so that a team's project, or two installations in one project, can load
-it.
+A module declares a definition under its plain name, such as `sync_tenant`. A code location builds
+it under a naming of its own, so that a team's project, or two installations in one project, can
+load it.
 
-The parameters of a declared function are what it needs: the context, resources by their plain names
-(`workbench`, `postgres`, `runs`, `tenant_lock`, `checks`, `publish_judge`), and `names`, the naming
-that it is built under.
+The parameters of a declared function are the context, resources by their plain names (`workbench`,
+`postgres`, `runs`, `tenant_lock`, `checks`, `publish_judge`), and `names`, the naming that it is
+built under.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from rag_assets.common.errors import ConfigurationError
 
 NO_RUN_RETRIES: Final = {"dagster/retry_on_asset_or_op_failure": "false"}
 RUN_TAGS: Final = {"rag_assets/job": "true", **NO_RUN_RETRIES}
-"""On each of our jobs, so that a run can be told from one of a team's job of the same name."""
+"""On each of our jobs, to distinguish their runs from runs of a team's job with the same name."""
 NAMING_TAG: Final = "rag_assets/naming"
-"""The naming of a run's definitions, where it is not that of our own code location."""
+"""The naming of a run's definitions, if it differs from our own code location's."""
 TENANT_TAG: Final = "rag_assets/tenant"
-"""The tenant that a job is for, if it is for one alone."""
+"""The tenant that a job is for, if it is for only one."""
 OWNERS: Final = ["team:knowledge"]
 STAGES: Final = "knowledge"
-"""The group of the assets of the chain in our own code location."""
+"""The group of the pipeline's assets in our own code location."""
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 
@@ -48,11 +48,11 @@ class Naming:
     """How the definitions of an installation are named in a code location.
 
     Attributes:
-        name: of the installation: resources and the tenants' partitions begin with it.
+        name: of the installation; prefix of resources and the tenants' partitions.
         key_prefix: of the keys of assets.
-        group: of the assets of the chain; those of other groups have theirs added to it.
-        prefix: of jobs, ops, sensors and schedules; empty in our own code location, where all names
-            and groups are plain.
+        group: of the pipeline's assets; the names of other groups are appended to it.
+        prefix: of jobs, ops, sensors and schedules; empty in our own code location, which uses all
+            names and groups as they are.
     """
 
     name: str = "rag_assets"
@@ -64,10 +64,10 @@ class Naming:
     def in_project(
         cls, name: str, key_prefix: Sequence[str] | str | None = None, group: str = STAGES
     ) -> Naming:
-        """Return the naming in a team's project, where everything begins with a name.
+        """Return the naming in a team's project, with a name as prefix of everything.
 
         Raises:
-            ConfigurationError: Dagster cannot name things so.
+            ConfigurationError: Dagster does not accept such names.
         """
         path = (key_prefix,) if isinstance(key_prefix, str) else tuple(key_prefix or ())
         for what, value in (("name", name), ("group", group)):
@@ -80,28 +80,28 @@ class Naming:
 
     @classmethod
     def from_tag(cls, tag: str) -> Naming:
-        """Return the naming that a run's tag names; its group is not in it."""
+        """Return the naming in a run's tag, which does not include the group."""
         name, _, prefix = tag.partition(":")
         return cls.in_project(name, [part for part in prefix.split("/") if part])
 
     @property
     def run_tags(self) -> dict[str, str]:
-        """Tags of runs of our jobs."""
+        """Return the tags of runs of our jobs."""
         return {**RUN_TAGS, **self.naming_tag}
 
     @property
     def naming_tag(self) -> dict[str, str]:
-        """The tag from which `from_tag` reads this naming; none for plain names."""
+        """Return the tag from which `from_tag` reads this naming; empty for plain names."""
         return {NAMING_TAG: f"{self.name}:{'/'.join(self.key_prefix)}"} if self.prefix else {}
 
     @property
     def partitions(self) -> dg.DynamicPartitionsDefinition:
-        """The one partitioning: a partition is a tenant; a document never is."""
+        """Return the only partitioning: a partition is a tenant, never a document."""
         return dg.DynamicPartitionsDefinition(name=self.partitions_name)
 
     @property
     def partitions_name(self) -> str:
-        """The name of the partitioning by tenants."""
+        """Return the name of the partitioning by tenants."""
         return f"{self.name}_tenants"
 
     def own(self, name: str) -> str:
@@ -121,7 +121,7 @@ class Naming:
         return self.asset_key(asset).to_python_identifier()
 
     def asset_group(self, group: str) -> str:
-        """Return the group of assets that are declared in one."""
+        """Return the group, under this naming, of assets declared in a plain group."""
         if not self.prefix:
             return group
         return self.group if group == STAGES else f"{self.group}_{group}"
@@ -142,8 +142,8 @@ class Naming:
             for name, one in inspect.signature(function).parameters.items()
             if name not in given
         ]
-        # Dagster compares a context's annotation itself, not its name as a string. It takes the
-        # annotation of a generator for that of one of its outputs.
+        # Dagster compares a context's annotation itself, not its name as a string. It mistakes the
+        # return annotation of a generator for the annotation of one of its outputs.
         is_generator = inspect.isgeneratorfunction(function)
         returned = {} if is_generator else {"return": hints["return"]}
         bound.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
@@ -158,7 +158,7 @@ PLAIN: Final = Naming()
 
 
 class Declared(ABC):
-    """Something that Dagster loads, by its plain name."""
+    """A definition that Dagster loads, by its plain name."""
 
     name: str
 
@@ -232,7 +232,7 @@ def asset(
 
 @dataclass(frozen=True)
 class Report(Declared):
-    """An asset that runs only report: no run materializes it alone.
+    """An asset that runs only report: it cannot be materialized on its own.
 
     Attributes:
         name, group: plain.
@@ -265,7 +265,7 @@ class Report(Declared):
         metadata: Mapping[str, dg.RawMetadataValue],
         description: str | None = None,
     ) -> dg.AssetMaterialization:
-        """Return a report on a tenant, whose numbers Dagster plots over time."""
+        """Return a report on a tenant with numbers that Dagster plots over time."""
         return dg.AssetMaterialization(
             names.asset_key(self.name),
             partition=tenant_id,
@@ -282,7 +282,7 @@ class Job(Declared):
         name: plain.
         function: of the op.
         description: for its page.
-        per_tenant: whether a run is of one tenant's partition.
+        per_tenant: whether a run is for one tenant's partition.
         kind: the store that it mostly works on, shown with the op.
     """
 
@@ -307,7 +307,7 @@ class Job(Declared):
         )
 
     def run_config(self, names: Naming, **config: Any) -> dict[str, Any]:
-        """Return the configuration of a run with some configuration of the op."""
+        """Return the run configuration with this configuration of the op."""
         return {"ops": {names.own(self.function.__name__): {"config": config}}}
 
 
@@ -329,10 +329,10 @@ class AssetJob(Declared):
     Attributes:
         name: plain.
         description: for its page.
-        select: returns what it selects, of the checks that are loaded.
-        checks_alone: whether it has no asset, so that Dagster cannot infer its partitions.
-        tags: of its runs, beside those of all our jobs.
-        is_shared: whether it has assets of a team as well, so that its runs are not ours alone.
+        select: returns its selection, given the loaded checks.
+        checks_alone: whether it selects only checks, so that Dagster cannot infer its partitions.
+        tags: of its runs, in addition to the tags of all our jobs.
+        is_shared: whether it also has assets of a team, so that its runs are not only ours.
     """
 
     name: str
@@ -346,7 +346,7 @@ class AssetJob(Declared):
         """Return Dagster's definition.
 
         Args:
-            names: of the job and of what it selects.
+            names: of the job and of its selection.
             checks: that are loaded; see `rag_assets.definitions.Parts`.
         """
         per_tenant: dg.PartitionedConfig[Any] = dg.PartitionedConfig(
@@ -370,9 +370,9 @@ class Sensor(Declared):
         name: plain.
         function: one evaluation.
         description: for its page.
-        seconds: between evaluations at least.
-        job: plain name of the job whose runs it requests.
-        failures_of: plain name of the job whose failed runs it is evaluated for; None: it is
+        seconds: minimum time between evaluations.
+        job: plain name of the job that it requests runs of.
+        failures_of: plain name of the job with failed runs that trigger its evaluation; None: it is
             evaluated as time passes.
     """
 
@@ -393,7 +393,7 @@ class Sensor(Declared):
             "description": self.description,
         }
         if self.failures_of is not None:
-            # Dagster compares names alone.
+            # Dagster compares only names.
             watched = dg.define_asset_job(names.own(self.failures_of))
             return dg.run_failure_sensor(**options, monitored_jobs=[watched])(function)
         return dg.sensor(**options, job_name=names.own(self.job) if self.job else None)(function)

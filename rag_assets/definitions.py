@@ -1,8 +1,8 @@
 """Everything Dagster loads, collected from the packages that declare it.
 
-`build_defs` is the seam for tests: any resource can be replaced, and other systems be loaded than
-the installed ones. Nothing happens at import but the declaration of what exists; servers are looked
-for when a run or a tick needs them.
+`build_defs` is the entry point for tests: any resource can be replaced, and other systems than the
+installed ones can be loaded. An import only declares definitions; servers are looked up when a run
+or a tick needs them.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from rag_assets.resources.workbench import Workbench
 
 Automation: TypeAlias = Literal["all", "sync", "none"]
 Upstream: TypeAlias = Mapping[str | None, Sequence[dg.AssetDep]]
-"""Assets of others that the documents of a tenant come from; under None, those of all tenants."""
+"""Assets of others that are sources of a tenant's documents; the key None is for all tenants."""
 _SYNCING: Final = ("tenants", "source_files", "run_failures")
 
 LoadedAsset: TypeAlias = Asset | Report | dg.AssetsDefinition | dg.AssetSpec
@@ -54,11 +54,11 @@ LoadedAsset: TypeAlias = Asset | Report | dg.AssetsDefinition | dg.AssetSpec
 
 @dataclass(frozen=True)
 class Parts:
-    """What Dagster loads beside resources: declared, or, by a system, as one of Dagster's kind.
+    """The definitions that Dagster loads besides resources: declared, or Dagster's own in a system.
 
     Attributes:
-        assets, jobs, sensors, schedules: what Dagster calls so.
-        checks: of tenants, which are in the daily evaluation too; and others of Dagster's kind.
+        assets, jobs, sensors, schedules: as in Dagster.
+        checks: of tenants, which are also in the daily evaluation; and other Dagster checks.
     """
 
     assets: tuple[LoadedAsset, ...] = ()
@@ -68,7 +68,7 @@ class Parts:
     schedules: tuple[Schedule | dg.ScheduleDefinition, ...] = ()
 
     def __add__(self, other: Parts) -> Parts:
-        """Both together."""
+        """Return both together."""
         return Parts(
             self.assets + other.assets,
             self.checks + other.checks,
@@ -79,7 +79,7 @@ class Parts:
 
 
 def core_parts() -> Parts:
-    """What the packages of assets, checks, jobs and sensors declare."""
+    """Return the declarations of the packages of assets, checks, jobs and sensors."""
     return Parts(
         assets=collected(rag_assets.assets, Asset, Report),
         checks=tenant_checks(),
@@ -90,10 +90,10 @@ def core_parts() -> Parts:
 
 
 def all_parts(systems: Systems | None = None) -> Parts:
-    """Return the core's parts and those of systems.
+    """Return the core's parts and the parts of systems.
 
     Args:
-        systems: instead of the installed ones.
+        systems: used instead of the installed systems.
 
     Raises:
         ConfigurationError: the systems cannot be loaded.
@@ -103,10 +103,11 @@ def all_parts(systems: Systems | None = None) -> Parts:
 
 
 def system_parts(systems: Systems, core: Parts) -> Parts:
-    """What systems add to the core's parts.
+    """Return the parts that systems add to the core's parts.
 
     Raises:
-        ConfigurationError: a part cannot be loaded, or has a name that is taken or not its own.
+        ConfigurationError: a part cannot be loaded, or its name is taken or differs from its
+            declaration.
     """
     return Parts(
         **{
@@ -132,7 +133,7 @@ def _loaded(systems: Systems, kind: str, core: Sequence[Any]) -> tuple[Any, ...]
 
 
 def _names(part: Any) -> tuple[str, ...]:
-    """Return what a part is called in the system that adds it."""
+    """Return the names of a part in the system that adds it."""
     match part:
         case TenantCheck():
             return (part.full_name,)
@@ -156,14 +157,14 @@ def build_resources(
 ) -> dict[str, Any]:
     """Build the resources of the installation, with some replaced.
 
-    Their names begin with the naming's: a team's own resources may be called `postgres`.
+    Their names start with the naming's name: a team's own resources may be called `postgres`.
 
     Args:
-        parts: everything that is loaded; all parts of the core and of installed systems by default.
-        installation: that they work for; that of the environment by default.
-        names: of the resources, and of what our own runs are known by.
+        parts: all loaded parts; by default, the core and the installed systems.
+        installation: that they work for; by default, from the environment.
+        names: of the resources, and of the definitions that identify our own runs.
         overrides: by name: postgres, elasticsearch, lake, embedders, and whole resources
-            (workbench, tenant_lock) where a test wants one of its own.
+            (workbench, tenant_lock) if a test needs its own.
     """
     parts = parts or all_parts()
     carried = InstallationResource.from_installation(installation)
@@ -224,14 +225,14 @@ def build_defs(
 ) -> dg.Definitions:
     """Build all definitions of the project, for a code location that may hold others as well.
 
-    A team's project uses `rag_assets.dagster.build_defs`, which keeps to names of its own.
+    A team's project uses `rag_assets.dagster.build_defs`, which uses names of its own.
 
     Args:
         overrides: see build_resources.
         names: of the definitions.
-        loggers: where runs log to, besides the instance.
-        systems: instead of the installed ones.
-        installation: that they work for; that of the environment by default.
+        loggers: further destinations of run logs, besides the instance.
+        systems: used instead of the installed systems.
+        installation: that they work for; by default, from the environment.
         upstream: see Upstream.
         automation: which sensors and schedules start runs.
 
@@ -286,12 +287,12 @@ def _automated(parts: Parts, automation: Automation) -> Parts:
 def _with_sources(
     assets: Sequence[dg.AssetsDefinition | dg.AssetSpec],
 ) -> list[Any]:
-    """The assets, with the places of those in the code that have one."""
+    """Return the assets, each with its source code reference if it has code."""
     executed = [asset for asset in assets if isinstance(asset, dg.AssetsDefinition)]
     specs = [asset for asset in assets if isinstance(asset, dg.AssetSpec)]
     return [*dg.with_source_code_references(executed), *specs]
 
 
-# Our own code location. Its jobs name this executor themselves; here it is that of runs which the
-# UI starts with "Materialize", too: the stages of a run share what they opened.
+# Our own code location. Its jobs name this executor themselves. Here it also applies to runs that
+# the UI starts with "Materialize": the stages of a run share their open connections and tables.
 defs = dg.Definitions.merge(build_defs(), dg.Definitions(executor=dg.in_process_executor))

@@ -13,5 +13,5 @@ class EmbedderResource(dg.ConfigurableResource):  # type: ignore[type-arg]
     installation: dg.ResourceDependency[InstallationResource]
 
     def embedders(self, catalog: Catalog) -> Embedders:
-        """The embedders of the tenants in a catalog."""
+        """Return the embedders of the tenants in a catalog."""
         return Embedders(catalog, self.installation.settings)

@@ -1,4 +1,4 @@
-"""The Dagster resource that carries an installation: all others take their settings from it."""
+"""The Dagster resource of an installation: all others take their settings from it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rag_assets.common.settings import Settings
 class InstallationResource(dg.ConfigurableResource):  # type: ignore[type-arg]
     """An installation: see Installation, which has the same attributes.
 
-    It is nested in our other resources and none by itself, so that Dagster's UI shows no address.
+    It is only nested in our other resources, so that Dagster's UI shows no address.
     """
 
     home: str | None = None
@@ -23,12 +23,12 @@ class InstallationResource(dg.ConfigurableResource):  # type: ignore[type-arg]
 
     @classmethod
     def from_installation(cls, installation: Installation | None) -> InstallationResource:
-        """Return the resource of an installation; of the environment's by default."""
+        """Return the resource of an installation; by default, of the environment."""
         return cls(**(installation or Installation()).given())
 
     @property
     def settings(self) -> Settings:
-        """The installation's settings, with the process's environment for what it does not name.
+        """Return the installation's settings; the process's environment provides missing values.
 
         Raises:
             ConfigurationError: a value is malformed, or the home folder does not exist.

@@ -1,7 +1,7 @@
-"""Runs of this installation in a Dagster instance that may also hold those of others.
+"""Runs of this installation in a Dagster instance that may also hold runs of others.
 
-A team's own jobs, assets and partitions may have the names that ours have: a partition `eu` of
-their asset `sales`, a job `canary`. Everything that counts, marks or deletes runs asks here first.
+A team's own jobs, assets and partitions may have the same names as ours: a partition `eu` of their
+asset `sales`, a job `canary`. All code that counts, marks or deletes runs asks here first.
 """
 
 from collections.abc import Iterable
@@ -20,7 +20,7 @@ from rag_assets.storage.installation.home import machine_name
 
 PARTITION_TAG: Final = "dagster/partition"
 INSTALLATION_TAG: Final = "rag_assets/installation"
-"""The installation that a run works for: on runs of sensors and commands, and on started ones."""
+"""The installation of a run: on runs of sensors and commands, and on started runs."""
 UNFINISHED: Final = (
     dg.DagsterRunStatus.QUEUED,
     dg.DagsterRunStatus.NOT_STARTED,
@@ -49,18 +49,19 @@ class OwnRuns(dg.ConfigurableResource):  # type: ignore[type-arg]
 
     @property
     def names(self) -> Naming:
-        """The naming of our definitions."""
+        """Return the naming of our definitions."""
         return Naming(self.name, tuple(self.key_prefix), prefix=self.prefix)
 
     @property
     def asset_keys(self) -> set[dg.AssetKey]:
-        """Keys of our assets."""
+        """Return the keys of our assets."""
         return {dg.AssetKey.from_user_string(key) for key in self.assets}
 
     def namings(self, instance: dg.DagsterInstance) -> set[Naming]:
         """Return the namings under which this installation is known in an instance.
 
-        Commands have plain names; a team's project, whose runs they count and delete, has others.
+        Commands use plain names. A team's project, with runs that commands count and delete, uses
+        others.
         """
         if self._is_of_own_home(instance):
             return {self.names}
@@ -79,14 +80,14 @@ class OwnRuns(dg.ConfigurableResource):  # type: ignore[type-arg]
 
     @property
     def installation_tags(self) -> dict[str, str]:
-        """The tag of every run of this installation."""
+        """Return the tag of every run of this installation."""
         return {INSTALLATION_TAG: str(self.postgres.identity().id)}
 
     def installations_of(self, instance: dg.DagsterInstance, repository: str) -> set[str]:
         """Return the installations for which a repository has launched runs.
 
         Args:
-            repository: its name and its code location's, joined by @.
+            repository: its name and the name of its code location, joined by @.
         """
         return {
             id_
@@ -117,8 +118,8 @@ class OwnRuns(dg.ConfigurableResource):  # type: ignore[type-arg]
     def owns(self, run: dg.DagsterRun) -> bool:
         """Return whether a run works for this installation, or seems to before it has started.
 
-        Before anything is deleted, ask `of_installation` or `only_of_installation` instead: assets
-        of a team may have the keys of ours.
+        Before deleting data, ask `of_installation` or `only_of_installation` instead: assets of a
+        team may have the same keys as ours.
         """
         if (installation := run.tags.get(INSTALLATION_TAG)) is not None:
             return installation == self.installation_tags[INSTALLATION_TAG]
@@ -130,8 +131,8 @@ class OwnRuns(dg.ConfigurableResource):  # type: ignore[type-arg]
     ) -> list[dg.DagsterRun]:
         """Return the runs in which this installation's code ran, with or without a team's assets.
 
-        In the instance of our home folder that is every run; of a cloned catalog, those of its
-        original as well. In a team's, a run without an installation tag is one of them if it was
+        In the instance of our home folder that is every run, including runs of the original if the
+        catalog was cloned. In a team's instance, a run without an installation tag counts if it was
         launched from our code and no run of another installation is recorded there.
         """
         if self._is_of_own_home(instance):
@@ -148,17 +149,16 @@ class OwnRuns(dg.ConfigurableResource):  # type: ignore[type-arg]
     def only_of_installation(
         self, instance: dg.DagsterInstance, runs: Iterable[dg.DagsterRun]
     ) -> list[dg.DagsterRun]:
-        """Return the runs in which nothing but this installation's code ran."""
+        """Return the runs in which only this installation's code ran."""
         return [
             run for run in self.of_installation(instance, runs) if self._has_only_own_parts(run)
         ]
 
     def mark(self, instance: dg.DagsterInstance, run: dg.DagsterRun) -> None:
-        """Add the tags to a started run that it lacks if the UI or a schedule launched it.
+        """Add missing tags to a started run, as when the UI or a schedule launched it.
 
-        These are the installation and, unless the run has assets of a team as well, the tag by
-        which Dagster does not retry it: an error of ours has been retried, or will be by the next
-        sync.
+        These are the installation and, unless the run also has assets of a team, the tag that makes
+        Dagster not retry it: our errors have been retried, or will be by the next sync.
         """
         retries = NO_RUN_RETRIES if self._has_only_own_parts(run) else {}
         wanted = {**self.installation_tags, **self.names.naming_tag, **retries}
@@ -166,16 +166,16 @@ class OwnRuns(dg.ConfigurableResource):  # type: ignore[type-arg]
             instance.add_run_tags(run.run_id, wanted)
 
     def record_history(self, instance: dg.DagsterInstance, run: dg.DagsterRun) -> None:
-        """Record that an instance holds a run of a tenant, or of one over all tenants.
+        """Record that an instance holds a run of a tenant, or a run over all tenants.
 
-        One that ends with its process keeps no records.
+        An instance that ends with its process keeps no records.
         """
         if instance.is_ephemeral:
             return
         settings = self.postgres.installation.settings
         is_ours = self._is_of_own_home(instance)
         folder = settings.own_dagster_home if is_ours else instance.root_directory
-        # People find an instance by this; the address of its database may hold a password.
+        # People find an instance by this; the address of its database may contain a password.
         place = f"{folder} on {machine_name()}"
         self.postgres.catalog().dagster_histories.record(
             run.tags.get(PARTITION_TAG), instance_id(instance), place
@@ -186,11 +186,11 @@ class OwnRuns(dg.ConfigurableResource):  # type: ignore[type-arg]
         self.postgres.catalog().dagster_histories.forget(tenant_id, instance_id(instance))
 
     def recorded_tenants(self, instance: dg.DagsterInstance) -> set[str]:
-        """Return the tenants of which an instance may hold runs, removed ones too."""
+        """Return the tenants with runs that an instance may hold, including removed tenants."""
         return self.postgres.catalog().dagster_histories.tenants(instance_id(instance))
 
     def _is_of_own_home(self, instance: dg.DagsterInstance) -> bool:
-        """Return whether an instance is that of our home folder, which nobody else uses."""
+        """Return whether an instance belongs to our home folder, which nobody else uses."""
         local = self.postgres.installation.settings.local
         return Path(instance.storage_directory()).is_relative_to(local)
 
@@ -203,7 +203,7 @@ class OwnRuns(dg.ConfigurableResource):  # type: ignore[type-arg]
         return self.installation_tags[INSTALLATION_TAG] not in users
 
     def _has_only_own_parts(self, run: dg.DagsterRun) -> bool:
-        """Return whether a run's job or selected assets have names of ours only."""
+        """Return whether a run's job or selected assets have only our names."""
         if run.job_name != IMPLICIT_ASSET_JOB_NAME:
             # In a team's project it may have another name than here.
             return run.job_name in self.jobs or run.tags.items() >= RUN_TAGS.items()
@@ -233,9 +233,9 @@ class OwnRuns(dg.ConfigurableResource):  # type: ignore[type-arg]
 
 
 def instance_id(instance: dg.DagsterInstance) -> str:
-    """Return the id of an instance's storage of runs, whichever folder opens it.
+    """Return the id of an instance's run storage, whichever folder opens it.
 
-    A storage that is no SQL database has none, and is known by the folder.
+    A storage other than a SQL database has no id, and is identified by the folder.
     """
     storage = instance.run_storage
     if isinstance(storage, SqlRunStorage):
@@ -259,7 +259,7 @@ def _is_of_own_code(run: dg.DagsterRun) -> bool:
 
 
 def _is_of_own_location(run: dg.DagsterRun) -> bool:
-    """Return whether a run was launched from the code location that loads nothing but ours.
+    """Return whether a run was launched from the code location that loads only our code.
 
     Runs of earlier versions have no tag of their own.
     """

@@ -1,4 +1,4 @@
-"""What an asset needs of the checks that judge builds: assets know none of them."""
+"""The protocol by which assets use the checks that judge builds, without depending on them."""
 
 from typing import Protocol
 
@@ -12,7 +12,7 @@ class PublishJudge(Protocol):
     """Makes the function that judges a build in one run."""
 
     def __call__(self, workbench: Workbench, run_id: str, log: dg.DagsterLogManager) -> Judge:
-        """The function; see Judge.
+        """Return the function; see Judge.
 
         Args:
             workbench: of the run.

@@ -1,8 +1,8 @@
 """Dagster's run launcher of an installation: runs are forks of its fork server.
 
-dagster.yaml names it. Where no fork server runs (a cluster, another machine) a run is launched as
-Dagster launches it, in a process of the code server; an event of the run says which. Without this
-class in dagster.yaml all runs are.
+dagster.yaml names it. Without a running fork server (in a cluster, on another machine), a run is
+launched in Dagster's usual way, in a process of the code server; an event of the run reports which.
+Without this class in dagster.yaml, all runs are launched that way.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from rag_assets.resources.tenant_lock import PROCESS_TAG, WORKER_TAG, marks, wor
 
 
 class ForkingRunLauncher(DefaultRunLauncher):
-    """Launches runs as forks, and as Dagster does where it cannot."""
+    """Launches runs as forks, or in Dagster's usual way if it cannot."""
 
     def launch_run(self, context: LaunchRunContext) -> None:
         """Launch a run; see the base class."""
@@ -67,7 +67,7 @@ class ForkingRunLauncher(DefaultRunLauncher):
             return bool(super().terminate(run_id))  # type: ignore[no-untyped-call]
         process = ProcessIdentity.parse(tag)
         if not process.is_alive():
-            return False  # Before anything is recorded: in another container it may go on.
+            return False  # Before anything is recorded: in another container it may still run.
         self._instance.report_run_canceling(run)
         with suppress(ProcessLookupError):
             os.kill(process.pid, signal.SIGINT)
@@ -76,11 +76,11 @@ class ForkingRunLauncher(DefaultRunLauncher):
 
     @property
     def supports_check_run_worker_health(self) -> bool:
-        """Yes: the run monitor finds forks that died."""
+        """Return True: the run monitor finds forks that died."""
         return True
 
     def check_run_worker_health(self, run: dg.DagsterRun) -> CheckRunHealthResult:
-        """Whether the process of a run lives; one of the code server is taken to."""
+        """Return whether the process of a run is alive; True for processes of the code server."""
         if (tag := _process_tag(run)) is None:
             return CheckRunHealthResult(WorkerStatus.RUNNING)
         process = ProcessIdentity.parse(tag)
@@ -91,6 +91,6 @@ class ForkingRunLauncher(DefaultRunLauncher):
 
 
 def _process_tag(run: dg.DagsterRun | None) -> str | None:
-    """The process of a fork, or of a command or the watcher; None for one of the code server."""
+    """Return the process tag of a fork, a command or the watcher; None for the code server."""
     tags = run.tags if run is not None else {}
     return tags.get(WORKER_TAG) or tags.get(PROCESS_TAG)

@@ -1,6 +1,6 @@
 """Dagster resources of an installation's Postgres, Elasticsearch and lake.
 
-Without an address in its settings, a server is the embedded one of its home folder.
+Without an address in its settings, the embedded server of its home folder is used.
 """
 
 from functools import lru_cache, partial
@@ -25,7 +25,7 @@ class PostgresResource(dg.ConfigurableResource):  # type: ignore[type-arg]
     installation: dg.ResourceDependency[InstallationResource]
 
     def catalog(self) -> Catalog:
-        """The catalog, opened once per process.
+        """Return the catalog, opened once per process.
 
         Raises:
             ServiceUnavailable: Postgres does not answer.
@@ -43,7 +43,7 @@ class ElasticsearchResource(dg.ConfigurableResource):  # type: ignore[type-arg]
     installation: dg.ResourceDependency[InstallationResource]
 
     def store(self) -> VectorStore:
-        """The vector store, opened once per process.
+        """Return the vector store, opened once per process.
 
         Raises:
             ServiceUnavailable: Elasticsearch or Postgres is not running.
@@ -57,7 +57,7 @@ class LakeResource(dg.ConfigurableResource):  # type: ignore[type-arg]
     installation: dg.ResourceDependency[InstallationResource]
 
     def lake(self) -> Lake:
-        """The lake; nothing is opened yet."""
+        """Return the lake; its tables are not opened yet."""
         return Lake(self.installation.settings.lake_url)
 
 

@@ -1,4 +1,4 @@
-"""The tenant's lock, held during runs that write, and the failure of runs whose process died."""
+"""The tenant's lock, held during runs that write, and the failing of runs with a dead process."""
 
 import os
 from collections.abc import Iterator
@@ -35,7 +35,7 @@ class TenantLockResource(dg.ConfigurableResource):  # type: ignore[type-arg]
     """Holds the lock of a run's tenant from the first step to the last.
 
     Attributes:
-        wait_seconds: time that a run waits for the present holder before it fails.
+        wait_seconds: how long a run waits for the present holder before it fails.
     """
 
     postgres: dg.ResourceDependency[PostgresResource]
@@ -78,7 +78,7 @@ class TenantLockResource(dg.ConfigurableResource):  # type: ignore[type-arg]
         try:
             held.check()
         except TenantLocked:
-            # The tenant may have been removed meanwhile: then nothing else cleans up.
+            # The tenant may have been removed in the meantime: then nobody else cleans up.
             self.workbench.retreat(tenant_id)
 
     def guard(self) -> None:
@@ -92,7 +92,7 @@ def fail_abandoned_run(instance: dg.DagsterInstance, former: Holder) -> bool:
     """Mark the run of a lock's dead holder as failed, so that it does not block the queue.
 
     Returns:
-        whether a run was marked.
+        Whether a run was marked.
     """
     return former.run_id is not None and _fail(instance, former.run_id, str(former))
 
@@ -107,18 +107,18 @@ def _fail(instance: dg.DagsterInstance, run_id: str, process: str) -> bool:
 
 
 def process_tags(settings: Settings) -> dict[str, str]:
-    """Tags of a run that this process executes itself; others see from now on when it ends."""
+    """Return the tags of a run that this process executes; others now notice when it ends."""
     mark_process(marks(settings))
     return {PROCESS_TAG: str(ProcessIdentity.of(os.getpid()))}
 
 
 def worker_tags(pid: int) -> dict[str, str]:
-    """Tags of a run that a fork on this machine executes, which marks itself."""
+    """Return the tags of a run that a fork on this machine executes; the fork marks itself."""
     return {WORKER_TAG: str(ProcessIdentity.of(pid))}
 
 
 def marks(settings: Settings) -> Path:
-    """The folder with the marks of processes that execute runs."""
+    """Return the folder with the marks of processes that execute runs."""
     return settings.local / "dagster" / "processes"
 
 
@@ -128,15 +128,15 @@ def fail_abandoned_runs(
     settings: Settings,
     tenant_id: str | None = None,
 ) -> list[str]:
-    """Mark unfinished runs whose process died as failed: of one tenant, or of all.
+    """Mark unfinished runs with a dead process as failed: of one tenant, or of all.
 
-    A process died if its run is recorded in a lock that nothing holds any more, or if it ran on
-    this machine and no longer exists, whether or not it held the lock; of one in another container
-    its mark tells. Otherwise the daemon's queue would wait for ever for a run whose command was
-    killed.
+    A process is dead if its run is recorded in a lock that nobody holds any more. It is also dead
+    if it ran on this machine and no longer exists, whether or not it held the lock; the mark of a
+    process in another container shows that. Otherwise the daemon's queue would wait forever for a
+    run with a killed command.
 
     Returns:
-        the ids of these runs.
+        The ids of these runs.
     """
     failed, marked = [], marks(settings)
     tags = {} if tenant_id is None else {PARTITION_TAG: tenant_id}

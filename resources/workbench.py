@@ -30,12 +30,12 @@ from rag_assets.storage.catalog.tenants import TenantRecord
 
 _REPORT_SECONDS = 0.5
 _MOST_KEPT = 2
-"""That of the steps, which write, and that of the checks between them, which do not."""
+"""One context for the steps, which write, and one for the checks between them, which do not."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """The context of the latest step, for the following ones of the same run."""
+    """The context of the latest step, for the following steps of the same run."""
 
     record: TenantRecord
     guard: Callable[[], None]
@@ -66,11 +66,11 @@ class Workbench(dg.ConfigurableResource):  # type: ignore[type-arg]
 
     @property
     def installation(self) -> InstallationResource:
-        """The installation whose catalog it opens."""
+        """Return the installation with the catalog that it opens."""
         return self.postgres.installation
 
     def setup_for_execution(self, context: dg.InitResourceContext) -> None:
-        """Mark and record the run, and keep worker processes for when a stage needs them."""
+        """Mark and record the run, and prepare worker processes for the stages that need them."""
         if context.run is not None and context.instance is not None:
             with suppress(RagAssetsError):  # Without Postgres the run's first step fails anyway.
                 self.own_runs.mark(context.instance, context.run)
@@ -89,7 +89,7 @@ class Workbench(dg.ConfigurableResource):  # type: ignore[type-arg]
         guard: Callable[[], None],
         log: Callable[[str], None],
     ) -> TenantContext:
-        """The context of one tenant; the steps of a run in one process share its open tables.
+        """Return the context of one tenant; a run's steps in one process share its open tables.
 
         Raises:
             UnknownTenant, ConfigurationError: the tenant does not exist, is disabled, or its
@@ -142,18 +142,18 @@ class Workbench(dg.ConfigurableResource):  # type: ignore[type-arg]
         )
 
     def retreat(self, tenant_id: str) -> None:
-        """Delete what a run wrote after its lock was lost, if its tenant was removed meanwhile."""
+        """Delete data that a run wrote after it lost its lock, if its tenant has been removed."""
         blobs = open_blobs(self.installation.settings)
         store = self.elasticsearch.store()
         delete_late_writes(self.postgres.catalog(), self.lake.lake(), store, blobs, tenant_id)
 
     def scanner(self) -> SecretScanner:
-        """The secret scanner; loaded once per process, its rules compiled once per installation."""
+        """Return the secret scanner: loaded once per process, compiled once per installation."""
         return scanner_of(self.installation.settings.local)
 
 
 def _change_finder(settings: Settings, tenant_id: str) -> Callable[[], bool]:
-    """Return a function by which a run asks the change watcher, at most every half a second."""
+    """Return a function by which a run asks the change watcher, at most every half second."""
     report = WatchReportFile(settings)
     is_changed, read_at = False, -math.inf
 
@@ -185,7 +185,7 @@ def clear_failures(installation: InstallationResource) -> Iterator[None]:
 
 
 def as_failure(error: Exception, installation: InstallationResource) -> dg.Failure:
-    """A step failure with an error's message and hint; for foreign errors, their kind and place."""
+    """Return a step failure with an error's message and hint; for other errors, kind and place."""
     if isinstance(error, dg.Failure):
         return error
     if isinstance(error, RagAssetsError):

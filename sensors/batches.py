@@ -1,4 +1,4 @@
-"""Polls providers' batch APIs; without an open batch, one query a minute."""
+"""Poll providers' batch APIs; without an open batch, this costs one query a minute."""
 
 from datetime import UTC, datetime
 
@@ -12,7 +12,7 @@ from rag_assets.resources.stores import PostgresResource
 from rag_assets.resources.workbench import clear_failures
 
 _MOST = 50
-"""Batches polled in one tick, each by one request."""
+"""Number of batches polled in one tick, each by one request."""
 
 
 @sensor(

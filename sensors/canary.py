@@ -1,4 +1,4 @@
-"""Calls every embedder once a day."""
+"""Call every embedder once a day."""
 
 from rag_assets.declarations import Schedule
 from rag_assets.jobs.canary import probe_embedders

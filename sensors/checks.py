@@ -1,4 +1,4 @@
-"""Evaluation of asset checks: all daily, staleness by a query, and overdue ones."""
+"""Evaluate asset checks: all daily, staleness by a query, and overdue checks."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,9 +20,9 @@ from rag_assets.tenants.model import Tenant
 
 _STALENESS = ("search_index", "staleness")
 _OVERDUE = timedelta(hours=30)
-"""A day, and a margin for a run over all tenants that takes longer than the day before."""
+"""A day, and a margin for a run over all tenants that takes longer than the previous day's."""
 _AT_ONCE = 200
-"""Tenants with overdue checks that one run evaluates; the next run takes further ones."""
+"""Tenants with overdue checks that one run evaluates; the next run takes further tenants."""
 
 _DAILY = [check.full_name for check in tenant_checks() if not check.nightly]
 
@@ -43,7 +43,7 @@ class Staleness:
     """Tenants' staleness checks compared with the catalog.
 
     Attributes:
-        unchanged: tenants whose last result still holds.
+        unchanged: tenants with a last result that still holds.
         changed: tenants to be checked in full: the catalog differs from the last result.
     """
 
@@ -57,7 +57,7 @@ def compare_staleness(
     results: Mapping[str, CheckResult],
     now: datetime,
 ) -> Staleness:
-    """Separate tenants whose last result holds from those whose check must be evaluated.
+    """Separate tenants with a valid last result from those to be checked again.
 
     Args:
         limits: by how much each tenant's index may lag.
@@ -95,7 +95,7 @@ def staleness_sensor(
     runs: OwnRuns,
     checks: dg.ResourceParam[Sequence[TenantCheck]],
 ) -> dg.SensorResult:
-    """Compare the catalog with the last results, and request what has to be evaluated."""
+    """Compare the catalog with the last results, and request the evaluations that are needed."""
     if runs.unfinished(context.instance, job=names.own(ALL_TENANTS_JOB)):
         return dg.SensorResult(skip_reason=dg.SkipReason("checks are being evaluated"))
     with clear_failures(postgres.installation):

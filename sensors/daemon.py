@@ -1,8 +1,8 @@
 """Dagster's daemon under a clock that may be set back: `python -m rag_assets.sensors.daemon`.
 
-Arguments are those of `dagster-daemon run`. Dagster waits for times of the machine's clock, in its
-storage and in the loops of its daemon. So ticks from the future are discarded at the start, and the
-daemon begins anew, in the same process, when the clock is set back while it runs.
+It takes the arguments of `dagster-daemon run`. Dagster waits for times of the machine's clock, in
+its storage and in the loops of its daemon. So ticks from the future are discarded at the start. If
+the clock is set back while the daemon runs, it restarts in the same process.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _LOOK_SECONDS = 5.0
 
 
 class ClockWatch:
-    """Notices that the machine's clock is set back, by a clock that cannot be set.
+    """Detects that the machine's clock is set back, by comparison with a clock that cannot be set.
 
     Args:
-        tolerance_seconds: by how much it may be set back, as a clock that is kept right is.
-        wall, steady: the machine's clock, and the one that cannot be set.
+        tolerance_seconds: by how much it may be set back, as by ordinary synchronization.
+        wall, steady: the machine's clock, and the clock that cannot be set.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class ClockWatch:
         self._highest = wall() - steady()
 
     def seconds_set_back(self) -> float:
-        """Return by how much the clock was set back since this watch began; 0 within tolerance."""
+        """Return how far the clock was set back since this watch started; 0 within tolerance."""
         difference = self._wall() - self._steady()
         self._highest = max(self._highest, difference)
         back = self._highest - difference
@@ -51,7 +51,7 @@ class ClockWatch:
 
 
 def main() -> None:
-    """Run the daemon until it is stopped; begin anew when the clock was set back."""
+    """Run the daemon until it is stopped; restart it when the clock was set back."""
     with dg.DagsterInstance.get() as instance:
         if discarded := discard_future_ticks(instance, time.time()):
             _log(
@@ -76,7 +76,7 @@ def main() -> None:
 
 
 def _log(line: str) -> None:
-    with suppress(OSError):  # A full disk of logs stops no daemon.
+    with suppress(OSError):  # A full disk must not stop the daemon.
         sys.stderr.write(f"{line}\n")
         sys.stderr.flush()
 

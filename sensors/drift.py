@@ -1,4 +1,4 @@
-"""Drift of all tenants: compared nightly, counted every ten minutes, repaired where it is found."""
+"""Drift of all tenants: compared nightly, counted every ten minutes, repaired if found."""
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
@@ -22,9 +22,9 @@ from rag_assets.storage.catalog.tenants import TenantRecord
 from rag_assets.tenants.model import Tenant
 
 _COUNTED_AT_ONCE = 50
-"""Tenants whose entries are counted by the same requests."""
+"""Number of tenants with entries that are counted in the same requests."""
 _REPAIR_PAUSE = timedelta(hours=1)
-"""Time after a repair in which a tenant is not repaired again for what counting finds."""
+"""Time after a repair in which a tenant is not repaired again because of counts."""
 
 nightly_drift = Schedule(
     "nightly_drift",
@@ -83,7 +83,7 @@ def drift_offenders_sensor(
     seconds=600,
 )
 def lost_entries_sensor(context: dg.SensorEvaluationContext, workbench: Workbench) -> dg.SkipReason:
-    """Record the tenants whose index differs from the catalog by counts alone."""
+    """Record the tenants with an index that differs from the catalog by counts alone."""
     with clear_failures(workbench.installation):
         catalog = workbench.postgres.catalog()
         store = workbench.elasticsearch.store()
@@ -98,7 +98,7 @@ def lost_entries_sensor(context: dg.SensorEvaluationContext, workbench: Workbenc
         for batch in batched([record.ref for record in records], _COUNTED_AT_ONCE):
             found |= _compare_apart(compare, batch, context.log.error)
         for record in records:
-            # What was put in the place of an index is repaired by the nightly run, or a person.
+            # A replaced index is repaired by the nightly run, or by a person.
             differences = [one for one in found.get(record.id, ()) if not one.is_replaced]
             texts = [one.text for one in differences]
             is_lost = any(one.is_lost for one in differences)
@@ -113,7 +113,7 @@ def _compare_apart(
     tenants: Sequence[TenantRef],
     log: Callable[[str], None],
 ) -> dict[str, list[IndexDifference]]:
-    """Compare tenants, one by one where the index of some of them cannot be searched."""
+    """Compare tenants; one by one if the index of some of them cannot be searched."""
     try:
         return compare(tenants)
     except RagAssetsError as error:
@@ -134,7 +134,7 @@ def _is_unrepaired(catalog: Catalog, tenant_id: str) -> bool:
 
 
 def _may_be_recorded(catalog: Catalog, tenant_id: str, *, at_once: bool) -> bool:
-    """Return whether a difference is news: it waits for no repair, and none has just ended.
+    """Return whether a difference is new: no repair is pending, and none has just ended.
 
     Args:
         at_once: whether it is recorded however recent the latest repair is.
@@ -148,7 +148,7 @@ def _may_be_recorded(catalog: Catalog, tenant_id: str, *, at_once: bool) -> bool
 
 
 def _wants_repair(record: TenantRecord) -> bool:
-    """Whether a tenant wants repairs; one that cannot be used is left, and holds up no other."""
+    """Return whether a tenant wants repairs; False, without an error, if it is not usable."""
     try:
         return Tenant.from_config(record.config).auto_repair
     except ConfigurationError:

@@ -1,4 +1,4 @@
-"""Decides whether a tenant is due: pure functions over what was listed and what is recorded."""
+"""Decide whether a tenant is due: pure functions over listings and recorded state."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from rag_assets.storage.catalog.syncs import Sync
 
 _LONGEST_BACKOFF = timedelta(hours=1)
 _LONGEST_WAIT = _LONGEST_BACKOFF + timedelta(minutes=5)
-"""Until the next try after a failure, with a margin for clocks that differ."""
+"""Limit of the wait after a failure, with a margin for clocks that differ."""
 
 
 @dataclass(frozen=True, slots=True)
 class TenantState:
-    """The state that decides whether a tenant's chain must run.
+    """The state that decides whether a tenant's pipeline must run.
 
     Attributes:
-        digests: of the listing just taken, by source.
+        digests: of the present listing, by source.
         unlisted: why a source could not be listed, by source; such a source does not make it due.
         config_key: of the configuration and components in force.
         syncs: the last syncs, by source.
-        pending: documents whose entries are not the desired ones and may be tried now.
+        pending: documents with entries that are out of date, and that may be tried now.
         removals: deleted documents that a generation may still hold.
-        partly_replaced: documents of which a killed run may have left entries of other versions.
+        partly_replaced: documents for which a killed run may have left entries of other versions.
         recently_changed: documents that were listed so soon after their last change that another
             change could have gone unnoticed.
         unpublished: whether a complete build only waits to be judged and published.
         next_expiry: when the oldest document falls due for pruning.
-        unfinished: what its system still has to do after a sync; None: nothing.
+        unfinished: why its system still has work to do after a sync; None if it has finished.
     """
 
     tenant_id: str
@@ -47,18 +47,18 @@ class TenantState:
 
 
 def why_due(state: TenantState, now: datetime, *, wait_for_retry: bool = True) -> str | None:
-    """The reason why the tenant's chain must run now; None if it need not.
+    """Return why the tenant's pipeline must run now; None if it need not.
 
-    A listing is compared with the last *successful* sync, never the last run: one that changes from
-    A to B and back to A is followed each time.
+    A listing is compared with the last *successful* sync, never the last run: a source that changes
+    from A to B and back to A is followed each time.
 
     Args:
         state: the tenant's state.
         now: the time.
-        wait_for_retry: whether to wait until the time of the next try after a failure; a sync by
-            command does not wait.
+        wait_for_retry: whether to wait until the next retry after a failure; a sync by command does
+            not wait.
     """
-    # A later time was computed while this machine's clock was ahead: it would be waited for.
+    # A later time was computed while this machine's clock was fast, and is ignored.
     latest = now + _LONGEST_WAIT
     if wait_for_retry and any(
         sync.retry_at is not None and now < sync.retry_at <= latest for sync in state.syncs.values()
@@ -100,6 +100,6 @@ def _why_left(state: TenantState, now: datetime) -> str | None:
 
 
 def backoff_seconds(attempts: int) -> int:
-    """The delay before the next attempt after so many failures: 30 s to an hour."""
+    """Return the delay before the next attempt after this many failures: 30 s to an hour."""
     longest = int(_LONGEST_BACKOFF.total_seconds())
     return min(longest, 30 << min(max(attempts, 0), 10))

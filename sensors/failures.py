@@ -1,4 +1,4 @@
-"""Records failed runs for their tenants, which are retried after growing delays."""
+"""Record failed runs for their tenants, which are retried after growing delays."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -39,14 +39,14 @@ def run_failures_sensor(
 
 
 def record_failure(catalog: Catalog, record: TenantRecord, message: str, *, all_done: bool) -> None:
-    """Record a failed run of a tenant, which is tried again after a delay that grows.
+    """Record a failed run of a tenant, which is retried after a growing delay.
 
     Args:
         catalog: takes the record.
         record: the tenant.
         message: why it failed.
-        all_done: whether the run did all that it could, such as everything but documents without a
-            vector. Then these wait for their next try; removals and edits must not wait.
+        all_done: whether the run did everything it could, for example all except documents without
+            a vector. Then only these wait for their next retry; removals and edits must not wait.
     """
     syncs = catalog.syncs.all(record.id)
     for source in Tenant.from_config(record.config).sources:
@@ -56,13 +56,13 @@ def record_failure(catalog: Catalog, record: TenantRecord, message: str, *, all_
 
 
 def _reached_its_end(context: dg.RunFailureSensorContext, names: Naming) -> bool:
-    """Whether the run came to its last step."""
+    """Return whether the run reached its last step."""
     last = names.step_key("search_index")
     return any(event.step_key == last for event in context.get_step_failure_events())
 
 
 def _reason(context: dg.RunFailureSensorContext) -> str:
-    """The first line of the first failed step's message, else of the run's."""
+    """Return the first line of the first failed step's message, else of the run's."""
     messages = [context.failure_event.message]
     for event in context.get_step_failure_events():
         data = event.step_failure_data

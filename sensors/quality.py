@@ -1,4 +1,4 @@
-"""Measures retrieval quality weekly, and after each publication of a build."""
+"""Measure retrieval quality weekly, and after each publication of a build."""
 
 import dagster as dg
 
@@ -31,7 +31,7 @@ weekly_quality = Schedule(
 def published_builds_sensor(
     context: dg.SensorEvaluationContext, names: Naming, postgres: PostgresResource
 ) -> dg.SensorResult:
-    """Look for publications since the last tick, in one query over all tenants."""
+    """Find publications since the last tick, in one query over all tenants."""
     with clear_failures(postgres.installation):
         catalog = postgres.catalog()
         since = int(context.cursor) if context.cursor else None

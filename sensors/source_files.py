@@ -1,4 +1,4 @@
-"""Requests a run for every tenant whose sources or configuration changed, or with work left."""
+"""Request a run for every tenant with changed sources or configuration, or with pending work."""
 
 import time
 from collections.abc import Sequence
@@ -31,7 +31,8 @@ _TICK_SECONDS = 25.0
 _TURN_SECONDS = 60.0
 _OVERLAP_SECONDS = 5.0
 _COUNTED_SECONDS = 90.0
-"""After which a failure that is not counted is no longer waited for: that sensor may be off."""
+"""Time after which the sensor no longer waits for a failure to be counted, since that sensor may be
+off."""
 _ENDED = (dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED)
 _parsed = ParsedTenants()
 
@@ -90,9 +91,9 @@ class _Tick:
 
     Attributes:
         requests: the runs that tenants need.
-        notes: what went wrong.
-        seen: what was done for each tenant that was looked at.
-        doubt: why nothing is deleted for its age, if the clock may be wrong.
+        notes: problems of tenants.
+        seen: the action taken for each tenant that was checked.
+        doubt: why no data is deleted for its age, if the clock may be wrong.
         unlisted: see Cursor.
     """
 
@@ -112,7 +113,7 @@ class _Tick:
     unlisted: set[str] = field(default_factory=set)
 
     def run(self) -> Cursor:
-        """Look at the tenants; returns the cursor of the next tick."""
+        """Check the tenants; return the cursor for the next tick."""
         self.unlisted = set(self.cursor.unlisted)
         self.ids = list(self.catalog.tenants.active_versions())
         self.busy = self.own_runs.partitions_under_way(self.instance)
@@ -132,13 +133,13 @@ class _Tick:
         return environment_key(self.settings)
 
     def _reasons(self) -> set[str]:
-        """Tenants out of turn: a run of theirs has ended, or a failed one may be tried again."""
+        """Return tenants to check out of turn: one of their runs has ended, or a retry is due."""
         since = max(self.cursor.at, self.now - _TURN_SECONDS) - _OVERLAP_SECONDS
         times = [datetime.fromtimestamp(at, UTC) for at in (since, self.now - _TURN_SECONDS)]
         ended = self.instance.get_runs(
             filters=dg.RunsFilter(statuses=list(_ENDED), updated_after=times[0])
         )
-        # What was not due at that time has its turn like all others.
+        # A retry that was not due at that time is checked in the tenant's ordinary turn.
         tried = self.catalog.syncs.retried_between(times[1], datetime.fromtimestamp(self.now, UTC))
         return tried | {
             run.tags[PARTITION_TAG]
@@ -147,7 +148,7 @@ class _Tick:
         }
 
     def _look_at(self, ids: Sequence[str], *, seconds: float | None) -> str | None:
-        """Look at tenants without a run; returns the last one if the time was over before."""
+        """Check tenants without a run; return the last one if the time ran out before the end."""
         deadline = None if seconds is None else time.monotonic() + seconds
         idle = [tenant_id for tenant_id in ids if tenant_id not in self.busy]
         if idle:
@@ -162,7 +163,7 @@ class _Tick:
         return None
 
     def _take(self, record: TenantRecord, state: TenantState | Exception) -> Verdict | None:
-        """Do what a tenant needs; a failure is recorded and stops no other tenant."""
+        """Return the action taken for a tenant; a failure is recorded and stops no other tenant."""
         if isinstance(state, ConfigurationError):
             self.notes.append(f"{record.id}: {state.message}")
             return None
@@ -182,7 +183,7 @@ class _Tick:
     def _report_unlisted(self, record: TenantRecord, state: TenantState) -> None:
         """Request a run, which fails, for sources that could be listed until now.
 
-        Alerts watch runs; a tick that is skipped alerts nobody.
+        Alerts watch runs; a skipped tick alerts nobody.
         """
         names = {f"{record.id}/{source}" for source in state.unlisted}
         known = {name for name in self.unlisted if name.startswith(f"{record.id}/")}
@@ -197,7 +198,7 @@ class _Tick:
     def _request(
         self, record: TenantRecord, state: TenantState, reason: str
     ) -> dg.RunRequest | None:
-        # A key of the listing alone would miss a change from A to B and back: the tenant's last run
+        # A key of only the listing would miss a change from A to B and back: the tenant's last run
         # distinguishes the attempts.
         own = self.own_runs.installation_tags
         filters = dg.RunsFilter(tags={PARTITION_TAG: record.id, **own})
@@ -213,7 +214,7 @@ class _Tick:
         )
 
     def summary(self) -> str:
-        """Why no run was requested."""
+        """Return why no run was requested."""
         if self.notes:
             return "; ".join(self.notes)
         left = sum(done in {"tell", "wait"} for done in self.seen.values())
@@ -228,7 +229,7 @@ class _Tick:
 
 
 def _is_uncounted_failure(record: dg.RunRecord, state: TenantState) -> bool:
-    """Return whether a run of the daemon failed and the sensor of failures has not counted it yet.
+    """Return whether a daemon's run failed and the sensor of failures has not counted it yet.
 
     Until then the delay before the next attempt is not known.
     """
@@ -236,14 +237,14 @@ def _is_uncounted_failure(record: dg.RunRecord, state: TenantState) -> bool:
     if run.status is not dg.DagsterRunStatus.FAILURE or PROCESS_TAG in run.tags or not ended_at:
         return False
     retries = [sync.retry_at.timestamp() for sync in state.syncs.values() if sync.retry_at]
-    # A run that seems to end later than now was recorded while the clock was ahead.
+    # A run that seems to end later than now was recorded while the clock was fast.
     return max(retries, default=0.0) < ended_at and 0 <= time.time() - ended_at < _COUNTED_SECONDS
 
 
 def _new_partitions(
     names: Naming, instance: dg.DagsterInstance, requests: list[dg.RunRequest]
 ) -> list[dg.AddDynamicPartitionsRequest]:
-    """Partitions of tenants that a command added to the catalog before the tenants sensor."""
+    """Return requests for partitions of tenants that a command added before the tenants sensor."""
     if not requests:
         return []
     present = set(instance.get_dynamic_partitions(names.partitions_name))

@@ -1,4 +1,4 @@
-"""Reads the state that decides whether tenants are due: a listing each, and a few queries."""
+"""Read the state that decides whether tenants are due: a listing each, and a few queries."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _BATCH = 100
 
 @dataclass(frozen=True, slots=True)
 class _Keys:
-    """What a tenant's configuration determines."""
+    """Values that a tenant's configuration determines."""
 
     tenant: Tenant
     config: str
@@ -44,16 +44,16 @@ class _Keys:
 
 
 class ParsedTenants:
-    """Tenants read from their configuration, each once until that changes."""
+    """Caches tenants parsed from their configuration, until it changes."""
 
     def __init__(self) -> None:
         self._parsed: dict[str, tuple[TenantRecord, Tenant]] = {}
 
     def tenant(self, embedders: Embedders, record: TenantRecord) -> Tenant:
-        """A tenant with the embedder that it gets.
+        """Return a tenant with the embedder chosen for it.
 
         Raises:
-            ConfigurationError: something in its configuration is not usable.
+            ConfigurationError: a part of its configuration is not usable.
         """
         known = self._parsed.get(record.id)
         if known is None or known[0] != record:
@@ -68,7 +68,7 @@ def tenant_state(
     """List a tenant's sources and read their records in the catalog.
 
     Raises:
-        ConfigurationError: there are caps on spending, and no price is known.
+        ConfigurationError: spending caps are set, but the price is unknown.
     """
     facts = _Facts(catalog, [_keys(tenant)])
     return _state(catalog, record, facts, settings)
@@ -77,16 +77,16 @@ def tenant_state(
 def tenant_states(
     catalog: Catalog, records: Iterable[TenantRecord], parsed: ParsedTenants, settings: Settings
 ) -> Iterator[tuple[TenantRecord, TenantState | Exception]]:
-    """List the sources of many tenants, one after the other, as they are asked for.
+    """List the sources of many tenants, one after the other, as the caller iterates.
 
     Args:
         catalog: holds them.
         records: the tenants.
-        parsed: keeps them from one time to the next.
+        parsed: caches them between calls.
         settings: of the installation.
 
     Yields:
-        each tenant with its state, or with the error that kept it from being read.
+        Each tenant with its state, or with the error that prevented reading it.
 
     Raises:
         ServiceUnavailable: Postgres does not answer.
@@ -100,7 +100,7 @@ def tenant_states(
                 keys.append(_keys(parsed.tenant(embedders, record)))
             except ServiceUnavailable:
                 raise
-            except Exception as error:  # of one tenant, which stops no other
+            except Exception as error:  # of one tenant, which must not stop others
                 failed[record.id] = error
         facts = _Facts(catalog, keys)
         for record in batch:
@@ -114,7 +114,7 @@ def _state_or_error(
         return _state(catalog, record, facts, settings)
     except ServiceUnavailable:
         raise
-    except Exception as error:  # likewise
+    except Exception as error:  # of one tenant, which must not stop others
         return error
 
 
@@ -125,7 +125,7 @@ def _keys(tenant: Tenant) -> _Keys:
 
 
 class _Facts:
-    """What the catalog holds of some tenants, in a few queries for all of them."""
+    """The catalog's facts about some tenants, read in a few queries for all of them."""
 
     def __init__(self, catalog: Catalog, keys: Sequence[_Keys]) -> None:
         self.keys = {of.tenant.id: of for of in keys}
@@ -136,7 +136,7 @@ class _Facts:
         self._config_keys = {id_: wanted[0].config_key for id_, wanted in builds.items()}
         wanted = [build for of_tenant in builds.values() for build in of_tenant]
         self._left = catalog.work.left(wanted) if ids else {}
-        # A run that a wrong time requests would prune nothing, and be requested again.
+        # A run requested because of a wrong time would prune no document, and be requested again.
         trusted = time_for_deletion(catalog, Clock())
         self._is_clock_trusted = not isinstance(trusted, ClockDoubt)
         self._serving = {
@@ -147,14 +147,14 @@ class _Facts:
         }
 
     def serving(self, tenant_id: str) -> int | None:
-        """The number of the build that answers."""
+        """Return the number of the serving build, if any."""
         return self._serving.get(tenant_id)
 
     def unpublished(self, tenant_id: str) -> bool:
         return tenant_id in self._unpublished
 
     def config_key(self, tenant_id: str) -> str:
-        """The key of the configuration by which the build is made that is to answer."""
+        """Return the key of the configuration of the wanted build."""
         return self._config_keys[tenant_id]
 
     def syncs(self, tenant_id: str) -> dict[str, Sync]:
@@ -164,7 +164,7 @@ class _Facts:
         return self._left[tenant_id]
 
     def next_expiry(self, tenant: Tenant) -> datetime | None:
-        """When the next document that need not wait for a person falls due for pruning."""
+        """Return when the next document that need not wait for a person falls due for pruning."""
         if not self._is_clock_trusted:
             return None
         held = {name for name, sync in self.syncs(tenant.id).items() if sync.held_prunes}
@@ -177,7 +177,7 @@ class _Facts:
 
 
 def _wanted(of: _Keys, live: Sequence[Generation]) -> list[WantedBuild]:
-    """The build that is to answer, and the one that answers while that is not published."""
+    """Return the wanted build, and the serving build while the wanted one is not published."""
     # Not the newest build: the configuration may be an older one again.
     build = wanted_build(live, of.tenant, of.embedder_id)
     serving = next((g for g in live if g.state == "SERVING"), None)
@@ -197,7 +197,7 @@ def _is_unpublished(of: _Keys, live: Sequence[Generation]) -> bool:
 
 
 def _underived(catalog: Catalog, facts: _Facts, keys: _Keys) -> str | None:
-    """Why documents have to be derived anew, where nothing else waits."""
+    """Return why documents have to be derived again; None if not, or while others are pending."""
     serving = facts.serving(keys.tenant.id)
     if serving is None or facts.left(keys.tenant.id).pending:
         return None
@@ -205,7 +205,7 @@ def _underived(catalog: Catalog, facts: _Facts, keys: _Keys) -> str | None:
 
 
 def _key_of(of: _Keys, build: Generation) -> str | None:
-    """The key of the configuration that a build is made by; None if it cannot be written."""
+    """Return the key of the configuration of a build; None if the build cannot be written."""
     try:
         return config_key(tenant_of_build(of.tenant, of.embedder_id, build), build.embedder_id)
     except BuildNotWritable:

@@ -1,4 +1,4 @@
-"""Keeps the catalog's tenants and Dagster's partitions in line with tenants.yaml."""
+"""Keep the catalog's tenants and Dagster's partitions in line with tenants.yaml."""
 
 import dagster as dg
 
@@ -60,7 +60,7 @@ def tenants_sensor(
 def _delete_histories(
     instance: dg.DagsterInstance, own_runs: OwnRuns, removed: set[str]
 ) -> list[str]:
-    """Delete the records of removed tenants; returns those whose partitions may go.
+    """Delete the records of removed tenants; return the tenants with partitions to delete.
 
     The command that removed them may have used another instance.
     """

@@ -1,8 +1,8 @@
-"""Ticks from the future: what Dagster recorded while this machine's clock was ahead.
+"""Ticks from the future, which Dagster recorded while this machine's clock was fast.
 
 Dagster evaluates a sensor when its last tick is older than the sensor's interval, and a schedule
-for the times after its last tick. A tick that was recorded under a clock 400 days ahead therefore
-stops its sensor or schedule for 400 days after the clock was set right.
+for the times after its last tick. A tick recorded under a clock 400 days fast therefore stops its
+sensor or schedule for 400 days after the clock was set right.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from dagster._core.scheduler.instigation import (
 )
 
 TOLERANCE_SECONDS = 60.0
-"""How far a tick may lie ahead: clocks that are kept right are off by less."""
+"""How far in the future a tick may be: synchronized clocks differ by less."""
 
 _LONG_AGO = 1.0
 _BATCH = 1_000
@@ -30,15 +30,15 @@ _TIMES_OF_SENSORS = (
 def discard_future_ticks(instance: dg.DagsterInstance, now: float) -> int:
     """Delete ticks from the future, and the times that they left in sensors and schedules.
 
-    No daemon may run over the instance meanwhile. A schedule that was due in between is evaluated
-    once, for the last of these times.
+    No daemon may run over the instance at the same time. A schedule that was due in between is
+    evaluated once, for the last of these times.
 
     Args:
         instance: holds the ticks.
         now: seconds since the epoch.
 
     Returns:
-        how many sensors and schedules had such ticks or times.
+        The number of sensors and schedules with such ticks or times.
     """
     latest = now + TOLERANCE_SECONDS
     return sum(

@@ -1,8 +1,8 @@
-"""Decides which tenants a tick of the sensor looks at: pure functions over a cursor.
+"""Decide which tenants a tick of the sensor checks: pure functions over a cursor.
 
-Without a change watcher all of them, as far as the tick's time goes. With one, those that it does
-not watch, those with a reason of their own, and a share of all others: each has its turn within a
-minute, because events may be lost.
+Without a change watcher, it checks all tenants as far as its time allows. With a watcher, it checks
+unwatched tenants, those with a reason of their own, and a share of all others. Each tenant has its
+turn within a minute, because events may be lost.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from typing import Literal
 from rag_assets.local_stack.watch_report import NO_WATCHER, WatchReport
 
 ROUND_SECONDS = 45.0
-"""In which each tenant has a turn, for a tick comes late when there is much to do."""
+"""Period in which each tenant has a turn; short, because ticks come late under load."""
 HANDED_SECONDS = 20.0
-"""For the watcher to begin with a tenant that it was told of; then the sensor requests a run."""
+"""Time for the watcher to start with a tenant handed to it; then the sensor requests a run."""
 
 Verdict = Literal["request", "tell", "wait"]
 
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """What one tick leaves to the next.
+    """State that one tick leaves to the next.
 
     Attributes:
-        at: when it began, in seconds since the epoch.
-        watcher: the watcher for which all tenants were listed since it began.
+        at: when the tick started, in seconds since the epoch.
+        watcher: the watcher for which all tenants were listed since it started.
         turn: the tenant that had its turn last.
-        stopped: the tenant at which the tick's time was over; None: it looked at all.
-        handed: tenants that the watcher was told of, and when.
+        stopped: the tenant at which the tick's time ran out; None: it checked all.
+        handed: tenants handed to the watcher, and when.
         unlisted: sources that cannot be listed, as TENANT/SOURCE; a run has failed for each.
     """
 
@@ -45,14 +45,14 @@ class Cursor:
 
     @classmethod
     def read(cls, text: str | None) -> Cursor:
-        """The cursor in a text; a new one if it is none of ours."""
+        """Return the cursor in a text; a new cursor if the text is not valid."""
         try:
             return cls(**json.loads(text or "{}"))
         except (ValueError, TypeError):
             return cls()
 
     def text(self) -> str:
-        """As a text."""
+        """Return the cursor as text."""
         return json.dumps(
             {
                 "at": self.at,
@@ -67,13 +67,13 @@ class Cursor:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Whom a tick looks at.
+    """The tenants that a tick checks.
 
     Attributes:
-        first: tenants that are looked at whatever the time: some have a reason, some their turn.
-        rest: those that are looked at as far as the time goes.
+        first: tenants that are checked whatever the time: some have a reason, some their turn.
+        rest: tenants that are checked as far as time allows.
         turn: for the cursor.
-        watcher: for the cursor, once all of them have been looked at.
+        watcher: for the cursor, once all of them have been checked.
     """
 
     first: tuple[str, ...]
@@ -89,9 +89,9 @@ def plan(
 
     Args:
         ids: of all active tenants, in order.
-        cursor: of the tick before.
+        cursor: of the previous tick.
         report: of the change watcher.
-        reasons: tenants to look at now, whoever watches them.
+        reasons: tenants to check now, whoever watches them.
         now: seconds since the epoch.
     """
     if report is NO_WATCHER or report.watcher != cursor.watcher:
@@ -112,7 +112,7 @@ def plan(
 
 
 def verdict(id_: str, cursor: Cursor, report: WatchReport, now: float) -> Verdict:
-    """What is done for a tenant that is due: the watcher has the first try where it watches."""
+    """Return the action for a due tenant; the watcher has the first try for tenants it watches."""
     if id_ not in report.watched:
         return "request"
     if id_ in report.marked:
@@ -123,7 +123,7 @@ def verdict(id_: str, cursor: Cursor, report: WatchReport, now: float) -> Verdic
 
 
 def _is_overdue(handed_at: float, now: float) -> bool:
-    """Return whether the watcher had its time; a time in the future counts as long past."""
+    """Return whether the watcher's time is over; a time in the future counts as long past."""
     return not 0 <= now - handed_at < HANDED_SECONDS
 
 
@@ -135,14 +135,14 @@ def following(
     stopped: str | None,
     now: float,
 ) -> Cursor:
-    """The cursor after a tick.
+    """Return the cursor after a tick.
 
     Args:
-        cursor: of the tick before.
-        planned: whom it was to look at.
-        seen: what was done for those it looked at; None: they were not due.
-        stopped: where its time was over; None: it was not.
-        now: when it began.
+        cursor: of the previous tick.
+        planned: the tenants that it planned to check.
+        seen: the action for each checked tenant; None: it was not due.
+        stopped: the tenant at which its time ran out; None: it did not.
+        now: when it started.
     """
     handed = {id_: at for id_, at in cursor.handed.items() if seen.get(id_, "wait") == "wait"}
     handed |= {id_: now for id_, done in seen.items() if done == "tell"}
@@ -157,7 +157,7 @@ def following(
 
 
 def from_cursor(tenant_ids: Sequence[str], cursor: str | None) -> list[str]:
-    """Order tenants round-robin, beginning after the last one that had its turn."""
+    """Order tenants round-robin, starting after the last tenant that had its turn."""
     if cursor is None:
         return list(tenant_ids)
     after = [tenant_id for tenant_id in tenant_ids if tenant_id > cursor]

@@ -1,4 +1,4 @@
-"""Starts pruning and the report of costs daily, compaction weekly; ends interrupted removals."""
+"""Start pruning and the cost report daily, compaction weekly; end interrupted removals."""
 
 import time
 
@@ -12,7 +12,7 @@ from rag_assets.resources.stores import PostgresResource
 from rag_assets.resources.workbench import clear_failures
 
 _TRY_AGAIN_SECONDS = 600
-"""Time after which a removal that failed, as for a hold, is tried again."""
+"""Time after which a failed removal is tried again, for example after a hold."""
 
 daily_pruning = Schedule(
     "daily_pruning",
@@ -48,7 +48,7 @@ daily_costs = Schedule(
 def removals_sensor(
     context: dg.SensorEvaluationContext, postgres: PostgresResource
 ) -> dg.RunRequest | dg.SkipReason:
-    """Request a run that ends the removals of tenants that were killed."""
+    """Request a run that ends the interrupted removals of tenants."""
     with clear_failures(postgres.installation):
         left = [(one.id, one.incarnation) for one in interrupted_removals(postgres.catalog())]
     if not left:

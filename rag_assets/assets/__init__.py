@@ -1,4 +1,4 @@
-"""The five software-defined assets, one module each: call the core and report metadata.
+"""The software-defined assets, one module each: call the core and report metadata.
 
-Belongs here: what Dagster shows of a stage. Does not: what the stage does (pipeline).
+Belongs here: what Dagster shows for a stage. Does not: the work of the stage (pipeline).
 """

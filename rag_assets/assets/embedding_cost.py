@@ -30,12 +30,12 @@ embedding_cost = Report(
 
 
 def daily_costs(names: Naming, usage: UsageTable, today: date) -> Iterator[dg.AssetMaterialization]:
-    """Report the spending until yesterday of every tenant with usage in the last month.
+    """Yield a report on the spending until yesterday of every tenant with usage in the last month.
 
     Args:
         names: of the asset.
         usage: of all tenants.
-        today: of UTC; not over yet, so it is listed but not plotted.
+        today: in UTC; not over yet, so it is listed but not plotted.
     """
     rows = usage.rows(today - timedelta(days=_PLOTTED_DAYS))
     for tenant_id, its in groupby(rows, key=lambda row: row.tenant_id):
@@ -59,7 +59,7 @@ def _materialization(
         tenant_id,
         description=f"{yesterday:%Y-%m-%d}: {of_day.cost_text}",
         metadata={
-            # Usage without a known price is not free: then there is nothing to plot.
+            # Usage without a known price is not free: then there is no value to plot.
             **({} if of_day.known_cost is None else {"yesterday in $": round(of_day.cost, 6)}),
             **({} if of_month.known_cost is None else {"month to yesterday in $": month}),
             "tokens of yesterday": of_day.tokens,
@@ -88,5 +88,5 @@ def _by_model(rows: Sequence[UsageRow]) -> Iterator[tuple[str | int, ...]]:
 
 
 def _short_dollars(amount: float) -> str:
-    """An amount that fits above a bar."""
+    """Format an amount so that it fits above a bar."""
     return f"{amount:.3g}" if amount else ""

@@ -16,7 +16,7 @@ from rag_assets.resources.workbench import Workbench
 
 
 class Embedding(dg.Config):
-    """The parameters that a run gets from the sync it belongs to."""
+    """The parameters that a run gets from its sync."""
 
     spent: float = Field(
         default=0.0, ge=0, description="Dollars that the same sync spent in runs before this one."
@@ -35,7 +35,7 @@ def embeddings(
     workbench: Workbench,
     tenant_lock: TenantLockResource,
 ) -> dg.MaterializeResult[None]:
-    """Embed what is not in the lake."""
+    """Embed the texts without a vector in the lake."""
     with tenant_stage(context, workbench, tenant_lock) as ctx:
         work = work_of(ctx, context.run.run_id)
         report = embed_chunks(work.context, work, spent=config.spent)

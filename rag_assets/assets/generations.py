@@ -1,6 +1,7 @@
-"""generations: the builds of a tenant's index, and how far each of them is.
+"""generations: the builds of a tenant's index, and the progress of each.
 
-Runs report it while a build is made or published, and the daily pruning for tenants with several.
+Runs report it while a build is made or published. The daily pruning reports it for tenants with
+several builds.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ generations = Report(
 def generations_report(
     names: Naming, ctx: TenantContext, *, current: bool = False
 ) -> dg.AssetMaterialization | None:
-    """The tenant's builds as a materialization, whose numbers Dagster plots; None without a build.
+    """Return the tenant's builds as a materialization with numbers to plot; None without a build.
 
     Args:
         names: of the asset.
@@ -75,7 +76,7 @@ def generations_report(
 
 
 def _being_made(reports: Sequence[BuildReport]) -> BuildReport:
-    """The build that is to answer, or else the one that does."""
+    """Return the wanted build, else the serving build, else the last one."""
     wanted = [report for report in reports if report.wanted]
     serving = [report for report in reports if report.state == "SERVING"]
     return next(iter([*wanted, *serving, reports[-1]]))

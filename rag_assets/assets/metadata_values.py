@@ -1,4 +1,4 @@
-"""Makes metadata values for Dagster's UI: tables, Markdown with links, charts."""
+"""Make metadata values for Dagster's UI: tables, Markdown with links, charts."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from rag_assets.pipeline.quarantine import DocumentNote
 _PUNCTUATION = re.compile(r"([\\`*_{}\[\]()<>#+!|~&$-])")
 _STEP, _SLIM, _BAR_HEIGHT, _THOUSANDS = 64, 12, 70, 10_000
 INLINE = 1_000
-"""Dagster shows Markdown of fewer characters in place, longer behind a button."""
+"""Dagster shows shorter Markdown in place, and longer Markdown behind a button."""
 _BAR = "#4f43dd"
 
 
 def table(columns: Mapping[str, str], rows: Sequence[Sequence[Any]]) -> dg.TableMetadataValue:
-    """A metadata table, for values without links.
+    """Return a metadata table, for values without links.
 
     Args:
         columns: Dagster's type of each column, by name.
@@ -36,31 +36,31 @@ def table(columns: Mapping[str, str], rows: Sequence[Sequence[Any]]) -> dg.Table
 
 
 def seconds(value: float) -> dg.FloatMetadataValue:
-    """A duration in seconds, to the millisecond."""
+    """Return a duration in seconds, to the millisecond."""
     return dg.MetadataValue.float(round(value, 3))
 
 
 def text(value: object) -> str:
-    """Escape a value as Markdown that shows exactly its text: file names may hold any character."""
+    """Escape a value as Markdown that shows exactly its text, such as a file name."""
     return _PUNCTUATION.sub(r"\\\1", " ".join(str(value).split()))
 
 
 def document_link(tenant_id: str, document_id: str, uri: str) -> str:
-    """A document's name as a link to its row in the webserver."""
+    """Return a document's name as a link to its row in the webserver."""
     return f"[{text(uri)}](/documents/{quote(tenant_id)}/{quote(document_id)})"
 
 
 def documents_link(tenant_id: str, words: str, status: str | None = None) -> str:
-    """Text as a link to a tenant's documents, or to those of one status."""
+    """Return text as a link to a tenant's documents, or to its documents in one status."""
     query = f"?status={status}" if status else ""
     return f"[{text(words)}](/documents/{quote(tenant_id)}{query})"
 
 
 def rows_of(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table.
+    """Return a Markdown table.
 
     Args:
-        columns: its head; those that begin with ">" are aligned to the right.
+        columns: its header; columns that start with ">" are aligned to the right.
         rows: cells that are Markdown already.
     """
     head = " | ".join(column.removeprefix(">") for column in columns)
@@ -77,14 +77,14 @@ def notes(
     advice: str = "",
     status: str | None = None,
 ) -> dg.MarkdownMetadataValue:
-    """Notes about documents, each with a link to its row, as many as Dagster shows in place.
+    """Return notes about documents, each with a link to its row, as many as Dagster shows in place.
 
     Args:
         tenant_id: the tenant of the documents.
         columns: the header: of the document, the note, and a further column.
         rows: the documents, each with its note and further value ("" for no such column).
-        advice: what to do about them all.
-        status: of the documents, for the link to those that there is no room for.
+        advice: a remedy for all of them.
+        status: of the documents, for the link to those that do not fit.
     """
     if not rows:
         return dg.MetadataValue.md("none")
@@ -109,10 +109,10 @@ def bar_chart(
     bars: Sequence[tuple[str, float]],
     words: Callable[[float], str] = lambda count: _short(round(count)),
 ) -> dg.MarkdownMetadataValue:
-    """A small chart, drawn into the Markdown itself.
+    """Return a small chart, drawn into the Markdown itself.
 
     Args:
-        title: what is counted.
+        title: the unit that is counted.
         bars: label and count of each, from left to right; seven still fit in place.
         words: formats a count, in at most about seven characters.
     """
@@ -131,10 +131,10 @@ def bar_chart(
 def series_chart(
     title: str, values: Sequence[float], first: str, last: str
 ) -> dg.MarkdownMetadataValue:
-    """A chart of many values over time, as slim bars.
+    """Return a chart of many values over time, as slim bars.
 
     Args:
-        title: what is shown, with the highest value, which no bar is labelled with.
+        title: the name of the values, with the highest value, because bars have no labels.
         values: from the earliest to the latest; 31 fit in place.
         first, last: the times of these two.
     """

@@ -37,7 +37,7 @@ def parsed_text(
     workbench: Workbench,
     tenant_lock: TenantLockResource,
 ) -> dg.MaterializeResult[None]:
-    """Parse what is not in the lake."""
+    """Parse the documents without a text in the lake."""
     with tenant_stage(context, workbench, tenant_lock) as ctx:
         work = work_of(ctx, context.run.run_id)
         report = parse_documents(work.context, work)

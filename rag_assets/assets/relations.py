@@ -1,6 +1,6 @@
-"""relations: what relates to what in a tenant's repositories, counted by kind.
+"""relations: the relations in a tenant's repositories, counted by kind.
 
-Runs report it where they have published texts of source code.
+Runs report it if they have published texts of source code.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ relations = Report(
 
 
 def relations_report(names: Naming, ctx: TenantContext) -> dg.AssetMaterialization | None:
-    """Counts of the build that answers; None for tenants that read no source code."""
+    """Return the counts of the serving build; None for tenants that read no source code."""
     serving = ctx.catalog.generations.serving(ctx.ref.id) if ctx.tenant.reads_code else None
     if serving is None:
         return None

@@ -1,4 +1,4 @@
-"""retention: what of a tenant is due next, what is held, and the receipts of what was erased.
+"""retention: a tenant's documents due next, its holds, and the receipts of erasures.
 
 The daily pruning reports it, for tenants that have any of these.
 """
@@ -25,12 +25,12 @@ retention = Report(
 def retention_report(
     names: Naming, tenant_id: str, found: RetentionReport
 ) -> dg.AssetMaterialization:
-    """A report on retention as a materialization, whose numbers Dagster plots over time.
+    """Return a report on retention as a materialization with numbers that Dagster plots over time.
 
     Args:
         names: of the asset.
         tenant_id: the tenant.
-        found: about it.
+        found: the report.
     """
     return retention.materialization(
         names,

@@ -1,6 +1,6 @@
 """retrieval_quality: how well each tenant's serving build answers its judged questions.
 
-One run a week measures all tenants, and another one each build that was published.
+One run a week measures all tenants, and another run each build that was published.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ retrieval_quality = Report(
 
 
 def quality_report(names: Naming, tenant_id: str, found: Evaluation) -> dg.AssetMaterialization:
-    """An evaluation as a materialization, whose numbers Dagster plots over time.
+    """Return an evaluation as a materialization with numbers that Dagster plots over time.
 
     Args:
         names: of the asset.

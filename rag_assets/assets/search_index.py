@@ -69,7 +69,7 @@ def search_index(
         "live entries": report.live,
         "generation": report.generation,
         "index": work.generation.index_name,
-        # What is derived of the files has to be listed yet.
+        # Documents derived from the files are not listed yet.
         "pending": report.pending + derived.changed,
         **followed,
         **derived.lines,
@@ -79,7 +79,8 @@ def search_index(
     }
     trouble = list(work.unlisted)
     if outage is not None and work.beside:
-        # No failure of the run: the configuration's build goes on, and its embedder may be another.
+        # Not a failure of the run: the configuration's build continues, maybe with another
+        # embedder.
         context.log.warning(
             f"generation {work.generation.number} answers and cannot be brought up to date now:"
             f" {outage}"

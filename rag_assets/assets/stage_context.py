@@ -13,16 +13,16 @@ from rag_assets.resources.tenant_lock import TenantLockResource
 from rag_assets.resources.workbench import Workbench, clear_failures
 
 _REPAIRS = 2
-"""How often a step repairs the lake and is run again; a disk that damages more needs a person."""
+"""How often a step repairs the lake and is run again; if a disk damages more, a person must act."""
 
 
 @contextmanager
 def tenant_stage(
     context: dg.AssetExecutionContext, workbench: Workbench, tenant_lock: TenantLockResource
 ) -> Iterator[TenantContext]:
-    """Give the context of the run's tenant; errors become step failures with a hint.
+    """Yield the context of the run's tenant; errors become step failures with a hint.
 
-    Where files of the lake are damaged they are repaired, and the step is run again.
+    If files of the lake are damaged, they are repaired, and the step is run again.
     """
     only = context.run.tags.get(TENANT_TAG, context.partition_key)
     if only != context.partition_key:

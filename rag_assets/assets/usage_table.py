@@ -24,7 +24,7 @@ _COLUMNS = {
 
 
 def usage_table(ctx: TenantContext, used: Usage, before: float) -> dg.TableMetadataValue:
-    """Show the usage of a run, the day and the month beside their spending caps.
+    """Return a table of the usage of a run, the day and the month, with their spending caps.
 
     Args:
         ctx: the tenant's context.

@@ -8,7 +8,7 @@ from functools import lru_cache
 from rag_assets.billing.embedder_choice import Choice, choose
 from rag_assets.billing.key_health import KeyReportingBatchApi, KeyReportingEmbedder
 from rag_assets.billing.key_ring import KeyRing
-from rag_assets.billing.switched_off import SwitchedOffEmbedder, is_switched_off
+from rag_assets.billing.opt_in import NotOptedInEmbedder, lacks_opt_in
 from rag_assets.common.settings import Settings
 from rag_assets.models.config.embedder import AUTO, EmbedderConfig
 from rag_assets.models.embedding.batch_api import BatchApi
@@ -59,7 +59,7 @@ class Embedders:
         embedder = tenant.embedder
         if embedder.provider == AUTO:
             embedder = self._choice(record, tenant).embedder
-        if embedder.batch_above is not None and is_switched_off(record):
+        if embedder.batch_above is not None and lacks_opt_in(record):
             # No batch is sent, either: texts go to the embedder, which refuses.
             embedder = embedder.model_copy(update={"batch_above": None})
         return tenant.model_copy(update={"embedder": embedder})
@@ -75,13 +75,13 @@ class Embedders:
     def of_documents(self, record: TenantRecord, config: EmbedderConfig) -> Embedder:
         """The embedder of that configuration for a tenant's documents.
 
-        It makes no vectors while the tenant's organization has them switched off.
+        It refuses every call while the tenant lacks the opt-in of its organization.
 
         Raises:
             ConfigurationError: its model is missing or not usable.
         """
         embedder = self.of(record.ref, config)
-        return SwitchedOffEmbedder(embedder, record) if is_switched_off(record) else embedder
+        return NotOptedInEmbedder(embedder, record) if lacks_opt_in(record) else embedder
 
     def of(self, ref: TenantRef, config: EmbedderConfig) -> Embedder:
         """A tenant's embedder of that configuration; its key is read when it is needed.

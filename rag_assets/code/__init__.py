@@ -1,6 +1,6 @@
-"""Source code as text: what its files state, and what follows from many of them.
+"""Source code as text: the statements of its files, and conclusions from many files.
 
-Belongs here: languages (a file's units and facts), frameworks (what their conventions make of
-these), places of files, relations. Everything is pure: it takes texts and facts, reads no file,
-knows no store, and runs nothing of a repository.
+Belongs here: languages (a file's units and facts), frameworks (conclusions from their conventions),
+places of files, relations. Everything is pure: it takes texts and facts, reads no files or stores,
+and runs nothing from a repository.
 """

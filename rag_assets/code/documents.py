@@ -1,4 +1,4 @@
-"""Documents of a repository: their sections, what they decide, apply to and mention."""
+"""Documents of a repository: their sections, decisions, scopes and mentions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rag_assets.code.settings.entries import ITEM, yaml_entries
 _EVIDENCE: Final = 400
 
 SECTION_LEVEL: Final = 3
-"""Headings down to this level begin a section."""
+"""Headings down to this level start a section."""
 
 _FENCE: Final = re.compile(r" {0,3}(?P<mark>`{3,}|~{3,})")
 _HEADING: Final = re.compile(r" {0,3}(?P<marks>#{1,6})[ \t]++(?P<title>[^\n]*+)")
@@ -40,11 +40,11 @@ _NAME: Final = re.compile(r"[a-z][a-z0-9]*(?:[._][a-z0-9]+)+")
 
 
 def read_markdown(text: str) -> CodeText:
-    """The sections of a Markdown text as units, and its facts.
+    """Return the sections of a Markdown text as units, and its facts.
 
-    - `decision` {title, status, date}: a record of a decision tells its state.
+    - `decision` {title, status, date}: the status of a decision record.
     - `applies_to` {globs, description, always}: the front matter of a rule.
-    - `mentions` {name, what}: a path, class, route or other name in a code span or link; what is
+    - `mentions` {name, what}: a path, class, route or other name in a code span or link; `what` is
       path, symbol, route or name.
     """
     sections = _sections(text)
@@ -54,7 +54,7 @@ def read_markdown(text: str) -> CodeText:
 
 
 def known_bugs(text: str) -> tuple[Unit, ...]:
-    """The bugs that a list of them tells, each a unit of its own: a section, or an item.
+    """Return the bugs in a list of known bugs, each as a unit: a section or a list item.
 
     Args:
         text: of a Markdown file.
@@ -74,13 +74,13 @@ def known_bugs(text: str) -> tuple[Unit, ...]:
 
 
 def is_bug_list(text: str) -> bool:
-    """Whether a Markdown text is a list of known bugs, by its first heading."""
+    """Return whether the first heading of a Markdown text announces a list of known bugs."""
     first = next(_headings(text), None)
     return first is not None and _BUGS.match(first[2]) is not None
 
 
 def _whole(sections: Sequence[Unit], bugs: Sequence[Unit]) -> Iterator[Unit]:
-    """Sections with those below them."""
+    """Return each section extended to the end of its subsections."""
     starts = [one.start for one in bugs]
     ends = dict.fromkeys(starts, 0)
     for one in sections:
@@ -91,7 +91,7 @@ def _whole(sections: Sequence[Unit], bugs: Sequence[Unit]) -> Iterator[Unit]:
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:
-    """Lines outside of fences and front matter, with their offsets."""
+    """Return the lines outside fences and front matter, with their offsets."""
     at, fence = _front_end(text), ""
     for line in text[at:].splitlines(keepends=True):
         mark = _FENCE.match(line)
@@ -106,7 +106,7 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _headings(text: str) -> Iterator[tuple[int, int, str]]:
-    """Offset, level and title of each heading."""
+    """Return offset, level and title of each heading."""
     before, previous, after = 0, "", -1
     for at, line in _lines(text):
         found, under = _HEADING.match(line), _UNDERLINE.match(line)
@@ -119,7 +119,7 @@ def _headings(text: str) -> Iterator[tuple[int, int, str]]:
 
 
 def _sections(text: str) -> list[Unit]:
-    """Sections under headings of the first levels, named by the headings above them."""
+    """Return sections up to SECTION_LEVEL, named by the headings above them."""
     found = [one for one in _headings(text) if one[1] <= SECTION_LEVEL]
     units: list[Unit] = []
     above: list[tuple[int, str]] = []
@@ -135,7 +135,7 @@ def _sections(text: str) -> list[Unit]:
 
 
 def _front_end(text: str) -> int:
-    """The offset after the front matter; 0 without one."""
+    """Return the offset after the front matter; 0 if there is none."""
     if not text.startswith(("---\n", "---\r\n")):
         return 0
     end = text.find("\n---", 3)
@@ -144,7 +144,7 @@ def _front_end(text: str) -> int:
 
 
 def _front(text: str) -> Iterator[Fact]:
-    """What the front matter of a rule says of where it applies."""
+    """Return the scope that the front matter of a rule states."""
     end = _front_end(text)
     if not end:
         return
@@ -165,7 +165,7 @@ def _front(text: str) -> Iterator[Fact]:
 
 
 def _decision(text: str, sections: Sequence[Unit]) -> Iterator[Fact]:
-    """The state of a decision: of lines `Status:` and `Date:`, or a section Status."""
+    """Return the status of a decision: from lines `Status:` and `Date:`, or a Status section."""
     told: dict[str, str] = {}
     for _, line in _lines(text):
         if (found := _STATUS.match(line)) and found["name"].lower() not in told:
@@ -195,7 +195,7 @@ def _mentions(text: str, sections: Sequence[Unit]) -> Iterator[Fact]:
 
 
 def _named(found: re.Match[str]) -> tuple[str, str] | None:
-    """What a code span or the target of a link names, and what kind of name it is."""
+    """Return the name in a code span or link target, and the kind of name."""
     link = found["link"]
     if link is not None:
         path = link.partition("#")[0]

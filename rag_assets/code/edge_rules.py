@@ -1,6 +1,6 @@
-"""Rules by which facts become edges: kind, source and target, by the kind of the fact.
+"""Rules that turn facts into edges: kind, source and target, by the kind of the fact.
 
-Facts of PHP have qualified names; for those of other languages see spelled_rules.
+Facts of PHP have qualified names; for the other languages see spelled_rules.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from rag_assets.code.policy_names import asker_of, method_of, usual_policies
 from rag_assets.code.setting_names import OWN_SETTING
 
 _ACTIONS: Final = {"create": "creates", "alter": "alters", "rename": "renames", "drop": "drops"}
-"""Relations by what a statement does to a table."""
+"""Edge kinds by the action of a statement on a table."""
 
 _OR: Final = "|"
-"""Stands between the classes of a type that may be several."""
+"""Separates the classes of a union type."""
 
 EVENTS: Final = ("emits_event", "listens_to_event")
-"""Kinds of facts about events that have a name."""
+"""Kinds of facts about named events."""
 
 Triple: TypeAlias = tuple[str, str, str]
 """Kind, source and target of an edge."""
@@ -60,7 +60,7 @@ def _between(kind: str, source: str, target: str) -> Callable[[Fact], list[Tripl
 
 
 def _declared(fact: Fact) -> list[Triple]:
-    """The classes that a method takes and returns; built-in types have no namespace."""
+    """Return the classes that a method takes and returns; built-in types have no namespace."""
     types = [str(one.get("type", "")) for one in fact.values.get("parameters", ())]
     takes = [name for one in types for name in one.split(_OR)]
     found = [("takes", fact.symbol, name) for name in takes if _is_class(name)]
@@ -72,7 +72,7 @@ def _declared(fact: Fact) -> list[Triple]:
 
 
 def _called(fact: Fact) -> list[Triple]:
-    """A call of a method touches its class, whose methods may all be inherited."""
+    """Return the call, and an edge to the class of the method, which may be inherited."""
     name = str(fact.values.get("name", ""))
     owner, separator, _ = name.partition("::")
     calls = [("calls", fact.symbol, name)]
@@ -81,7 +81,7 @@ def _called(fact: Fact) -> list[Triple]:
 
 
 def _on_table(fact: Fact) -> list[Triple]:
-    """What a statement does to a table, and the tables that its foreign keys name."""
+    """Return the action of a statement on a table, and the tables that its foreign keys name."""
     found = []
     table, action = fact.values.get("table"), _ACTIONS.get(str(fact.values.get("action")))
     if isinstance(table, str) and action is not None:
@@ -95,7 +95,7 @@ def _on_table(fact: Fact) -> list[Triple]:
 
 
 def of_event(fact: Fact) -> list[Triple]:
-    """Who emits an event that has a name, or listens to it."""
+    """Return the edge from the emitter or listener of a named event."""
     event = EVENT + str(fact.values["event"])
     if fact.kind == "emits_event":
         return [("fires", fact.symbol, event)]
@@ -103,7 +103,7 @@ def of_event(fact: Fact) -> list[Triple]:
 
 
 def _relates(fact: Fact) -> list[Triple]:
-    """The model that a relation of a model leads to, and the tables and models on its way."""
+    """Return the model that a relation leads to, and the tables and models in between."""
     given = fact.values.get("arguments", {})
     related, through, table = (given.get(name) for name in ("related", "through", "table"))
     found = [("relates_to", fact.symbol, name) for name in (related, through) if _is_text(name)]
@@ -111,27 +111,27 @@ def _relates(fact: Fact) -> list[Triple]:
 
 
 def _authorizes(fact: Fact) -> list[Triple]:
-    """The ability that a gate may define, the model that is asked about, and its policies."""
+    """Return the ability that a gate may define, the model that is checked, and its policies."""
     model, source, method = str(fact.values.get("model", "")), asker_of(fact), method_of(fact)
     ability = str(fact.values.get("ability", ""))
     found = [("authorizes", source, ABILITY + ability)] if ability else []
     if not model:
         return found
     if not method.isidentifier():
-        # No policy answers for what no method can be called.
+        # The ability is not a valid method name, so no policy can answer for it.
         return [*found, ("touches", source, model)]
     asked = [(ASKS, source, f"{policy}::{method}") for policy in usual_policies(model)]
     return [*found, ("authorizes", source, model), *asked]
 
 
 def _defines_ability(fact: Fact) -> list[Triple]:
-    """The method that answers for an ability."""
+    """Return the edge from an ability to the method that answers for it."""
     ability, answers = str(fact.values["ability"]), str(fact.values["answers"])
     return [("authorizes", ABILITY + ability, answers)] if answers else []
 
 
 def _guards(fact: Fact) -> list[Triple]:
-    """The middleware that a controller states, of some of its methods or of itself."""
+    """Return the middleware that a controller states, for some of its methods or for all."""
     name = str(fact.values.get("name", ""))
     target = name if "\\" in name else MIDDLEWARE + name
     methods = [one for one in fact.values.get("methods", ()) if _is_text(one)]
@@ -140,7 +140,7 @@ def _guards(fact: Fact) -> list[Triple]:
 
 
 def _applies(fact: Fact) -> list[Triple]:
-    """The files that a rule is for: those of its globs, or all."""
+    """Return the files that a rule applies to: its globs, or all files."""
     globs = [one for one in fact.values.get("globs", ()) if _is_text(one) and one]
     if fact.values.get("always"):
         globs = [EVERY_FILE]
@@ -148,17 +148,17 @@ def _applies(fact: Fact) -> list[Triple]:
 
 
 def _mentions(fact: Fact) -> list[Triple]:
-    """What a document speaks of: a file, or whatever is called so where only one thing is."""
+    """Return what a document mentions: a file, or the definition with that name if it is unique."""
     name, what = str(fact.values.get("name", "")), str(fact.values.get("what", ""))
     return [("documents", "", target) for target in targets_of_mention(name, what)]
 
 
 def targets_of_mention(name: str, what: str) -> list[str]:
-    """What the edges of a document name that mentions something.
+    """Return the targets of the edges for a name that a document mentions.
 
     Args:
         name: as it is written there.
-        what: it seems to be: path, symbol, route or name.
+        what: its apparent kind: path, symbol, route or name.
     """
     if what == "path":
         return [FILE + name.lstrip("./")]
@@ -178,7 +178,7 @@ def _maps(fact: Fact) -> list[Triple]:
 
 
 def _environment(fact: Fact) -> list[Triple]:
-    """What reads a variable of the environment: a setting, where the file says of which."""
+    """Return the reader of an environment variable: the setting, if the file names it."""
     of, key = fact.values.get("setting"), fact.values.get("key")
     source = OWN_SETTING + of if _is_text(of) else fact.symbol
     return [("configured_by", source, ENV + key)] if _is_text(key) else []

@@ -1,7 +1,8 @@
-"""Kinds: the source type of a chunk, by its place, its definition, and what other files say.
+"""Kinds: the source type of a chunk, from its path, its definition, and facts of other files.
 
-A path tells the type of a file (places). What is defined in it may be of another type, which
-ancestry and use in other files decide: a class in app/Models that extends no model is none.
+The path decides the type of a file (see places). A definition in the file may have another type,
+which depends on ancestry and use in other files: a class in app/Models that extends no model is not
+a model.
 """
 
 from __future__ import annotations
@@ -33,13 +34,13 @@ _MEMBERS: Final = frozenset({"method", "relation"})
 
 
 def source_type_of(role: str, symbol: str, kinds: Kinds, place: str) -> str:
-    """The source type of a chunk.
+    """Return the source type of a chunk.
 
     Args:
-        role: what it is by its own text; see Role.
-        symbol: its qualified name; "" for none.
-        kinds: of the definitions of its file.
-        place: the source type of its document, which its path told; any other name: none.
+        role: see Role.
+        symbol: its qualified name; "" if it has none.
+        kinds: of the definitions in its file.
+        place: source type of its document by path; any other name counts as "code".
     """
     told = place if place in SOURCE_TYPES else "code"
     if role in _BY_ROLE:
@@ -55,12 +56,12 @@ def source_type_of(role: str, symbol: str, kinds: Kinds, place: str) -> str:
         return "model_relation"
     if role in _MEMBERS:
         owner = _METHODS.get(owner or "", owner)
-    # What a place alone says of a class is a hint, which `kinds` took or left.
+    # The path is only a hint for the type of a class; `kinds` has already used or rejected it.
     return owner or (told if told in _OF_FILES else "code")
 
 
 def _owner_of(symbol: str, kinds: Kinds) -> str | None:
-    """The type of the innermost definition around a name that has one; "" stands for the file."""
+    """Return the type of the innermost definition around a name; "" stands for the file."""
     name = symbol
     while name:
         if name in kinds:

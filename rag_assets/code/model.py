@@ -1,4 +1,4 @@
-"""The units and facts of one file: what is read from it before any other file is known."""
+"""The units and facts of one file, read without knowledge of other files."""
 
 from __future__ import annotations
 
@@ -26,38 +26,41 @@ Role: TypeAlias = Literal[
     "derived",
     "rest",
 ]
-"""What a unit is by its own text:
+"""The role of a unit, according to its own text:
 
-- class: the head of a class, interface, trait or enum: its comment, its declaration, and what
-  stands before its first method.
+- class: the head of a class, interface, trait or enum: its comment, its declaration, and the lines
+  before its first method.
 - method: a method; relation: a method that returns a relation of a model.
 - function, type, export, definition: a function; a struct, protocol, view or type alias; an
-  exported value; any other definition of a name.
-- group: a statement that groups routes; route: a statement of routes outside of any group.
-- schema: a statement that makes, alters, renames or drops a table.
-- key: a top-level key of a configuration or a manifest.
-- section: a section of a text; operation: one operation of a described interface.
-- derived: a document that follows from several files.
-- rest: what no other unit covers.
+  exported value; any other named definition.
+- group: a statement that groups routes; route: a route statement outside any group.
+- schema: a statement that creates, alters, renames or drops a table.
+- key: a top-level key of a configuration file or a manifest.
+- section: a section of a text; operation: one operation of an API description.
+- derived: a document derived from several files.
+- rest: text that no other unit covers.
 """
 
 EVIDENCE: Final = "\n\nStated by these lines:\n"
-"""Ends the part of a derived text that is embedded; after it are lines of files, which move."""
+"""Separates the embedded part of a derived text from the file lines that follow it.
+
+File lines move, so they are not embedded.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    r"""A run of a file's text that is one thing to a reader.
+    r"""A range of a file's text that a reader sees as one thing.
 
     Attributes:
-        start, end: character offsets, half open; a comment that belongs to it is within.
-        role: what it is by its own text.
+        start, end: character offsets, half open; includes the comment that belongs to it.
+        role: according to its own text.
         symbol: its qualified name as its language writes it (`App\\Models\\Invoice::lines`,
-            `billing.models.Invoice.total`); "" for what has no name.
-        signature: its declaration in one line without its body; "" for what has none.
-        alone: whether it stays a chunk of its own, however small; others are joined with their
+            `billing.models.Invoice.total`); "" if it has no name.
+        signature: its declaration in one line without its body; "" if absent.
+        alone: whether it stays a chunk of its own, however small; other units are joined with their
             neighbours.
-        cuts: offsets within it after which a statement ends: where it is cut if it is too long.
+        cuts: offsets at which a statement inside it ends; a unit that is too long is cut there.
     """
 
     start: int
@@ -71,15 +74,15 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """Something that one file states by itself.
+    """A statement that one file makes without reference to other files.
 
     Attributes:
-        kind: what it says; each kind is described where it is made.
+        kind: each kind is described where it is created.
         start, end: character offsets of the evidence, half open.
-        symbol: the qualified name of the innermost definition that it stands in; "" at top level.
-        values: what it says, as JSON values by name.
-        line_start, line_end: of the evidence, counted from 1; 0 until they are counted.
-        evidence: the beginning of the evidence, credentials masked, in one line.
+        symbol: the qualified name of the innermost definition around it; "" at top level.
+        values: content of the statement, as JSON values by name.
+        line_start, line_end: lines of the evidence, counted from 1; 0 until they are computed.
+        evidence: the start of the evidence, with credentials masked, in one line.
     """
 
     kind: str
@@ -94,13 +97,13 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class CodeText:
-    """What one file says.
+    """The units and facts of one file.
 
     Attributes:
-        units: in order, not overlapping; they cover everything that is not white space.
+        units: in order, without overlaps; they cover everything except white space.
         facts: in the order of their evidence.
         language: of the whole file, as media types name it: php, typescript.
-        notes: what could not be read and why; they quote nothing of the file.
+        notes: parts that could not be read and why; they quote nothing from the file.
     """
 
     units: tuple[Unit, ...]
@@ -111,7 +114,7 @@ class CodeText:
 
 @dataclass(frozen=True, slots=True)
 class FileFacts:
-    """The facts of one file with its place, for what follows from many files.
+    """The facts of one file with its path, as input for documents derived from many files.
 
     Attributes:
         path: POSIX path within the repository.

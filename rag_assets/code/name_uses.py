@@ -1,6 +1,6 @@
-"""Uses of names: what the index of one file says of each of its names.
+"""Uses of names: the index of one file, which lists how each name is used.
 
-The index is one text, a line for each name, which is kept as it is:
+The index is a single text with one line per name, stored as it is:
 
     total|d15|c19:rates,24|m31
 
@@ -8,10 +8,10 @@ The index is one text, a line for each name, which is kept as it is:
 |---|---|
 | d | is defined here |
 | i | is extended or implemented |
-| c | is called, or an object of it is made |
+| c | is called, or instantiated |
 | p | is imported |
-| t | is a type, an annotation or a constant that is used |
-| m | is mentioned: nothing more is known |
+| t | is used as a type, an annotation or a constant |
+| m | is mentioned; its use is unknown |
 | n | is mentioned in a comment |
 """
 
@@ -25,7 +25,7 @@ UseKind: TypeAlias = Literal[
 ]
 
 USES: Final = "uses"
-"""The kind of the fact that holds the index of a file, in its value `names`."""
+"""Kind of the fact that holds the index of a file, in its value `names`."""
 
 LETTERS: Final[Mapping[UseKind, str]] = {
     "definition": "d",
@@ -40,12 +40,12 @@ _KINDS: Final[Mapping[str, UseKind]] = {letter: kind for kind, letter in LETTERS
 
 
 class NameUse(NamedTuple):
-    """One place of a name in a file.
+    """One occurrence of a name in a file.
 
     Attributes:
-        kind: how it is used there.
+        kind: how the name is used there.
         line: counted from 1.
-        receiver: the last name in front of it; "" for none.
+        receiver: the last name in front of it; "" if absent.
     """
 
     kind: UseKind
@@ -54,11 +54,11 @@ class NameUse(NamedTuple):
 
 
 class NameUses(NamedTuple):
-    """The places of a name in a file.
+    """The occurrences of a name in a file.
 
     Attributes:
-        uses: definitions first, then the most telling ones; mentions last.
-        omitted: places that are counted only.
+        uses: definitions first, then the most informative uses; mentions last.
+        omitted: number of occurrences that are counted but not listed.
     """
 
     uses: tuple[NameUse, ...]
@@ -71,10 +71,10 @@ def names_of(index: str) -> list[str]:
 
 
 def uses_of(packed: str) -> NameUses:
-    """Return the places of a name.
+    """Return the occurrences of a name.
 
     Args:
-        packed: the line of an index, behind the name and its mark.
+        packed: the line of an index after the name and its separator.
     """
     found: list[NameUse] = []
     omitted = 0

@@ -1,4 +1,4 @@
-"""Names as people say them: keys by which routes and tables are found."""
+"""User-facing names: the keys by which routes, tables and settings are found."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ def folded_name(part: str) -> str:
 
 
 def name_parts(said: str, *, folded: bool = True) -> tuple[str, ...]:
-    r"""Return the parts of a name that any language's separators join.
+    r"""Return the parts of a name, split at the separators of any language.
 
     Args:
         said: `App\Invoice::total`, `Invoice.total`, `Invoice#total`, `total()`.
-        folded: whether they are returned as folded_name returns them.
+        folded: whether to return each part as folded_name does.
     """
     plain = said.strip()[:_LONGEST].removesuffix("()").strip("\\:.#@/$")
     parts = [part for part in _SEPARATORS.split(plain) if part]
@@ -37,45 +37,45 @@ def name_parts(said: str, *, folded: bool = True) -> tuple[str, ...]:
 
 
 def path_template(path: str) -> str:
-    """A path with `{}` for each parameter, in lower case, with one slash at its beginning alone."""
+    """Return a path in lower case with `{}` for each parameter and a slash only at the start."""
     bare = _PARAMETER.sub("{}", path).partition("?")[0]
     return "/" + "/".join(part for part in bare.split("/") if part).lower()
 
 
 def requested_template(path: str) -> str:
-    """The template of a path that is requested: what looks like a value stands for a parameter."""
+    """Return the template of a requested path: parts that look like values become parameters."""
     parts = path_template(path).split("/")
     return "/".join("{}" if _VALUE.fullmatch(part) else part for part in parts)
 
 
 def route_keys(methods: tuple[str, ...], uri: str, name: str) -> tuple[str, ...]:
-    """The keys by which a route is found: its path, each method with it, and its name."""
+    """Return the keys by which a route is found: path, each method with the path, and name."""
     path = path_template(uri)
     named = (f"route {name.lower()}",) if name else ()
     return (f"route {path}", *(f"route {one.lower()} {path}" for one in methods), *named)
 
 
 def table_keys(name: str) -> tuple[str, ...]:
-    """The keys by which a table is found."""
+    """Return the keys by which a table is found."""
     return (f"table {name.lower()}",)
 
 
 def setting_keys(name: str) -> tuple[str, ...]:
-    """The keys by which a setting may be found.
+    """Return the keys by which a setting can be found.
 
     Args:
-        name: with its file: `billing.rates.de`; or without.
+        name: with its file, `billing.rates.de`, or without it.
     """
     parts = name.lower().split(".")[-_MOST_PARTS:]
     return tuple(f"setting {'.'.join(parts[at:])}" for at in range(len(parts)))
 
 
 def request_of(said: str) -> tuple[str, str] | None:
-    """The method, "" for any, and the path that somebody names; None for what is no path.
+    """Return the method ("" for any) and the path in a user's text; None if it is not a path.
 
     Args:
-        said: `POST /invoices`, `invoices/42`, `https://shop.test/invoices`; of several methods the
-            first counts.
+        said: `POST /invoices`, `invoices/42`, `https://shop.test/invoices`; if there are several
+            methods, the first counts.
     """
     said = said.strip()[:_LONGEST].removeprefix("route:").lstrip()
     method = _METHOD.match(said)
@@ -88,7 +88,7 @@ def request_of(said: str) -> tuple[str, str] | None:
 
 
 def keys_of(said: str) -> tuple[str, ...]:
-    """The keys of routes, tables and settings that somebody may mean by a name.
+    """Return the keys of the routes, tables and settings that a user may mean by a name.
 
     Args:
         said: `invoices.store`, `/invoices/{invoice}`, `POST /invoices`, `/invoices/42/edit`, with

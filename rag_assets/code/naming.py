@@ -1,22 +1,23 @@
-"""Names that depend on where a file lies: how texts spell them, and what they mean in a repository.
+"""Names that depend on the path of their file: how texts spell them, and how to resolve them.
 
-Symbols and edges are kept by text, so that equal texts in two places have one set of them. A name
-of PHP is qualified by its file; one of Python, JavaScript, Go or Rust by the file's path. Those are
-kept as the text spells them, and qualified by the path of each document that has the text:
+Symbols and edges are stored per text, so that equal texts in two places share one set. A PHP name
+is qualified by the text of its file; a name in Python, JavaScript, Go or Rust by the path of its
+file. Such names are stored as the text spells them and qualified with the path of each document
+that contains the text:
 
 | spelling | in | means |
 |---|---|---|
-| `:Invoice.total` | Python, JavaScript | a name of the file itself |
+| `:Invoice.total` | Python, JavaScript | a name defined in the file itself |
 | `.models.Invoice`, `..core.base` | Python | relative to the file's package |
 | `billing.models.Invoice` | Python | from some root of the repository |
 | `./money#format`, `../lib/money#format` | JavaScript | relative to the file's folder |
 | `@/lib/money#format` | JavaScript | from some root of the repository |
-| `:billing.Invoice.Total` | Go | a name of the file's package, which is its folder |
+| `:billing.Invoice.Total` | Go | a name in the file's package, which is its folder |
 | `internal/billing#Invoice.Total` | Go | a package's folder from some root of the repository |
-| `./lines#count`, `../store#Repo.load` | Rust | a module below the file's own, or beside it |
+| `./lines#count`, `../store#Repo.load` | Rust | a module below the file's own, or next to it |
 | `@/tax#Rule.new` | Rust | from the root of the crate |
-| `called:invoice.total` | documents | whatever is called so, where only one thing is |
-| `as::Bill`, `as:.models.Bill` | where modules hand names on | such a name, and for what |
+| `called:invoice.total` | documents | the definition with this short name, if there is only one |
+| `as::Bill`, `as:.models.Bill` | re-exports | a re-exported name, and its target |
 | `config:.vat` | PHP, Python | a setting, named after its file: `config:billing.vat` |
 """
 
@@ -36,16 +37,19 @@ from rag_assets.code.setting_names import OWN_SETTING, local_settings, setting_n
 NameStyle: TypeAlias = Literal[
     "qualified", "python", "javascript", "java", "swift", "go", "rust", "sql", "none"
 ]
-"""How the names of a file are made: by itself, as those of PHP, Java, Swift and SQL are; by its
-path; or it has none that others know."""
+"""How the names of a file are formed.
+
+In PHP, Java, Swift and SQL, the text of the file qualifies them; in the other languages, its path
+does. "none": the file has no names that other files can use.
+"""
 
 OWN: Final = ":"
 CALLED: Final = "called:"
 HANDED: Final = "as:"
 NAMELESS: Final = "class@"
-"""What a class without a name is called after the file that it is in: then its line."""
+"""Prefix of the name of an anonymous class; its line number follows."""
 ALL: Final = "*"
-"""All that a module has, as the last part of a name."""
+"""Last part of a name that stands for everything in a module."""
 _ROUTE: Final = "route:"
 _TABLE: Final = "table:"
 
@@ -61,23 +65,23 @@ _BY_SUFFIX: Final[dict[str, NameStyle]] = {
     ".sql": "sql",
 }
 _MOST_KEPT: Final = 32_768
-"""Paths and names of which is kept what was told by them."""
+"""Maximum number of paths and names with cached results."""
 _SOURCE_FOLDERS: Final = frozenset({"src", "lib", "python", "js", "app", "packages"})
-"""Folders that names may begin below although the file that has them lies beside them."""
+"""Folders that can be the root of a name although the file that uses it lies next to them."""
 
 _STANDARD: Final = sys.stdlib_module_names
 _ALIASES: Final = ("@/", "~/", "#/", "$lib/", "src/")
 _LEVELS: Final = 5
-"""Folders above its own that a relative name may begin at."""
+"""Maximum number of folders that a relative name can climb."""
 
 _BEFORE: Final = ("./", *("../" * level for level in range(1, _LEVELS + 1)), "@/", "~/", "")
 _LONGEST: Final = 6
-"""Parts of a name that spellings of it may have."""
+"""Maximum number of parts in the spellings of a name."""
 
 
 @lru_cache(_MOST_KEPT)
 def style_of(path: str) -> NameStyle:
-    """How names of a file are made whose own text does not qualify them."""
+    """Return how names are formed in a file whose text does not qualify them."""
     if path.endswith(_PYTHON):
         return "python"
     if path.endswith(_JAVASCRIPT):
@@ -86,7 +90,7 @@ def style_of(path: str) -> NameStyle:
 
 
 def defined_name(local: str, path: str) -> str:
-    """The name in its repository of what a file defines."""
+    """Return the repository-wide name of a definition in a file."""
     style = style_of(path)
     if style == "python":
         return f"{_module(path)}.{local}" if _module(path) else local
@@ -99,7 +103,7 @@ def defined_name(local: str, path: str) -> str:
 
 
 def named_by(spelling: str, path: str) -> str:
-    """What a spelling in a file means, as far as its path tells."""
+    """Return the name that a spelling in a file stands for, as far as the path shows."""
     if spelling.startswith(HANDED):
         return HANDED + named_by(spelling.removeprefix(HANDED), path)
     if spelling.startswith(OWN_SETTING):
@@ -123,7 +127,7 @@ def _relative(spelling: str, path: str) -> str:
 
 @lru_cache(_MOST_KEPT)
 def depends_on_place(name: str) -> bool:
-    """Whether a name has a root that only the repository's files tell."""
+    """Return whether only the files of the repository show the root of a name."""
     if name.startswith(CALLED):
         return True
     if name.startswith((HANDED, CONFIG)) or f"#{NAMELESS}" in name:
@@ -133,14 +137,14 @@ def depends_on_place(name: str) -> bool:
 
 
 def meant(name: str, path: str, defined: Iterable[str]) -> str | None:
-    """The one of some definitions that a name from some root means in a file; None for none.
+    """Return the definition that a name from some root refers to in a file; None if none matches.
 
-    Its root is a folder above the file, or a folder of sources beside it; the nearest counts.
+    The root is a folder above the file, or a source folder next to it; the nearest root wins.
 
     Args:
-        name: `billing.models.Bill`, `@/lib/money#format`; or `called:` with what people say.
-        path: of the file that has the name.
-        defined: qualified names of definitions that are called alike.
+        name: `billing.models.Bill`, `@/lib/money#format`; or `called:` with a short name.
+        path: of the file that uses the name.
+        defined: qualified names of the candidate definitions, which share a short name.
     """
     if name.startswith(CALLED):
         found = list(defined)
@@ -156,7 +160,7 @@ def meant(name: str, path: str, defined: Iterable[str]) -> str | None:
 
 
 def alike(name: str, defined: Iterable[str]) -> list[str]:
-    """The definitions that a name may mean, from whatever root and in whatever file.
+    """Return the definitions that a name may refer to, from any root and in any file.
 
     Args:
         name, defined: see meant.
@@ -168,7 +172,7 @@ def alike(name: str, defined: Iterable[str]) -> list[str]:
 
 
 def _marked(name: str) -> tuple[str, str]:
-    """What separates the parts of a name from some root, and the name without an alias of it."""
+    """Return the separator of the parts of a name, and the name without a path alias."""
     if "#" not in name:
         return ".", name
     for alias in _ALIASES:
@@ -184,16 +188,16 @@ def _is_near(root: str, path: str) -> bool:
 
 
 def ends(defined: str, name: str) -> bool:
-    """Whether the name of a definition ends with what somebody calls it."""
+    """Return whether the name of a definition ends with the given name."""
     return defined == name or defined.endswith((f".{name}", f"/{name}", f":{name}"))
 
 
 def spellings(name: str, short: str) -> Iterator[str]:
-    """The spellings by which texts may name a definition.
+    """Return the spellings by which texts may name a definition.
 
     Args:
         name: qualified.
-        short: what people call it; see nodes.short_name.
+        short: see nodes.short_name.
     """
     if name.startswith(HANDED):
         handed = spellings(name.removeprefix(HANDED), short)
@@ -216,7 +220,7 @@ def spellings(name: str, short: str) -> Iterator[str]:
 
 
 def own_spellings(name: str) -> Iterator[str]:
-    """The spellings by which the file of a definition states something of it."""
+    """Return the spellings by which the file of a definition refers to it."""
     if name.startswith(HANDED):
         yield HANDED + OWN + re.split(r"[#.]", name)[-1]
         return
@@ -229,7 +233,7 @@ def own_spellings(name: str) -> Iterator[str]:
 
 
 def local_names(name: str) -> Iterator[str]:
-    """The names that a definition may have in its own file."""
+    """Return the names that a definition may have in its own file."""
     yield name
     if name.startswith(CONFIG):
         yield from local_settings(name)
@@ -246,19 +250,19 @@ def local_names(name: str) -> Iterator[str]:
 
 
 def stem(path: str) -> str:
-    """A module of JavaScript without what need not be written of it."""
+    """Return the path of a JavaScript module without the parts that an import may omit."""
     suffix = next((one for one in _JAVASCRIPT if path.endswith(one)), "")
     return path.removesuffix(suffix).removesuffix("/index").rstrip("/")
 
 
 def go_module(path: str) -> str:
-    """The folder in its repository of a package of Go, as its import path tells by convention.
+    """Return the folder of a Go package in its repository, as its import path suggests.
 
     Args:
         path: `github.com/acme/shop/internal/tax`.
 
     Returns:
-        `internal/tax`; the module's own name for its root; nothing for the standard library.
+        `internal/tax`; the module's own name for its root; "" for the standard library.
     """
     host, *parts = path.split("/")
     if "." not in host:
@@ -270,13 +274,13 @@ def go_module(path: str) -> str:
 
 
 _ROOT_PARTS: Final = {"github.com": 2, "gitlab.com": 2, "bitbucket.org": 2, "codeberg.org": 2}
-"""Parts of an import path, after its host, that name a repository."""
+"""Number of parts after the host of an import path that name a repository."""
 
 _VERSION: Final = re.compile(r"v\d+")
 
 
 def _packages_of_go(folder: str) -> Iterator[str]:
-    """The names that the package of a folder may have."""
+    """Return the names that the package in a folder may have."""
     *above, last = folder.rsplit("/", 2)[-2:]
     names = {last, "main", last.removeprefix("go-").removesuffix("-go").replace("-", "")}
     yield from sorted(names | set(above if _VERSION.fullmatch(last) else ()))
@@ -300,7 +304,7 @@ def _absolute(spelling: str, path: str) -> str:
     is_package = path.rpartition("/")[2].startswith("__init__.")
     kept = len(package) - levels + is_package
     if kept < 0:
-        return ""  # It leaves the repository.
+        return ""  # The name points outside the repository.
     return ".".join([*filter(None, package[:kept]), name])
 
 

@@ -1,4 +1,4 @@
-"""Names of nodes: qualified, or with a prefix that says what else they are: `table:invoices`."""
+"""Names of nodes: a qualified name, or a name with a prefix for its kind: `table:invoices`."""
 
 from __future__ import annotations
 
@@ -15,44 +15,44 @@ PACKAGE: Final = "package:"
 FILE: Final = "file:"
 GLOB: Final = "glob:"
 EVERY_FILE: Final = "**"
-"""The glob of a rule that is for all files."""
+"""The glob of a rule that applies to all files."""
 
 MIDDLEWARE: Final = "middleware:"
 ABILITY: Final = "ability:"
-"""What a gate defines by name: `ability:manage notes`."""
+"""An ability that a gate defines by name: `ability:manage notes`."""
 
 ENDPOINT: Final = "endpoint:"
 EVENT: Final = "event:"
-"""What is emitted and listened to by name: `event:checkout.order.save.after`."""
+"""An event that is emitted and listened to by name: `event:checkout.order.save.after`."""
 
 RUN: Final = "run:"
 GROUP: Final = "group:"
-"""A group of routes, by the place of its statement: `group:routes/web.php:4`."""
+"""A group of routes, named by the place of its statement: `group:routes/web.php:4`."""
 
 MEMBER: Final = "member_of"
-"""The kind of the edge from a method to its class."""
+"""Kind of the edge from a method to its class."""
 
 ASKS: Final = "asks"
-"""The kind of the edge to a method that authorizes something, if there is a policy of that name."""
+"""Kind of the edge to the policy method that authorizes an action, if that policy exists."""
 
 HANDS_ON: Final = "hands_on"
-"""The kind of the edge from a name that a module hands on to what it stands for."""
+"""Kind of the edge from a re-exported name to its target."""
 
 _MOST_NAMES: Final = 32_768
-"""Names whose short ones are kept."""
+"""Maximum number of names with a cached short name."""
 
 _SEPARATORS: Final = re.compile(r"::|[.#:]")
 
 
 @lru_cache(_MOST_NAMES)
 def short_name(name: str) -> str:
-    """A qualified name without its namespace or module, in lower case; methods keep their class."""
+    """Return a qualified name in lower case without namespace or module; methods keep the class."""
     parts = _SEPARATORS.split(name.rpartition("\\")[2])
-    # By convention, classes begin with a capital in all of these languages, and modules do not.
+    # By convention, classes start with a capital in all of these languages, modules do not.
     kept = parts[-2:] if len(parts) > 1 and parts[-2][:1].isupper() else parts[-1:]
     return ".".join(kept).lower()
 
 
 def endpoint_of(method: str, path: str) -> str:
-    """What requests of a method to a path have in common, whatever its parameters are called."""
+    """Return the node of requests with a method to a path, regardless of parameter names."""
     return f"{method.upper()} {path_template(path)}"

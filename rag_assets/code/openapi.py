@@ -1,4 +1,4 @@
-"""OpenAPI 3 and Swagger 2: the operations that a file describes, told by its content."""
+"""OpenAPI 3 and Swagger 2: the operations that a file describes, recognized by its content."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from rag_assets.code.settings.entries import ITEM, Entry
 
 _METHODS: Final = frozenset({"get", "put", "post", "delete", "options", "head", "patch", "trace"})
 _DEPTH: Final = 3
-"""Operations are keys of a path, which is one of `paths`."""
+"""Depth of operations: they are keys of a path, which is a key of `paths`."""
 _LONGEST_PATH: Final = 500
-"""Characters of a path, and of the path of a server: each operation has a copy of both."""
+"""Maximum characters of a path and of a server's path: each operation has a copy of both."""
 
 _ORIGIN: Final = re.compile(r"^(?:[a-zA-Z][\w+.-]*:)?//[^/]*")
 _SCHEMAS: Final = re.compile(r"^#/(?:components/schemas|definitions)/([^/]+)$")
@@ -23,11 +23,11 @@ _SCHEMAS: Final = re.compile(r"^#/(?:components/schemas|definitions)/([^/]+)$")
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """An operation of a described interface.
+    """An operation of an API description.
 
     Attributes:
         entry: its key below its path.
-        name: method and path template, with the path of the server: `GET /api/invoices/{id}`.
+        name: method and path template, including the server's path: `GET /api/invoices/{id}`.
         fact: `operation` {method, path, operation_id, tags, parameters, schemas}.
     """
 
@@ -37,11 +37,10 @@ class Operation:
 
 
 def operations_of(text: str, entries: Sequence[Entry]) -> list[Operation]:
-    """The operations that the entries describe; none if they describe no interface.
+    """Return the operations that the entries describe; empty if they are not an API description.
 
     Args:
-        text: of the file.
-        entries: of the file, outer ones before what they hold.
+        entries: of the file, outer entries before the entries inside them.
     """
     tops = {entry.path[0] for entry in entries if len(entry.path) == 1}
     if "paths" not in tops or not tops & {"openapi", "swagger"}:
@@ -64,7 +63,7 @@ def _is_operation(entry: Entry) -> bool:
 
 
 def _base(entries: Sequence[Entry]) -> str:
-    """The path that all operations have before their own."""
+    """Return the path prefix of all operations."""
     for entry in entries:
         if entry.value is not None and entry.path in {("basePath",), ("servers", ITEM, "url")}:
             return _ORIGIN.sub("", entry.value)[:_LONGEST_PATH].rstrip("/")

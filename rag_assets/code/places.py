@@ -1,4 +1,4 @@
-"""Places: the source type that a file's path tells, before anything in it is read."""
+"""Places: the source type of a file, derived from its path before its content is read."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final
 from rag_assets.code.source_types import SourceType
 
 _PATHS: Final = 4_096
-"""Paths of which it is kept what they tell: a walk asks for those of few files, and often."""
+"""Maximum number of paths with cached results: a walk asks often, and for few files."""
 
 _PROSE: Final = r"\.(?:md|markdown|mdx|rst|adoc|asciidoc|txt)$"
 
@@ -47,7 +47,7 @@ _PATTERNS: Final[Sequence[tuple[str, SourceType]]] = (
     ),
     (_PROSE, "doc"),
 )
-"""The first that fits counts."""
+"""The first pattern that matches decides."""
 
 _RULES: Final = tuple(
     (re.compile(pattern, re.IGNORECASE), source_type) for pattern, source_type in _PATTERNS
@@ -73,7 +73,7 @@ _TRANSLATIONS: Final = re.compile(
 )
 
 _READ: Final = 4_096
-"""Characters of a path, from its end, that are looked at."""
+"""Maximum number of characters examined, from the end of a path."""
 
 
 _TEST: Final = re.compile(
@@ -84,7 +84,7 @@ _TEST: Final = re.compile(
 
 @lru_cache(_PATHS)
 def is_test(path: str) -> bool:
-    """Whether a file is one of tests, by its place.
+    """Return whether a file contains tests, according to its path.
 
     Args:
         path: POSIX path within the repository.
@@ -94,10 +94,10 @@ def is_test(path: str) -> bool:
 
 @lru_cache(_PATHS)
 def is_data(path: str) -> bool:
-    """Return whether a file holds data rather than configuration, by its type and place.
+    """Return whether a file holds data rather than configuration, according to its type and path.
 
-    Data are fixtures, snapshots and translations, and structured files that lie neither in the root
-    folder nor in one of configuration nor have a usual name of one.
+    Data are fixtures, snapshots, translations, and structured files outside the root folder and
+    configuration folders that have no usual name of a configuration file.
 
     Args:
         path: POSIX path within the repository.
@@ -112,7 +112,7 @@ def is_data(path: str) -> bool:
 
 @lru_cache(_PATHS)
 def type_of_place(path: str) -> SourceType:
-    """The source type of a file by its place; "code" where the place tells nothing.
+    """Return the source type of a file by its path; "code" if the path matches no pattern.
 
     Args:
         path: POSIX path within the repository.

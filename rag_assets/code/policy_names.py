@@ -1,6 +1,7 @@
-"""What policies of Laravel are called, and which of their methods answers.
+"""Names of Laravel's policies, and which of their methods answers.
 
-Laravel finds them by the names of what is asked about, so that a file tells by itself whom it asks.
+Laravel derives a policy's name from the model, so one file is enough to name the policies that it
+checks.
 """
 
 from __future__ import annotations
@@ -19,17 +20,17 @@ _GUESSED: Final[Mapping[str, str]] = {
     "update": "update",
     "destroy": "delete",
 }
-"""Abilities by the methods of a controller that ask without telling one."""
+"""Abilities by the controller method that authorizes without naming an ability."""
 
 _MODELS: Final = "Models"
 _POLICIES: Final = "Policies"
 
 OF_RESOURCES: Final = _GUESSED
-"""What `authorizeResource` asks of the methods of a controller."""
+"""Abilities that `authorizeResource` checks, by controller method."""
 
 
 def usual_policies(model: str) -> Iterator[str]:
-    r"""The classes that are a model's policy by their place, of those among which Laravel looks.
+    r"""Yield the usual policy classes of a model, a subset of those that Laravel tries.
 
     Args:
         model: qualified, `App\Models\Billing\Invoice`.
@@ -45,7 +46,7 @@ def usual_policies(model: str) -> Iterator[str]:
 
 
 def tried_policies(model: str) -> Iterator[str]:
-    """The classes among which Laravel looks for a model's policy, those it prefers first."""
+    """Return the classes that Laravel tries as a model's policy, in its order."""
     namespace, _, short = model.rpartition("\\")
     parts = namespace.split("\\") if namespace else []
     if f"\\{_MODELS}\\" in namespace:
@@ -56,13 +57,13 @@ def tried_policies(model: str) -> Iterator[str]:
 
 
 def asker_of(fact: Fact) -> str:
-    """The definition that asks: what a fact stands in, or the method that it is about."""
+    """Return the definition that authorizes: the fact's symbol, or the method the fact names."""
     method = fact.values.get("method")
     return f"{fact.symbol.partition('::')[0]}::{method}" if method else fact.symbol
 
 
 def method_of(fact: Fact) -> str:
-    """The method that answers; "" where nothing tells.
+    """Return the policy method that answers; "" if it is unknown.
 
     Args:
         fact: `authorizes`.
@@ -75,6 +76,6 @@ def method_of(fact: Fact) -> str:
 
 
 def method_of_ability(ability: str) -> str:
-    """The method of a policy that answers for an ability: `force-delete`, forceDelete."""
+    """Return the policy method that answers for an ability: `force-delete`, forceDelete."""
     first, *others = ability.replace("_", "-").split("-") if "-" in ability else [ability]
     return first + "".join(one[:1].upper() + one[1:] for one in others)

@@ -1,4 +1,4 @@
-"""Reading a text of any language: its units and facts."""
+"""Reads a text in any language: its units and facts."""
 
 from __future__ import annotations
 
@@ -53,41 +53,40 @@ READERS: Mapping[str, str] = MappingProxyType(
         "text/x-yaml": "settings.reader:read_yaml",
     }
 )
-"""What reads texts of a media type, as "module:function" below rag_assets.code."""
+"""The reader of each media type, as "module:function" below rag_assets.code."""
 
 READ_FOR_USE: Final = frozenset(
     {"go", "java", "javascript", "php", "python", "rust", "sql", "svelte", "swift", "typescript"}
     | {"vue"}
 )
-"""Languages whose files tell what they use, beside what they define."""
+"""Languages whose readers extract uses of names in addition to definitions."""
 NO_PROGRAMS: Final = frozenset(
     {"css", "derived", "ini", "json", "run-event", "toml", "xml", "yaml"}
 )
-"""Languages, as media types name them, whose files use no definition by name."""
+"""Languages, as media types name them, with files that use no definition by name."""
 
 _KNOWN_QUERIES: Final = frozenset({"php", "sql"})
-"""Languages in whose strings no queries are looked for: what sends them is known."""
+"""Languages with strings that are not searched for queries: the code that sends them is known."""
 _PROSE: Final = frozenset({"markdown", "plain"})
-"""Texts of people, of which words that look like names alone are indexed."""
+"""Prose: only words that look like names are indexed."""
 _STRUCTURED: Final = frozenset({"ini", "json", "toml", "xml", "yaml"})
 _NOT_INDEXED: Final = frozenset({"css", "derived", "run-event"})
 _LONGEST_STRUCTURED: Final = 1 << 17
-"""Characters from which on a structured file is data, whose words are no names."""
+"""Number of characters above which a structured file counts as data, without names to index."""
 
 READING_VERSION = 19
-"""Increased whenever the same text would give other units, facts or relations."""
+"""Increase this whenever the same text would yield other units, facts or relations."""
 
 
 def read_code(text: str, media_type: str, frameworks: str = "") -> CodeText:
     """Return the units and facts of a text.
 
-    A language without an interpreter is cut at the definitions that its tag query finds (see
-    rag_assets.code.tags), one that is not known at blank lines. The last fact is the index of the
-    names in the text.
+    A text in a language without an interpreter is cut at the definitions that its tag query finds
+    (see rag_assets.code.tags); in an unknown language, at blank lines. The last fact is the index
+    of the names in the text.
 
     Args:
         text: of one file.
-        media_type: of its content.
         frameworks: the tenant's own; see all_frameworks.
     """
     language = language_of_type(media_type)
@@ -111,9 +110,9 @@ def _read(text: str, media_type: str) -> CodeText:
 
 
 def _without_nul(reading: CodeText) -> CodeText:
-    r"""Return a reading with a mark instead of each NUL in its names and values.
+    r"""Return a reading with U+FFFD in place of each NUL in its names and values.
 
-    A literal may stand for one (`["\0" => 1]`), and Postgres stores none.
+    A literal may contain NUL (`["\0" => 1]`), and Postgres cannot store it.
     """
     units = tuple(
         replace(one, symbol=_storable(one.symbol), signature=_storable(one.signature))
@@ -148,7 +147,7 @@ def _storable(value: Any) -> Any:
 
 
 def _with_names(text: str, reading: CodeText, name: str, frameworks: str) -> CodeText:
-    """Return a reading with the index of its names, and definitions where a query reads them."""
+    """Return a reading with the index of its names, and with definitions if a query reads them."""
     language = tag_languages().get(name)
     if language is None:
         tags = Tags(comments=((0, len(text)),)) if name in _PROSE else Tags()
@@ -161,14 +160,14 @@ def _with_names(text: str, reading: CodeText, name: str, frameworks: str) -> Cod
     defined = () if tags.definitions else _defined(text, reading)
     names = index_names(text, tags, language, defined=defined)
     stated, note = framework_facts(text, name, reading.facts, frameworks)
-    # Also of a text without names: its fact says that it was read.
+    # A text without names gets the fact too: it shows that the text was read.
     index = Fact(USES, 0, 0, values={"names": names})
     notes = filter(None, (tags.note, note))
     return replace(reading, facts=(*reading.facts, *stated, index), notes=(*reading.notes, *notes))
 
 
 def _defined(text: str, reading: CodeText) -> list[tuple[str, int]]:
-    """Return the names that a reader has found definitions of, with their lines."""
+    """Return the names with definitions found by a reader, with their lines."""
     declared = [fact for fact in reading.facts if fact.kind == "declares" and fact.symbol]
     ends = [found.start() for found in re.finditer("\n", text)] if declared else []
     return [
@@ -177,7 +176,7 @@ def _defined(text: str, reading: CodeText) -> list[tuple[str, int]]:
 
 
 def unread(text: str, media_type: str, *notes: str) -> CodeText:
-    """A text that no grammar read: units between blank lines, and no facts."""
+    """Return a text without a grammar: units between blank lines, and no facts."""
     return CodeText(covering(text, ()), (), language_of_type(media_type), notes)
 
 

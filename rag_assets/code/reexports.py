@@ -1,10 +1,10 @@
-"""Names that a module hands on: by `export { X } from`, `export *`, `pub use`, or an import.
+"""Re-exported names: `export { X } from`, `export *`, `pub use`, or an import in Python.
 
-A name that is imported from there means what it is handed on from. An edge of the kind `hands_on`
-says so; both of its ends have the prefix `as:`, so that whoever looks for what is called or
-imported by a name does not meet them. `as:*` stands for all that a module has. What `__all__` of
-Python takes from that is stated too: `as::!log` is kept back, and `as::+_bill` given although it
-would not be; `as::!*` keeps back what the module itself has of another one by `*`.
+A re-exported name means its target. An edge of the kind `hands_on` records this. Both of its ends
+have the prefix `as:`, so that searches for callers and importers do not match them. `as:*` stands
+for everything in a module. The effect of `__all__` in Python is recorded too: `as::!log` is
+excluded from `*`; `as::+_bill` is included although its name starts with an underscore; `as::!*`
+excludes names that the module itself imports by `*`.
 """
 
 from __future__ import annotations
@@ -20,20 +20,19 @@ from rag_assets.code.spelled_rules import from_module, rust_path
 
 DEFAULT: Final = "default"
 KEPT: Final = "!"
-"""Before a name that a module does not give by `*`, although its name does not say so."""
+"""Mark of a name that `*` of its module excludes, although the name looks public."""
 
 GIVEN: Final = "+"
-"""Before a name that a module gives by `*`, although nothing else of it says so."""
+"""Mark of a name that `*` of its module includes, although only `__all__` shows it."""
 _Stated: TypeAlias = tuple[Fact, str, str]
-"""A fact, the name that it hands on, and what that stands for."""
+"""A fact, the re-exported name, and its target."""
 
 
 def handed_on(facts: Iterable[Fact], names: NameStyle) -> Iterator[tuple[Fact, str, str]]:
-    """What a file hands on: the fact that says so, the name, and what it stands for.
+    """Return the re-exports of a file: the fact that states each, the name, and its target.
 
     Args:
-        facts: of the file.
-        names: how its names are made.
+        names: how its names are formed.
     """
     made = _BY_STYLE.get(names)
     for fact, name, target in () if made is None else made(facts):
@@ -42,7 +41,7 @@ def handed_on(facts: Iterable[Fact], names: NameStyle) -> Iterator[tuple[Fact, s
 
 
 def _python(facts: Iterable[Fact]) -> Iterator[_Stated]:
-    """Whatever a module imports from another one at its top can be imported from itself."""
+    """Yield the names that a module imports at top level: they can all be imported from it."""
     found = [*facts]
     listed = next((fact for fact in found if fact.kind == "exports"), None)
     names = dict.fromkeys([] if listed is None else map(str, listed.values["names"]))
@@ -60,7 +59,7 @@ def _python(facts: Iterable[Fact]) -> Iterator[_Stated]:
 
 
 def _limits(facts: Sequence[Fact], listed: Mapping[str, None]) -> Iterator[str]:
-    """What `__all__` changes of what a module of Python gives by `*`: marked names."""
+    """Return the marked names that `__all__` adds to or removes from `*` of a Python module."""
     own = {fact.symbol for fact in facts if fact.kind == "declares" and "." not in fact.symbol}
     own |= {
         str(fact.values["alias"]) for fact in facts if fact.kind == "imports" and not fact.symbol
@@ -68,7 +67,7 @@ def _limits(facts: Sequence[Fact], listed: Mapping[str, None]) -> Iterator[str]:
     yield from (
         KEPT + name for name in sorted(own - {*listed}) if name == ALL or not name.startswith("_")
     )
-    # Of what a module has of another one by `*`, only the names that it lists are known.
+    # Of the names that a module imports by `*`, only those in `__all__` are known.
     yield from (GIVEN + name for name in listed if ALL in own or name.startswith("_"))
 
 
@@ -110,17 +109,17 @@ _BY_STYLE: Final[Mapping[NameStyle, Callable[[Iterable[Fact]], Iterator[_Stated]
 }
 
 Handed: TypeAlias = Mapping[str, Sequence[tuple[str, str]]]
-"""What names stand for that modules hand on: names, each with the path of the module."""
+"""Re-exports: the targets of each name, with the path of the module."""
 
 
 def parts_of(name: str) -> Iterator[tuple[str, str, str]]:
-    """How a name may be one of a module and of what that has: module, name, members.
+    """Split a name into module, name and members in every way that is possible.
 
     Args:
         name: `billing.Bill.total`, `web/src/lib#format`.
 
     Yields:
-        the module with the mark after it.
+        the module with the separator after it, the name, and the members.
     """
     module, mark, local = name.rpartition("#")
     if mark:
@@ -136,7 +135,7 @@ def parts_of(name: str) -> Iterator[tuple[str, str, str]]:
 
 
 def asked_of(name: str) -> Iterator[str]:
-    """The names that modules may hand on, one of which leads to what a name means."""
+    """Return the re-exports to look up in order to resolve a name."""
     for module, first, _ in parts_of(name):
         yield module + first
         yield module + ALL
@@ -147,14 +146,14 @@ def asked_of(name: str) -> Iterator[str]:
 
 
 def behind(name: str, path: str, handed: Handed) -> set[tuple[str, str]]:
-    """What a name stands for, where a module hands it on: names, and the paths of modules.
+    """Return the targets of a name that a module re-exports, with the paths of modules.
 
-    What it names itself goes before what it has of all that another one has.
+    Names that a module re-exports explicitly take precedence over its `*` re-exports.
 
     Args:
-        name: as a file means it.
-        path: of that file.
-        handed: what modules hand on, at least of the names asked_of tells.
+        name: as named_by returns it.
+        path: of the file that uses it.
+        handed: re-exports, at least of the names that asked_of returns.
     """
     for module, first, rest in parts_of(name):
         defaults = [DEFAULT] if _may_be_default(module, first) else []
@@ -172,12 +171,12 @@ def behind(name: str, path: str, handed: Handed) -> set[tuple[str, str]]:
 
 
 def _gives(target: str, name: str, path: str, handed: Handed) -> bool:
-    """Whether a name is among all that a module gives.
+    """Return whether `*` of a module includes a name.
 
     Args:
-        target: all of that module.
-        name: of what is wanted of it.
-        path: of the file that takes all of it.
+        target: everything in that module.
+        name: to import from it.
+        path: of the file that imports by `*`.
         handed: see behind.
     """
     module = target.removesuffix(ALL)
@@ -191,9 +190,10 @@ def _gives(target: str, name: str, path: str, handed: Handed) -> bool:
 
 
 def beyond(names: Iterable[str]) -> dict[str, list[str]]:
-    """By what modules may hand on, the members of it that names are.
+    """Return the members that names refer to, by the re-export that may lead to them.
 
-    A name that ends with `*` stands for all of a module: the member is then the whole name in it.
+    For a name that ends with `*`, which stands for a whole module, the member is the full name in
+    that module.
     """
     found: dict[str, list[str]] = {}
     for name in names:
@@ -204,12 +204,12 @@ def beyond(names: Iterable[str]) -> dict[str, list[str]]:
 
 
 def handed_names(alias: str, target: str, members: Iterable[str]) -> Iterator[str]:
-    """The names by which what a module hands on is imported from it.
+    """Return the names by which a re-exported definition is imported from the module.
 
     Args:
-        alias: that it hands on.
-        target: what that stands for.
-        members: of the target, with the dot before them; of all of a module: names in it.
+        alias: the re-exported name.
+        target: of the re-export.
+        members: of the target, each with its leading dot; for a whole module: names in it.
     """
     module, mark, local = alias.rpartition("#")
     default = f"{module}#{module.rpartition('/')[2]}" if mark and local == DEFAULT else ""
@@ -230,6 +230,6 @@ def _member(target: str, rest: str) -> str:
 
 
 def _may_be_default(module: str, name: str) -> bool:
-    """Whether a name may be what a module exports by default, which is called like its file."""
+    """Return whether a name may be the default export of a module, named after its file."""
     place, mark = module[:-1], module[-1]
     return mark == "#" and place.rpartition("/")[2] == name

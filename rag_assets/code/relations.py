@@ -1,9 +1,9 @@
-"""Relations: symbols and edges that the facts of one file make, before names are resolved.
+"""Relations: symbols and edges that the facts of one file yield, before names are resolved.
 
-A node is a qualified name, or has a prefix that says what else it is: `table:invoices`,
-`config:mail.from`, `package:laravel/framework`. What a class is, other files decide: so an edge
-says what its file states (it takes, returns, makes or calls something), and gets the name that
-people use when it is asked for.
+A node is a qualified name, or has a prefix for its kind: `table:invoices`, `config:mail.from`,
+`package:laravel/framework`. Other files decide the type of a class. An edge therefore keeps what
+its file states (it takes, returns, makes or calls something), and gets its user-facing name at
+query time.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _DEFINING: Final = frozenset({"declares", "operation"})
 """Kinds of facts that are definitions."""
 
 _SHOWN_ALONE: Final = frozenset({"changed_in"})
-"""Kinds of statements of derived documents that are no relations: the files have these."""
+"""Kinds of statements in derived documents that are not relations, because the files have them."""
 
 _BY_CONVENTION: Final = frozenset({ASKS})
-"""Kinds of edges whose ends are named as the framework would look for them."""
+"""Kinds of edges with ends named as the framework looks them up."""
 
 _BUILT_IN: Final = frozenset({"", "self", "static", "parent"})
 
@@ -45,10 +45,10 @@ class Symbol:
     Attributes:
         name: qualified.
         role: class, interface, trait, enum, function, method and the like.
-        public: whether others may use it.
+        public: whether other files may use it.
         line_start, line_end: in the file, counted from 1.
-        content_hash: of the text that is embedded for it; None where it has no chunk of its own.
-        called: a key by which it is found, where that is not its short name.
+        content_hash: of its embedded text; None if it has no chunk of its own.
+        called: a search key that replaces its short name; "" if absent.
     """
 
     name: str
@@ -61,23 +61,23 @@ class Symbol:
 
     @property
     def short(self) -> str:
-        """What people call it: without its namespace, in lower case."""
+        """Return the short name: without its namespace, in lower case."""
         return self.called or short_name(self.name)
 
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """Something that one definition states of another.
+    """A relation from one definition to another.
 
     Attributes:
         kind: of the relation.
-        source: the node that it is stated of; "" for the file itself.
-        target: the node that it names.
+        source: the node that the relation starts from; "" for the file itself.
+        target: the node that the relation leads to.
         how: stated; by a convention of the framework; or inferred.
         confidence: 0 to 1.
         line_start, line_end: of the evidence, counted from 1.
-        evidence: its text, credentials masked.
-        path: of the file that the evidence is in, where that is not the one that states it.
+        evidence: its text, with credentials masked.
+        path: of the file with the evidence; None if it is the file that states the edge.
     """
 
     kind: str
@@ -93,10 +93,10 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Relations:
-    """What one file defines and states.
+    """The symbols and edges of one file.
 
     Attributes:
-        names: the index of its names, see rag_assets.code.name_uses; "" for none.
+        names: the index of its names, see rag_assets.code.name_uses; "" if absent.
     """
 
     symbols: tuple[Symbol, ...]
@@ -119,15 +119,15 @@ NAMED: Final[Mapping[tuple[str, str], str]] = {
     ("fires", "job"): "dispatches",
     (ASKS, "policy"): "authorizes",
 }
-"""What people call an edge, by its kind and the source type of what it leads to."""
+"""User-facing name of an edge, by its kind and the source type of its target."""
 
 _EVERYWHERE: Final = frozenset(
     {"applies_to", "changed_by", "depends_on", "mentions", "operation", "queries_table", "states"}
 )
-"""Kinds of facts that name what has the same name in every repository."""
+"""Kinds of facts with targets that have the same name in every repository."""
 
 UNNAMED: Final = frozenset({"takes", "returns", "makes", "touches", ASKS, MEMBER, HANDS_ON})
-"""Kinds of edges that are told only under another name."""
+"""Kinds of edges that are shown only under another name."""
 
 
 def relations_of(
@@ -136,13 +136,12 @@ def relations_of(
     *,
     names: NameStyle = "qualified",
 ) -> Relations:
-    """The symbols and edges of one file, each edge once.
+    """Return the symbols and edges of one file, each edge once.
 
     Args:
-        facts: of the file.
-        hashes: of what is embedded for its definitions, by their names.
-        names: how its names are made; without any that others know, it has edges to what has a
-            name everywhere alone.
+        hashes: content hashes of the embedded definitions, by name.
+        names: how its names are formed; "none": only edges to names that are the same in every
+            repository.
     """
     symbols: dict[tuple[str, int, str], Symbol] = {}
     edges: dict[tuple[str, str, str], Edge] = {}
@@ -193,7 +192,7 @@ def _stated(fact: Fact, kind: str, source: str, target: str) -> Edge:
 
 
 def _ability(fact: Fact) -> Symbol:
-    """What a gate defines, called by its whole name."""
+    """Return the symbol of an ability that a gate defines; its key is its whole name."""
     name = str(fact.values["ability"])
     return Symbol(
         *(ABILITY + name, "ability", True, fact.line_start, fact.line_end), called=name.lower()
@@ -201,7 +200,7 @@ def _ability(fact: Fact) -> Symbol:
 
 
 def _setting(fact: Fact, hashes: Mapping[str, str]) -> Symbol | None:
-    """A key of a file of settings, or a variable of the environment that a file gives a value."""
+    """Return the symbol of a key in a settings file, or of an environment variable with a value."""
     name, lines = str(fact.values["name"]), (fact.line_start, fact.line_end)
     held = hashes.get(fact.symbol)
     if fact.values.get("of") == "code":
@@ -214,7 +213,7 @@ def _setting(fact: Fact, hashes: Mapping[str, str]) -> Symbol | None:
 
 
 def _stated_elsewhere(fact: Fact) -> Edge:
-    """What a derived document states, with the lines of the file that say so."""
+    """Return the edge that a derived document states, with the file lines that support it."""
     values = fact.values
     how: How = values["how"]
     first, last = values["lines"]

@@ -1,7 +1,7 @@
-"""The text of an event of a run: what an agent did to a file, or says of a whole run.
+"""The text of a run event: an agent's change to a file, or its summary of a whole run.
 
-Its first line tells the kind of the event and the file, further lines the run and the action; the
-summary follows after an empty line.
+The first line holds the kind of the event and the file; further lines hold the run and the action.
+The summary follows after an empty line.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _LANGUAGE: Final = "run-event"
 
 
 def rendered(kind: str, run: str, path: str | None, action: str, summary: str) -> str:
-    """The text of an event.
+    """Return the text of an event.
 
     Args:
         kind: file_created, file_updated, file_deleted, final_summary.
         run: its id.
         path: of the file within its repository; None for a summary of the run.
-        action: what was done to it, in a few words of one line; "" for nothing more.
-        summary: in words; "" for none.
+        action: on the file, in a few words on one line; "" if absent.
+        summary: in words; "" if absent.
     """
     lines = [f"{kind} {path}" if path else kind, _RUN + run]
     if action:
@@ -41,7 +41,7 @@ def rendered(kind: str, run: str, path: str | None, action: str, summary: str) -
 
 
 def read(text: str) -> CodeText:
-    """The one unit of an event's text, and what it states."""
+    """Return the single unit of an event's text, and its facts."""
     end = len(text.rstrip())
     head = text.partition("\n\n")[0].split("\n")
     heading = _HEADING.fullmatch(head[0])

@@ -1,4 +1,4 @@
-"""Names of settings: `config:billing.rates.de`, after the file that has them, and their keys."""
+"""Names of settings, with their file (`config:billing.rates.de`), and their keys."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import Final
 from rag_assets.code.nodes import CONFIG
 
 OWN_SETTING: Final = f"{CONFIG}."
-"""The beginning of a setting's name in its own file."""
+"""Prefix of a setting's name in its own file."""
 
 _FOLDER: Final = "config"
 _MODULES: Final = frozenset({"settings", "config", "conf"})
-"""Modules of Python whose settings are called by their keys alone."""
+"""Python modules with settings that are named by their keys alone."""
 
 
 def setting_name(local: str, path: str) -> str:
-    """The name of a setting in its repository.
+    """Return the repository-wide name of a setting.
 
     Args:
         local: its keys, with dots; "" for the whole file.
@@ -37,7 +37,7 @@ def setting_name(local: str, path: str) -> str:
 
 
 def local_settings(name: str) -> Iterator[str]:
-    """The names that a setting may have in its own file, whose name ends at any of the dots."""
+    """Yield the names that a setting may have in its own file: its suffixes after each dot."""
     local = name.removeprefix(CONFIG)
     yield OWN_SETTING + local
     yield from (OWN_SETTING + local[found.end() :] for found in re.finditer(r"\.", local))

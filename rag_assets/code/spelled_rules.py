@@ -1,6 +1,7 @@
-"""Rules by which facts of languages become edges whose names depend on the place of their file.
+"""Edge rules for languages with names that depend on the path of their file.
 
-Facts of Java have names that are nearly qualified; those of the others spell them, see naming.
+Facts of Java have names that are nearly qualified; those in the other languages spell them, see
+naming.
 """
 
 from __future__ import annotations
@@ -21,17 +22,17 @@ def _own(name: str) -> str:
 
 
 READING: Final[Mapping[str, str]] = {"configured_by": CONFIG, "reads_env": ENV}
-"""What begins the name of what a fact reads."""
+"""Prefix of the name that a fact reads."""
 
 
 def read_settings(fact: Fact, source: str) -> list[Triple]:
-    """The edge from what reads a setting, or a variable of the environment."""
+    """Return the edge from the reader of a setting or an environment variable."""
     key = str(fact.values.get("key", ""))
     return [("configured_by", source, READING[fact.kind] + key)] if key else []
 
 
 def named_event(fact: Fact) -> list[Triple]:
-    """The edge from what emits an event that has a name, or listens to it."""
+    """Return the edge from the emitter or listener of a named event."""
     is_own = not fact.values.get("is_imported")
     return [(kind, _own(who) if is_own else who, event) for kind, who, event in of_event(fact)]
 
@@ -42,7 +43,7 @@ def _member(fact: Fact) -> list[Triple]:
 
 
 def _of_python(fact: Fact) -> list[Triple]:
-    """Edges of Python, whose facts spell names as naming has them."""
+    """Return edges of Python; its facts spell names as described in naming."""
     if fact.kind == "declares":
         return _member(fact)
     name = str(fact.values.get("name", ""))
@@ -59,7 +60,7 @@ _MOST_NAMES: Final = 50
 
 
 def _of_javascript(fact: Fact) -> list[Triple]:
-    """Edges of JavaScript and what is written like it."""
+    """Return edges of JavaScript and of languages with its syntax."""
     values = fact.values
     if fact.kind == "declares":
         return _member(fact)
@@ -81,7 +82,7 @@ def _of_javascript(fact: Fact) -> list[Triple]:
 
 
 def _of_java(fact: Fact) -> list[Triple]:
-    """Edges of Java: a type that no import names is of the file's own package."""
+    """Return edges of Java; a type that no import names belongs to the file's own package."""
     name, symbol = str(fact.values.get("name", "")), fact.symbol
     if fact.kind == "declares":
         owner = symbol.rpartition(".")[0]
@@ -93,20 +94,20 @@ def _of_java(fact: Fact) -> list[Triple]:
     if not is_type(name):
         return [(fact.kind, symbol, name)]
     own = ".".join(takewhile(lambda part: not is_type(part), symbol.split(".")))
-    # At most one of these has such a type: javac would not know which is meant.
+    # At most one package has such a type: otherwise javac would report an ambiguous name.
     packages = [own, *fact.values.get("packages", ())]
     return [(fact.kind, symbol, f"{one}.{name}".lstrip(".")) for one in dict.fromkeys(packages)]
 
 
 def _of_swift(fact: Fact) -> list[Triple]:
-    """Edges of Swift, where the types of a module know each other by their names alone."""
+    """Return edges of Swift; types of one module refer to each other by their names alone."""
     if fact.kind == "imports":
         return [("imports", "", PACKAGE + str(fact.values.get("name", "")))]
     return _of_java(fact)
 
 
 def _of_go(fact: Fact) -> list[Triple]:
-    """Edges of Go, whose packages are folders."""
+    """Return edges of Go; its packages are folders."""
     name, module = str(fact.values.get("name", "")), str(fact.values.get("module", ""))
     if fact.kind == "declares":
         owner = fact.symbol.rpartition(".")[0]
@@ -121,7 +122,7 @@ def _of_go(fact: Fact) -> list[Triple]:
 
 
 def _of_rust(fact: Fact) -> list[Triple]:
-    """Edges of Rust, whose modules are files and folders."""
+    """Return edges of Rust; its modules are files and folders."""
     name, symbol = str(fact.values.get("name", "")), fact.symbol.replace("::", ".")
     if fact.kind == "declares":
         owner = symbol.rpartition(".")[0]
@@ -135,7 +136,7 @@ def _of_rust(fact: Fact) -> list[Triple]:
 
 
 _CRATE: Final = "src"
-"""The folder of a crate's own root module, by convention of its build tool."""
+"""The folder of a crate's root module, by Cargo's convention."""
 
 
 def _used(path: str) -> str:
@@ -144,7 +145,7 @@ def _used(path: str) -> str:
 
 
 def rust_path(name: str) -> str:
-    """A path of Rust as naming spells it; what begins with neither is a module below, by its name.
+    """Return a Rust path as naming spells it; without a prefix it is a module below, by its name.
 
     Args:
         name: `crate::tax::Rule::new`, `super::store::Repo`, `lines::count`, `Invoice::total`.
@@ -165,11 +166,11 @@ def rust_path(name: str) -> str:
 
 
 _SQL: Final = {"create": "creates", "alter": "alters", "drop": "drops", "rename": "renames"}
-"""Relations by what a statement does to a table."""
+"""Edge kinds by the action of a statement on a table."""
 
 
 def _of_sql(fact: Fact) -> list[Triple]:
-    """Edges of SQL: what statements do to tables, and the tables that they name."""
+    """Return edges of SQL: actions on tables, and the tables that statements name."""
     values, name = fact.values, fact.symbol
     if fact.kind not in {"declares", "changes"} or not name:
         return []
@@ -186,12 +187,12 @@ def _unqualified(name: str) -> str:
 
 
 def is_type(name: str) -> bool:
-    """Whether a name is one of a type, by the convention that all packages begin small."""
+    """Return whether a name is a type, by the convention that packages start in lower case."""
     return name[:1].isupper()
 
 
 def from_module(module: str, name: str) -> str:
-    """A name of a module of JavaScript; a default export is called like its file, by convention."""
+    """Return a name in a JavaScript module; by convention the file's name for a default export."""
     if not module.startswith((".", "@/", "~/", "#/", "$lib/", "src/")):
         parts = module.split("/")
         return PACKAGE + "/".join(parts[: 2 if module.startswith("@") else 1])
@@ -205,8 +206,8 @@ def queried(fact: Fact, names: NameStyle) -> list[Triple]:
     """Return the edge to a table that a query in a string names.
 
     Args:
-        fact: that says so.
-        names: how those of its file are made; without any, the file itself names it.
+        fact: that states it.
+        names: how names of its file are formed; "none": the file itself is the source.
     """
     symbol = fact.symbol.replace("::", ".") if names == "rust" else fact.symbol
     source = symbol if names in {"java", "swift"} else _own(symbol)
@@ -223,4 +224,4 @@ SPELLED: Final[Mapping[NameStyle, Callable[[Fact], list[Triple]]]] = {
     "rust": _of_rust,
     "sql": _of_sql,
 }
-"""The rule of each language, by how its names are made."""
+"""The edge rule of each language, by name style."""

@@ -1,4 +1,4 @@
-"""What people write for names of symbols, tables, routes and files, as the index spells them."""
+"""User spellings of symbols, tables, routes and files, converted to the spellings of the index."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LONGEST: Final = 1_000
 
 
 def symbol_spellings(said: str) -> list[str]:
-    r"""What somebody may mean by the name of a definition, as it was said first.
+    r"""Return the spellings that a user may mean by the name of a definition, as written first.
 
     Args:
         said: `Invoice::class`, `Invoice->total()`, `$invoice->total`, `App/Models/Invoice`,
@@ -39,17 +39,17 @@ def symbol_spellings(said: str) -> list[str]:
 
 
 def table_spellings(said: str) -> list[str]:
-    """What somebody may mean by the name of a table: without quotes, or its schema."""
+    """Return the spellings that a user may mean by a table name: without quotes, or its schema."""
     bare = "".join(one for one in said.strip()[:_LONGEST] if one not in "`\"'[]")
     bare = bare.removeprefix("table:")
     return [one for one in dict.fromkeys([bare, bare.rpartition(".")[2]]) if one]
 
 
 def route_spellings(said: str) -> Iterator[str]:
-    """Templates that a path may be of, with the fewest parts that stand for parameters first.
+    """Yield the templates that a path may match, those with the fewest parameters first.
 
     Args:
-        said: a path that is requested, `/invoices/pdf/a1b2`, with or without its method.
+        said: a requested path, `/invoices/pdf/a1b2`, with or without its method.
     """
     asked = request_of(said)
     if asked is None:
@@ -58,21 +58,21 @@ def route_spellings(said: str) -> Iterator[str]:
     parts = requested_template(path).split("/")[1:]
     free = [at for at, part in enumerate(parts) if part and part != "{}"][-_MOST_PARTS:]
     for count in range(1, len(free) + 1):
-        # What comes last is a parameter more often.
+        # The last parts are more often parameters.
         for chosen in combinations(reversed(free), count):
             template = "/".join("{}" if at in chosen else part for at, part in enumerate(parts))
             yield f"{method} /{template}".lstrip()
 
 
 def path_spellings(said: str) -> list[str]:
-    r"""Paths that somebody may mean by one, the most exact first.
+    r"""Return the paths that a user may mean, the most exact first.
 
     Args:
         said: `./app/A.php`, `app\A.php`, `/srv/shop/app/A.php`, `app/A.php:12`.
     """
     bare = _DRIVE.sub("", _LINES.sub("", said.strip(_QUOTES)[:_LONGEST])).replace("\\", "/")
     parts = [part for part in bare.split("/") if part not in {"", ".", ".."}]
-    # Of an absolute path, whatever its beginning is on that machine is left out.
+    # The first folders of an absolute path depend on the machine, so every suffix is tried.
     ends = ["/".join(parts[at:]) for at in range(min(len(parts), _MOST_FOLDERS))]
     absolute = bare.startswith("/") or bool(_DRIVE.match(said.strip()))
     kept = ends if absolute else ends[:1]

@@ -15,14 +15,14 @@ ItemT = TypeVar("ItemT")
 class BackgroundBatcher(Generic[ItemT]):
     """Passes items in batches to a thread, which runs only while there are items.
 
-    Items that arrive during a batch form the next one: batches grow with the load, and each costs
-    one round trip to the database.
+    Items that arrive during a batch form the next batch: batches grow with the load, and each costs
+    a single round trip to the database.
 
     Args:
         work: processes a batch, in order of arrival; only the kind of its errors is logged.
         name: of the thread, and of the work in warnings.
         gather_seconds: time that the thread waits for more items before it takes a batch.
-        max_waiting: limit of waiting items; further ones are dropped and counted. None: no limit.
+        max_waiting: limit of waiting items; later items are dropped and counted. None: no limit.
     """
 
     def __init__(
@@ -45,11 +45,11 @@ class BackgroundBatcher(Generic[ItemT]):
 
     @property
     def dropped(self) -> int:
-        """Number of items dropped because too many were waiting."""
+        """Return the number of items dropped because too many were waiting."""
         return self._dropped
 
     def put(self, item: ItemT) -> None:
-        """Queue an item; returns at once."""
+        """Queue an item without blocking."""
         with self._lock:
             if self._max_waiting is not None and len(self._waiting) >= self._max_waiting:
                 self._dropped += 1

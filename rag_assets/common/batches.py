@@ -15,13 +15,13 @@ def batched(
     weight: Callable[[_T], int] | None = None,
     most: int | None = None,
 ) -> Iterator[list[_T]]:
-    """Split items into batches, in order; none is empty, and each is read when it is needed.
+    """Split items into non-empty batches, in order; each item is read only when it is needed.
 
     Args:
         items: to split.
         size: limit of items in a batch; None for no limit.
         weight: of an item, in any unit; required with `most`.
-        most: limit of a batch's weight; None for no limit. A heavier item is a batch by itself.
+        most: limit of a batch's weight; None for no limit. A heavier item is in a batch of its own.
 
     Raises:
         ValueError: the size is not positive.

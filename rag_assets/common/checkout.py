@@ -1,6 +1,6 @@
-"""Whether the package is in a checkout of the project, which is then the default home.
+"""Detection of a checkout of the project, which is then the default home.
 
-Nothing is imported but `os`: the command line asks before it imports anything.
+Only `os` is imported: the command line asks before it imports other modules.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ _NAME = 'name = "rag-assets"'
 def is_checkout(root: str | os.PathLike[str]) -> bool:
     """Return whether a folder is a checkout of the project.
 
-    A `pyproject.toml` alone is no sign of one: other projects' wheels put theirs into
+    A `pyproject.toml` alone does not prove it: wheels of other projects put theirs into
     site-packages, as every project that `create-dagster` makes does.
     """
     try:

@@ -1,4 +1,4 @@
-"""The clock by which every age is counted: of documents, builds, batches, events; in UTC."""
+"""The clock for ages of documents, builds, batches and events; in UTC."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from pathlib import Path
 from typing import Final
 
 MOST_SKEW: Final = timedelta(hours=1)
-"""By which a machine's clock may differ from another clock that is believed."""
+"""Largest accepted difference between a machine's clock and another trusted clock."""
 MOST_JUMP: Final = timedelta(days=1)
-"""A time at most this long after the last trusted one is trusted without further evidence."""
+"""Largest step after the last trusted time that is trusted without further evidence."""
 
 _BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 
 
 @dataclass(frozen=True, slots=True)
 class BootTime:
-    """How long a machine has been running, which does not change when its clock is set.
+    """The time since a machine's boot, which does not change when its clock is set.
 
     Attributes:
-        boot_id: distinguishes this start of the machine from every other.
-        seconds: since that start, the time in suspension included.
+        boot_id: distinguishes this boot of the machine from every other boot.
+        seconds: since the boot, including time in suspension.
     """
 
     boot_id: str
@@ -31,7 +31,7 @@ class BootTime:
 
 
 def read_boot_time() -> BootTime | None:
-    """Return how long this machine has been running; None on systems other than Linux."""
+    """Return the time since this machine's boot; None on systems other than Linux."""
     clock_id = getattr(time, "CLOCK_BOOTTIME", None)
     if clock_id is None:
         return None
@@ -48,13 +48,13 @@ def _utc_now() -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """This machine's clock, or one that is set forward.
+    """This machine's clock, or a clock that is set forward.
 
     Attributes:
         machine: returns this machine's time, in UTC.
-        ahead: added to the times of the machine and of Postgres alike, so that ages can be counted
-            as they will be later.
-        boot: returns how long this machine has been running.
+        ahead: added to the times of both the machine and Postgres, so that ages can be computed for
+            a later time.
+        boot: returns the time since this machine's boot.
     """
 
     machine: Callable[[], datetime] = _utc_now
@@ -62,9 +62,9 @@ class Clock:
     boot: Callable[[], BootTime | None] = read_boot_time
 
     def now(self) -> datetime:
-        """Return the time from which ages are counted.
+        """Return the current time, from which ages are computed.
 
-        To delete anything for its age, use `time_for_deletion` in `rag_assets.pipeline.clock_guard`
-        instead: this clock may be wrong.
+        Do not delete by age with this clock, which may be wrong: use `time_for_deletion` in
+        `rag_assets.pipeline.clock_guard`.
         """
         return self.machine() + self.ahead

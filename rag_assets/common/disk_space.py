@@ -1,8 +1,8 @@
-"""Free space of disks, compared with the space that Elasticsearch leaves free.
+"""Free disk space, compared with the space that Elasticsearch leaves free.
 
-From its flood stage on, Elasticsearch accepts no entries. The embedded one has it at 1 GB, and the
-same is required of the disks with the lake and uploaded files: with less, syncs and servers are
-about to stop. Of a disk below 20 GB, 5 % have to be free.
+Elasticsearch accepts no entries beyond its flood stage. The embedded server's flood stage is 1 GB
+of free space. The disks with the lake and uploaded files need the same: with less, syncs and
+servers are about to stop. On a disk below 20 GB, 5 % have to be free.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rag_assets.common.errors import ConfigurationError, DiskFull
 from rag_assets.common.settings import Settings
 
 FLOOD_STAGE_BYTES: Final = 1 << 30
-"""Of the embedded Elasticsearch; see rag_assets.local_stack.elasticsearch_node."""
+"""Flood stage of the embedded Elasticsearch; see rag_assets.local_stack.elasticsearch_node."""
 _LEAST_SHARE: Final = 0.05
 _HINT: Final = (
     "free or add disk space there; what was paid for is kept. Then sync again, after `rag-assets"
@@ -27,11 +27,11 @@ _HINT: Final = (
 
 @dataclass(frozen=True, slots=True)
 class DiskSpace:
-    """The space of the disk that a folder is on.
+    """The space on the disk that holds a folder.
 
     Attributes:
         place: the folder, or a node of Elasticsearch.
-        required_bytes: that have to be free.
+        required_bytes: minimum of free space.
     """
 
     place: str
@@ -40,7 +40,7 @@ class DiskSpace:
 
     @property
     def is_nearly_full(self) -> bool:
-        """Whether less is free than has to be."""
+        """Return whether less space is free than required."""
         return self.free_bytes < self.required_bytes
 
     def __str__(self) -> str:
@@ -51,12 +51,12 @@ class DiskSpace:
 
     @property
     def error(self) -> DiskFull:
-        """The error that reports it."""
+        """Return the error that reports a full disk."""
         return DiskFull(str(self), hint=_HINT)
 
 
 def disk_spaces(folders: Iterable[Path | str]) -> list[DiskSpace]:
-    """Return the space of each disk that these folders are on, once; not of addresses of stores."""
+    """Return the space of each disk with these folders, once; addresses of stores are skipped."""
     found: dict[int, DiskSpace] = {}
     for folder in folders:
         if "://" in str(folder) or (existing := _existing(Path(folder))) is None:
@@ -74,10 +74,10 @@ def own_disks(settings: Settings) -> list[DiskSpace]:
 
 
 def hint_to_start(variable: str) -> str:
-    """Return the remedy for a server that does not answer: it may have stopped on a full disk.
+    """Return a hint for a server that does not answer: a full disk may have stopped it.
 
     Args:
-        variable: that names the server's address.
+        variable: the name of the variable with the server's address.
     """
     try:
         own = own_disks(Settings.from_environment())
@@ -97,12 +97,12 @@ def disk_full(folder: Path | str, consequence: str) -> DiskFull:
 
 
 def in_megabytes(size: int) -> str:
-    """Return a number of bytes for people."""
+    """Format a number of bytes for people."""
     return f"{size / 1e9:,.1f} GB" if size >= 10**9 else f"{size / 1e6:,.1f} MB"
 
 
 def _existing(folder: Path) -> Path | None:
-    """Return the folder, or the nearest one above it that exists and can be opened."""
+    """Return the folder, or its nearest parent that exists and can be opened."""
     for path in (folder, *folder.parents):
         try:
             path.stat()

@@ -5,14 +5,14 @@
 | RAG_ASSETS_ELASTICSEARCH_CLOUD_ID | none | Elastic Cloud, in place of a URL |
 | RAG_ASSETS_ELASTICSEARCH_API_KEY | none | encoded API key, may be sealed |
 | RAG_ASSETS_ELASTICSEARCH_API_KEY_FILE | none | file with the API key, may be sealed |
-| RAG_ASSETS_ELASTICSEARCH_USERNAME | none | of an account, in place of an API key |
-| RAG_ASSETS_ELASTICSEARCH_PASSWORD | none | of that account, may be sealed |
+| RAG_ASSETS_ELASTICSEARCH_USERNAME | none | user name of an account, in place of an API key |
+| RAG_ASSETS_ELASTICSEARCH_PASSWORD | none | password of that account, may be sealed |
 | RAG_ASSETS_ELASTICSEARCH_PASSWORD_FILE | none | file with the password, may be sealed |
 | RAG_ASSETS_ELASTICSEARCH_CA_FILE | the system's | PEM; verifies the server's certificate |
 | RAG_ASSETS_ELASTICSEARCH_FINGERPRINT | none | SHA-256 of a certificate of the server's chain |
 | RAG_ASSETS_ELASTICSEARCH_SHARDS | 1 | primary shards of a new shared index |
 | RAG_ASSETS_ELASTICSEARCH_REPLICAS | one on a second node | copies of a new index |
-| RAG_ASSETS_ELASTICSEARCH_REFRESH_INTERVAL | 30s | of a new index; -1: never by itself |
+| RAG_ASSETS_ELASTICSEARCH_REFRESH_INTERVAL | 30s | of a new index; -1: no automatic refresh |
 | RAG_ASSETS_ELASTICSEARCH_TIER | the cluster's | of a new index, as in data_hot |
 """
 
@@ -39,13 +39,13 @@ _TIERS: Final = re.compile(r"data_[a-z]+(?:,data_[a-z]+)*")
 
 @dataclass(frozen=True, slots=True)
 class IndexLayout:
-    """How a new index is spread over nodes; builds that exist keep theirs.
+    """The distribution of a new index over nodes; existing builds keep theirs.
 
     Attributes:
-        shards: primary shards of a shared index. All entries of a tenant lie in one of them, so
-            that an index of one tenant always has a single one.
+        shards: primary shards of a shared index. All entries of a tenant lie in one shard, so an
+            index of one tenant always has a single shard.
         replicas: copies of each shard; None: one as soon as there is a second node.
-        refresh_interval: between refreshes that nobody asked for.
+        refresh_interval: interval of automatic refreshes.
         tier: tiers of data nodes in order of preference; None: the cluster's default.
     """
 
@@ -57,16 +57,17 @@ class IndexLayout:
 
 @dataclass(frozen=True, slots=True)
 class ElasticsearchSettings:
-    """The settings of an external Elasticsearch beside its address, as they were given.
+    """The settings of an external Elasticsearch except its address, as they were given.
 
-    Secrets may be sealed: `rag_assets.local_stack.elasticsearch_access` makes a connection of them.
+    Secrets may be sealed: `rag_assets.local_stack.elasticsearch_access` makes a connection from
+    them.
 
     Attributes:
         cloud_id: of a deployment in Elastic Cloud.
         api_key, password: as given; may be sealed.
         api_key_file, password_file: files with these, in their place.
         username: of the account that the password belongs to.
-        ca_file: certificates that the server's is verified with.
+        ca_file: certificates that verify the server's certificate.
         fingerprint: SHA-256 of the server's certificate, or of an authority that signed it.
         layout: of new indexes.
     """
@@ -83,7 +84,7 @@ class ElasticsearchSettings:
 
     @classmethod
     def from_environment(cls, env: Mapping[str, str]) -> ElasticsearchSettings:
-        """Read the settings.
+        """Read the settings from environment variables.
 
         Raises:
             ConfigurationError: a value is malformed, or two contradict each other.
@@ -113,7 +114,7 @@ class ElasticsearchSettings:
         return settings
 
     def variables(self) -> dict[str, str]:
-        """Return the variables from which a child process reads the same settings."""
+        """Return the environment variables that pass the same settings to a child process."""
         layout, default = self.layout, IndexLayout()
         values = {
             "CLOUD_ID": self.cloud_id,
@@ -136,11 +137,11 @@ class ElasticsearchSettings:
         return {_PREFIX + name: str(value) for name, value in values.items() if value is not None}
 
     def account_variables(self) -> list[str]:
-        """Return the variables of the account that are set."""
+        """Return the names of the account variables that are set."""
         return self._set(_OF_ACCOUNT)
 
     def certificate_variables(self) -> list[str]:
-        """Return the variables of the server's certificate that are set."""
+        """Return the names of the certificate variables that are set."""
         return self._set(_OF_CERTIFICATE)
 
     def _set(self, names: Sequence[str]) -> list[str]:
@@ -174,7 +175,7 @@ class ElasticsearchSettings:
 
 
 def split_nodes(url: str) -> list[str]:
-    """Return the addresses of nodes that commas separate; a password may have a comma too."""
+    """Split a comma-separated list of node addresses; a password may contain a comma too."""
     return [node.strip() for node in _BETWEEN_NODES.split(url)]
 
 

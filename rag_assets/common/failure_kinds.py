@@ -1,8 +1,8 @@
 """Kinds of failures, and their texts for each surface.
 
-`documents.error_message` is for operators: the message of the error with its hint, which name
-variables, fields and commands. The admins of a tenant have none of these. The panel, the API's
-`errorMessage` and the detail of a problem show the text of the kind.
+`documents.error_message` is for operators: the error's message and hint, which name variables,
+fields and commands. The admins of a tenant cannot access these. The panel, the API's `errorMessage`
+and the detail of a problem show the text of the kind.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ FAILURE_KINDS: tuple[FailureKind, ...] = get_args(FailureKind)
 LEFT_OUT: frozenset[FailureKind] = frozenset(
     {"encrypted", "empty", "scanned", "unsupported", "too-large"}
 )
-"""Kinds that are no fault: such a document is left out as it is."""
+"""Kinds that are not faults: such a document is skipped as it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class FailureWords:
 
     Attributes:
         reason: the cause, in one sentence.
-        remedy: what an admin of the tenant does about it, in one sentence.
+        remedy: the step for an admin of the tenant, in one sentence.
         can_retry: whether the same file can succeed when it is tried again on request.
         is_temporary: whether the cause is expected to end without a person.
     """
@@ -71,21 +71,21 @@ class FailureWords:
 
     @property
     def text(self) -> str:
-        """Reason and remedy of a document in one line."""
+        """Return the reason and remedy for a document in one line."""
         return f"{self.reason} {self.remedy}"
 
     @property
     def text_of_request(self) -> str:
-        """The same of a request, which nothing repeats but its caller."""
+        """Return the reason and remedy for a request, which only its caller repeats."""
         return f"{self.reason} {'Try again later.' if self.is_temporary else self.remedy}"
 
 
 def empty_note(chunk_count: int, dropped_count: int) -> str | None:
-    """Return why nothing of a document that is ready is found; None if something of it is.
+    """Return why searches find no passage of a document that is ready; None if they find some.
 
     Args:
-        chunk_count: passages that are found.
-        dropped_count: passages that were withheld for a credential.
+        chunk_count: passages that can be found.
+        dropped_count: passages that were withheld because of a credential.
     """
     if chunk_count:
         return None
@@ -243,7 +243,7 @@ _OF_ERRORS: Mapping[type[errors.RagAssetsError], FailureKind] = {
     errors.InputRejected: "text-rejected",
     errors.NoProviderKey: "no-key",
     errors.KeyUnreadable: "key-unreadable",
-    errors.GuidelinesOff: "switched-off",
+    errors.NotOptedIn: "switched-off",
     errors.ProviderRefused: "request-refused",
     errors.RequestRefused: "request-refused",
     errors.CapReached: "cap-reached",
@@ -261,11 +261,11 @@ OF_PROVIDERS: frozenset[FailureKind] = frozenset(
         *("wrong-vectors", "bad-response"),
     }
 )
-"""Kinds whose texts fit a request to a model as well as a document."""
+"""Kinds with texts that fit a request to a model as well as a document."""
 
 
 def failure_kind(error: errors.RagAssetsError) -> FailureKind:
-    """Return the kind of failure that an error is."""
+    """Return the kind of failure of an error."""
     if isinstance(error, errors.RequestRefused) and error.fault is not None:
         return _OF_FAULTS[error.fault]
     if isinstance(error, errors.ProviderUnavailable) and error.is_limited:

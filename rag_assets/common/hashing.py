@@ -13,20 +13,20 @@ Hashable: TypeAlias = (
 )
 
 _DIGITS: Final = 12
-"""Of a bound between hashes."""
+"""Hexadecimal digits of a bound between hashes."""
 
 # Created once: json.dumps creates an encoder for each call with options.
 canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode
-"""The JSON text of a value, the same on every machine."""
+"""Return the canonical JSON text of a value, the same on every machine."""
 
 
 @dataclass(frozen=True, slots=True)
 class HashRange:
-    """Those of all hexadecimal hashes that lie between two.
+    """A range of hexadecimal hashes.
 
     Attributes:
-        first: the least one.
-        end: the least one that lies beyond; None: there is none.
+        first: the lowest hash.
+        end: the lowest hash beyond the range; None for no upper bound.
     """
 
     first: str = ""
@@ -34,11 +34,11 @@ class HashRange:
 
     @classmethod
     def part(cls, number: int, count: int) -> HashRange:
-        """One of so many equal parts of all hashes, counted from 0."""
+        """Return a part of all hashes, split into `count` equal parts and numbered from 0."""
         return cls().parts(count)[number]
 
     def parts(self, count: int) -> list[HashRange]:
-        """This range in so many parts that hold about as many hashes each."""
+        """Split this range into parts with about as many hashes each."""
         low = int(self.first.ljust(_DIGITS, "0"), 16)
         high = 1 << 4 * _DIGITS if self.end is None else int(self.end, 16)
         bounds = [f"{low + (high - low) * n // count:0{_DIGITS}x}" for n in range(1, count)]
@@ -56,17 +56,17 @@ class HashRange:
 
 
 def sha256_hex(data: bytes | str) -> str:
-    """The SHA-256 of bytes, or of a text's UTF-8, as 64 hexadecimal digits.
+    """Return the SHA-256 of bytes, or of a text's UTF-8, as 64 hexadecimal digits.
 
-    A lone surrogate (an undecodable byte in a POSIX file name) is hashed as the byte it
-    represents, so that every file name has a hash.
+    A lone surrogate (an undecodable byte in a POSIX file name) is hashed as the byte it represents,
+    so that every file name has a hash.
     """
     raw = data.encode("utf-8", "surrogateescape") if isinstance(data, str) else data
     return hashlib.sha256(raw).hexdigest()
 
 
 def keyed_digest(key: bytes, kind: str, *parts: Hashable) -> str:
-    """A digest of these parts with a secret key: 128 bits, as 32 hexadecimal digits.
+    """Return a digest of these parts with a secret key: 128 bits, as 32 hexadecimal digits.
 
     Args:
         key: at most 64 bytes.
@@ -77,10 +77,11 @@ def keyed_digest(key: bytes, kind: str, *parts: Hashable) -> str:
 
 
 def key_of(kind: str, *parts: Hashable) -> str:
-    """A 128-bit key, as 32 hexadecimal digits, over everything that determines an output.
+    """Return a 128-bit key, as 32 hexadecimal digits, over everything that determines an output.
 
     Args:
-        kind: what the key identifies ("parse", "chunk_set", …); keys of two kinds never collide.
+        kind: the kind of the identified output ("parse", "chunk_set", …); keys of two kinds never
+            collide.
         parts: JSON-like values; mappings are sorted, so equal values have equal keys on every
             machine.
     """
@@ -88,5 +89,5 @@ def key_of(kind: str, *parts: Hashable) -> str:
 
 
 def short_digest(content: bytes) -> str:
-    """The first half of the SHA-256 of bytes, as 32 hexadecimal digits."""
+    """Return the first half of the SHA-256 of bytes, as 32 hexadecimal digits."""
     return hashlib.sha256(content).hexdigest()[:32]

@@ -1,4 +1,4 @@
-"""The value that names an installation, for a process that holds more than its environment's."""
+"""The value that identifies an installation, for a process that serves several of them."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ _VARIABLES: Final[Mapping[str, str]] = {
     "index_prefix": "RAG_ASSETS_INDEX_PREFIX",
 }
 _OF_ANOTHER_HOME: Final = ("RAG_ASSETS_LAKE_URL", "RAG_ASSETS_BLOBS_URL")
-"""Not inherited by an installation with a home folder of its own, whose stores are in it."""
+"""Not inherited by an installation with its own home folder, which contains its stores."""
 _OF_ANOTHER_DATABASE: Final = (
     "RAG_ASSETS_OWNER_DATABASE_URL",
     "RAG_ASSETS_SERVICE_DATABASE_URL",
     "RAG_ASSETS_DAGSTER_DATABASE_URL",
 )
-"""Not inherited by an installation with a database of its own: the same database in other roles."""
+"""Not inherited by an installation with its own database: the same database in other roles."""
 
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """The home folder and the addresses of an installation; None: those of the environment.
+    """The home folder and the addresses of an installation; None: the environment's.
 
-    All other settings are the environment's.
+    All other settings come from the environment.
 
     Attributes:
-        home: a folder, for `tenants.yaml` and `.local`.
+        home: the folder with `tenants.yaml` and `.local`.
         database_url: of the catalog.
-        elasticsearch_url: its nodes, by commas.
+        elasticsearch_url: its nodes, separated by commas.
         lake_url, blobs_url: folders or addresses in object stores; by default in `home`, if it is
             given.
         index_prefix: distinguishes installations that share an Elasticsearch.
@@ -51,9 +51,9 @@ class Installation:
     index_prefix: str | None = None
 
     def given(self) -> dict[str, str]:
-        """Return what is given, by the names of the attributes."""
+        """Return the given values by attribute name."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
-        # A value that Dagster reads from a variable later is text already, and stays what it is.
+        # A value that Dagster reads from a variable later is already text, and is left unchanged.
         return {
             name: str(value) if isinstance(value, Path) else value
             for name, value in values.items()
@@ -61,10 +61,10 @@ class Installation:
         }
 
     def settings(self, environ: Mapping[str, str] | None = None) -> Settings:
-        """Return its settings.
+        """Return the settings of the installation.
 
         Args:
-            environ: by default that of this process.
+            environ: by default this process's environment.
 
         Raises:
             ConfigurationError: see Settings.from_environment.

@@ -1,7 +1,7 @@
-r"""Validation errors in JSON's words: what is allowed, and the kind of value that came.
+r"""Validation errors in JSON's terms: the allowed values, and the kind of value received.
 
-No text quotes a string that was sent: it may be a credential. No text names a type of Python or
-shows a regular expression.
+No text quotes a received string: it may be a credential. No text names a type of Python or shows a
+regular expression.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ PATTERNS: Final[Mapping[str, str]] = {
     "^[0-9a-f]{64}$": "it must be a SHA-256: 64 hexadecimal digits in lower case",
     "^([0-9]{1,17})-([0-9a-f]{32})$": "it must be the `next` of the page before",
 }
-"""What each pattern of a request's field allows."""
+"""The description of each pattern in a request field."""
 
 _FORM: Final = "it does not have the form that this field requires: see the API's description"
 _ALLOWED: Final[Mapping[str, str]] = {
@@ -136,19 +136,19 @@ _WITHOUT_TYPE: Final = frozenset(
 
 
 def allowed_texts() -> set[str]:
-    """Return every text that allowed_value() can return, apart from those of models."""
+    """Return every text that allowed_value() can return, except the texts of models."""
     return {*_ALLOWED.values(), _FORM}
 
 
 def allowed_value(error: Mapping[str, Any]) -> str:
-    """Return what is allowed in the place of a validation error.
+    """Return the values that are allowed in the place of a validation error.
 
     Args:
-        error: one of Pydantic's `errors()`.
+        error: an item of Pydantic's `errors()`.
     """
     context = error.get("ctx", {})
     if error["type"] in _OF_MODELS or error["type"] not in _OF_PYDANTIC:
-        # A model's own words; Pydantic puts its own in front of them.
+        # A model's own message, without Pydantic's prefix.
         return str(error["msg"]).removeprefix("Value error, ").removeprefix("Assertion failed, ")
     if error["type"] == "string_pattern_mismatch":
         return PATTERNS.get(context["pattern"], _FORM)
@@ -162,10 +162,10 @@ def allowed_value(error: Mapping[str, Any]) -> str:
 
 
 def sent_value(error: Mapping[str, Any]) -> str | None:
-    """Return what came instead: a kind of JSON value, a number, or a length; never a string.
+    """Return the received value: a kind of JSON value, a number, or a length; never a string.
 
     Args:
-        error: one of Pydantic's `errors()`.
+        error: an item of Pydantic's `errors()`.
     """
     if "input" not in error or error["type"] in _WITHOUT_TYPE:
         return None
@@ -179,7 +179,7 @@ def sent_value(error: Mapping[str, Any]) -> str | None:
 
 
 def json_kind(value: object) -> str:
-    """Return the kind of a JSON value, in JSON's words."""
+    """Return the kind of a JSON value, in JSON's terms."""
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     kinds: tuple[tuple[type | tuple[type, ...], str, str], ...] = (

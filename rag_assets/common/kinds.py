@@ -14,7 +14,7 @@ class Named(Protocol):
 
     @property
     def name(self) -> str:
-        """The name in configurations."""
+        """Return the name used in configurations."""
         ...
 
 
@@ -22,13 +22,13 @@ _Kind = TypeVar("_Kind", bound=Named)
 
 
 def by_name(*groups: Iterable[_Kind]) -> Mapping[str, _Kind]:
-    """Kinds by their names, in the order given.
+    """Return kinds by name, in the given order.
 
     Args:
-        groups: the built-in kinds and those of systems.
+        groups: the built-in kinds and the kinds of systems.
 
     Raises:
-        ConfigurationError: two kinds have one name.
+        ConfigurationError: two kinds have the same name.
     """
     kinds: dict[str, _Kind] = {}
     for kind in (kind for group in groups for kind in group):
@@ -53,7 +53,7 @@ def find_kind(
     Args:
         name: from a configuration.
         kinds: all kinds by name.
-        what: a noun for such a kind, for the error.
+        what: a noun for the kind, used in the error.
         offered: whether the error lists a kind; by default it lists all.
 
     Raises:

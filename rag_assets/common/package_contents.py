@@ -1,4 +1,4 @@
-"""Collects what the modules of a package define, so that a new one needs no entry in a list."""
+"""Collects values that the modules of a package define, so that no list has to be maintained."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def collected(package: ModuleType, *kinds: type) -> tuple[Any, ...]:
     """Collect the values of some types that a package's modules define or import, each once.
 
     Args:
-        package: its modules are imported, in the order of their names; its subpackages are not.
+        package: its modules are imported in the order of their names; subpackages are skipped.
         kinds: the types.
     """
     found: dict[int, Any] = {}

@@ -1,4 +1,4 @@
-"""Names that access is granted to, and those that a token's role adds to them."""
+"""Principals: names that access is granted to, and those implied by a token's role."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from collections.abc import Iterable
 from typing import Final
 
 MEMBERS: Final = "members"
-"""All tokens but those of guests: what is granted to it, every member of a tenant reads."""
+"""All tokens except those of guests: every member of a tenant can read what is granted to it."""
 GUESTS: Final = "guests"
-"""The tokens of guests: who asks by this name reads nothing for its being public."""
+"""The tokens of guests: public access does not apply to a caller with this name."""
 WRITER: Final = "writer"
-"""The role of tokens that push records and read nothing: no name of theirs grants them anything."""
+"""The role of tokens that push records and read nothing: none of their names grants access."""
 RESERVED: Final = frozenset({MEMBERS, GUESTS})
-"""Names that no subject of a token may have."""
+"""Names that the subject of a token may not have."""
 
 
 def principals_of(role: str | None, named: Iterable[str]) -> tuple[str, ...]:
-    """The principals of a token's subject, with the one that follows from its role.
+    """Return the principals of a token's subject, including the principal implied by its role.
 
     Args:
-        role: of the token; None: the operator, who names principals as they are to be.
+        role: of the token; None: the operator, whose principals are used as named.
         named: the subject and its groups.
     """
     if role is None:

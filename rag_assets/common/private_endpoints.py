@@ -25,7 +25,7 @@ class PrivateEndpoints:
     Attributes:
         hosts: names or literal addresses in lower case, each with its port; None for any port.
         networks: addresses that are allowed with any name and port.
-        identity_hosts: names, in lower case, of servers that may be sent a token of the cloud
+        identity_hosts: names, in lower case, of servers that may receive a token of the cloud
             identity that this installation runs under.
     """
 
@@ -55,7 +55,7 @@ class PrivateEndpoints:
         return cls(frozenset(hosts), tuple(networks), frozenset(names))
 
     def names(self, host: str, port: int) -> bool:
-        """Whether a host is allowed by its name, whatever its addresses.
+        """Return whether a host is allowed by name, regardless of its addresses.
 
         Args:
             host: from a URL, without brackets.
@@ -65,7 +65,7 @@ class PrivateEndpoints:
         return (name, port) in self.hosts or (name, None) in self.hosts
 
     def holds(self, address: Address) -> bool:
-        """Whether an address is allowed."""
+        """Return whether an address is allowed."""
         return any(address in network for network in self.networks)
 
 

@@ -1,4 +1,4 @@
-"""Small files that are replaced in one step: private ones of ours, and those that people keep."""
+"""Small files that are replaced in one step: private files of the installation, and user files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Replace a small private file in one step; readable by its owner only.
+    """Replace a small private file in one step; only its owner can read it.
 
     Raises:
         OSError: it cannot be written there.
@@ -25,7 +25,7 @@ def write_atomically(path: Path, text: str) -> None:
 
 
 def rewrite_file(path: Path, content: bytes, *, new_mode: int) -> None:
-    """Replace the content of a file in one step; its mode and owner stay, and so does a link to it.
+    """Replace a file's content in one step; its mode and owner stay, and so does a link to it.
 
     Args:
         path: of the file, or of a link to it.
@@ -33,7 +33,7 @@ def rewrite_file(path: Path, content: bytes, *, new_mode: int) -> None:
         new_mode: of a file that does not exist yet.
 
     Raises:
-        OSError: it cannot be replaced as it is; nothing was changed.
+        OSError: it cannot be replaced while keeping these; the file was not changed.
     """
     target = Path(os.path.realpath(path))
     try:
@@ -58,12 +58,12 @@ def rewrite_file(path: Path, content: bytes, *, new_mode: int) -> None:
 
 
 def draft_prefix(target: Path) -> str:
-    """Return how names of files begin that rewrite_file leaves beside one when it is killed."""
+    """Return the name prefix of the drafts that a killed rewrite_file leaves next to a file."""
     return f".{target.name}-"
 
 
 def sync_folder(folder: Path) -> None:
-    """Have the file system keep which files a folder has."""
+    """Flush the list of a folder's files to the disk (fsync)."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)

@@ -1,4 +1,4 @@
-"""Settings that name an environment variable, so that no file or table holds a secret."""
+"""Settings that name an environment variable, so that files and tables contain no secrets."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def require_reference(setting: str, value: str) -> None:
     """Require a value of the form `$NAME`.
 
     Raises:
-        ConfigurationError: names the setting, and does not quote the value.
+        ConfigurationError: the value has another form; the message names only the setting.
     """
     if _REFERENCE.fullmatch(value) is None:
         raise ConfigurationError(
@@ -25,7 +25,7 @@ def require_reference(setting: str, value: str) -> None:
 
 
 def resolved(setting: str, reference: str, environ: Mapping[str, str] | None = None) -> str:
-    """The value of the variable that a setting names.
+    """Return the value of the variable that a setting names.
 
     Raises:
         ConfigurationError: it is not set, or empty.

@@ -3,12 +3,12 @@
 | variable | default | meaning |
 |---|---|---|
 | RAG_ASSETS_HOME | checkout or current folder | holds tenants.yaml and .local |
-| DAGSTER_HOME | our own instance | your Dagster instance, used for runs of commands |
+| DAGSTER_HOME | the installation's own | your Dagster instance, used for runs of commands |
 | RAG_ASSETS_DATABASE_URL | embedded Postgres | the catalog and Dagster's storage |
 | RAG_ASSETS_OWNER_DATABASE_URL | the catalog's | the same database, as the role that upgrades it |
 | RAG_ASSETS_SERVICE_DATABASE_URL | the catalog's | the same, as the role of `rag-assets serve` |
 | RAG_ASSETS_DAGSTER_DATABASE_URL | the catalog's | the same, as the role of Dagster's storage |
-| RAG_ASSETS_ELASTICSEARCH_URL | an embedded one | its nodes, by commas; may carry name:password@ |
+| RAG_ASSETS_ELASTICSEARCH_URL | an embedded one | comma-separated nodes; may have name:password@ |
 | RAG_ASSETS_ELASTICSEARCH_HEAP | 1g | largest Java heap of the embedded Elasticsearch |
 | RAG_ASSETS_DAGSTER_PORT | 3000 | of the Dagster UI; the next free one if it is taken |
 | RAG_ASSETS_LAKE_URL | .local/lake | folder or object store of the lake |
@@ -82,35 +82,35 @@ class Settings:
 
     @property
     def local(self) -> Path:
-        """The folder of data, logs and process ids."""
+        """Return the folder of data, logs and process ids."""
         return self.home / ".local"
 
     @property
     def own_dagster_home(self) -> Path:
-        """The folder of the installation's own Dagster instance, with its dagster.yaml.
+        """Return the folder of the installation's own Dagster instance, with its dagster.yaml.
 
-        Outside a checkout it is below `local`: the home folder may be a team's Dagster project,
-        whose programs would read a dagster.yaml and a workspace.yaml there as their own.
+        Outside a checkout it is below `local`: the home folder may be a team's Dagster project, and
+        its programs would read a dagster.yaml and a workspace.yaml there as their own.
         """
         return _own_dagster_home(self.home)
 
     @property
     def has_own_elasticsearch(self) -> bool:
-        """Whether Elasticsearch is the embedded one."""
+        """Return whether Elasticsearch is the embedded server."""
         return self.elasticsearch_url is None and self.elasticsearch.cloud_id is None
 
     @property
     def data_docs(self) -> Path:
-        """The folder of the expectations check's pages, with one folder per tenant."""
+        """Return the folder of the expectations check's pages, with one folder per tenant."""
         return self.local / "data_docs"
 
     @property
     def tenants_file(self) -> Path:
-        """The operator's list of tenants."""
+        """Return the path of the operator's list of tenants."""
         return self.home / "tenants.yaml"
 
     def address_variables(self) -> dict[str, str]:
-        """Return the variables from which a child process reads the same home and addresses."""
+        """Return the variables that pass the same home and addresses to a child process."""
         addresses = {
             _DATABASE_URL: self.database_url,
             _OWNER_URL: self.owner_database_url,
@@ -128,17 +128,17 @@ class Settings:
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str] | None = None) -> Settings:
-        """Read the settings.
+        """Read the settings from environment variables.
 
         Raises:
             ConfigurationError: RAG_ASSETS_HOME does not name a folder, a value is malformed, or the
-                locale spells names of files otherwise than UTF-8 does.
+                locale does not encode file names as UTF-8.
         """
         _require_names_in_utf8(sys.getfilesystemencoding())
         env = os.environ if environ is None else environ
         home = _expanded("RAG_ASSETS_HOME", env.get("RAG_ASSETS_HOME") or _default_home())
         home = home.resolve()
-        # Not Path.is_dir, which raises for a folder in one that the process may not open.
+        # Not Path.is_dir, which raises for a folder inside a folder without permission.
         if not os.path.isdir(home) or not os.access(home, os.X_OK):  # noqa: PTH112
             raise ConfigurationError(
                 f"RAG_ASSETS_HOME is not a folder that can be opened: {home}",
@@ -175,13 +175,13 @@ class Settings:
 
 
 def _default_home() -> str:
-    """Return the folder of the checkout; of an installed package, which has none, the current one.
+    """Return the folder of the checkout; for an installed package, the current folder.
 
     The parent folder of an installed package is site-packages.
 
     Raises:
-        ConfigurationError: the current folder is a person's home folder, whose .local belongs to
-            all programs, or the root folder.
+        ConfigurationError: the current folder is the root folder, or a person's home folder, where
+            .local belongs to all programs.
     """
     if is_checkout(PROJECT_ROOT):
         return str(PROJECT_ROOT)
@@ -197,12 +197,12 @@ def _default_home() -> str:
 def _named(env: Mapping[str, str], name: str, former: str) -> tuple[str, str | None]:
     """Return the name under which a setting was found, and its value.
 
-    The former name, which other programs use as well, is not read where the new one is set, even to
-    nothing.
+    Other programs use the former name as well, so it is ignored if the new one is set, even to an
+    empty value.
     """
     if name in env or not env.get(former):
         return name, env.get(name)
-    # The default filter shows it once per process.
+    # Python's default filter shows the warning once per process.
     warnings.warn(
         f"{former} is now called {name}: rename it, or set {name} to nothing if it is meant for"
         " another program",
@@ -217,9 +217,9 @@ def _own_dagster_home(home: Path) -> Path:
 
 
 def _dagster_home(env: Mapping[str, str], home: Path) -> Path | None:
-    """Return the folder of a team's own Dagster instance; None if there is none.
+    """Return the folder of a team's own Dagster instance, or None.
 
-    It is checked where the instance is opened: most commands do not use it. Our processes set
+    It is checked when the instance is opened: most commands do not use it. Our processes set
     DAGSTER_HOME as well, together with the storage folder that belongs to it.
     """
     text = env.get("DAGSTER_HOME")
@@ -232,7 +232,7 @@ def _dagster_home(env: Mapping[str, str], home: Path) -> Path | None:
 
 
 def _require_names_in_utf8(encoding: str) -> None:
-    """Require that names of files are read as UTF-8, which ids of documents are made of.
+    """Require that file names are read as UTF-8, since ids of documents are derived from them.
 
     In another locale every name beyond ASCII would be another document's.
     """
@@ -245,10 +245,10 @@ def _require_names_in_utf8(encoding: str) -> None:
 
 
 def _prefix(text: str) -> str:
-    """Return a prefix of the names of indexes, aliases and schemas.
+    """Return a valid prefix for the names of indexes, aliases and schemas.
 
-    With it, the names of schemas of pgvector are the longest in relation to their limit: 63 bytes,
-    of which 27 are for the tenant and 12 for the digits of two numbers.
+    The tightest limit is the length of pgvector's schema names: 63 bytes, with 27 for the tenant
+    and 12 for the digits of two numbers.
     """
     if len(text) > _LONGEST_PREFIX or not re.fullmatch(r"[a-z0-9]+([._-][a-z0-9]+)*", text):
         raise ConfigurationError(
@@ -272,7 +272,7 @@ def _elasticsearch(name: str, url: str | None) -> str | None:
     if not url:
         return None
     if not all(map(_is_node, split_nodes(url))):
-        raise ConfigurationError(  # likewise
+        raise ConfigurationError(  # not quoted: it may hold a password
             f"{name} is not the address of an Elasticsearch",
             hint="as in https://NAME:PASSWORD@HOST:9200, or http:// without TLS; several by commas",
         )
@@ -283,7 +283,7 @@ def _is_node(url: str) -> bool:
     try:
         parts = urlsplit(url)
         is_usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # its port is no number, or too large
+    except ValueError:  # its port is not a number, or too large
         return False
     return is_usable and "," not in url.rpartition("@")[2] and not re.search(r"\s", url)
 
@@ -298,7 +298,7 @@ def _store(name: str, env: Mapping[str, str], default: Path) -> str:
             )
         return text.rstrip("/")
     path = _absolute(name, text)
-    # As for the home folder: one that may not be opened is no error here.
+    # As for the home folder: one without permission is not an error here.
     if os.path.exists(path) and not os.path.isdir(path):  # noqa: PTH110, PTH112
         raise ConfigurationError(f"{name} is not a folder: {path}", hint="name a folder, or none")
     return str(path)

@@ -1,4 +1,4 @@
-"""Rate limits over a sliding window of time."""
+"""Rate limits over a sliding time window."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ MINUTE = 60.0
 
 
 class SlidingWindowLimiter:
-    """Limits a sum over any window of so many seconds.
+    """Limits a sum over any window of a fixed length.
 
     The first burst may use the whole limit. A leaky bucket, as in libraries, allows up to twice the
     limit in the first window. Here a request counts while it is in progress and for one window
-    after its end, so that the limit also holds at the provider, however long a request takes to
-    arrive. An event without duration begins and ends at once.
+    after its end. So the limit also holds at the provider, even if a request arrives late. An event
+    without duration starts and ends at once.
 
     Args:
         limit: of the sum in a window; None for no limit.
@@ -31,7 +31,7 @@ class SlidingWindowLimiter:
         """Return the seconds until there may be room for an amount in a share of the limit.
 
         Requests in progress may end with a smaller amount: call it again after waiting. An amount
-        over the whole limit waits for an empty window.
+        above the whole limit waits for an empty window.
         """
         if self._limit is None:
             return 0.0
@@ -51,7 +51,7 @@ class SlidingWindowLimiter:
         self._in_progress += amount
 
     def end(self, begun: int, amount: int, now: float) -> None:
-        """Replace an amount in progress by the final one, for one window from now."""
+        """Replace an amount in progress by the final amount, for one window from now."""
         self._in_progress -= begun
         if self._limit is not None:
             self._ended.append((now, amount))

@@ -1,4 +1,4 @@
-"""The folder of a tenant in a store of files."""
+"""The folder of a tenant in a file store."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _TENANT_LENGTH = 63
 
 
 def tenant_folder(tenant: str, incarnation: int) -> str:
-    """The folder `<tenant>/<incarnation>`.
+    """Return the folder `<tenant>/<incarnation>`.
 
     Raises:
         ConfigurationError: the tenant id or the incarnation is invalid.

@@ -1,4 +1,4 @@
-"""Points in time as they are stored: in UTC, to the millisecond, the resolution of an index."""
+"""Times as they are stored: in UTC, to the millisecond, the resolution of an index."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, time, timedelta
 
 FIRST_DAY = datetime(1, 1, 2, tzinfo=UTC)
 LAST_DAY = datetime(9999, 12, 30, tzinfo=UTC)
-"""Times between these are valid in every time zone."""
+"""Times from FIRST_DAY to LAST_DAY are valid in every time zone."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
@@ -17,25 +17,24 @@ _EXPECTED = "it must be a date, or a time with its zone, as 2026-11-21 or 2026-1
 
 
 def from_nanoseconds(since_epoch: int) -> datetime:
-    """A file system's time in whole milliseconds; the nearest valid time if out of range."""
+    """Convert a file system's time to whole milliseconds; clamp it to the valid range."""
     first, last = ((day - _EPOCH) // _MILLISECOND for day in (FIRST_DAY, LAST_DAY))
     return _EPOCH + min(max(since_epoch // 1_000_000, first), last) * _MILLISECOND
 
 
 def whole_milliseconds(at: datetime) -> datetime:
-    """A time as it is stored: truncated to a millisecond."""
+    """Return a time as it is stored: truncated to a millisecond."""
     return at.astimezone(UTC).replace(microsecond=at.microsecond // 1_000 * 1_000)
 
 
 def boundary_of(given: object) -> datetime:
-    """The beginning or end of a time span, from user input.
+    """Parse the start or end of a time span from user input.
 
-    A time between two milliseconds becomes the later one, which divides stored times in the same
-    way.
+    A time between two milliseconds is rounded up, which splits stored times in the same way.
 
     Args:
-        given: a datetime with a time zone, a date, which means its midnight in UTC, or the
-            ISO 8601 text of either.
+        given: a datetime with a time zone, a date, which means its midnight in UTC, or the ISO 8601
+            text of either.
 
     Raises:
         ValueError: it has another form; the message does not quote it.

@@ -9,23 +9,23 @@ from typing import Any
 ENCODING = "cl100k_base"
 
 _FEW = 64
-"""For up to this number of texts, counting one by one is faster than a batch's 25 µs of set-up."""
+"""For up to this number of texts, separate counts are faster than a batch's 25 µs of set-up."""
 
 
 def count_tokens(texts: Sequence[str]) -> list[int]:
-    """The number of cl100k_base tokens in each text, in order.
+    """Count the cl100k_base tokens in each text, in order.
 
-    One call for many texts is cheaper than many calls: the vocabulary is native code.
+    One call for many texts is cheaper than many calls: the tokenizer is native code.
     """
     try:
         return _counts(texts)
     except UnicodeEncodeError:
-        # A lone surrogate has no UTF-8 and thus no token: its replacement is counted.
+        # A lone surrogate has no UTF-8 encoding and thus no token: its replacement is counted.
         return _counts([_encodable(text) for text in texts])
 
 
 def count_text(text: str) -> int:
-    """The number of cl100k_base tokens in one text."""
+    """Count the cl100k_base tokens in one text."""
     return count_tokens([text])[0]
 
 

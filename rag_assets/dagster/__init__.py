@@ -1,9 +1,6 @@
-"""The public surface for teams that have a Dagster project of their own: nothing else is promised.
+"""The public API for teams that have a Dagster project of their own; no other module is stable.
 
 ```python
-import dagster as dg
-from rag_assets.dagster import build_defs
-
 defs = dg.Definitions.merge(our_definitions, build_defs(name="kb", upstream=["wiki_export"]))
 ```
 """

@@ -11,7 +11,7 @@ from rag_assets.definitions import Automation
 
 
 class InstallationModel(dg.Model, dg.Resolvable):
-    """The addresses of an installation; those of the environment by default."""
+    """The addresses of an installation; by default, from the environment."""
 
     home: str | None = None
     database_url: str | None = None
@@ -24,7 +24,7 @@ class InstallationModel(dg.Model, dg.Resolvable):
 class KnowledgeBaseComponent(dg.Component, dg.Model, dg.Resolvable):
     """Documents of many tenants in an index, kept equal to their sources.
 
-    Its attributes are the arguments of `rag_assets.dagster.build_defs`, but for `resources`, which
+    Its attributes are the arguments of `rag_assets.dagster.build_defs`, except `resources`, which
     need Python.
     """
 

@@ -1,4 +1,4 @@
-"""`build_defs`: everything of an installation, for a team's own Dagster project."""
+"""`build_defs`: all definitions of an installation, for a team's own Dagster project."""
 
 from __future__ import annotations
 
@@ -33,25 +33,25 @@ def build_defs(
 ) -> dg.Definitions:
     """Build the definitions of an installation, to be merged with a team's own.
 
-    They have no executor: jobs name theirs, and assets that are materialized from the UI use the
-    project's. Nothing is opened before a run or a tick needs it.
+    They define no executor: jobs name their own, and assets materialized from the UI use the
+    project's. No connection is opened before a run or a tick needs it.
 
     Args:
-        name: jobs, sensors, schedules, resources and the tenants' partitions begin with it; runs
-            of jobs have it in the tag `rag_assets/naming`.
+        name: prefix of jobs, sensors, schedules, resources and the tenants' partitions; runs of
+            jobs have it in the tag `rag_assets/naming`.
         key_prefix: of the keys of assets.
-        group: of the assets of the chain; reports are in groups that begin with it.
-        upstream: assets that write what the sources read. They become dependencies of
-            `raw_documents`, and the job `NAME_refresh` materializes them and then the chain.
-            A mapping names those of each tenant: each tenant has a job `NAME_refresh_TENANT`.
-            An asset has no partitions, or the tenants', `NAME_tenants`: of a run with any others
-            the chain cannot be part.
+        group: of the pipeline's assets, and the prefix of the groups of reports.
+        upstream: assets that write the data that the sources read. They become dependencies of
+            `raw_documents`, and the job `NAME_refresh` materializes them and then the pipeline. A
+            mapping lists them by tenant: each tenant has a job `NAME_refresh_TENANT`. An asset must
+            be unpartitioned or have the tenants' partitions, `NAME_tenants`: the pipeline cannot be
+            part of a run with any others.
         automation: "all" sensors and schedules; "sync" for those that keep indexes equal to their
             sources (`tenants`, `source_files`, `run_failures`); "none".
-        installation: its home folder and addresses; those of the environment by default.
-        resources: in place of our own, by plain name: postgres, elasticsearch, lake, embedders,
+        installation: its home folder and addresses; by default, from the environment.
+        resources: replacements of our own, by plain name: postgres, elasticsearch, lake, embedders,
             workbench, tenant_lock.
-        systems: names of the installed systems whose definitions are loaded; all by default.
+        systems: names of the installed systems with definitions to load; all by default.
 
     Raises:
         ConfigurationError: an argument is not usable, or a system cannot be loaded.
@@ -86,7 +86,7 @@ def _chosen(names: Sequence[str]) -> Systems:
 def _upstream(
     upstream: Sequence[UpstreamAsset] | Mapping[str, Sequence[UpstreamAsset]],
 ) -> Upstream:
-    """Return the dependencies by tenant; under None those of all tenants."""
+    """Return the dependencies by tenant; the key None is for all tenants."""
     if isinstance(upstream, Mapping):
         _require_names_of_their_own(upstream)
         return {tenant: tuple(_deps(assets)) for tenant, assets in upstream.items()}

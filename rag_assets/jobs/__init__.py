@@ -1,5 +1,5 @@
-"""The jobs: a tenant's chain, its checks, and the upkeep of all tenants.
+"""The jobs: a tenant's pipeline, its checks, and the upkeep of all tenants.
 
-Belongs here: what Dagster runs, as ops over the core's functions. Does not: what an op does to a
-document, an index or the lake (pipeline), and when a job runs (sensors).
+Belongs here: the work that Dagster runs, as ops over the core's functions. Does not: operations on
+a document, an index or the lake (pipeline), and when a job runs (sensors).
 """

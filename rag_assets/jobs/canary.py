@@ -1,4 +1,4 @@
-"""canary: embeds fixed texts for every tenant, and compares the vectors with the first ones."""
+"""canary: embeds fixed texts for every tenant, and compares vectors with the first answers."""
 
 import dagster as dg
 
@@ -25,7 +25,7 @@ def probe_embedders(context: dg.OpExecutionContext, names: Naming, workbench: Wo
             wrong += not seen.passed
             if seen.error is not None:
                 context.log.warning(f"{seen.ref.id}: {seen.error}")
-            # The daily checks record what is unchanged.
+            # The daily checks record unchanged results.
             if seen.is_new or not seen.passed:
                 evaluation = evaluation_of(
                     _CHECK.key(names), canary_check.verdict_of(seen), seen.ref.id

@@ -22,7 +22,7 @@ _WITH_EVALUATIONS = (ALL_TENANTS_JOB, "detect_drift", "canary")
 
 
 def _selected(names: Naming, checks: Sequence[LoadedCheck], job: str) -> dg.AssetSelection:
-    """Select our checks, with those of systems, that one of the two jobs evaluates.
+    """Select the checks, ours and systems', that one of the two jobs evaluates.
 
     A team's checks in the same code location may have other partitions, which no run of a tenant
     can evaluate.
@@ -109,7 +109,7 @@ def _evaluate(
     record: TenantRecord,
     checks: Sequence[TenantCheck],
 ) -> str | None:
-    """Evaluate a tenant's checks; one that cannot be evaluated stops no other."""
+    """Evaluate a tenant's checks; a check that cannot be evaluated stops no other check."""
     outcomes: list[CheckOutcome] = []
     for check, outcome, evaluation in _evaluations(context, names, workbench, record.id, checks):
         outcomes.append(outcome)

@@ -20,11 +20,11 @@ from rag_assets.storage.catalog.tenants import TenantRecord
 
 
 class RepairConfig(dg.Config):
-    """What a repair compares.
+    """The extent of a repair.
 
     Attributes:
-        everything: all contents, vectors and files; otherwise the day's share of them, as the
-            nightly comparison that asked for the repair.
+        everything: compare all contents, vectors and files; otherwise the day's share of them, like
+            the nightly comparison that requested the repair.
     """
 
     everything: bool = True
@@ -45,7 +45,7 @@ def repair_live_index(
     workbench: Workbench,
     tenant_lock: TenantLockResource,
 ) -> None:
-    """Repair lake and index; the next sync writes what is missing and reads what was altered."""
+    """Repair lake and index; the next sync writes missing entries and reads altered documents."""
     with clear_failures(workbench.installation):
         ctx = workbench.context(
             context.partition_key, guard=tenant_lock.guard, log=context.log.info

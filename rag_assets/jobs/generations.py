@@ -12,7 +12,7 @@ from rag_assets.resources.workbench import Workbench, clear_failures
 
 
 class Publication(dg.Config):
-    """What is published, by whom and how."""
+    """The build to publish, by whom and how."""
 
     generation: int | None = Field(
         default=None, description="The build that is expected; by default the configuration's."

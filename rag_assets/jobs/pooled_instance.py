@@ -1,4 +1,4 @@
-"""Dagster's instance for the many statements of a run: connections are kept, answers remembered."""
+"""Dagster's instance for the many statements of a run: connections are kept, answers cached."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ _MOST_MORE_CONNECTIONS = 8
 def pooled(instance: dg.DagsterInstance) -> Iterator[dg.DagsterInstance]:
     """Keep the connections of an instance to its database, and close them at the end.
 
-    Dagster would open a connection for every statement, and ask for the columns of its tables
-    again and again; they are the same for as long as a process lives.
+    Dagster would open a connection for every statement and query the columns of its tables
+    repeatedly, although they do not change while a process lives.
 
     Args:
-        instance: as Dagster made it. SQLite, which a team's own instance may use, keeps none.
+        instance: as Dagster made it. SQLite, which a team's own instance may use, keeps no
+            connections.
     """
     instance.optimize_for_webserver(
         statement_timeout=_STATEMENT_MILLISECONDS,
@@ -48,7 +49,7 @@ def pooled(instance: dg.DagsterInstance) -> Iterator[dg.DagsterInstance]:
 
 
 def _yes_remembered(ask: Callable[[str, str], bool]) -> Callable[[str, str], bool]:
-    """Ask for a partition until it exists: each step of a run asks for its own several times."""
+    """Query a partition until it exists: each step of a run queries its own several times."""
     known: set[tuple[str, str]] = set()
 
     def exists(partitions_def_name: str, partition_key: str) -> bool:

@@ -18,7 +18,7 @@ class QualityConfig(dg.Config):
     """The tenants to measure.
 
     Attributes:
-        tenants: ids; all tenants that have judged questions by default.
+        tenants: ids; by default, all tenants that have judged questions.
     """
 
     tenants: list[str] | None = None
@@ -56,7 +56,7 @@ def measure_tenants(
         try:
             found = evaluate(ctx, serving, Manner(ctx.tenant.retrieval.mode))
         except (BuildNotAskable, RequestsStopped) as error:
-            # The tenant's check warns of it; no other tenant's run is red for it.
+            # The tenant's check warns of it; the run does not fail because of one tenant.
             return f"not measured: {error.advice}"
         report = quality_report(names, record.id, found)
         context.log_event(report)

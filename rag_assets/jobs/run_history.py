@@ -1,4 +1,4 @@
-"""Deletes runs of this installation with all records that Dagster keeps of them."""
+"""Delete runs of this installation with all records that Dagster keeps of them."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def delete_old_runs(
     *,
     days: int,
 ) -> int:
-    """Delete our runs of jobs that are older than a limit; returns how many.
+    """Delete our runs of jobs that are older than a limit; return how many.
 
-    None is deleted while the clock is doubted.
+    No run is deleted while the clock is doubted.
     """
     now = time_for_deletion(catalog, Clock())
     if isinstance(now, ClockDoubt):
@@ -48,7 +48,7 @@ def delete_old_runs(
 def delete_runs(instance: dg.DagsterInstance, run_ids: Sequence[str]) -> None:
     """Delete runs, their events, and the evaluations of checks in them.
 
-    Dagster's own deletion leaves the evaluations, which are kept apart from the events.
+    Dagster's own deletion leaves the evaluations, which are stored separately from the events.
     """
     from dagster._core.storage.event_log import SqlEventLogStorage
     from dagster._core.storage.event_log.schema import AssetCheckExecutionsTable
@@ -63,8 +63,8 @@ def delete_runs(instance: dg.DagsterInstance, run_ids: Sequence[str]) -> None:
 
 
 def delete_tenant(instance: dg.DagsterInstance, own_runs: OwnRuns, tenant_id: str) -> None:
-    """Delete a tenant's partition, and what Dagster recorded of it: events name documents."""
-    # Runs tell the namings: these must be known before the last run goes.
+    """Delete a tenant's partition and Dagster's records of the tenant: events name documents."""
+    # Namings are derived from runs: read them before the last run is deleted.
     namings = own_runs.namings(instance)
     delete_partition(instance, own_runs, tenant_id)
     own_runs.forget_history(instance, tenant_id)
@@ -76,8 +76,8 @@ def delete_tenant(instance: dg.DagsterInstance, own_runs: OwnRuns, tenant_id: st
 def delete_partition(instance: dg.DagsterInstance, own_runs: OwnRuns, partition: str) -> None:
     """Delete the records of a partition of our assets: its own runs, and its part of other runs.
 
-    An evaluation of a check names documents; so do its runs' events. What another installation
-    recorded, or a team's own assets whose partition has the same name, stays.
+    An evaluation of a check names documents; so do its runs' events. Records of another
+    installation stay, and so do records of a team's own assets with a partition of the same name.
     """
     from dagster._core.storage.event_log import SqlEventLogStorage
     from dagster._core.storage.event_log.schema import (
@@ -111,7 +111,7 @@ def delete_partition(instance: dg.DagsterInstance, own_runs: OwnRuns, partition:
         named = {run_id for query in queries for run_id in connection.scalars(query.distinct())}
     shared = _runs_of_installation(instance, own_runs, sorted(named))
     for run_id in shared:
-        # Where each run has a file of events of its own, as with SQLite.
+        # If each run has a file of events of its own, as with SQLite.
         with storage.run_connection(run_id) as connection:
             is_of_run = events.c.run_id == run_id
             connection.execute(events.delete().where(is_of_run, or_(is_event, is_evaluation)))
@@ -137,7 +137,7 @@ def _as_field(key: dg.AssetKey) -> str:
 def _runs_of_installation(
     instance: dg.DagsterInstance, own_runs: OwnRuns, run_ids: Sequence[str]
 ) -> list[str]:
-    """Return the ids of those runs in which this installation's code ran."""
+    """Return the ids of the runs in which this installation's code ran."""
     if not run_ids:
         return []
     runs = instance.get_runs(filters=dg.RunsFilter(run_ids=list(run_ids)))

@@ -1,4 +1,4 @@
-"""Executes a run that the daemon has launched, in a fork that has imported everything."""
+"""Execute a run that the daemon has launched, in a fork that has imported everything."""
 
 from __future__ import annotations
 

@@ -32,8 +32,8 @@ def refresh_job(tenant: str | None, upstream: Sequence[dg.AssetDep]) -> AssetJob
     """Declare the job that materializes assets of a team, and then the five that depend on them.
 
     Args:
-        tenant: the only one whose partition it materializes; None: any.
-        upstream: assets of the team. Those of other code locations are left out.
+        tenant: the only tenant with a partition that it materializes; None: any.
+        upstream: assets of the team. Assets of other code locations are left out.
     """
 
     def select(names: Naming, checks: Sequence[LoadedCheck]) -> dg.AssetSelection:

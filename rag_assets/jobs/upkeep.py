@@ -38,7 +38,8 @@ from rag_assets.storage.catalog.tenants import TenantRecord
 def prune_documents(context: dg.OpExecutionContext, names: Naming, workbench: Workbench) -> None:
     """Prune every tenant's documents and search events that exceed their retention.
 
-    What was pruned since the last time, by syncs as well, leaves the files of the indexes.
+    Entries pruned since the last time, including those pruned by syncs, are removed from the files
+    of the indexes.
     """
     _warn_of_clock(context, workbench)
 
@@ -86,7 +87,7 @@ def _warn_of_clock(context: dg.OpExecutionContext, workbench: Workbench) -> None
 
 
 def _builds_told(names: Naming, ctx: TenantContext) -> dg.AssetMaterialization | None:
-    """The builds of a tenant that has several."""
+    """Return a report on the builds of a tenant that has several; None for other tenants."""
     live = ctx.catalog.generations.live(ctx.ref.id)
     return generations_report(names, ctx) if len(live) > 1 else None
 
@@ -127,7 +128,7 @@ def compact_lake(context: dg.OpExecutionContext, workbench: Workbench) -> None:
 def end_interrupted_removals(
     context: dg.OpExecutionContext, workbench: Workbench, runs: OwnRuns
 ) -> None:
-    """End the removals of tenants that were killed; the failure of one stops no other."""
+    """End the interrupted removals of tenants; the failure of one stops no other."""
     catalog = workbench.postgres.catalog()
     failed = []
     for record in interrupted_removals(catalog):

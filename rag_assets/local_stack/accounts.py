@@ -1,4 +1,4 @@
-"""The system account that Postgres runs as: it refuses to run as root."""
+"""The system account for Postgres, which refuses to run as root."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _LAST_RESORT = "nobody"
 
 
 def server_account(data: Path) -> Account | None:
-    """The account for a server over ``data``: None (our own) unless we are root.
+    """Return the account for a server over ``data``; None (our own) unless we are root.
 
-    Existing data keeps its owner. Otherwise it is an account made for Postgres, which is
-    created when the machine has none, and ``nobody`` where none can be created.
+    Existing data keeps its owner. Otherwise it is an account for Postgres, which is created if the
+    machine lacks one, or ``nobody`` if none can be created.
 
     Raises:
         ServiceUnavailable: the data belongs to another user and we are not root.
@@ -61,9 +61,9 @@ def _create(name: str) -> pwd.struct_passwd | None:
 def open_path_to(path: Path, account: Account) -> None:
     """Let an account traverse the folders above ``path``, without listing or reading them.
 
-    Only as root, and only missing permissions: a project under /root would be unreachable. A
-    private folder stays private: only the account's group may traverse it. A path through symbolic
-    links needs the folders that hold them as well.
+    Runs only as root, and adds only missing permissions: a project under /root would be
+    unreachable. A private folder stays private: only the account's group may traverse it. If a path
+    contains symbolic links, the folders that hold them are opened as well.
     """
     for folder in dict.fromkeys((*path.absolute().parents, *path.resolve().parents)):
         found = folder.stat()
@@ -76,7 +76,7 @@ def open_path_to(path: Path, account: Account) -> None:
 
 
 def open_programs(folder: Path, account: Account) -> None:
-    """Let other accounts read and run files in ``folder``, as root under a strict umask."""
+    """Let other accounts read and run files in ``folder``, when root has a strict umask."""
     open_path_to(folder, account)
     for path in (folder, *folder.rglob("*")):
         if path.is_symlink():

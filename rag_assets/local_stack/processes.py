@@ -1,12 +1,12 @@
 """Background processes: servers that outlive the command that started them.
 
 A `BackgroundProcess` is one server in a session of its own, recorded in a pid file. The record
-names the process by its pid *and* the moment it began, so that a pid which the system has reused is
-never mistaken for the server, let alone signalled; and it names the folder and the PID namespace,
-so that neither a copy of the folder nor another container mistakes the server for its own.
+names the process by its pid *and* its start time, so that a pid reused by the system is never
+mistaken for the server or signalled. It also names the folder and the PID namespace, so that
+neither a copy of the folder nor another container mistakes the server for its own.
 
-A record can be lost, copied or out of sight. A lock of the kernel cannot: each server inherits one
-on a file beside its pid file, which is free exactly when the server and its children have ended.
+A record can be lost, copied or out of sight, but a kernel lock cannot. Each server inherits a lock
+on a file next to its pid file, which is free exactly when the server and its children have ended.
 Without that lock no server starts.
 """
 
@@ -46,7 +46,7 @@ _POLL_SECONDS = 0.1
 _RELEASE_SECONDS = 3
 """How long a lock may still be held by a process that has just ended."""
 _ORPHAN_SECONDS = 15
-"""How long the children of a server that was killed may hold its lock."""
+"""How long the children of a killed server may hold its lock."""
 _LOG_BYTES = 8 * 1024 * 1024
 _LOG_GROWTH_BYTES = 64 * 1024
 _TAIL_BYTES = 16 * 1024
@@ -60,7 +60,7 @@ def silent(_message: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """The system account that a process runs as when it must not be root."""
+    """The system account for a process that must not run as root."""
 
     uid: int
     gid: int
@@ -75,10 +75,10 @@ class ProcessRecord:
         birth: its start time, in a form that two processes of one pid never share.
         port: the loopback port it listens on, if any.
         started_at: its start time for people (ISO 8601, UTC).
-        place: device and inode of the folder of the pid file: a copy of the folder has others. None
-            in a record of an earlier version, as the two below.
+        place: device and inode of the folder of the pid file, which differ in a copy of the folder.
+            None in a record of an earlier version, as the next two attributes.
         host: the name of the machine or container that it runs on, for people.
-        pid_namespace: in which its pid counts; None also where the system has none.
+        pid_namespace: the namespace of its pid; None also on a system without namespaces.
     """
 
     pid: int
@@ -92,7 +92,7 @@ class ProcessRecord:
 
 @contextmanager
 def exclusive(path: Path) -> Iterator[None]:
-    """Hold a lock file, waiting for its holder; the system frees it when a holder dies."""
+    """Hold a lock file, waiting for its holder; the system frees it if the holder dies."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with path.open("a") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -104,8 +104,8 @@ class BackgroundProcess:
 
     Args:
         name: as shown to people, such as "Postgres".
-        pid_file: the file with its `ProcessRecord`. Two lock files are beside it: of commands that
-            start or stop the server (``.lock``), and of the server itself (``.running``).
+        pid_file: the file with its `ProcessRecord`. Two lock files are next to it: for commands
+            that start or stop the server (``.lock``), and for the server itself (``.running``).
         log_file: receives its output. Over 8 MB it is rotated at a start; one previous log is kept.
         stop_signal: requests an orderly shutdown.
         kill_signal: ends it if the shutdown fails.
@@ -129,26 +129,27 @@ class BackgroundProcess:
         self._held: int | None = None
 
     def lock(self) -> AbstractContextManager[None]:
-        """Lock for starting and stopping, so that two commands start one server."""
+        """Return a lock for starting and stopping, so that two commands start only one server."""
         return exclusive(self.pid_file.with_suffix(".lock"))
 
     def find(self) -> ProcessRecord | None:
-        """The running process of this folder and PID namespace, or None; takes 0.1 ms."""
+        """Return the running process of this folder and PID namespace, or None; takes 0.1 ms."""
         record = self._recorded()
         if record is None or birth_of(record.pid) != record.birth:
             return None
         return record if self._is_here(record) else None
 
     def has_died(self) -> bool:
-        """Return whether the server of this folder ended and nobody stopped it."""
+        """Return whether the server of this folder ended without being stopped."""
         record = self._recorded()
-        # A record without a place is of an earlier version, and may be a copy of one elsewhere.
+        # A record without a place is from an earlier version, and may be a copy of another
+        # folder's.
         if record is None or record.place is None or not self._is_here(record):
             return False
         return birth_of(record.pid) != record.birth
 
     def find_elsewhere(self) -> ProcessRecord | None:
-        """The record of a server that runs over this folder out of our sight, or None.
+        """Return the record of a server that runs over this folder out of our sight, or None.
 
         It runs in another container, or on another machine that mounts the folder.
         """
@@ -159,9 +160,9 @@ class BackgroundProcess:
 
     @contextmanager
     def hold(self) -> Iterator[int]:
-        """Hold the lock of the server, which `launch` passes on; yields its descriptor.
+        """Hold the lock of the server, which `launch` passes on; yield its descriptor.
 
-        While it is held no server runs over the folder, neither here nor in another container.
+        While it is held, no server runs over the folder, neither here nor in another container.
 
         Raises:
             ServiceUnavailable: a server holds it, or the file system has no locks.
@@ -197,14 +198,14 @@ class BackgroundProcess:
             healthy: called ten times a second.
             timeout: seconds it may take to become healthy.
             port: recorded in the pid file.
-            cwd: its working folder; by default that of its pid file.
-            account: the account it runs as; by default that of this process.
+            cwd: its working folder; by default the folder of its pid file.
+            account: the account it runs as; by default this process's account.
             descriptors: open files that it inherits under the same numbers.
             program: the fingerprint of its code and environment; see `is_outdated`.
 
         Raises:
-            ServiceUnavailable: it ended or did not become healthy in time, and nothing is left
-                running; or one runs already, out of our sight.
+            ServiceUnavailable: it ended or did not become healthy in time, and was stopped; or
+                another server already runs out of our sight.
         """
         self.launch(
             command,
@@ -235,7 +236,8 @@ class BackgroundProcess:
         """Start the server without waiting for it. Call it with the lock held.
 
         Raises:
-            ServiceUnavailable: it cannot be started, or one runs already, out of our sight.
+            ServiceUnavailable: it cannot be started, or another server already runs out of our
+                sight.
         """
         with self.hold() as held:
             try:
@@ -276,7 +278,7 @@ class BackgroundProcess:
                 write_atomically(self._program_file, f"{record.birth} {program}")
             write_atomically(self.pid_file, json.dumps(asdict(record)))
         except OSError as error:
-            # Nobody could stop what nobody can find.
+            # A server without a record could not be found, and so not stopped.
             child.kill()
             raise ServiceUnavailable(
                 f"{self.name} could not be recorded in {self.pid_file}: {error.strerror}"
@@ -284,7 +286,7 @@ class BackgroundProcess:
         return record
 
     def reuse(self, healthy: Callable[[], bool], *, timeout: float) -> bool:
-        """Wait for a server that runs already; False when none does, or it ends meanwhile.
+        """Wait for a running server; return False if none runs, or it ends meanwhile.
 
         Raises:
             ServiceUnavailable: it runs, and is not healthy after ``timeout`` seconds.
@@ -319,7 +321,7 @@ class BackgroundProcess:
         """Return whether the server runs with other code, or in another environment.
 
         Args:
-            program: the fingerprint of both. A server of an earlier version was started with none.
+            program: the fingerprint of both. A server of an earlier version was started without it.
         """
         record = self.find()
         if record is None:
@@ -330,7 +332,7 @@ class BackgroundProcess:
             return True
 
     def stop(self, *, timeout: float = 30) -> bool:
-        """End the server and what it started; False when it was not running."""
+        """End the server and its children; return False if it was not running."""
         if not self.pid_file.exists():
             return False
         with self.lock():
@@ -352,7 +354,7 @@ class BackgroundProcess:
         return record is not None
 
     def output(self) -> str:
-        """The server's output since this process launched it; at most the last 16 kB."""
+        """Return the server's output since this process launched it; at most the last 16 kB."""
         try:
             with self.log_file.open("rb") as log:
                 log.seek(max(self._log_begins, self.log_file.stat().st_size - _TAIL_BYTES))
@@ -361,7 +363,7 @@ class BackgroundProcess:
             return ""
 
     def log_tail(self, lines: int = 6) -> list[str]:
-        """The last lines of `output`, without blank ones, colours and Java's stack frames."""
+        """Return the last lines of `output`, without blank lines, colours and Java stack frames."""
         shown = [
             line.rstrip()
             for line in _COLOURS.sub("", self.output()).splitlines()
@@ -381,7 +383,10 @@ class BackgroundProcess:
             return None
 
     def _is_here(self, record: ProcessRecord) -> bool:
-        """Whether a record is of our machine, folder and PID namespace; an old one names none."""
+        """Return whether a record is for our machine, folder and PID namespace.
+
+        An old record does not name them, and counts as ours.
+        """
         return record.place is None or (
             record.place == self._place()
             and record.pid_namespace == pid_namespace_of()
@@ -394,7 +399,7 @@ class BackgroundProcess:
 
     @property
     def _program_file(self) -> Path:
-        # Apart from the pid file, which earlier versions have to be able to read.
+        # Separate from the pid file, which earlier versions must be able to read.
         return self.pid_file.with_suffix(".program")
 
     @property
@@ -402,7 +407,7 @@ class BackgroundProcess:
         return self.pid_file.with_suffix(".running")
 
     def _acquire(self) -> int:
-        """Lock the server's file; returns its descriptor."""
+        """Lock the server's file; return its descriptor."""
         descriptor = None
         try:
             self.pid_file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -477,7 +482,7 @@ class BackgroundProcess:
 def _require_space(log: int, size: int) -> None:
     """Raise an OSError if a log, given by its descriptor and size, cannot grow.
 
-    A server whose log cannot be written would run, and nobody could tell why it does not answer.
+    Without a writable log, a server would run, and the reason why it does not answer would be lost.
     """
     if not hasattr(os, "posix_fallocate"):
         return

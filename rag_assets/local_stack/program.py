@@ -1,7 +1,7 @@
 """Programs of background processes: their code and environment, reduced to a fingerprint.
 
 A process keeps the code that it imported and the environment that it was started with. `up`
-compares both with its own, and replaces what differs.
+compares both with its own, and replaces processes that differ.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from rag_assets.forkserver.protocol import import_environment
 _PACKAGE: Final = "rag_assets"
 _LOCK: Final = Path("requirements", "lock.txt")
 _OF_A_TERMINAL: Final = ("LC_", "LANG")
-"""Beginnings of variables that differ between a terminal and a service, and change no result."""
+"""Prefixes of variables that differ between a terminal and a service, and change no result."""
 
 
 def fingerprint_program(settings: Settings, root: Path = PROJECT_ROOT) -> str:
     """Return the fingerprint of the code on the disk and of this process's environment.
 
-    Of the environment, it covers the settings, variables that `tenants.yaml` names, such as keys of
-    providers, and those that libraries read.
+    From the environment, it covers the settings, the variables that `tenants.yaml` names, such as
+    keys of providers, and those that libraries read.
 
     Args:
         settings: of the installation.
@@ -43,7 +43,7 @@ def fingerprint_program(settings: Settings, root: Path = PROJECT_ROOT) -> str:
             sorted(endpoints.identity_hosts),
         ]
     )
-    # Their text leaves out secrets, which a process keeps too.
+    # The text of the settings omits secrets, which a process keeps too.
     given["elasticsearch"] = str(settings.elasticsearch.variables())
     code = [sys.executable, *_states_of_files(root)]
     return key_of("program", given, _environment(settings, os.environ), code)
@@ -59,7 +59,7 @@ def _environment(settings: Settings, environment: Mapping[str, str]) -> dict[str
 
 
 def _states_of_files(root: Path) -> Iterator[str]:
-    """Yield path, time and size of each module, and of the locked versions."""
+    """Yield path, time and size of each module, and of the lock file."""
     modules = (
         Path(folder, name)
         for folder, _, names in os.walk(root / _PACKAGE, followlinks=True)

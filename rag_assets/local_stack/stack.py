@@ -40,12 +40,12 @@ ServiceState: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Endpoints:
-    """Addresses of the two servers. They may hold passwords: never print them.
+    """Addresses of the two servers. They may contain passwords: never print them.
 
     Attributes:
         database_url: of Postgres, for commands and runs.
         owner_url, service_url, dagster_url: of the same database, for its other roles.
-        connect: makes the connection to Elasticsearch, which may lack what it needs.
+        connect: returns the connection to Elasticsearch; may raise, see `elasticsearch`.
     """
 
     database_url: str = field(repr=False)
@@ -56,11 +56,11 @@ class Endpoints:
 
     @property
     def elasticsearch(self) -> ElasticsearchConnection:
-        """The connection to Elasticsearch.
+        """Return the connection to Elasticsearch.
 
         Raises:
             ConfigurationError: see LocalStack.elasticsearch_connection.
-            ServiceUnavailable: likewise.
+            ServiceUnavailable: see LocalStack.elasticsearch_connection.
         """
         return self.connect()
 
@@ -71,15 +71,15 @@ class ServiceStatus:
 
     Attributes:
         name: its name for people.
-        state: "external" is in the settings and listens, or belongs to the team's Dagster instance
-            that DAGSTER_HOME names; "unreachable" runs, or is in the settings,
-            and does not answer; "unguarded" was started by an earlier version without a password;
-            "elsewhere" runs over this home in another container, or on another machine.
+        state: "external": in the settings and listening, or part of the team's Dagster instance
+            that DAGSTER_HOME names; "unreachable": running, or in the settings, but not answering;
+            "unguarded": started by an earlier version without a password; "elsewhere": running over
+            this home in another container, or on another machine.
         url: its URL without passwords; None if it has none.
         pid: of a running server of the installation.
         log: of a server of the installation.
-        last_tick: when a sensor of the running daemon last ticked; None if it is not known.
-        fault: what is wrong with a server that runs, and what to do.
+        last_tick: when a sensor of the running daemon last ticked; None if unknown.
+        fault: the fault of a running server, and its remedy.
         restarts: of an embedded server, by the supervisor; None if none was reported.
     """
 
@@ -94,9 +94,9 @@ class ServiceStatus:
 
 
 class LocalStack:
-    """Postgres, Elasticsearch, Dagster's two processes and what follows and supervises them.
+    """Postgres, Elasticsearch, Dagster's two processes, the fork server, watcher and supervisor.
 
-    A server whose URL is in the settings is external: it is used, and never started or stopped.
+    A server with a URL in the settings is external: it is used, and never started or stopped.
 
     Args:
         settings: folders, external URLs, heap and port.
@@ -128,18 +128,18 @@ class LocalStack:
         return found
 
     def supervise(self, progress: Progress = silent) -> None:
-        """Have the embedded servers started again when they die."""
+        """Start the supervisor, which restarts embedded servers that die."""
         if self.embedded_servers():
             self.supervisor.start(progress)
 
     def start_servers(self, *, for_dagster: bool, progress: Progress = silent) -> Endpoints:
         """Start the servers that commands use and that are not running; wait until all answer.
 
-        Processes of our own code are stopped first where their code or environment is another than
-        this command's. Thus none of them meets a catalog that this command migrates.
+        Processes of our own code are stopped first if their code or environment differs from this
+        command's. Thus none of them uses a catalog that this command migrates.
 
         Args:
-            for_dagster: also start what Dagster's processes need, if all servers are external.
+            for_dagster: also start the processes that Dagster needs, if all servers are external.
             progress: called with a line about each step, from several threads.
 
         Raises:
@@ -153,7 +153,8 @@ class LocalStack:
             keep_private(self._settings.local)
         stopped = self._stop_outdated(progress, of_dagster=for_dagster)
         if self._settings.has_own_elasticsearch and self.elasticsearch.unguarded():
-            # Dagster of an earlier version, too, would continue to connect without a password.
+            # Dagster processes of an earlier version would also continue to connect without a
+            # password.
             progress("Dagster: stopping processes of an earlier version")
             self.dagster.stop()
         starts: list[Callable[[Progress], object]] = []
@@ -170,13 +171,13 @@ class LocalStack:
         return self.endpoints()
 
     def start_dagster(self, progress: Progress = silent) -> None:
-        """Start what acts by itself: Dagster's webserver and daemon, and the change watcher.
+        """Start the processes that act on their own: Dagster's webserver, its daemon, the watcher.
 
         Call it when the servers run and the catalog has been opened, which migrates and checks it.
 
         Raises:
             ServiceUnavailable: one of them does not start; the others stay as they are.
-            ConfigurationError: there is no workspace.yaml for Dagster.
+            ConfigurationError: workspace.yaml is missing for Dagster.
         """
         if self._settings.dagster_home is None:
             self.prepare_run_storage(progress)
@@ -213,14 +214,14 @@ class LocalStack:
             )
 
     def former_runs(self) -> FormerTables | None:
-        """Return what Dagster's tables in `public` hold; see storage.catalog.run_storage."""
+        """Return the content of Dagster's tables in `public`; see storage.catalog.run_storage."""
         return find_former_tables(self.endpoints().dagster_url)
 
     def move_runs(self) -> FormerTables | None:
-        """Move Dagster's tables from `public` to our schema, in place of those there.
+        """Move Dagster's tables from `public` to our schema, in place of the tables there.
 
         Returns:
-            what was moved, if anything.
+            the moved tables; None if there were none.
 
         Raises:
             ConfigurationError: the accounts of Postgres may not move them, or a process of this
@@ -237,7 +238,7 @@ class LocalStack:
         return replace_run_tables(own.dagster_url, own.owner_url)
 
     def _stop_outdated(self, progress: Progress, *, of_dagster: bool) -> list[BackgroundProcess]:
-        """Stop our own processes that run another program than this; returns them."""
+        """Stop our own processes that run another program than this; return them."""
         program, stopped = fingerprint_program(self._settings), []
         dagster = (self.watcher.process, self.dagster.daemon, self.dagster.webserver)
         own = (self.supervisor.process, self.fork_server.process)
@@ -249,12 +250,12 @@ class LocalStack:
         return stopped
 
     def require_no_older_process(self, _others: Sequence[str] = ()) -> None:
-        """Require that the catalog can be upgraded: no process of this home would be left behind.
+        """Require that no process of this home runs an older program than the catalog's upgrade.
 
-        The fork server is none of them: before each fork it compares its code with the disk's.
+        The fork server does not count: before each fork it compares its code with the disk's.
 
         Raises:
-            OlderProgramRuns: one runs another program than this.
+            OlderProgramRuns: a process runs another program than this.
         """
         program = fingerprint_program(self._settings)
         processes = (self.dagster.daemon, self.dagster.webserver, self.watcher.process)
@@ -289,7 +290,7 @@ class LocalStack:
             keep_private(self._settings.local)
 
     def exposed(self) -> list[Path]:
-        """Files and folders of the installation that other users of the machine can access."""
+        """Return the files and folders of the installation that other users can access."""
         found = exposed(self._settings.local)
         lake = Path(self._settings.lake_url)
         if lake.is_absolute() and not lake.is_relative_to(self._settings.local):
@@ -297,7 +298,7 @@ class LocalStack:
         return found
 
     def endpoints(self) -> Endpoints:
-        """Return addresses of Postgres and Elasticsearch; reads small files, opens no connection.
+        """Return the addresses of Postgres and Elasticsearch; reads small files, does not connect.
 
         Raises:
             ServiceUnavailable: Postgres is neither external nor running.
@@ -315,7 +316,7 @@ class LocalStack:
         return self._settings.database_url or self.postgres.url_of(role)
 
     def elasticsearch_connection(self) -> ElasticsearchConnection:
-        """Return the connection to Elasticsearch, from which every client is made.
+        """Return the connection to Elasticsearch for all clients.
 
         Raises:
             ConfigurationError: the settings name a file or a secret that cannot be used.
@@ -327,7 +328,7 @@ class LocalStack:
         return ElasticsearchConnection.from_url(self.elasticsearch.url)
 
     def status(self) -> list[ServiceStatus]:
-        """The present state of every server; each check takes two seconds at most."""
+        """Return the present state of every server; each check takes two seconds at most."""
         checks: list[Callable[[], ServiceStatus]] = [
             self._postgres_status,
             self._elasticsearch_status,
@@ -351,7 +352,7 @@ class LocalStack:
         return [replace(s, restarts=restarts.get(s.name)) for s in found]
 
     def daemon_status(self) -> ServiceStatus:
-        """The present state of Dagster's daemon, and when its sensors last ticked."""
+        """Return the present state of Dagster's daemon, and when its sensors last ticked."""
         status = _own(self.dagster.daemon, lambda: None, lambda: True)
         record = self.dagster.daemon.find()
         if record is None:

@@ -1,8 +1,8 @@
-"""Supervision of the embedded servers: one that dies is started again.
+"""Supervision of the embedded servers: a server that dies is started again.
 
-`up` starts a supervisor, a process that depends on no server. It starts a server again whose record
-names a process of this installation that has ended. A server that `down` stopped has no record, and
-the record in a copy of a home names another place: both stay as they are.
+`up` starts a supervisor, a process that depends on no server. It restarts a server if its record
+names an ended process of this installation. A server stopped by `down` has no record, and the
+record in a copy of a home names another place: both stay as they are.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from rag_assets.local_stack.program import fingerprint_program
 _POLL_SECONDS: Final = 1.0
 _MAX_DELAY_SECONDS: Final = 300.0
 _STABLE_SECONDS: Final = 600.0
-"""A server that ran for so long is started again at once when it dies."""
+"""A server that ran for so long is restarted at once when it dies."""
 _END_SECONDS: Final = 25.0
 
 
@@ -41,7 +41,7 @@ class Server(Protocol):
 
         Args:
             progress: called with a line about each step.
-            is_retry: whether a start after its death failed, which leaves no record of it.
+            is_retry: whether an earlier start after its death failed, which leaves no record of it.
         """
         ...
 
@@ -51,10 +51,10 @@ class Restarts:
     """Restarts of one server since `up`.
 
     Attributes:
-        count: of those that succeeded.
-        last_at: when the last one succeeded, ISO 8601.
+        count: of successful restarts.
+        last_at: when the last restart succeeded, ISO 8601.
         error: why the server is down; None while it runs.
-        next_at: when it is tried again.
+        next_at: the time of the next attempt.
     """
 
     count: int = 0
@@ -63,7 +63,7 @@ class Restarts:
     next_at: str | None = None
 
     def describe(self, name: str) -> str | None:
-        """Return a warning about the server; None if nothing happened."""
+        """Return a warning about the server; None without restarts or errors."""
         if self.error is not None:
             return (
                 f"{name} died and cannot be started again: {self.error}; the next attempt is at"
@@ -132,18 +132,18 @@ class SupervisorProcess:
             )
 
     def stop(self) -> None:
-        """Stop it before the servers, so that it starts none of them again."""
+        """Stop it before the servers, so that it does not restart them."""
         self.process.stop()
         RestartFile(self._settings).remove()
 
 
 class Supervisor:
-    """Starts servers again that died, until it is stopped.
+    """Restarts servers that died, until it is stopped.
 
     Args:
-        servers: that are supervised, each in a thread of its own.
-        report: takes the restarts.
-        log: takes a line about each restart.
+        servers: the supervised servers, each in a thread of its own.
+        report: receives the restarts.
+        log: called with a line about each restart.
         base_seconds: delay after the first failure or death in a row; it doubles.
     """
 
@@ -164,7 +164,7 @@ class Supervisor:
         self._restarts = {server.process.name: Restarts() for server in servers}
 
     def stop(self) -> None:
-        """Have `run` end, after a start that is under way."""
+        """Make `run` end, after a start in progress."""
         self._stopped.set()
 
     def run(self) -> None:

@@ -1,8 +1,8 @@
-"""The change watcher's report: which tenants it watches, and which wait for a sync of it.
+"""The change watcher's report: watched tenants, and tenants that wait for a sync by it.
 
-A file in the installation's folder, by which the sensor knows whom it need not look at all the
-time. It counts while the process that wrote it lives, by pid and time of birth, and touches it: a
-watcher that was killed is noticed at once, one that hangs within seconds.
+A file in the installation's folder, from which the sensor learns which tenants it need not poll. It
+is valid while the process that wrote it lives (by pid and start time) and touches it: a killed
+watcher is noticed at once, a hanging watcher within seconds.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from rag_assets.common.settings import Settings
 from rag_assets.local_stack.liveness import birth_of
 
 _MOST_SECONDS = 10.0
-"""Without a sign of life; it gives one every second or two."""
+"""Limit without a sign of life; the watcher gives one every second or two."""
 
 
 @dataclass(frozen=True, slots=True)
 class WatchReport:
-    """What a living watcher says.
+    """The report of a living watcher.
 
     Attributes:
         watcher: the process.
-        watched: tenants of whose changes it is told, all of them.
-        marked: tenants that it has synced as soon as it can.
-        changed: those of them that have changed since their sync began, which is in progress.
+        watched: tenants with sources that the watcher observes completely.
+        marked: tenants that it syncs as soon as it can.
+        changed: marked tenants that have changed since their sync started, which is in progress.
     """
 
     watcher: str
@@ -41,7 +41,7 @@ NO_WATCHER = WatchReport("")
 
 
 class WatchReportFile:
-    """The file of one installation.
+    """The report file of one installation.
 
     Args:
         settings: its home folder.
@@ -57,7 +57,7 @@ class WatchReportFile:
         marked: frozenset[str],
         changed: frozenset[str] = frozenset(),
     ) -> None:
-        """Report for this process; a sign of life if it is the same again."""
+        """Write this process's report; touch the file if the report has not changed."""
         pid = os.getpid()
         report = WatchReport(f"{pid} {birth_of(pid)}", watched, marked, changed)
         if report == self._written:
@@ -73,19 +73,19 @@ class WatchReportFile:
         self._written = report
 
     def remove(self) -> None:
-        """Take the report back."""
+        """Delete the report."""
         self._written = None
         self._path.unlink(missing_ok=True)
 
     def read(self) -> WatchReport:
-        """The report of a watcher that lives; NO_WATCHER if there is none."""
+        """Return the report of a living watcher; NO_WATCHER if there is none."""
         try:
             touched = self._path.stat().st_mtime
             content = json.loads(self._path.read_text())
             watcher = str(content["watcher"])
             pid, _, birth = watcher.partition(" ")
             lives = birth_of(int(pid)) == birth
-            # A watcher of an earlier version does not report what has changed.
+            # A watcher of an earlier version does not report changed tenants.
             names = (content["watched"], content["marked"], content.get("changed", ()))
             report = WatchReport(watcher, *map(frozenset, names))
         except (OSError, ValueError, KeyError, TypeError):

@@ -1,6 +1,6 @@
 """Builds models from a tenant's configuration, and finds an embedder's id without building it.
 
-Importing this loads neither onnxruntime nor a provider's SDK.
+Importing this module loads neither onnxruntime nor a provider's SDK.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def build_embedder(
         credentials: returns the tenant's key; not called for a model on this machine.
         network: private endpoints that a base_url may name.
         traffic: of the tenant at this provider, if several embedders share it; by default a new
-            one, see traffic_of.
+            Traffic, see traffic_of.
 
     Raises:
         ConfigurationError: the configured model's folder is missing or not usable.
@@ -123,10 +123,10 @@ def build_reranker(
 
 
 def build_former(config: EmbedderConfig, embedder_id: str) -> Embedder | None:
-    """Build the embedder that a model's folder had by the rules of earlier versions.
+    """Build the embedder of a model's folder by the rules of earlier versions.
 
-    They put no prompts before texts, for example. Vectors that were made so are searched until a
-    sync makes new ones.
+    These put no prompts before texts, for example. Vectors made by them are searched until a sync
+    replaces them.
 
     Args:
         config: with which it was built.
@@ -166,7 +166,7 @@ def build_batch_api(
         config, credentials, network: see build_embedder.
 
     Raises:
-        ConfigurationError: the provider has no batch API.
+        ConfigurationError: the provider does not support a batch API.
     """
     offer = _offer(config)
     if isinstance(offer, LocalEmbedding) or offer.batch_api is None:
@@ -175,7 +175,7 @@ def build_batch_api(
 
 
 def traffic_of(config: EmbedderConfig) -> Traffic:
-    """A new Traffic with the configured limits.
+    """Return a new Traffic with the configured limits.
 
     Args:
         config: of a remote provider.
@@ -188,7 +188,7 @@ def traffic_of(config: EmbedderConfig) -> Traffic:
 
 
 def embedder_id_of(config: EmbedderConfig) -> str:
-    """Return build_embedder(config).embedder_id, in well under a millisecond as a rule.
+    """Return build_embedder(config).embedder_id, usually in well under a millisecond.
 
     A model of your own is hashed once per process, about 2 ms per 3 MB.
 
@@ -204,13 +204,13 @@ def embedder_id_of(config: EmbedderConfig) -> str:
 
 
 def require_local_model(config: EmbedderConfig) -> None:
-    """Require that an embedder which runs on this machine can be used on it.
+    """Require that a local embedder is usable on this machine.
 
-    A model of your own, or of an optional package, is loaded, and embeds a text.
+    A model of your own, or from an optional package, is loaded and embeds a text.
 
     Raises:
-        ConfigurationError: its package is not installed, or its folder does not hold a usable
-            model; the hint explains what to do.
+        ConfigurationError: its package is not installed, or its folder does not contain a usable
+            model; the hint explains the remedy.
     """
     if not isinstance(config.offer, LocalEmbedding):
         return
@@ -230,9 +230,9 @@ def require_local_model(config: EmbedderConfig) -> None:
 
 
 def make_same_vectors(one: EmbedderConfig, other: EmbedderConfig) -> bool:
-    """Whether vectors of one are as good as those of the other: limits and prices may differ."""
+    """Return whether two configurations make the same vectors; limits and prices may differ."""
     if AUTO in {one.provider, other.provider}:
-        # Which model it is depends on keys; what is configured has to be the same.
+        # The chosen model depends on keys, so the configured values have to be the same.
         values = (config.model_dump(exclude={*TRAFFIC_OPTIONS, "price"}) for config in (one, other))
         return next(values) == next(values)
     try:
@@ -242,7 +242,7 @@ def make_same_vectors(one: EmbedderConfig, other: EmbedderConfig) -> bool:
 
 
 def price_of(config: EmbedderConfig) -> Price | None:
-    """The price of embedding with this configuration; None if no price is known.
+    """Return the price of embedding with this configuration; None if unknown.
 
     Raises:
         ConfigurationError: the configured model's folder is missing or not usable.
@@ -256,10 +256,10 @@ def price_of(config: EmbedderConfig) -> Price | None:
 
 
 def remote_model(config: EmbedderConfig) -> RemoteModel:
-    """The configured model of a remote provider.
+    """Return the configured model of a remote provider.
 
     Raises:
-        ConfigurationError: its provider is not a remote one.
+        ConfigurationError: its provider is not remote.
     """
     offer = _offer(config)
     if isinstance(offer, LocalEmbedding):

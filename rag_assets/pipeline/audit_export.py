@@ -1,8 +1,8 @@
-"""Audit archives: one ZIP file with all that an auditor of one tenant needs.
+"""Audit archives: one ZIP file with everything that an auditor of one tenant needs.
 
-It holds configuration, policies, receipts, accesses, builds and checks, and never a secret, a
-question, text of a document, a vector, or anything of another tenant. Everything is read from one
-state of the catalog and written row by row.
+It contains configuration, policies, receipts, accesses, builds and checks. It never contains a
+secret, a question, document text, a vector, or data of another tenant. Everything is read from one
+snapshot of the catalog and written row by row.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from rag_assets.storage.catalog.receipts import ChainReport
 from rag_assets.tenants.model import Tenant
 
 SCHEMA_VERSION: Final = 1
-"""Raised whenever a file of the archive changes its meaning or is left out."""
+"""Increase this when a file of the archive changes its meaning or is removed."""
 MASKED: Final = "[masked]"
 _USER_INFO = re.compile(r"(?<=://)[^/\s@]*@")
 _SECRET_NAME = re.compile(
@@ -44,7 +44,8 @@ _POLICIES: Final = (
     *("retention_days", "prune_share", "grace_days", "publish", "auto_repair"),
     *("freshness_minutes", "access", "privacy", "caps", "drift", "workspace"),
 )
-"""Settings of a tenant that are policies; those of retrieval hold how long searches are kept."""
+"""Settings of a tenant that are policies; the retrieval settings define how long searches are kept.
+"""
 _FILES: Final[Mapping[str, str]] = {
     "sources.json": "the tenant, its configuration with secrets masked, and for each source when it"
     " was listed last and how many documents it has, by status",
@@ -79,10 +80,10 @@ class AuditReport:
     """The result of an export.
 
     Attributes:
-        path: of the archive.
-        sha256: of its manifest, which holds the hashes of all other files; a copy that is kept
+        path: the archive.
+        sha256: hash of the manifest, which holds the hashes of all other files. A copy kept
             elsewhere shows later whether the archive was altered.
-        records: of each file, the number of lines, or 1.
+        records: for each file, the number of lines; 1 for a JSON document.
         chain: the verification of the receipts.
     """
 
@@ -95,10 +96,10 @@ class AuditReport:
 def export_audit(
     database: Database, tenant_id: str, path: Path, *, installation: UUID, by: str, masker: Masker
 ) -> AuditReport:
-    """Write the audit archive of a tenant; it appears whole, and replaces no file.
+    """Write the audit archive of a tenant atomically; never replace a file.
 
     Args:
-        installation: its id.
+        installation: id of the installation.
         by: who exports it.
         masker: masks credentials in configuration, reasons and errors.
 
@@ -119,7 +120,7 @@ def export_audit(
                 report = _write_all(writer, records, path, installation, by)
             file.flush()
             os.fsync(file.fileno())
-        # Unlike a renaming, a link never replaces a file that has appeared meanwhile.
+        # Unlike a rename, a link never replaces a file that has appeared in the meantime.
         os.link(draft, path)
     except FileExistsError:
         raise _exists(path) from None
@@ -147,7 +148,7 @@ def _write_all(
     writer.add_lines("inherited_scopes.jsonl", records.inherited_scopes())
     writer.add_lines("tokens.jsonl", records.tokens())
     writer.add_lines("security_changes.jsonl", records.security_changes())
-    # Not masked: their hashes can be computed again.
+    # Not masked, so that an auditor can recompute their hashes.
     writer.add_lines("receipts.jsonl", _receipts(records, chain), is_masked=False)
     writer.add_json("verification.json", verification, is_masked=False)
     writer.add_lines("accesses.jsonl", records.searches())
@@ -177,7 +178,7 @@ def _write_all(
 
 
 class _ArchiveWriter:
-    """Writes files into an archive, and computes their hashes meanwhile."""
+    """Writes files into an archive and computes their hashes."""
 
     def __init__(self, archive: ZipFile, at: datetime, masker: Masker) -> None:
         self._archive = archive
@@ -233,7 +234,7 @@ class _ArchiveWriter:
 
 
 def _is_own(name: str) -> bool:
-    """Return whether a field holds an id or a time that the program made itself."""
+    """Return whether a field holds an id or a time that the program generated."""
     return name in {"at", "id", "search_id", "token_id"} or name.endswith("_at")
 
 
@@ -324,7 +325,7 @@ def _plain(value: Any) -> Any:
         return value.astimezone(UTC).isoformat()
     if isinstance(value, UUID):
         return str(value)
-    return float(value)  # Postgres's numerics: dollars.
+    return float(value)  # Postgres numerics: dollars.
 
 
 def _require_absent(path: Path) -> None:

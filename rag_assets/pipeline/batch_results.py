@@ -38,9 +38,9 @@ class Collected:
     """The result of fetching the batches that had ended.
 
     Attributes:
-        texts: texts whose vectors were stored in the lake.
-        tokens: tokens charged for them.
-        outage: why nothing may be sent until it is over.
+        texts: number of texts with vectors stored in the lake.
+        tokens: number of tokens charged for them.
+        outage: why no request may be sent for now.
     """
 
     texts: int = 0
@@ -54,7 +54,7 @@ class Collected:
 
 
 def collect(ctx: TenantContext, embedder_id: str | None = None) -> Collected:
-    """Fetch what has ended, and resolve interrupted submissions.
+    """Fetch batches that have ended, and resolve interrupted submissions.
 
     Args:
         ctx: of the tenant.
@@ -70,7 +70,7 @@ def collect(ctx: TenantContext, embedder_id: str | None = None) -> Collected:
             elif batch.state == "ENDED":
                 done += _fetch(ctx, batch)
         except ProviderError as error:
-            # Texts that may be under way, or came back unusable, must not be sent again.
+            # Texts that may be in flight, or came back unusable, must not be sent again.
             halt = error if isinstance(error, RequestsStopped) else _transient(error)
             done += Collected(outage=halt)
     return done
@@ -80,7 +80,7 @@ def _resolve_submission(ctx: TenantContext, batch: EmbeddingBatch) -> None:
     """Resolve an interrupted submission before anything else is sent.
 
     Raises:
-        ProviderUnavailable: its outcome is not known yet.
+        ProviderUnavailable: the outcome is not known yet.
         ProviderError: the provider does not answer.
     """
     api = ctx.batch_api(EmbedderConfig.model_validate(batch.embedder))
@@ -93,10 +93,10 @@ def _resolve_submission(ctx: TenantContext, batch: EmbeddingBatch) -> None:
 
 
 def _fetch(ctx: TenantContext, batch: EmbeddingBatch) -> Collected:
-    """Write a batch's vectors into the lake; repeating it is harmless.
+    """Write a batch's vectors into the lake; may be repeated.
 
     Returns:
-        the result; an empty one if the vectors are not available, now or permanently.
+        The result; empty if the vectors are unavailable, temporarily or permanently.
 
     Raises:
         ProviderRefused: the response is unusable.
@@ -120,7 +120,7 @@ def _fetch(ctx: TenantContext, batch: EmbeddingBatch) -> Collected:
         ctx.log(f"embeddings: batch {batch.batch_id} failed: {error.message}")
         return Collected()
     except RequestsStopped as error:
-        # It can be fetched later, and its texts are not sent again: other work continues.
+        # The batch can be fetched later, and its texts are not sent again: other work continues.
         ctx.catalog.batches.mark_polled(ctx.ref, batch.id, error.advice)
         ctx.log(f"embeddings: batch {batch.batch_id} cannot be fetched: {error.advice}")
         return Collected()
@@ -134,7 +134,7 @@ def _fetch(ctx: TenantContext, batch: EmbeddingBatch) -> Collected:
 
 
 def _charge(ctx: TenantContext, batch: EmbeddingBatch, tokens: int, texts: int) -> float | None:
-    """Record what a batch cost; returns that in dollars, or None if no price is known."""
+    """Record the cost of a batch; return it in dollars, or None if no price is known."""
     price = price_of(EmbedderConfig.model_validate(batch.embedder))
     used = used_of(Charge(tokens, 1, texts), price, batch=True)
     made = [g.number for g in ctx.catalog.generations.live(ctx.ref.id) if _is_for(batch, g)]
@@ -148,7 +148,7 @@ def _charge(ctx: TenantContext, batch: EmbeddingBatch, tokens: int, texts: int) 
 
 
 def _is_for(batch: EmbeddingBatch, generation: Generation) -> bool:
-    """Whether a batch may have been submitted for a build; the newest of these is meant."""
+    """Return whether a batch may have been submitted for this build; the newest one is charged."""
     return generation.embedder_id == batch.embedder_id
 
 
@@ -157,7 +157,7 @@ def _transient(error: ProviderError) -> ProviderUnavailable:
 
 
 class _Fetching:
-    """The results of one batch on their way into the lake, a group at a time."""
+    """Writes the results of one batch into the lake, in groups."""
 
     def __init__(
         self,
@@ -181,9 +181,9 @@ class _Fetching:
         """Store every result; texts without a valid vector are sent again, outside of a batch.
 
         Raises:
-            MalformedResponse: no vector is valid, or the file is malformed; vectors before that are
-                kept, since they are charged.
-            ProviderError: as BatchApi.results does.
+            MalformedResponse: no vector is valid, or the file is malformed; vectors read before
+                that are kept, because they are charged.
+            ProviderError: see BatchApi.results.
         """
         try:
             async for result in api.results(self._batch.batch_id or ""):

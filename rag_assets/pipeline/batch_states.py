@@ -1,4 +1,4 @@
-"""The states of batches at providers' batch APIs, polled between runs."""
+"""Poll the states of batches at providers' batch APIs, between runs."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ _CONCURRENCY = 8
 
 
 def poll(catalog: Catalog, embedders: Embedders, batches: Iterable[EmbeddingBatch]) -> list[str]:
-    """Poll the state of batches; documents of finished ones no longer wait.
+    """Poll the state of batches; release the documents of finished batches.
 
     Args:
         catalog: records the batches.
         embedders: the embedders that submitted them.
-        batches: open ones, of any tenants.
+        batches: open batches, of any tenants.
 
     Returns:
-        the failures, one line each.
+        The failures, one line each.
     """
     batches = list(batches)
     if not batches:
@@ -48,7 +48,7 @@ def poll(catalog: Catalog, embedders: Embedders, batches: Iterable[EmbeddingBatc
 
 
 def due(batches: Iterable[EmbeddingBatch], now: datetime, most: int) -> list[EmbeddingBatch]:
-    """The batches to poll now, those first whose last poll is longest ago."""
+    """Return the batches to poll now, least recently polled first."""
     ready = [batch for batch in batches if is_poll_due(batch, now)]
     return sorted(ready, key=lambda batch: batch.polled_at)[:most]
 
@@ -59,7 +59,7 @@ async def _poll_one(catalog: Catalog, embedders: Embedders, batch: EmbeddingBatc
         if batch.state == "SUBMITTING":
             await closing(api, recover(catalog, api, batch, locked=False))
         elif batch.state == "ENDED":
-            # The run that should have fetched it did not: its documents request another one.
+            # The run that should have fetched it did not: its documents request another run.
             catalog.batches.mark_polled(batch.ref, batch.id, batch.error)
             catalog.quarantine.release(batch.ref)
         else:
@@ -90,6 +90,6 @@ def _note(catalog: Catalog, batch: EmbeddingBatch, status: BatchStatus) -> None:
 
 
 def _is_late(catalog: Catalog, batch: EmbeddingBatch) -> bool:
-    """Return whether a batch is given up for its age: its texts are paid for again then."""
+    """Return whether a batch is too old to wait for; its texts are then sent and paid for again."""
     trusted = time_for_deletion(catalog, Clock())
     return not isinstance(trusted, ClockDoubt) and trusted - batch.submitted_at > ABANDONED_AFTER

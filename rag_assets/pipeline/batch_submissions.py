@@ -1,4 +1,4 @@
-"""Submissions of batches that were interrupted before their outcome was recorded."""
+"""Recover submissions of batches that were interrupted before their outcome was recorded."""
 
 from __future__ import annotations
 
@@ -16,18 +16,16 @@ _NOT_LISTED = "it is not among the provider's batches, and will be looked up aga
 
 
 async def recover(catalog: Catalog, api: BatchApi, batch: EmbeddingBatch, *, locked: bool) -> bool:
-    """Find out whether an interrupted submission was accepted.
+    """Find out whether an interrupted submission was accepted; return whether that is now known.
 
-    A provider's list may lack new batches: only a batch that it lacks twice was not accepted.
+    A provider's list may lack new batches: a submission counts as not accepted only if the list
+    lacks it twice.
 
     Args:
         catalog: records the batch.
         api: of its provider.
         batch: in state SUBMITTING.
-        locked: whether the tenant's lock excludes that another run submits it now.
-
-    Returns:
-        whether the outcome is known.
+        locked: whether the tenant's lock rules out that another run is submitting it now.
     """
     batch_id = await api.find(batch.tag, batch.submitted_at - _SUBMISSION)
     now = datetime.now(UTC)

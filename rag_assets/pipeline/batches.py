@@ -2,10 +2,9 @@
 
     SUBMITTING → UNDER_WAY → ENDED → COLLECTED, or FAILED from any of them
 
-A batch is recorded before it is submitted, with a tag that the provider keeps; after a crash in
-between, the next run looks up the tag. Documents that lack nothing but texts in batches are
-deferred until their batch has ended. batch_states.py polls it, batch_results.py fetches its
-vectors.
+A batch is recorded before it is submitted, with a tag that the provider stores; after a crash in
+between, the next run looks up the tag. Documents that lack only texts in batches are deferred until
+their batch has ended. batch_states.py polls it, batch_results.py fetches its vectors.
 """
 
 from __future__ import annotations
@@ -42,9 +41,10 @@ def submit_batches(
     items_of: Callable[[Set[str]], list[EmbedItem]],
     budget: Spending,
 ) -> RequestsStopped | None:
-    """Submit texts of a slice that lacks more of them than batch_above.
+    """Submit the missing texts of a slice as batches, if there are more than batch_above.
 
-    Texts in batches are not sent again; texts over the limit are left for the embedder to reject.
+    Texts in open batches are not sent again. Texts over the token limit are left for the embedder
+    to reject.
 
     Args:
         ctx: the tenant's context, under its lock, with finished batches collected.
@@ -53,7 +53,7 @@ def submit_batches(
         budget: reserves their price.
 
     Returns:
-        why the provider accepted none or only a part of them.
+        Why the provider accepted no text or only some of them; else None.
     """
     above = ctx.tenant.embedder.batch_above
     lacking = missing - set(texts_in_batches(ctx))
@@ -77,7 +77,7 @@ def submit_batches(
 
 
 def texts_in_batches(ctx: TenantContext) -> dict[str, int]:
-    """Texts in open batches, each with the id of its batch."""
+    """Return the texts in open batches, each with the id of its batch."""
     batches = ctx.catalog.batches.text_hashes(ctx.ref.id, ctx.embedder.embedder_id)
     return {key: id_ for id_, keys in batches.items() for key in keys}
 
@@ -85,7 +85,7 @@ def texts_in_batches(ctx: TenantContext) -> dict[str, int]:
 def defer_documents(
     ctx: TenantContext, work: Work, waiting: Iterable[tuple[Document, Set[str]]]
 ) -> int:
-    """Defer documents that lack nothing but texts in batches; returns how many.
+    """Defer documents that lack only texts in batches; return how many.
 
     Args:
         ctx: of the tenant.
@@ -149,7 +149,7 @@ def _submit(ctx: TenantContext, items: Sequence[EmbedItem], tokens: int, budget:
 
 
 def _require_no_fresh_failure(ctx: TenantContext) -> None:
-    """Wait longer each time after a batch that failed.
+    """Enforce a growing delay after batches that failed.
 
     Raises:
         ProviderUnavailable: the delay is not over.

@@ -1,4 +1,4 @@
-"""Blobs compared with the catalog: what is missing, what was altered, what is nobody's."""
+"""Compare blobs with the catalog: find missing, altered and unreferenced blobs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.upload_model import NeededBlob
 
 GRACE = timedelta(days=1)
-"""Age at which a blob that seems to be nobody's is deleted, and a file that was never kept."""
+"""Age at which unreferenced blobs and staged files are deleted."""
 
 _BATCH = 500
 
@@ -28,12 +28,12 @@ BlobFault: TypeAlias = Literal["missing", "altered", "nobody's"]
 
 @dataclass(frozen=True, slots=True)
 class BlobDifference:
-    """A difference between the store of blobs and the catalog.
+    """A difference between the blob store and the catalog.
 
     Attributes:
-        sha256: of the blob, as its name or an upload says.
-        size: bytes, as the store says, or as an upload says where it is missing.
-        document_ids: of the uploads that need it; none of one that is nobody's.
+        sha256: of the blob, according to its name or an upload.
+        size: bytes, according to the store; according to an upload if the blob is missing.
+        document_ids: the uploads that need it; empty for an unreferenced blob.
     """
 
     fault: BlobFault
@@ -51,19 +51,20 @@ def compare_blobs(
     older_than: datetime,
     bytes_a_second: float,
 ) -> Iterator[BlobDifference]:
-    """Compare a tenant's blobs with the uploads that need them; nothing is written.
+    """Compare a tenant's blobs with the uploads that need them; read-only.
 
-    Differences are told as they are found. What changes meanwhile is no difference.
+    Differences are yielded as they are found. Blobs that change during the comparison are not
+    reported.
 
     Args:
         catalog, blobs: of the installation.
         ref: the tenant.
-        is_read: by the id of a document, whether its content is read and hashed.
-        older_than: when a blob that nothing needs must have been there for it to be nobody's.
-        bytes_a_second: limit of reading.
+        is_read: by document id, whether its content is read and hashed.
+        older_than: only unreferenced blobs that were modified before this time are reported.
+        bytes_a_second: limit of the reading rate.
     """
     of_tenant = blobs.tenant(ref.id, ref.incarnation)
-    # First the store: what is kept afterwards is in the catalog as well.
+    # List the store first: every blob kept after this is in the catalog as well.
     present = {blob.sha256: blob for blob in of_tenant.all()}
     pace = _Pace(bytes_a_second)
     # All at once: reading files takes longer than a transaction may.
@@ -79,18 +80,15 @@ def compare_blobs(
 
 
 def sweep_blobs(catalog: Catalog, blobs: BlobStore, ref: TenantRef, clock: Clock) -> int:
-    """Delete the blobs of a tenant that are nobody's, and files that were never kept.
+    """Delete a tenant's old unreferenced blobs and staged files; return how many blobs it deleted.
 
-    Not while the catalog may have been set back: what it has forgotten would be lost. Nothing is
-    deleted while the clock is doubted.
+    Both are deleted when they are a day old. Blobs stay while the catalog may have been set back,
+    because blobs it has forgotten would be lost. No file is deleted while the clock is doubted.
 
     Args:
         catalog, blobs: of the installation.
         ref: the tenant.
-        clock: by which what is younger than a day stays.
-
-    Returns:
-        how many blobs were deleted.
+        clock: determines the age of blobs and files.
     """
     now = time_for_deletion(catalog, clock)
     if isinstance(now, ClockDoubt):
@@ -108,10 +106,10 @@ def sweep_blobs(catalog: Catalog, blobs: BlobStore, ref: TenantRef, clock: Clock
 
 
 def drop_blobs(catalog: Catalog, blobs: BlobStore, ref: TenantRef, hashes: Iterable[str]) -> int:
-    """Delete those of some blobs of a tenant that nothing needs any more; returns how many.
+    """Delete the given blobs that a tenant no longer needs; return how many.
 
-    None is deleted while the catalog lacks changes: it may lack what needs them, such as a hold.
-    Once the catalog is accepted, they are swept as nobody's.
+    No blob is deleted while the catalog lacks changes: it may lack a reference, such as a hold.
+    Once the catalog is accepted, they are swept as unreferenced blobs.
     """
     if lacks_changes_in(blobs.notes, catalog, ref):
         return 0
@@ -124,7 +122,7 @@ def drop_blobs(catalog: Catalog, blobs: BlobStore, ref: TenantRef, hashes: Itera
 
 
 def nobodys_blobs(catalog: Catalog, blobs: BlobStore, ref: TenantRef) -> list[str]:
-    """Hashes of the blobs of a tenant that nothing needs, whatever their age."""
+    """Return the hashes of a tenant's unreferenced blobs, whatever their age."""
     present = [blob.sha256 for blob in blobs.tenant(ref.id, ref.incarnation).all()]
     needed = {blob.sha256 for blob in catalog.blob_needs.all(ref.id)}
     return [sha256 for sha256 in present if sha256 not in needed]
@@ -159,7 +157,7 @@ def _still_needed(catalog: Catalog, ref: TenantRef, needed: NeededBlob) -> bool:
 
 
 class _Pace:
-    """Keeps reading to a rate.
+    """Limits the reading rate.
 
     Args:
         bytes_a_second: the rate.
@@ -171,7 +169,7 @@ class _Pace:
         self._taken = 0
 
     def take(self, size: int) -> None:
-        """Wait until so much more may have been read."""
+        """Wait until the rate allows reading this many more bytes."""
         self._taken += size
         ahead = self._taken / self._rate - (monotonic() - self._began)
         if ahead > 0:

@@ -1,7 +1,7 @@
 """The canary: detects that a provider changed the model of an embedder.
 
 A provider may change a model without changing its name. Older and newer vectors then lie in two
-spaces, and no search over both is correct. So a few fixed texts are embedded daily, and compared
+spaces, and no search over both is correct. So a few fixed texts are embedded daily and compared
 with their first vectors.
 """
 
@@ -30,7 +30,7 @@ from rag_assets.storage.catalog.tenants import TenantRecord
 from rag_assets.tenants.model import Tenant
 
 FRESH = timedelta(hours=20)
-"""A younger measurement is reused; one of the previous day is always older."""
+"""A measurement younger than this is reused; the previous day's is always older."""
 _BATCH = 200
 _CONCURRENCY = 32
 _SECONDS = 15.0
@@ -52,7 +52,7 @@ class CanaryTarget:
 
     @classmethod
     def of(cls, ref: TenantRef, tenant: Tenant, embedder: Embedder) -> CanaryTarget:
-        """A tenant's embedder."""
+        """Return the canary target of a tenant's embedder."""
         return cls(ref, embedder, tenant.canary_distance, price_of(tenant.embedder))
 
 
@@ -64,8 +64,8 @@ class CanaryResult:
         distances: from the stored answers, probe by probe; empty if none were compared.
         since: when the stored answers were made.
         at: the time of its last answer; None if it never answered.
-        is_new: whether it is the first result, or its verdict differs from the last one's.
-        error: why it did not answer now.
+        is_new: whether it is the first result, or its verdict differs from the last result's.
+        error: why the embedder did not answer now.
     """
 
     ref: TenantRef
@@ -79,14 +79,15 @@ class CanaryResult:
 
     @property
     def passed(self) -> bool:
-        """Whether no probe moved by more than the limit."""
+        """Return whether no probe moved by more than the limit."""
         return all(distance <= self.limit for distance in self.distances)
 
 
 def run_every_canary(catalog: Catalog, embedders: Embedders) -> Iterator[CanaryResult]:
     """Probe the embedder of every active tenant that has a build; failures are isolated.
 
-    An embedder that many tenants share, such as a local model, is probed once.
+    An embedder that several tenants share, such as a local model, is probed once per batch of
+    tenants.
     """
     indexed = catalog.generations.tenants()
     records = [r for r in catalog.tenants.all() if r.state == "ACTIVE" and r.id in indexed]
@@ -106,7 +107,7 @@ def run_canary(
     """Probe embedders, compare with their stored first answers, and record the results.
 
     Args:
-        catalog: where answers are stored.
+        catalog: stores the answers.
         targets: at most one embedder of each tenant.
         fresh: the largest age of a measurement that is reused.
     """
@@ -121,7 +122,7 @@ def run_canary(
     answers = asyncio.run(_answers({one.ref.id: one.embedder for one in due}))
     found = []
     for one in targets:
-        # A tenant that was removed meanwhile needs no result.
+        # A tenant that was removed in the meantime needs no result.
         with suppress(TenantGone):
             id_ = one.ref.id
             found.append(_result_of(catalog, one, known.get(id_), answers.get(id_), now))
@@ -134,7 +135,7 @@ def _target_of(embedders: Embedders, record: TenantRecord) -> CanaryTarget:
 
 
 async def _answers(embedders: Mapping[str, Embedder]) -> dict[str, Answer | RagAssetsError]:
-    """Each tenant's answer; a shared embedder is probed once, and few run at a time."""
+    """Return each tenant's answer; a shared embedder is probed once, and few probes run at once."""
     room = asyncio.Semaphore(_CONCURRENCY)
 
     async def ask(embedder: Embedder) -> Answer | RagAssetsError:
@@ -191,7 +192,7 @@ def _result_of(
 
 
 def _charge_of(answer: Answer | RagAssetsError | None) -> Charge | None:
-    """The usage to record of an answer, usable or not."""
+    """Return the usage to charge for an answer, usable or not; None without usage."""
     if isinstance(answer, Answer):
         return Charge(answer.tokens, answer.requests, len(answer.vectors))
     if isinstance(answer, ProviderError) and answer.tokens:

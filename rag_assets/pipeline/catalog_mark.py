@@ -1,7 +1,7 @@
-"""Whether data of a stage's tenant may be deleted: not while its catalog lacks changes.
+"""Whether a tenant's data may be deleted: not while the catalog lacks changes.
 
-In a restored catalog, data that seem to belong to nobody may be all that is left of the newest
-documents; see mark_keeper.
+In a restored catalog, data that seem unreferenced may be the last copy of the newest documents; see
+mark_keeper.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def may_delete(ctx: TenantContext) -> bool:
 
 
 def refusal(ctx: TenantContext) -> CatalogSetBack | None:
-    """Return why nothing of the tenant may be deleted; None if it may."""
+    """Return why the tenant's data must not be deleted; None if they may be."""
     return ctx.keeper.refusal(ctx.ref)
 
 
@@ -31,7 +31,7 @@ def require_current(ctx: TenantContext) -> None:
     """Require that the catalog lacks no change of the tenant.
 
     Raises:
-        CatalogSetBack: it does, or may do so.
+        CatalogSetBack: the catalog lacks changes, or may do so.
     """
     if (error := refusal(ctx)) is not None:
         raise error
@@ -42,8 +42,8 @@ def held_warning(tenant_id: str, syncs: Sequence[Sync], refused: CatalogSetBack 
 
     Args:
         tenant_id: the tenant.
-        syncs: of its sources whose deletions are held back.
-        refused: why nothing of the tenant may be deleted; None if only a person has to confirm it.
+        syncs: of its sources with held deletions.
+        refused: why the tenant's data must not be deleted; None if only a person has to confirm it.
     """
     held = counted(sum(sync.held_deletions for sync in syncs), "document")
     if refused is None:
@@ -59,12 +59,12 @@ def held_warning(tenant_id: str, syncs: Sequence[Sync], refused: CatalogSetBack 
 
 
 def accept_catalog(ctx: TenantContext) -> bool:
-    """Go on with a catalog that lacks changes of the tenant; return whether it did.
+    """Accept a catalog that lacks changes of the tenant; return whether it was accepted.
 
     The next sync compares every source with it again.
 
     Raises:
-        RestorePending: the catalog lacks security changes as well, which come first.
+        RestorePending: the catalog lacks security changes as well, which must be resolved first.
         ServiceUnavailable: a store does not answer.
     """
     if (pending := ctx.keeper.pending_restore()) is not None:

@@ -27,7 +27,7 @@ _READ_DOCUMENTS = 200
 _WRITTEN_DOCUMENTS = 500
 _TASK_TEXTS, _TASK_CHARACTERS = 32, 256_000
 _WORKERS_BYTES = 1024 * 1024
-"""Chunking less than this takes less time than starting workers."""
+"""Source bytes below which starting workers takes longer than chunking."""
 _SECRETS, _LINES = 200, 10
 _SAMPLE = 15
 _SAMPLE_OF_EACH = 3
@@ -48,14 +48,14 @@ class ChunkSample:
 
 @dataclass(frozen=True, slots=True)
 class ChunkingReport:
-    """Report on the slice's documents.
+    """Report on chunking the slice's documents.
 
     Attributes:
         chunks: chunks made by this run.
-        reused: documents whose chunks were in the lake already.
+        reused: documents with chunks that were already in the lake.
         masked_secrets: credentials that are masked in the documents chunked by this run.
-        dropped_secrets: chunks dropped for a credential: by a described pattern, or because
-            nothing but masked characters is left of them.
+        dropped_secrets: chunks dropped for a credential: by a described pattern, or because only
+            masked characters are left of them.
         secrets: the first documents with credentials, and which rules found these.
         token_counts: of each chunk made by this run.
         sample: the first chunks of the first documents.
@@ -77,7 +77,7 @@ class SecretNote:
     """The credentials that one rule found in a document; never their text.
 
     Attributes:
-        lines: on which they begin, the first few, from 1.
+        lines: the first lines on which they start, counted from 1.
         dropped: chunks that were dropped for them.
     """
 
@@ -89,7 +89,7 @@ class SecretNote:
 
 
 def chunk_documents(ctx: TenantContext, work: Work) -> ChunkingReport:
-    """Chunk the documents that the lake has no chunks of."""
+    """Chunk the documents without chunks in the lake."""
     started = time.monotonic()
     parsed = documents_of(ctx, work)
     by_key: dict[str, list[ParsedDocument]] = {}
@@ -137,7 +137,7 @@ def _sample(
 def _chunk_sets(
     ctx: TenantContext, todo: list[ParsedDocument], masked: dict[str, dict[str, list[int]]]
 ) -> Iterator[ChunkSetRow]:
-    """Yield the chunk sets of documents, made by worker processes where there is work for several.
+    """Yield the chunk sets of documents; worker processes make them if there is enough work.
 
     Args:
         masked: is filled with the lines of masked credentials, by chunk set and rule.
@@ -190,7 +190,7 @@ def _row(made: ChunkSet) -> ChunkSetRow:
 
 
 def lines_by_rule(parsed: ParsedText) -> dict[str, list[int]]:
-    """Return the lines on which the masked credentials of a text begin, by rule."""
+    """Return the lines on which the masked credentials of a text start, by rule."""
     lines: dict[str, list[int]] = {}
     line, at = 1, 0
     for span in sorted(parsed.masked, key=lambda span: span.start):
@@ -246,7 +246,7 @@ def _warn_of_secrets(
 
 
 def _warnings(document: Document, rows: Iterable[DroppedRow]) -> Iterator[dict[str, object]]:
-    """One warning for a document; of a pushed record of an application one for each chunk."""
+    """Yield one warning per document; per chunk and rule for a pushed application record."""
     dropped = list(rows)
     if document.page_uuid is None and document.media_type != WORKSPACE_RECORD:
         rules = sorted({rule for row in dropped for rule in row.rules})

@@ -1,14 +1,14 @@
-"""Decides whether the clock is right, so that data may be deleted for their age.
+"""Decide whether the clock is right, so that data may be deleted for their age.
 
-A wrong clock would delete what nobody can give back: uploads, pushed records, the history of
-searches. So the catalog keeps the latest time that is trusted. The present time is trusted as well
+A wrong clock would delete data that cannot be restored: uploads, pushed records, the history of
+searches. So the catalog keeps the latest trusted time. The present time is trusted as well
 
 - if it is at most a day later, or
 - if the machine has not been restarted since, and its clock advanced as its running time did.
 
-Otherwise nothing is deleted for its age until a person accepts the present time:
-`rag-assets installation accept-clock`. A clock that becomes right by itself is trusted again.
-Searching and indexing go on meanwhile.
+Otherwise nothing is deleted for its age until a person accepts the present time: `rag-assets
+installation accept-clock`. A clock that becomes right again is trusted again. Searching and
+indexing continue in the meantime.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class ClockDoubt:
     """The reason why the present time is not trusted.
 
     Attributes:
-        kind: the clock is far ahead of the trusted time, before it, or far from Postgres's clock.
+        kind: the clock is far after the trusted time, before it, or far from Postgres's clock.
         now: the time of this machine.
         trusted: the latest trusted time, and Postgres's time.
     """
@@ -43,7 +43,7 @@ class ClockDoubt:
 
     @property
     def message(self) -> str:
-        """What is wrong, and what waits."""
+        """Return a sentence on what is wrong, and that deletions wait."""
         clock = f"nothing is deleted for its age: this machine's clock shows {shown(self.now)},"
         if self.kind == "skewed":
             return f"{clock} and Postgres's clock {shown(self.trusted.server_at)}"
@@ -53,7 +53,7 @@ class ClockDoubt:
 
     @property
     def hint(self) -> str:
-        """What a person does about it."""
+        """Return how a person resolves the doubt."""
         if self.kind == "skewed":
             return "set the wrong one of both clocks right"
         reason = "it was ahead before"
@@ -63,16 +63,16 @@ class ClockDoubt:
 
     @property
     def line(self) -> str:
-        """The message and the hint, in one line."""
+        """Return the message and the hint in one line."""
         return f"{self.message}; {self.hint}"
 
     def error(self) -> ClockDoubted:
-        """Return the error for a command that would delete something for its age."""
+        """Return the error for a command that would delete data for their age."""
         return ClockDoubted(self.message, hint=self.hint)
 
 
 def time_for_deletion(catalog: Catalog, clock: Clock) -> datetime | ClockDoubt:
-    """Return the time from which ages are counted, or why nothing may be deleted for its age.
+    """Return the time from which ages are counted, or why no data may be deleted for their age.
 
     Every deletion by age takes its time from here, directly before it deletes.
     """
@@ -86,7 +86,7 @@ def time_for_deletion(catalog: Catalog, clock: Clock) -> datetime | ClockDoubt:
 
 
 def accept_time(catalog: Catalog, clock: Clock, *, by: str) -> None:
-    """Make the present time the trusted one, and correct times that lie after it.
+    """Make the present time the trusted time, and correct times that lie after it.
 
     Args:
         catalog: of the installation.
@@ -114,7 +114,7 @@ def find_doubt(trusted: TrustedTime, now: datetime, boot: BootTime | None) -> Cl
     Args:
         trusted: the latest trusted time, and Postgres's time.
         now: the time of the machine.
-        boot: how long the machine has been running; None if its system does not say.
+        boot: how long the machine has been running; None if its system does not report it.
     """
     if abs(now - trusted.server_at) > MOST_SKEW:
         return ClockDoubt("skewed", now, trusted)

@@ -43,7 +43,7 @@ from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.profiles import profile_of
 
 VECTORS_PAUSE = timedelta(minutes=1)
-"""For which the store of vectors beside an index is left alone after it did not answer."""
+"""How long the separate vector store is left alone after it did not answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +52,12 @@ class SliceLimits:
 
     Attributes:
         documents: the largest number of documents.
-        megabytes: about the largest amount of source content.
+        megabytes: approximate limit of source content.
         parse_seconds: time after which no further document is sent to the parsers.
         embed_seconds: time after which no further text is sent to the embedder.
         list_seconds: time after which no further records are listed that were pushed in bulk.
-        hurried_seconds: the same for what is not urgent, where something urgent waits: of each of
-            listing, parsing and embedding.
+        hurried_seconds: the limit for work that is not urgent while urgent work waits; applies to
+            listing, parsing and embedding each.
     """
 
     documents: int = 2_000
@@ -69,7 +69,7 @@ class SliceLimits:
 
     @property
     def halved(self) -> SliceLimits:
-        """Limits of a slice that takes half as long."""
+        """Return the limits of a slice that takes half as long."""
         return replace(
             self, parse_seconds=self.parse_seconds / 2, embed_seconds=self.embed_seconds / 2
         )
@@ -80,16 +80,15 @@ class TenantContext:
     """Everything a stage needs for one tenant.
 
     Attributes:
-        guard: raises when this process no longer holds the tenant's lock; called before writes.
+        guard: raises if this process no longer holds the tenant's lock; called before writes.
         log: writes a line of progress.
         batch_api, embedder_of: return the batch API of one of the tenant's embedders, and the
-            embedder itself, past ones included.
-        kept_pool: keeps worker processes from stage to stage; without one each stage starts its
-            own.
-        clock: by which ages are counted.
-        scanned: by which rules for credentials the tenant's stores were scanned; see TenantRecord.
-        has_changed: whether the change watcher has seen the tenant's sources change during the
-            run.
+            embedder itself, past embedders included.
+        kept_pool: keeps worker processes from stage to stage; without it each stage starts its own.
+        clock: determines ages.
+        scanned: the last scan of the tenant's stores for credentials: rules and findings; see
+            TenantRecord.
+        has_changed: whether the change watcher has seen the tenant's sources change during the run.
     """
 
     tenant: Tenant
@@ -111,7 +110,7 @@ class TenantContext:
 
     @contextmanager
     def worker_pool(self) -> Iterator[WorkerPool]:
-        """Worker processes with the tenant's limits, as many as there are cores at most."""
+        """Yield worker processes with the tenant's limits, at most one per core."""
         limits = self.tenant.parser.limits
         if self.kept_pool is not None:
             with self.kept_pool.opened(limits) as pool:
@@ -122,7 +121,7 @@ class TenantContext:
 
     @cached_property
     def parse_options(self) -> ParseOptions:
-        """The tenant's options of parsing, resolved once and not for each document.
+        """Return the tenant's parsing options, resolved once and not for each document.
 
         Raises:
             ConfigurationError: a variable, a package or a language's data is missing.
@@ -134,24 +133,24 @@ class TenantContext:
 
     @property
     def blobs(self) -> BlobStore:
-        """The installation's uploaded files."""
+        """Return the store of the installation's uploaded files."""
         return open_blobs(self.settings)
 
     @cached_property
     def keeper(self) -> MarkKeeper:
-        """Compares the catalog with the marks that the stores keep."""
+        """Return the keeper, which compares the catalog with the marks in the stores."""
         return MarkKeeper(
             self.catalog, Lake(self.settings.lake_url), self.blobs, lambda: self.store
         )
 
     @property
     def config_key(self) -> str:
-        """The key of all configuration that determines the entries of this context's build."""
+        """Return the key of all configuration that determines the entries of this build."""
         return config_key(self.tenant, self.embedder.embedder_id)
 
     @property
     def new_build(self) -> tuple[str, IndexSpec]:
-        """The key of a build that is opened now, and the kind of index that it needs."""
+        """Return the key of a build that is opened now, and the kind of index that it needs."""
         chosen = self.tenant.index.vector_index
         dimensions = self.embedder.dimensions
         kind = suitable_index(dimensions) if chosen == "auto" else chosen
@@ -159,10 +158,11 @@ class TenantContext:
         return key, IndexSpec(dimensions, kind)
 
     def for_build(self, generation: Generation) -> TenantContext:
-        """The context in which stages work on a build: with its chunkers, embedder and index.
+        """Return the context for stages that work on a build: its chunkers, embedder and index.
 
         Raises:
-            BuildNotWritable: its recipe is not known, or it or its model cannot be used any more.
+            BuildNotWritable: its recipe is not known, or the recipe or the model cannot be used any
+                more.
         """
         if build_of([generation], self.tenant, self.embedder.embedder_id) is not None:
             return self
@@ -172,15 +172,15 @@ class TenantContext:
         return replace(self, tenant=tenant, embedder=embedder)
 
     def index_spec(self, generation: Generation) -> IndexSpec:
-        """The kind of index that a build of this context needs."""
+        """Return the kind of index that a build of this context needs."""
         return index_spec_of(generation, self.tenant)
 
     def owner(self, generation: Generation) -> Owner:
-        """The owner of a generation's entries."""
+        """Return the owner of a generation's entries."""
         return owner_of(self.ref, generation)
 
     def writer(self, generation: Generation) -> EntryWriter:
-        """What writes a generation's entries: to the store beside its index, too, if it has one.
+        """Return the writer of a generation's entries, including its separate vector store, if any.
 
         When that store misses a write, it stops answering until it has caught up.
         """
@@ -196,7 +196,7 @@ class TenantContext:
         return EntriesBeside(self.store.entries, self.store.vectors, missed)
 
     def parse_key(self, document: Document) -> str:
-        """The key of a document's parsed text in the lake."""
+        """Return the key of a document's parsed text in the lake."""
         return parse_key(
             document.content_sha256 or "",
             document.media_type,
@@ -205,7 +205,7 @@ class TenantContext:
         )
 
     def chunk_set_key(self, document: Document, parsed_digest: str, media_type: str) -> str:
-        """The key of a document's chunks in the lake.
+        """Return the key of a document's chunks in the lake.
 
         Args:
             document: the document.
@@ -216,7 +216,7 @@ class TenantContext:
         return chunk_set_key(parsed_digest, media_type, chosen)
 
     def chunk_parameters(self, document: Document, media_type: str) -> ChunkParameters:
-        """The chunk parameters for a document with content of this type."""
+        """Return the chunk parameters for a document with content of this type."""
         return self.tenant.chunk_parameters(
             source=document.source,
             source_type=document.source_type,
@@ -226,11 +226,11 @@ class TenantContext:
 
 
 def owner_of(ref: TenantRef, generation: Generation) -> Owner:
-    """The owner of a generation's entries, for callers without a stage context."""
+    """Return the owner of a generation's entries, for callers without a stage context."""
     answers = generation.vectors_beside == "answering"
     return Owner(ref.id, ref.incarnation, generation.number, generation.digest_key, answers)
 
 
 def index_of(generation: Generation) -> IndexRef:
-    """The index in which a generation's entries were written."""
+    """Return the index to which a generation's entries were written."""
     return IndexRef(generation.index_name, generation.index_identity)

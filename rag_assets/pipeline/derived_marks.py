@@ -1,4 +1,4 @@
-"""Of which files the derived documents and labels of sources follow, and whether they still do."""
+"""Track from which files derived documents and labels were computed, and whether these changed."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.tenants.model import Tenant
 
 DERIVING_VERSION: Final = 5
-"""Increased whenever the same files would have other derived documents, or other labels."""
+"""Increase this when the same files would yield other derived documents or other labels."""
 
 
 def derived_configs(tenant: Tenant) -> dict[str, DerivedConfig]:
-    """The sources of a tenant's derived documents, by the source that they follow from."""
+    """Return a tenant's sources of derived documents, by the source that they are derived from."""
     return {one.of: one for one in tenant.sources if isinstance(one, DerivedConfig)}
 
 
 def due_sources(catalog: Catalog, tenant: Tenant, generation: int) -> dict[str, str]:
-    """The sources of which what follows was worked out of other files, with what they say now.
+    """Return the sources with derived documents out of date, each with its present fingerprint.
 
     Args:
-        catalog: has what is recorded.
+        catalog: holds the recorded fingerprints.
         tenant: of the documents.
-        generation: whose files count.
+        generation: the build with the files to compare.
     """
     return _compared(catalog, tenant, generation, same=False)
 
 
 def settled_sources(catalog: Catalog, tenant: Tenant, generation: int) -> dict[str, str]:
-    """The sources of which all that follows was worked out of the files that they have now.
+    """Return the sources with derived documents up to date, each with its fingerprint.
 
     Args:
         catalog, tenant, generation: see due_sources.
@@ -44,7 +44,7 @@ def _compared(catalog: Catalog, tenant: Tenant, generation: int, *, same: bool) 
         return {}
     found = catalog.derivations.fingerprints(tenant.id, generation, configs)
     known = catalog.derivations.recorded(tenant.id)
-    # Only where there are any: the keys of other tenants must not change.
+    # Only if there are any: the keys of other tenants must not change.
     own = [tenant.own_frameworks] if tenant.own_frameworks else []
     now = {
         source: key_of("derived", DERIVING_VERSION, tenant.access.scope, said, *own)

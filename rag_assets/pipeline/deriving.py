@@ -1,9 +1,9 @@
-"""Derived documents: the routes and tables that follow from the indexed files of a repository.
+"""Derived documents: the routes and tables that are derived from a repository's indexed files.
 
-They are worked out at the end of a sync, of the texts that answer searches, once nothing waits:
-half of a repository has other tables than the whole. What differs from before becomes records,
-which the next listing finds. Labels are compared on the way, by the same facts: whatever ended a
-run before, they are right once this is done.
+They are derived at the end of a sync, from the texts that answer searches, once no document is
+pending: half of a repository has other tables than the whole. Differences become records, which the
+next listing finds. Labels are compared at the same time, from the same facts: even after an
+interrupted run, they are right once this is done.
 """
 
 from __future__ import annotations
@@ -32,17 +32,18 @@ from rag_assets.storage.catalog.pushed_records import PushedRecord
 from rag_assets.tenants.model import Tenant
 
 _MOST_UNRESOLVED: Final = 300
-"""Statements about routes, and about tables, that are kept of files with the same readers."""
+"""Most unresolved statements about routes, and about tables, kept per group of files with the same
+readers."""
 _SCOPE_CHARACTERS: Final = 12
 
 
 @dataclass(frozen=True, slots=True)
 class Derived:
-    """What became of derived documents.
+    """The result of deriving documents.
 
     Attributes:
-        changed: documents that are new, differ, or are gone; the next listing finds them.
-        documents: all there are, of the sources that were worked out.
+        changed: documents that are new, changed or deleted; the next listing finds them.
+        documents: all documents of the sources that were derived.
     """
 
     changed: int = 0
@@ -50,7 +51,7 @@ class Derived:
 
     @property
     def lines(self) -> Mapping[str, str]:
-        """For the run's page."""
+        """Return the figures for the run's page."""
         if not self.documents and not self.changed:
             return {}
         shown = f"{counted(self.documents, 'document')}, {self.changed:,} of them to be listed"
@@ -59,11 +60,11 @@ class Derived:
 
 @dataclass(frozen=True, slots=True)
 class _WorkedOut:
-    """What follows from sources.
+    """Documents and labels derived from sources.
 
     Attributes:
         records: the derived documents of each source.
-        labels: of documents whose recorded ones are others.
+        labels: the new labels of documents that were recorded with others.
     """
 
     records: tuple[DerivedRecords, ...] = ()
@@ -71,7 +72,7 @@ class _WorkedOut:
 
 
 def derive_documents(ctx: TenantContext) -> Derived:
-    """Work out the derived documents of sources whose files have changed."""
+    """Derive the documents of sources with changed files again."""
     configs = derived_configs(ctx.tenant)
     serving = ctx.catalog.generations.serving(ctx.ref.id) if configs else None
     if serving is None or pending_count(ctx):
@@ -90,9 +91,10 @@ def derive_documents(ctx: TenantContext) -> Derived:
 
 
 def derivations_as_recorded(ctx: TenantContext) -> list[DerivedRecords]:
-    """What follows from the sources of which the records are up to date, worked out again.
+    """Derive the documents of sources with up-to-date records again, for comparison.
 
-    A source of which the lake has lost a text is left out: less would seem to follow from it.
+    A source is left out if the lake has lost one of its texts: fewer documents would seem to
+    follow.
     """
     configs = derived_configs(ctx.tenant)
     serving = ctx.catalog.generations.serving(ctx.ref.id) if configs else None
@@ -113,11 +115,11 @@ def derivations_as_recorded(ctx: TenantContext) -> list[DerivedRecords]:
 
 
 def _worked_out(ctx: TenantContext, generation: int, fingerprints: Mapping[str, str]) -> _WorkedOut:
-    """All that follows from some sources.
+    """Derive documents and labels from some sources.
 
     Args:
         ctx: of the tenant.
-        generation: whose files are read.
+        generation: the build with the files to read.
         fingerprints: of the files, by source.
     """
     if not fingerprints:
@@ -133,7 +135,7 @@ def _worked_out(ctx: TenantContext, generation: int, fingerprints: Mapping[str, 
     own = ctx.tenant.own_frameworks
     for (source, scope), group in groupby(indexed, key=_repository):
         documents = list(group)
-        # Without a file of a language that has frameworks nothing follows, whatever the others say.
+        # No document can be derived unless a file's language has frameworks.
         files = files_of(ctx, documents) if any(map(is_labelled, documents)) else {}
         labels |= changed_labels(documents, files)
         found = derived_documents([*files.values()], own) if files else Derivation((), ())
@@ -153,12 +155,12 @@ def _worked_out(ctx: TenantContext, generation: int, fingerprints: Mapping[str, 
 
 
 def underived(catalog: Catalog, tenant: Tenant, generation: int) -> str | None:
-    """Why a tenant needs a run although nothing waits; None if it needs none.
+    """Return why a tenant needs a run although no document is pending; None if it needs none.
 
     Args:
-        catalog: has what is recorded.
+        catalog: holds the recorded fingerprints.
         tenant: of the documents.
-        generation: that answers.
+        generation: the serving build.
     """
     if due_sources(catalog, tenant, generation):
         return "routes and tables are derived of files that have changed"
@@ -173,7 +175,7 @@ def _records(
     ctx: TenantContext, config: DerivedConfig, scope: str, documents: tuple[DerivedDocument, ...]
 ) -> Iterator[PushedRecord]:
     own = scope != ctx.tenant.access.scope
-    # Files of several scopes may each have a route of one name.
+    # Files of several scopes may each have a route with the same name.
     before = f"{key_of('scope', scope)[:_SCOPE_CHARACTERS]}/" if own else ""
     for document in documents:
         yield PushedRecord(

@@ -1,4 +1,4 @@
-"""Drift: compares the live index with the catalog, and its vectors with the lake.
+"""Drift: compare the live index with the catalog, and its vectors with the lake.
 
 `inspect_index` compares entry by entry, `index_differences` by counts alone.
 """
@@ -31,8 +31,8 @@ class IndexState:
 
     Attributes:
         index: whether the index that was written to exists.
-        alias_correct: whether the tenant's alias shows exactly the serving generation; True for
-            a generation that is not serving, and for an index that is lost with its alias.
+        alias_correct: whether the tenant's alias shows exactly the serving generation; True for a
+            generation that is not serving, and for an index that is lost with its alias.
         fits: whether the index has the mapping that the generation needs.
     """
 
@@ -44,17 +44,17 @@ class IndexState:
 
     @property
     def index_lost(self) -> bool:
-        """Whether the index is missing, or is not the one that was written to."""
+        """Return whether the index is missing or was replaced by another index."""
         return self.index != "present"
 
     @property
     def healthy(self) -> bool:
-        """Whether nothing needs repair."""
+        """Return whether the index needs no repair."""
         return not self.index_lost and self.fits and self.alias_correct and self.drift.none
 
     @property
     def replaceable(self) -> bool:
-        """Whether the index has to be made anew."""
+        """Return whether the index has to be created again."""
         return self.index_lost or not self.fits
 
 
@@ -63,7 +63,7 @@ class IndexDifference(NamedTuple):
 
     Attributes:
         text: the difference in words.
-        is_replaced: whether somebody put another index in its place, on purpose perhaps.
+        is_replaced: whether another index was put in its place, perhaps on purpose.
         is_lost: whether its index does not exist.
     """
 
@@ -79,14 +79,14 @@ def inspect_index(
     share: Share | None = None,
     by_counts: bool = False,
 ) -> list[IndexState]:
-    """Compare generations of a tenant with their indexes; changes nothing.
+    """Compare generations of a tenant with their indexes; read-only.
 
     Args:
         ctx: the tenant's context.
-        build: the only one to compare; None: every live one.
-        share: the texts whose vectors are compared with the lake; None: no vectors are.
-        by_counts: whether to count entries first, and to read only those of documents with another
-            number than they should have, and those of the share.
+        build: compare only this build; None: every live build.
+        share: the texts with vectors to compare with the lake; None: compare no vectors.
+        by_counts: count entries first, then read only the entries of documents with an unexpected
+            count and of the share.
     """
     generations = ctx.catalog.generations.live(ctx.ref.id)
     serving = ctx.catalog.generations.serving(ctx.ref.id)
@@ -108,7 +108,7 @@ def _inspect(
 ) -> IndexState:
     index = ctx.store.indexes.presence(index_of(generation))
     if index != "present":
-        # Everything in it is lost: naming each document as well would hide the reason.
+        # Everything in the index is lost: listing each document as well would hide the reason.
         expected = ctx.catalog.index.entry_count(ctx.ref.id, generation.number)
         return IndexState(generation, index, alias_correct=True, drift=Drift(expected, 0))
     found = VectorDrift()
@@ -155,7 +155,7 @@ def _drift_by_counts(
     generations: Collection[Generation],
     doubtful: Collection[str],
 ) -> Drift:
-    """Compare a generation by the numbers of its entries, and suspects entry by entry."""
+    """Compare a generation by its entry counts, and suspects entry by entry."""
     entries, name, index = ctx.store.entries, generation.index_name, ctx.catalog.index
     leaving = set(index.removals(ctx.ref.id).get(generation.number, []))
     held = index.held_versions(ctx.ref.id, generation.number)
@@ -168,15 +168,13 @@ def _drift_by_counts(
     if not found:
         return Drift(expected, expected)
     if not all(found):
-        return _drift(
-            ctx, generation, generations
-        )  # Entries without a document are not found by one.
+        return _drift(ctx, generation, generations)  # Entries without a document id.
     drift = _drift(ctx, generation, generations, {id_ for id_ in found if id_}, strangers)
     return replace(drift, expected=expected, live=expected - drift.expected + drift.live)
 
 
 def _fits(ctx: TenantContext, generation: Generation) -> bool:
-    """Whether an index has the mapping of its build; True where that is of another version."""
+    """Return whether an index has the mapping of its build; True if the build cannot be written."""
     try:
         spec = ctx.for_build(generation).index_spec(generation)
     except BuildNotWritable:
@@ -189,8 +187,8 @@ def index_differences(
 ) -> dict[str, list[IndexDifference]]:
     """Return the differences between the indexes of tenants and the catalog, by tenant.
 
-    Entries are counted, in two requests for all tenants. What differs is counted once more, and
-    tenants that are being written to are left out: they may be between two steps of a write.
+    Entries are counted in two requests for all tenants. Differing tenants are counted once more.
+    Tenants being written to are left out, because they may be between two steps of a write.
 
     Args:
         catalog, store: of the installation.

@@ -1,4 +1,4 @@
-"""The documents that the next sync works on, and the work that they are, measured in memory."""
+"""The documents that are due in the next sync, and their work, measured in memory."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from rag_assets.pipeline.source_plans import SourcePlan
 
 _BATCH = 200
 _SAMPLED = 8
-"""Texts that a plan embeds to measure their CPU time."""
+"""Number of texts that a plan embeds to measure their CPU time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,15 +31,15 @@ class MeasuredWork:
     """The work on documents that are due.
 
     Attributes:
-        parse: those that would be parsed; the others' text is in the lake.
-        cut: those that would be cut into passages; those of the others are in the lake.
-        failed: those that would be quarantined.
-        chunks: of all that would be published.
+        parse: contents that would be parsed; the text of the others is in the lake.
+        cut: chunk sets that would be made; the others are in the lake.
+        failed: contents that would be quarantined.
+        chunks: of all documents that would be published.
         embeddings, reused: distinct texts without and with a vector.
-        tokens: of the texts without one.
-        seconds: that parsing and cutting took.
-        read: documents whose text was looked at for what the embedder reads.
-        unread: number of these that it does not read, by language.
+        tokens: of the texts without a vector.
+        seconds: time that parsing and chunking took.
+        read: documents with text that was checked for languages that the embedder supports.
+        unread: number of these documents in an unsupported language, by language.
         sample: a few of the texts without a vector.
     """
 
@@ -71,12 +71,12 @@ class DueDocument:
 
     @property
     def parse_key(self) -> str:
-        """Of its text in the lake."""
+        """Return the key of its text in the lake."""
         return parse_key(self.content_sha256, self.media_type, self.options, self.edition)
 
 
 class _Texts:
-    """The distinct texts so far, and those of them without a vector."""
+    """Counts distinct texts, and those without a vector."""
 
     def __init__(self, ctx: TenantContext) -> None:
         self._ctx = ctx
@@ -87,7 +87,7 @@ class _Texts:
         self._sample: dict[str, str] = {}
 
     def meet(self, texts: dict[str, str | None]) -> None:
-        """Count texts by hash; None where the text need not be read."""
+        """Count texts by hash; a text may be None if it need not be read."""
         new = {key: text for key, text in texts.items() if key not in self._seen}
         self._seen |= set(new)
         without = self._ctx.lake.missing_vectors(self._ctx.embedder.embedder_id, set(new))
@@ -96,27 +96,27 @@ class _Texts:
         lacking = {key: text for key, text in new.items() if key in without and text is not None}
         if lacking:
             self.tokens += sum(self._ctx.embedder.count_tokens([*lacking.values()]))
-            # Texts in the order of their hashes are a random sample, the same at every plan.
+            # Texts in the order of their hashes are a random sample, the same in every plan.
             self._sample = dict(sorted((self._sample | lacking).items())[:_SAMPLED])
 
     @property
     def sample(self) -> tuple[str, ...]:
-        """A few of the texts without a vector."""
+        """Return a few of the texts without a vector."""
         return tuple(self._sample.values())
 
     @property
     def seen(self) -> int:
-        """The number of distinct texts."""
+        """Return the number of distinct texts."""
         return len(self._seen)
 
 
 def due_documents(ctx: TenantContext, plan: SourcePlan, pending: set[str]) -> Iterator[DueDocument]:
-    """The documents of a source that the next sync works on.
+    """Yield the documents of a source that the next sync works on.
 
     Args:
         ctx: of the tenant.
         plan: of the source.
-        pending: ids of listed documents whose entries are not the desired ones.
+        pending: ids of listed documents with entries that are out of date.
     """
     source = plan.source
     changes = () if plan.listing is None else plan.listing.changes
@@ -132,7 +132,7 @@ def due_documents(ctx: TenantContext, plan: SourcePlan, pending: set[str]) -> It
                 ctx.parse_options,
                 change.content_sha256,
             )
-    # One that was only touched keeps its content, and may still be pending.
+    # A document that was only touched keeps its content, and may still be pending.
     seen = {change.document.document_id for change in changes if change.kind != "touched"}
     vanished = frozenset() if plan.listing is None else plan.listing.removed
     paths = ListedPaths(source)
@@ -152,7 +152,7 @@ def due_documents(ctx: TenantContext, plan: SourcePlan, pending: set[str]) -> It
 
 
 def measure(ctx: TenantContext, due: Sequence[DueDocument]) -> MeasuredWork:
-    """Measure the work; parses and chunks in memory what the lake lacks."""
+    """Measure the work; parse and chunk documents in memory if the lake lacks them."""
     started = time.monotonic()
     by_key: dict[str, list[DueDocument]] = {}
     for item in due:
@@ -192,7 +192,7 @@ def measure(ctx: TenantContext, due: Sequence[DueDocument]) -> MeasuredWork:
 def _measure_stored(
     ctx: TenantContext, due: Mapping[str, list[DueDocument]], texts: _Texts
 ) -> MeasuredWork:
-    """Documents, by parse_key, whose text is in the lake; chunks are read or made in memory."""
+    """Measure documents, by parse_key, with text in the lake; chunks are read or made in memory."""
     heads = ctx.lake.parsed_heads(list(due))
     wanted = {
         chunk_set_key(head.digest, head.media_type, chosen): (key, chosen)
@@ -226,7 +226,7 @@ def _measure_parsed(parsed: ParsedText, ways: Iterable[ChunkParameters], texts: 
 
 
 def _ways(ctx: TenantContext, due: Iterable[DueDocument], media_type: str) -> set[ChunkParameters]:
-    """The chunk parameters for one content: copies in two sources may be cut differently."""
+    """Return the chunk parameters for one content, which may differ between its copies."""
     return {
         ctx.tenant.chunk_parameters(
             source=item.source.name,

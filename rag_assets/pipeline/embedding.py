@@ -1,4 +1,4 @@
-"""embeddings: computes the vectors of the slice's chunks that the lake lacks for the embedder."""
+"""embeddings: computes the vectors of the slice's chunks that are missing from the lake."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from rag_assets.storage.catalog.document_rows import Document, Failure
 from rag_assets.storage.catalog.usage import Usage
 
 _LARGE_TEXTS = 100
-"""A document that lacks more vectors comes after others of its urgency."""
+"""A document that lacks more vectors than this comes after others of its urgency."""
 _FIRST = (0, False)
 _KEPT_TOGETHER = 2_000
 _KEPT_WITHIN = 3.0
@@ -57,21 +57,21 @@ class _Waiting:
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingReport:
-    """Report on the slice's chunks.
+    """Report on embedding the slice's chunks.
 
     Attributes:
         embedded: texts embedded by this run.
-        reused: distinct texts whose vector was in the lake already.
+        reused: distinct texts with a vector that was already in the lake.
         collected: vectors fetched from batches of the provider.
         submitted: texts of the slice that are in open batches.
         remaining: texts left for the next run.
-        failed: documents quarantined because a text of theirs has no vector, those of later
-            slices included where nothing more can be embedded.
+        failed: documents quarantined because one of their texts has no vector; includes documents
+            of later slices if no more texts can be embedded.
         used: texts, tokens and requests sent to the provider, and their cost.
         promised: dollars that the batches submitted by this run will cost.
-        halted: whether nothing can be embedded until a person acts, or until a spending cap
-            renews: then every document that lacks a vector is quarantined, in any slice.
-        outage: why nothing more could be embedded, or why a response is unusable.
+        halted: whether embedding is stopped until a person acts, or until a spending cap renews;
+            then every document that lacks a vector is quarantined, in any slice.
+        outage: why no more texts could be embedded, or why a response is unusable.
         remedy: the remedy for the outage.
     """
 
@@ -90,9 +90,9 @@ class EmbeddingReport:
 
 
 def embed_chunks(ctx: TenantContext, work: Work, *, spent: float = 0.0) -> EmbeddingReport:
-    """Embed texts without a vector, storing vectors as they arrive.
+    """Embed texts without a vector, and store vectors as they arrive.
 
-    A failing embedder fails no stage: finished vectors are kept, the documents concerned are
+    A failing embedder fails no stage: finished vectors are kept, the affected documents are
     quarantined with the reason, and the index stage handles removals and complete documents.
 
     Args:
@@ -101,7 +101,7 @@ def embed_chunks(ctx: TenantContext, work: Work, *, spent: float = 0.0) -> Embed
         spent: dollars that the same sync spent in runs before this one.
 
     Raises:
-        ConfigurationError: there are caps on spending, and no price is known.
+        ConfigurationError: spending caps are set, but the price is unknown.
     """
     started = time.monotonic()
     collected = collect(ctx, ctx.embedder.embedder_id if work.beside else None)
@@ -149,7 +149,7 @@ def _send(
     *,
     outage: RequestsStopped | None,
 ) -> EmbeddingReport:
-    """Embed at once, or submit as a batch; texts already in batches wait."""
+    """Embed texts at once or submit them as a batch; texts already in batches wait."""
     items_of = partial(_items, ctx, waiting)
     outage = outage or submit_batches(ctx, missing, items_of, ledger.budget)
     submitted = missing & texts_in_batches(ctx).keys()
@@ -233,9 +233,9 @@ def _embed(
 
 
 def _order_of(missing: Set[str], item: _Waiting) -> tuple[int, bool]:
-    """Return the place of a document among those that wait: urgent and small ones first.
+    """Return the sort key of a waiting document: urgent documents first, then small ones.
 
-    So a document that takes longer than a slice is embedded over several ones, beside others.
+    So a document that takes longer than a slice is embedded over several slices, along with others.
     """
     lacking = sum(text in missing for text in item.texts)
     return item.document.urgency, lacking > _LARGE_TEXTS
@@ -252,7 +252,7 @@ def _halted(
 def _stopped(
     ctx: TenantContext, work: Work, outage: ProviderError, report: EmbeddingReport
 ) -> EmbeddingReport:
-    """Report why nothing more could be embedded; a permanent reason stops other slices too."""
+    """Report why no more texts could be embedded; a permanent reason stops other slices too."""
     held = quarantine_waiting(ctx, work, outage) if is_permanent(outage) else 0
     return replace(
         report,
@@ -264,10 +264,11 @@ def _stopped(
 
 
 def _kept_within(ctx: TenantContext) -> float:
-    """Seconds for which a vector may wait to be written with others; a crash loses waiting ones.
+    """Return how many seconds a vector may wait to be written together with others.
 
-    Vectors of a local model cost no money, so few and large writes are better there. Paid ones
-    wait for less time than a request takes: a crash loses no more than is under way.
+    A crash loses waiting vectors. Vectors of a local model cost no money, so few and large writes
+    are better there. Paid vectors wait for less time than a request takes: a crash loses no more
+    than the requests in flight.
     """
     price = price_of(ctx.tenant.embedder)
     free = price is not None and not price.per_million
@@ -293,7 +294,7 @@ def _fail_incomplete(
     rejected: Mapping[str, str],
     outage: RagAssetsError | None,
 ) -> int:
-    """Quarantine documents whose texts the embedder refused, or was unavailable for."""
+    """Quarantine documents with texts that the embedder refused or could not embed."""
     if not rejected and outage is None:
         return 0
     texts = {text for item in waiting for text in item.texts}
@@ -315,7 +316,7 @@ def _fail_incomplete(
 
 
 def _refusal(texts: Sequence[str], rejected: Mapping[str, str]) -> str | None:
-    """Return which text of a document the embedder refused first, and why; None if it did not."""
+    """Return which text of a document the embedder refused first, and why; None if it took all."""
     for number, text in enumerate(texts, start=1):
         if text in rejected:
             return f"chunk {number} of {len(texts)}: {rejected[text]}"

@@ -1,7 +1,7 @@
-"""Erasure: takes documents out of every store, and ends with a receipt.
+"""Erasure: removes documents from every store, and ends with a receipt.
 
-An erasure is decided in one transaction (see ErasureTable); what follows may be interrupted
-anywhere and is repeated as a whole by the next run.
+An erasure is decided in one transaction (see ErasureTable). The steps that follow may be
+interrupted anywhere; the next run repeats them as a whole.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ from rag_assets.storage.lake.store import Lake
 
 @dataclass(frozen=True, slots=True)
 class ErasureStore:
-    """A store that documents are taken out of.
+    """A store from which documents are erased.
 
     Attributes:
         name: in receipts.
-        erase: takes out what is left of the documents.
-        count: counts what will be taken out, before anything is; None: that is known from the
-            catalog when the erasure begins.
+        erase: erases the remaining data of the documents.
+        count: counts what will be erased, before any data is; None: the catalog knows the count
+            when the erasure starts.
     """
 
     name: str
@@ -63,13 +63,14 @@ class ErasureStore:
 
 
 def settle_open(ctx: TenantContext, *, seconds: float | None = None) -> list[Receipt]:
-    """End the tenant's erasures that were begun, by this process or by one that was killed.
+    """Finish the tenant's open erasures, whether this process or a killed one started them.
 
-    While the catalog was set back none is: it may not know what else needs the same text.
+    While the catalog may have been set back, no erasure is finished: it may not know what else
+    needs the same text.
 
     Args:
         ctx: of the tenant, under its lock.
-        seconds: after which a scan for credentials is left to the next run.
+        seconds: time after which a scan for credentials is left to the next run.
     """
     erasures = ctx.catalog.erasures.open(ctx.ref.id)
     if erasures and not may_delete(ctx):
@@ -88,7 +89,7 @@ def settle_open(ctx: TenantContext, *, seconds: float | None = None) -> list[Rec
 
 
 def _settle_if_possible(ctx: TenantContext, erasure: Erasure) -> Receipt | None:
-    """Settle an erasure; one that is incomplete must not hold up the tenant's run."""
+    """Settle an erasure; an incomplete one must not hold up the tenant's run."""
     try:
         return settle(ctx, erasure)
     except ErasureIncomplete as error:
@@ -97,15 +98,15 @@ def _settle_if_possible(ctx: TenantContext, erasure: Erasure) -> Receipt | None:
 
 
 def rescan(ctx: TenantContext, *, by: str, seconds: float | None = None) -> Receipt | None:
-    """Scan what is stored for credentials, if the rules have changed since that was done.
+    """Scan stored data for credentials, if the rules have changed since the last scan.
 
     Args:
         ctx: of the tenant, under its lock.
         by: who or what scans.
-        seconds: after which the rest is left to the next run.
+        seconds: time after which the rest is left to the next run.
 
     Returns:
-        the receipt, where credentials were found and all of it was scanned.
+        The receipt, if credentials were found and everything was scanned.
     """
     begun = begin_scan(ctx, by=by)
     return None if begun is None else settle_scan(ctx, begun, seconds=seconds)
@@ -114,7 +115,7 @@ def rescan(ctx: TenantContext, *, by: str, seconds: float | None = None) -> Rece
 def settle_scan(
     ctx: TenantContext, begun: Erasure, *, seconds: float | None = None
 ) -> Receipt | None:
-    """Go on with a scan, and take what it found out of every store; see rescan."""
+    """Continue a scan, and erase the credentials it found from every store; see rescan."""
     erasure = scan(ctx, begun, scanner_of(ctx.settings.local), seconds=seconds)
     if erasure is None:
         return None
@@ -127,7 +128,7 @@ def settle_scan(
     _erase_entries(ctx, erasure)
     needed = needed_keys(ctx)
     dead = _found_keys(erasure, needed)
-    # Vectors stay: those of the other passages are needed once the masked texts are chunked.
+    # Vectors stay: the other chunks need theirs once the masked texts are chunked.
     ctx.guard()
     ctx.lake.compact(replace(needed.kept, texts=None), dead)
     erase_rows(ctx, dead)
@@ -138,10 +139,10 @@ def settle_scan(
 
 
 def settle_discard(ctx: TenantContext, erasure: Erasure) -> Receipt:
-    """Delete the build of an erasure that discards one, then write its receipt."""
+    """Delete the build of an erasure that discards a build, then write its receipt."""
     build = erasure.progress["generation"], erasure.progress["made_at"]
     for generation in ctx.catalog.generations.live(ctx.ref.id):
-        # The number of a build that is gone may be given again.
+        # The number of a deleted build may be reused.
         if (generation.number, generation.created_at.isoformat()) == build:
             drop_generation(ctx, generation)
     ctx.guard()
@@ -149,10 +150,10 @@ def settle_discard(ctx: TenantContext, erasure: Erasure) -> Receipt:
 
 
 def settle(ctx: TenantContext, erasure: Erasure) -> Receipt:
-    """Take the documents of an erasure out of every store, then write its receipt.
+    """Erase the documents of an erasure from every store, then write its receipt.
 
     Raises:
-        ErasureIncomplete: something of a purged document is left; the erasure stays open.
+        ErasureIncomplete: data of a purged document is left; the erasure stays open.
     """
     erasure = _count(ctx, erasure)
     if erasure.kind != "purge":
@@ -189,14 +190,14 @@ def purge(ctx: TenantContext, document_ids: Collection[str], *, by: str) -> Rece
         by: who asked for it.
 
     Raises:
-        UnknownDocument: the tenant has nothing of one of them.
+        UnknownDocument: the tenant has no data of one of them.
         OnHold: one of them is held.
         CatalogSetBack: the catalog is an earlier one.
-        ErasureIncomplete: something of them is left; the tenant's next run continues.
+        ErasureIncomplete: data of them is left; the tenant's next run continues.
     """
     require_current(ctx)
     for erasure in ctx.catalog.erasures.open(ctx.ref.id):
-        # Begun again, it would search for what the first one has left, and not know what that was.
+        # Started again, it would not know which data the first purge had already erased.
         if erasure.kind == "purge" and not {*document_ids}.isdisjoint(erasure.document_ids):
             settle(ctx, erasure)
     settle_open(ctx)
@@ -205,7 +206,7 @@ def purge(ctx: TenantContext, document_ids: Collection[str], *, by: str) -> Rece
 
 
 def _count(ctx: TenantContext, erasure: Erasure) -> Erasure:
-    """Record what is taken out of each store, before anything is."""
+    """Record what is erased from each store, before any data is."""
     for store in STORES:
         if store.count is not None and store.name not in erasure.counts:
             counts = store.count(ctx, erasure)
@@ -215,7 +216,7 @@ def _count(ctx: TenantContext, erasure: Erasure) -> Erasure:
 
 
 def _expunge(ctx: TenantContext, erasure: Erasure, traces: Traces) -> dict[str, Any]:
-    """Remove names and deleted rows from files, too, then look for what is left."""
+    """Remove names and deleted rows from files too, then look for what is left."""
     ctx.guard()
     # A question may quote the text.
     names = [*traces.names, *traces.document_ids]
@@ -233,10 +234,10 @@ def _expunge(ctx: TenantContext, erasure: Erasure, traces: Traces) -> dict[str, 
 
 
 def _erase_stray_entries(ctx: TenantContext, traces: Traces) -> frozenset[str]:
-    """Delete entries of builds that the catalog does not have, as after a restore.
+    """Delete entries of builds that the catalog does not have, for example after a restore.
 
     Returns:
-        the names of the indexes that had any.
+        The names of the indexes that had such entries.
     """
     strays = entries_left(ctx, traces)
     for index_name, ids in strays.items():
@@ -248,12 +249,12 @@ def _erase_stray_entries(ctx: TenantContext, traces: Traces) -> frozenset[str]:
 def _clean_files(
     ctx: TenantContext, rewritten: Collection[str], indexes: Set[str] = frozenset()
 ) -> tuple[int | None, int]:
-    """Remove deleted entries and rows from files; returns how many of both are left.
+    """Remove deleted entries and rows from files; return how many of both are left.
 
     Args:
         ctx: of the tenant.
-        rewritten: tables of which every page is written anew.
-        indexes: from which entries were deleted, beside those of the tenant's builds.
+        rewritten: tables with pages that are all rewritten.
+        indexes: from which entries were deleted, in addition to the indexes of the tenant's builds.
     """
     indexes |= {generation.index_name for generation in ctx.catalog.generations.live(ctx.ref.id)}
     deleted_entries = total_left(ctx.store.indexes.expunge(name) for name in sorted(indexes))
@@ -278,7 +279,7 @@ def _erase_rows_of_the_lake(ctx: TenantContext, erasure: Erasure) -> None:
 def _erase_blobs(ctx: TenantContext, erasure: Erasure) -> None:
     hashes = erasure.blobs
     if erasure.kind == "purge" and hashes:
-        # A former version of a file may have been left behind as nobody's.
+        # A former version of a file may have been left behind unreferenced.
         hashes |= set(nobodys_blobs(ctx.catalog, ctx.blobs, ctx.ref))
     for blobs in (ctx.blobs, *open_former_places(ctx.catalog, ctx.settings).blobs):
         drop_blobs(ctx.catalog, blobs, ctx.ref, hashes)
@@ -297,7 +298,7 @@ def _count_rows_of_the_lake(ctx: TenantContext, erasure: Erasure) -> Mapping[str
 
 
 def _dead_keys(ctx: TenantContext, erasure: Erasure, needed: NeededKeys) -> DeadKeys:
-    """The keys of the documents in the lake that nothing else needs."""
+    """Return the keys of the documents in the lake that nobody else needs."""
     if erasure.kind == "secrets":
         return _found_keys(erasure, needed)
     documents = ctx.catalog.documents.find(ctx.ref.id, erasure.document_ids)
@@ -314,7 +315,7 @@ def _dead_keys(ctx: TenantContext, erasure: Erasure, needed: NeededKeys) -> Dead
 
 
 def _found_keys(erasure: Erasure, needed: NeededKeys) -> DeadKeys:
-    """The keys of texts that hold a credential, and of the chunks made of them."""
+    """Return the keys of texts that contain a credential, and of the chunks made of them."""
     hashes = found_hashes(erasure) - (needed.known.texts or set())
     return DeadKeys(erasure.parse_keys, erasure.chunk_set_keys, hashes)
 
@@ -329,4 +330,5 @@ STORES = (
     ErasureStore("lake", _erase_rows_of_the_lake, _count_rows_of_the_lake),
     ErasureStore("blobs", _erase_blobs),
 )
-"""Every store but Postgres, whose rows go with the transactions that begin and end an erasure."""
+"""Every store except Postgres, which deletes its rows in the transactions that start and end an
+erasure."""

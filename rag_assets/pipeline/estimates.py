@@ -1,7 +1,7 @@
-"""Estimates of a plan: how long its sync takes, what it adds on disk, what edits cost twice.
+"""Estimates of a plan: how long its sync takes, its disk usage, and what edits cost twice.
 
-Each is computed from what was measured on the tenant's own builds, lake and index. What was never
-measured is unknown, with the reason: no figure of another tenant or machine takes its place.
+Each is computed from measurements of the tenant's own builds, lake and index. An unmeasured figure
+is unknown, with the reason: no figure of another tenant or machine takes its place.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ _BYTES_OF_A_NUMBER = 4
 
 @dataclass(frozen=True, slots=True)
 class WorkAhead:
-    """What a sync would do.
+    """The work that a sync would do.
 
     Attributes:
         parsed, cut: texts and chunk sets that it would append to the lake.
         embedded: vectors that it would append.
         written: entries that it would write.
-        preparing_seconds: that parsing and cutting took for the plan.
+        preparing_seconds: time that parsing and chunking took for the plan.
         batch: whether the vectors come from the provider's batch API.
     """
 
@@ -42,15 +42,14 @@ class WorkAhead:
 
 @dataclass(frozen=True, slots=True)
 class Twice:
-    """What an edit costs while the build that answers and the wanted one are both kept current.
+    """The cost of an edit while both the serving and the wanted build are kept up to date.
 
     Attributes:
-        embedded: whether a text of an edit is embedded for each of them; else it is embedded once,
+        embedded: whether a text of an edit is embedded for each of them; else it is embedded once
             and written to both.
-        texts_serving, texts_wanted: passages of a document, on average; None before a build has
-            any.
-        dollars_serving, dollars_wanted: that embedding a document cost, on average; None where no
-            price is known, or no document was embedded.
+        texts_serving, texts_wanted: chunks per document, on average; None before a build has any.
+        dollars_serving, dollars_wanted: cost of embedding a document, on average; None if no price
+            is known, or no document was embedded.
     """
 
     embedded: bool
@@ -65,9 +64,9 @@ class Estimate:
     """The estimates of a plan.
 
     Attributes:
-        seconds: of the sync; None if not all of it was ever measured.
-        bytes: on disk, in lake and index, before compaction; likewise.
-        rates_lacking, sizes_lacking: what was never measured.
+        seconds: duration of the sync; None if a part was never measured.
+        bytes: on disk, in lake and index, before compaction; None if a part was never measured.
+        rates_lacking, sizes_lacking: the parts that were never measured.
     """
 
     seconds: float | None
@@ -80,7 +79,7 @@ NOTHING_TO_ESTIMATE = Estimate(0.0, 0)
 
 
 def estimate(ctx: TenantContext, builds: Sequence[Generation], work: WorkAhead) -> Estimate:
-    """Estimate a sync's duration and what it adds on disk; reads sizes of lake and index.
+    """Estimate a sync's duration and disk usage; read the sizes of lake and index.
 
     Args:
         ctx: of the tenant, configured for the build that the sync works on.
@@ -97,7 +96,7 @@ def estimate(ctx: TenantContext, builds: Sequence[Generation], work: WorkAhead) 
 
 
 def _sum(parts: Mapping[str, float | None]) -> tuple[float | None, tuple[str, ...]]:
-    """The sum, or the names of the parts that are not known."""
+    """Return the sum, or None and the names of the unknown parts."""
     lacking = tuple(name for name, part in parts.items() if part is None)
     return (None if lacking else sum(part or 0.0 for part in parts.values())), lacking
 
@@ -105,7 +104,7 @@ def _sum(parts: Mapping[str, float | None]) -> tuple[float | None, tuple[str, ..
 def _rated(
     ctx: TenantContext, builds: Sequence[Generation], work: WorkAhead
 ) -> dict[str, float | None]:
-    """The seconds of each part of the work, at the newest known rate."""
+    """Return the seconds of each part of the work, at the newest known rate."""
     embedder_id = ctx.embedder.embedder_id
     embedding = [g.pace.texts_per_second for g in builds if g.embedder_id == embedder_id]
     writing = [g.pace.entries_per_second for g in builds]
@@ -127,7 +126,7 @@ def _newest(rates: Sequence[float | None]) -> float | None:
 def _sized(
     ctx: TenantContext, builds: Sequence[Generation], work: WorkAhead
 ) -> Iterator[tuple[str, int, float | None]]:
-    """What is added, how many of it, and the average bytes of what is there."""
+    """Yield the label, the count and the average bytes of each kind of data to be added."""
     tables = ctx.lake.size().tables if work.parsed or work.cut or work.embedded else {}
     if work.parsed:
         yield "bytes of a parsed text", work.parsed, _per_row(tables.get("parsed_text"))
@@ -146,7 +145,7 @@ def _per_row(size: TableSize | None) -> float | None:
 def _per_vector(
     ctx: TenantContext, builds: Sequence[Generation], tables: Mapping[str, TableSize]
 ) -> float | None:
-    """Average bytes of the embedder's vectors; else of another's, corrected by its dimensions."""
+    """Return the average bytes of the embedder's vectors, else another's scaled by dimensions."""
     own = _per_row(tables.get(vectors_table(ctx.embedder.embedder_id)))
     if own is not None:
         return own
@@ -158,7 +157,7 @@ def _per_vector(
 
 
 def _per_entry(ctx: TenantContext, builds: Sequence[Generation]) -> float | None:
-    """Average bytes in the newest build's index that has entries, corrected by its dimensions."""
+    """Return the average bytes per entry in the newest index with entries, scaled by dimensions."""
     for build in reversed(builds):
         average = ctx.store.indexes.bytes_per_entry(build.index_name)
         if average is not None:
@@ -180,12 +179,12 @@ def edits_twice(
     documents: int,
     cost: float | None,
 ) -> Twice | None:
-    """What an edit costs while two builds live; None where one build alone is kept current.
+    """Return the cost of an edit while two builds are kept up to date; None if only one is.
 
     Args:
         ctx: of the tenant, configured for the wanted build.
         builds: all of the tenant's.
-        wanted: the build that is to answer; None if it is not opened yet.
+        wanted: the build that should answer; None if it is not opened yet.
         chunks, documents, cost: of the plan, for the wanted build.
     """
     serving = next((g for g in builds if g.state == "SERVING"), None)
@@ -213,7 +212,7 @@ def edits_twice(
 
 
 def _has_other_vectors(ctx: TenantContext, serving: Generation) -> bool:
-    """Whether the wanted build has other texts than the serving one, or other vectors of them."""
+    """Return whether the wanted build has other texts or other vectors than the serving build."""
     if ctx.embedder.embedder_id != serving.embedder_id:
         return True
     theirs = recipe_of(serving)

@@ -1,7 +1,7 @@
-"""What a system does with its tenants after their documents were published.
+"""Follow-ups: work of a system on its tenants after their documents were published.
 
 A system names a `FollowUp` in its description. It runs at the end of each run over a slice, under
-the tenant's lock, whoever requested the run; and a tenant is due while something is left for it.
+the tenant's lock, whoever requested the run. A tenant is due while its follow-up is unfinished.
 """
 
 from __future__ import annotations
@@ -21,40 +21,40 @@ class FollowUp(Protocol):
     """Work of a system on the documents that were published."""
 
     def unfinished(self, catalog: Catalog, tenant_id: str) -> str | None:
-        """Why a tenant needs a run although no source changed; None if it needs none."""
+        """Return why a tenant needs a run although no source changed; None if it needs none."""
         ...
 
     def kept_texts(self, catalog: Catalog, tenant_id: str) -> frozenset[str]:
-        """Hashes of texts, beside those of passages, whose vectors the lake must keep."""
+        """Return hashes of texts with vectors that the lake must keep, besides the chunks'."""
         ...
 
     def finish(self, ctx: TenantContext, serving: Generation) -> Mapping[str, Any]:
-        """Do what is left, as far as it can be done now.
+        """Do the remaining work, as far as possible now.
 
         Args:
             ctx: of the tenant.
             serving: the generation that answers its questions.
 
         Returns:
-            what became of it, for the run's page.
+            The results, for the run's page.
         """
         ...
 
 
 def unfinished(profile: str, catalog: Catalog, tenant_id: str) -> str | None:
-    """Why a tenant of a profile needs a run although no source changed; None if it needs none."""
+    """Return why a tenant of this profile needs a run although no source changed, or None."""
     found = _follow_up(profile)
     return None if found is None else found.unfinished(catalog, tenant_id)
 
 
 def kept_texts(ctx: TenantContext) -> frozenset[str]:
-    """Hashes of texts whose vectors the tenant's system keeps, beside those of passages."""
+    """Return hashes of texts with vectors that the tenant's system keeps, besides the chunks'."""
     found = _follow_up(ctx.tenant.profile)
     return frozenset() if found is None else found.kept_texts(ctx.catalog, ctx.ref.id)
 
 
 def finish(ctx: TenantContext) -> Mapping[str, Any]:
-    """Do what the tenant's system still has to do; returns what became of it."""
+    """Do the remaining work of the tenant's system; return the results, for the run's page."""
     found = _follow_up(ctx.tenant.profile)
     serving = None if found is None else ctx.catalog.generations.serving(ctx.ref.id)
     if found is None or serving is None:

@@ -1,4 +1,4 @@
-"""Former contents of pushed records, which are kept for runs and for versions that are found."""
+"""Former contents of pushed records, kept for running syncs and for versions in an index."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from rag_assets.pipeline.context import TenantContext
 
 
 def forget_former_contents(ctx: TenantContext) -> None:
-    """Forget those that neither the present run nor a build needs; no other run is under way."""
+    """Delete former contents that neither this run nor a build needs; no other run is active."""
     if any(ctx.tenant.source_kind(config).of_records for config in ctx.tenant.sources):
         forgotten = ctx.catalog.records.forget_former_contents(ctx.ref)
         drop_blobs(ctx.catalog, ctx.blobs, ctx.ref, forgotten)

@@ -1,7 +1,7 @@
 """Former places of lake and blobs, which erasures reach and receipts name.
 
-An installation that moved may have left data behind. What can be opened there is erased with the
-rest; every other place that the catalog ever recorded is named by the receipt as not seen.
+An installation that moved may have left data behind. Data in places that can be opened is erased
+with the rest. The receipt lists every other recorded place as not seen.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class FormerPlaces:
     """Former places of an installation.
 
     Attributes:
-        lakes, blobs: those that can be opened, and still belong to the installation.
+        lakes, blobs: places that can be opened, and still belong to the installation.
         unseen: the others, for receipts.
     """
 
@@ -36,8 +36,8 @@ class FormerPlaces:
 def open_former_places(catalog: Catalog, settings: Settings) -> FormerPlaces:
     """Open the former places of lake and blobs.
 
-    Indexes under former prefixes are reached with the present ones. A former cluster or server of
-    vectors is not: its credentials are not kept.
+    Indexes under former prefixes are reached with the present indexes. A former cluster or vector
+    server is not: its credentials are not kept.
     """
     row = catalog.installation.read()
     if row is None:
@@ -58,7 +58,7 @@ def open_former_places(catalog: Catalog, settings: Settings) -> FormerPlaces:
 
 
 def erase_tenant(places: FormerPlaces, ref: TenantRef) -> int:
-    """Delete a tenant's data in former places; return in how many something is left."""
+    """Delete a tenant's data in former places; return the number of places with data left."""
     left = 0
     stores: list[Lake | BlobStore] = [*places.lakes, *places.blobs]
     for store in stores:
@@ -75,7 +75,7 @@ def erase_rows(ctx: TenantContext, dead: DeadKeys) -> None:
 
 
 def count_files_left(ctx: TenantContext, dead: DeadKeys) -> int:
-    """Return how many files of former lakes hold rows of erased documents."""
+    """Return how many files of former lakes contain rows of erased documents."""
     lakes = _former_lakes(ctx)
     return sum(len(lake.files_holding(dead, (), LiveKeys())) for lake in lakes)
 
@@ -87,7 +87,7 @@ def _former_lakes(ctx: TenantContext) -> Iterator[TenantLake]:
 
 
 def incarnations_of(store: Lake | BlobStore, ref: TenantRef) -> list[int]:
-    """Return the numbers of a tenant, and of earlier ones of its id, that have data in a store."""
+    """Return the incarnations of a tenant id, up to the present one, that have data in a store."""
     return [
         number
         for id_, number in store.incarnations()

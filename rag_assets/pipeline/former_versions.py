@@ -1,8 +1,8 @@
-"""Former versions: what a new build holds of documents whose present content cannot be indexed.
+"""Former versions: the entries in a new build of documents with content that cannot be indexed.
 
-Where a new content of a document fails, its former version goes on answering in the serving build.
-A build beside it takes that version over, made anew of the text in the lake: else a change of model
-would take out of answers what a failed replacement had left in.
+If new content of a document fails, its former version keeps answering in the serving build. A new
+build takes over that version, made again from the text in the lake. Otherwise a change of model
+would remove a document that a failed replacement had left in the answers.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from rag_assets.pipeline.slices import ParsedDocument, Work, parsed_documents
 
 
 def documents_of(ctx: TenantContext, work: Work) -> list[ParsedDocument]:
-    """The slice's documents that could be parsed, then former versions of those that failed."""
+    """Return the slice's documents that could be parsed, then former versions of failed ones."""
     return parsed_documents(ctx, work.documents) + _former_documents(ctx, work)
 
 

@@ -1,4 +1,4 @@
-"""What a person does with builds: publish one, go back to a former one, discard one."""
+"""Actions of a person on builds: publish one, roll back to a former one, discard one."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from rag_assets.storage.catalog.pins import Pin
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """Who wants a move, and why; both are kept with the build and in events.
+    """Who ordered an action on a build, and why; both are kept with the build and in events.
 
     Attributes:
-        reason: credentials in it are masked.
+        reason: with credentials masked.
     """
 
     by: str
@@ -37,12 +37,12 @@ class Order:
 
     @classmethod
     def of(cls, ctx: TenantContext, by: str, reason: str) -> Order:
-        """An order whose reason holds no credential."""
+        """Return an order with credentials in its reason masked."""
         return cls(by, masker_of(ctx.settings.local).text(reason))
 
 
 def unpin(ctx: TenantContext, order: Order) -> bool:
-    """Let the configuration decide again which build answers; returns whether one was pinned."""
+    """Let the configuration decide again which build answers; return whether one was pinned."""
     pin = ctx.catalog.pins.of(ctx.ref.id)
     if pin is None:
         return False
@@ -62,14 +62,14 @@ def publish_build(
         ctx: of the tenant, as configured and under its lock.
         order: who publishes it, and why.
         judge: see publish_when_complete.
-        number: the build that is expected; None: whichever is the configuration's.
+        number: the expected build; None: whichever the configuration asks for.
         force: publish it without judging it.
 
     Returns:
-        the build, which is held where a check failed.
+        The build, which is held if a check failed.
 
     Raises:
-        ConfigurationError: it is another build, or not complete.
+        ConfigurationError: the configuration's build is another one, or is not complete.
         IndexInconsistent: its index was lost, or holds a wrong number of entries.
     """
     if number is not None:
@@ -98,10 +98,10 @@ def publish_build(
 
 
 def require_configured(ctx: TenantContext, number: int) -> None:
-    """Require that a build is that of the tenant's configuration.
+    """Require that this is the build of the tenant's configuration.
 
     Raises:
-        ConfigurationError: it is not, or does not exist.
+        ConfigurationError: it is another build, or does not exist.
     """
     _present(ctx, number)
     live = ctx.catalog.generations.live(ctx.ref.id)
@@ -117,13 +117,13 @@ def require_configured(ctx: TenantContext, number: int) -> None:
 
 
 def build_to_return_to(ctx: TenantContext, number: int | None) -> Generation:
-    """The build of a rollback: the named one, or the one that answered last before the present.
+    """Return the build to roll back to: the given one, or the last one that answered before.
 
-    A way back that was interrupted goes on to the build that it pinned.
+    An interrupted rollback continues to the build that it pinned.
 
     Raises:
-        ConfigurationError: there is none, it was never complete, or none is named and a pinned one
-            answers: the one before is that from which it was gone back.
+        ConfigurationError: no such build exists, it was never published, or no number is given and
+            a pinned build already answers.
         BuildNotWritable: its recipe or its model is not available.
         IndexInconsistent: its index was lost.
     """
@@ -142,16 +142,16 @@ def build_to_return_to(ctx: TenantContext, number: int | None) -> Generation:
 
 
 def roll_back(ctx: TenantContext, generation: Generation, order: Order, *, now: bool) -> bool:
-    """Pin a build that answered before, and let it answer when it is brought up to date.
+    """Pin a build that answered before, and let it answer once it is up to date.
 
     Args:
         ctx: of the tenant, as configured and under its lock.
         generation: from build_to_return_to.
-        order: who goes back, and why.
-        now: let it answer at once, and be brought up to date by the next sync.
+        order: who rolls back, and why.
+        now: let it answer at once; the next sync brings it up to date.
 
     Returns:
-        whether it answers already.
+        Whether it answers already.
     """
     build = ctx.for_build(generation)
     pin = Pin(generation.number, order.by, order.reason)
@@ -167,11 +167,11 @@ def roll_back(ctx: TenantContext, generation: Generation, order: Order, *, now: 
 
 
 def discard(ctx: TenantContext, number: int, order: Order) -> Generation:
-    """Delete a build that does not answer; returns it as it was.
+    """Delete a build that does not answer; return it as it was.
 
     Raises:
-        ConfigurationError: there is no such build, it answers, or it is pinned.
-        CatalogSetBack: the catalog lacks changes, and so builds perhaps.
+        ConfigurationError: the build does not exist, it answers, or it is pinned.
+        CatalogSetBack: the catalog lacks changes, and so may lack builds.
     """
     require_current(ctx)
     generation = _present(ctx, number)

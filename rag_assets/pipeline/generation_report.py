@@ -25,22 +25,22 @@ class BuildReport:
 
     Attributes:
         number: of the generation.
-        differs: from the build that answers, one line for each difference.
-        wanted: whether it is to answer: that of the configuration, or the pinned one.
+        differs: differences from the serving build, one line each.
+        wanted: whether it should answer: it is pinned, or the configuration's build.
         current: whether syncs keep it up to date.
         not_writable: why it cannot be brought up to date.
-        documents, entries: that it holds.
+        documents, entries: numbers that it holds.
         of_documents: all documents of the tenant.
         of_entries: about how many entries it will hold.
-        behind: documents whose present content it does not hold; None if that is not known.
-        waiting: those that wait for a provider or a person.
-        per_second: documents a second, while it is made.
-        remaining_seconds: until it is complete at this rate; None while that is not known.
+        behind: documents with present content that it does not hold; None if unknown.
+        waiting: documents that wait for a provider or a person.
+        per_second: documents a second, while it is being built.
+        remaining_seconds: until it is complete at this rate; None while unknown.
         spent: dollars.
-        planned: about how many dollars it will cost in all; None without a price.
-        checks: by which it was judged.
+        planned: about how many dollars it will cost in total; None without a price.
+        checks: results of the checks that judged it.
         pinned: by whom, when and why.
-        since: when it came into its state, as far as that is kept.
+        since: when it entered its state, as far as recorded.
     """
 
     number: int
@@ -73,12 +73,12 @@ class BuildReport:
 
 
 def report_builds(ctx: TenantContext, *, current: bool = False) -> list[BuildReport]:
-    """Report on a tenant's builds, oldest first; changes nothing.
+    """Report on a tenant's builds, oldest first; read-only.
 
     Args:
         ctx: of the tenant, as configured.
-        current: report only on the one that answers and those that syncs keep up to date: each
-            costs a count of all documents.
+        current: report only the serving build and those that syncs keep up to date: each costs a
+            count of all documents.
     """
     now = ctx.clock.now()
     live = ctx.catalog.generations.live(ctx.ref.id)
@@ -181,14 +181,14 @@ def _since(generation: Generation) -> datetime:
 
 
 def _rate(progress: BuildProgress, now: datetime) -> float | None:
-    """Documents a second, from the last ten minutes; None if none was indexed in them."""
+    """Return documents a second over the last ten minutes; None if none was indexed in them."""
     if progress.last_at is None or now - progress.last_at > _FRESH:
         return None
     return progress.recent / progress.recent_seconds if progress.recent_seconds else None
 
 
 def _planned(ctx: TenantContext, generation: Generation, share: float) -> float | None:
-    """About what the whole build costs, by what its finished documents cost."""
+    """Return about how much the whole build costs, estimated from its finished documents."""
     try:
         build = ctx.for_build(generation)
     except BuildNotWritable:

@@ -35,10 +35,10 @@ class ActiveBuilds:
     """The builds that a tenant's runs bring up to date.
 
     Attributes:
-        wanted: the one that is to answer: the pinned one, else that of the configuration.
-        beside: the one that answers while `wanted` is not published; None where `wanted` answers
-            itself, or the other one cannot be written any more.
-        not_writable: why the build that answers cannot be written.
+        wanted: the build that should answer: the pinned one, else the configuration's.
+        beside: the build that answers while `wanted` is not published; None if `wanted` answers
+            itself, or the other build cannot be written any more.
+        not_writable: why the serving build cannot be written.
     """
 
     wanted: ActiveBuild
@@ -47,12 +47,12 @@ class ActiveBuilds:
 
     @property
     def all(self) -> tuple[ActiveBuild, ...]:
-        """The one or two builds."""
+        """Return the one or two builds."""
         return (self.wanted,) if self.beside is None else (self.wanted, self.beside)
 
 
 def active_builds(ctx: TenantContext) -> ActiveBuilds:
-    """The builds to bring up to date; opens that of the configuration if none exists.
+    """Return the builds to bring up to date; open the configuration's build if none exists.
 
     A tenant's first build serves from the start; a later one when it is complete.
 
@@ -83,7 +83,7 @@ def active_builds(ctx: TenantContext) -> ActiveBuilds:
 
 
 def found_builds(ctx: TenantContext, live: Sequence[Generation]) -> dict[int, ActiveBuild]:
-    """Those of these builds that runs bring up to date, by number; opens none."""
+    """Return which of these builds runs bring up to date, by number; open none."""
     found: dict[int, ActiveBuild] = {}
     wanted = wanted_build(live, ctx.tenant, ctx.embedder.embedder_id)
     if wanted is not None:
@@ -97,10 +97,10 @@ def found_builds(ctx: TenantContext, live: Sequence[Generation]) -> dict[int, Ac
 
 
 def fill_in_recipes(catalog: Catalog, record: TenantRecord) -> None:
-    """Record how builds of a tenant were made, before its configuration is replaced.
+    """Record how a tenant's builds were made, before its configuration is replaced.
 
-    Builds of earlier versions have no recipe. It is known for those that the present
-    configuration leads to.
+    Builds of earlier versions have no recipe. It is known only for builds of the present
+    configuration.
 
     Args:
         catalog: holds the tenant.
@@ -161,12 +161,12 @@ def _wanted_build(ctx: TenantContext, generation: Generation) -> ActiveBuild:
     ctx = ctx.for_build(generation)
     if generation.state == "SERVING":
         return ActiveBuild(ctx, generation)
-    # Shorter slices: an edit waits for the end of one before it reaches the build that answers.
+    # Shorter slices: an edit waits for the end of a slice before it reaches the serving build.
     return ActiveBuild(replace(ctx, limits=ctx.limits.halved), generation)
 
 
 def _with_recipe(ctx: TenantContext, generation: Generation) -> Generation:
-    """A build of the configuration, its recipe recorded as the configuration has it now."""
+    """Return a build of the configuration, with its recipe recorded as configured now."""
     recipe = known_recipe(generation, ctx.tenant)
     if recipe is None or recipe == recipe_of(generation):
         return generation

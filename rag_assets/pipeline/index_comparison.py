@@ -1,4 +1,4 @@
-"""The entries of a generation compared with the catalog's versions; asks no store."""
+"""Compare the entries of a generation with the catalog's versions; query no store."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ class Drift:
 
     Attributes:
         expected, live: counts of the generation's entries.
-        missing: documents of which entries are lacking.
-        altered: documents with an entry that another writer changed, or that has
-            another access scope than the catalog's.
+        missing: documents with missing entries.
+        altered: documents with an entry that another writer changed, or with another access scope
+            than in the catalog.
         orphans: ids of entries of this tenant that belong to no recorded version.
-        foreign: ids of entries routed to this tenant that carry another tenant's id, or the
-            other way round.
-        displaced: documents of which such an entry was one.
-        vectors: documents with an entry whose vector is not the lake's.
+        foreign: ids of entries routed to this tenant that carry another tenant's id, or the other
+            way round.
+        displaced: documents that such an entry belonged to.
+        vectors: documents with an entry with a vector that differs from the lake's.
     """
 
     expected: int
@@ -41,7 +41,7 @@ class Drift:
     vectors: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        """Counts only: a log line cannot hold thousands of ids."""
+        """Return counts only: a log line cannot hold thousands of ids."""
         return (
             f"{self.live:,} of {self.expected:,} entries; documents with entries missing:"
             f" {len(self.missing):,}, altered: {len(self.altered):,}, altered vectors:"
@@ -51,12 +51,12 @@ class Drift:
 
     @property
     def none(self) -> bool:
-        """Whether the index equals the catalog."""
+        """Return whether the index equals the catalog."""
         return not (self.damaged or self.orphans or self.foreign)
 
     @property
     def damaged(self) -> list[str]:
-        """Documents of which entries have to be written again."""
+        """Return the documents with entries that have to be written again."""
         return sorted({*self.missing, *self.altered, *self.displaced, *self.vectors})
 
 
@@ -84,8 +84,8 @@ def compare_index(
         held: the catalog's versions of the generation.
         live: every entry that a scan found for the tenant.
         owner: the owner of the generation's entries.
-        others: the tenant's other live generations, whose entries are ignored.
-        leaving: ids of deleted documents, whose entries the next sync deletes.
+        others: the tenant's other live generations, with entries that are ignored.
+        leaving: ids of deleted documents, with entries that the next sync deletes.
     """
     tallies = {v.document_id: _Tally(v.indexed_key, v.chunk_count, v.access_scope) for v in held}
     elsewhere = set(others)
@@ -129,14 +129,14 @@ def suspects(
     *,
     ids: Callable[[str, str, int], str] | None = None,
 ) -> set[str | None]:
-    """Documents of which a generation has other entries than the catalog says.
+    """Return the documents with other entries in a generation than the catalog expects.
 
     Args:
         held: the catalog's versions of the generation.
         counts: of the generation's entries.
-        leaving: ids of deleted documents, whose entries the next sync deletes.
-        ids: makes the id that an entry should have (see entry_ids), where the counts tell of ids;
-            None: numbers alone are compared.
+        leaving: ids of deleted documents, with entries that the next sync deletes.
+        ids: makes the id that an entry should have (see entry_ids), if the counts include ids;
+            None: compare numbers alone.
     """
     tallies = {v.document_id: _Tally(v.indexed_key, v.chunk_count, v.access_scope) for v in held}
     found: set[str | None] = set()
@@ -166,10 +166,9 @@ def _is_whole(document_id: str, tally: _Tally, ids: Callable[[str, str, int], st
 
 
 def _in_place(ids: Collection[str], tallies: Mapping[str, _Tally], owner: Owner) -> dict[str, str]:
-    """Those of these entries whose ids are those of missing ones, with their documents.
+    """Return the entries with the id of a missing entry, each with its document.
 
-    They were not added: they are entries of ours whose fields were changed. Each is counted as
-    seen.
+    They were not added: they are our own entries with changed fields. Each is counted as seen.
     """
     found: dict[str, str] = {}
     for document_id, tally in tallies.items():

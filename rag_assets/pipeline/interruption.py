@@ -31,12 +31,12 @@ _BATCH = 2_000
 
 
 def is_permanent(outage: RagAssetsError) -> bool:
-    """Whether retrying is useless until a person acts or the spending cap is renewed."""
+    """Return whether retrying is useless until a person acts or the spending cap is renewed."""
     return isinstance(outage, (*_FOR_A_PERSON, CapReached))
 
 
 def retry_at(document: Document, outage: RagAssetsError) -> datetime:
-    """When a document is retried automatically; a sync started by a person does not wait."""
+    """Return when a document is retried automatically; a sync started by a person does not wait."""
     now = datetime.now(UTC)
     if isinstance(outage, _FOR_A_PERSON):
         return NEVER
@@ -44,22 +44,22 @@ def retry_at(document: Document, outage: RagAssetsError) -> datetime:
         return outage.until or NEVER
     wait = min(_LAST_RETRY, _FIRST_RETRY * (1 << min(document.attempts, 10)))
     if isinstance(outage, ProviderUnavailable) and outage.retry_after is not None:
-        # Bounded before the conversion: a timedelta overflows.
+        # Bounded before the conversion, because a timedelta can overflow.
         seconds = min(outage.retry_after, _LONGEST_WAIT.total_seconds())
         wait = max(wait, timedelta(seconds=seconds))
     return now + wait
 
 
 def quarantine_waiting(ctx: TenantContext, work: Work, outage: RagAssetsError) -> int:
-    """Quarantine all waiting documents that lack a vector, those of later slices included.
+    """Quarantine all waiting documents that lack a vector, in this slice and later ones.
 
     Args:
         ctx: of the tenant.
-        work: the slice of the run under way.
-        outage: why nothing is embedded.
+        work: the slice of the current run.
+        outage: why no text is embedded.
 
     Returns:
-        how many documents.
+        The number of documents.
     """
     waiting = ctx.catalog.index.pending(
         ctx.ref.id, work.generation.number, work.config_key, beside=work.beside
@@ -85,7 +85,7 @@ def quarantine_waiting(ctx: TenantContext, work: Work, outage: RagAssetsError) -
 
 
 def _complete(ctx: TenantContext, documents: Iterable[Document]) -> set[str]:
-    """Documents whose chunks and vectors are all in the lake."""
+    """Return the documents with all chunks and vectors in the lake."""
     parsed = parsed_documents(ctx, documents)
     hashes = ctx.lake.chunk_hashes({item.chunk_set_key for item in parsed})
     texts = {text for of_set in hashes.values() for text in of_set}

@@ -1,6 +1,6 @@
-"""Judging a complete build before it is published.
+"""Judge a complete build before it is published.
 
-Checks know Dagster, and the pipeline does not: it is given a function that evaluates them.
+Checks depend on Dagster and the pipeline does not, so it receives a function that evaluates them.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from rag_assets.storage.catalog.generations import Generation
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What one check found in a build.
+    """The result of one check on a build.
 
     Attributes:
         check: its full name, such as "search_index.drift".
         description: one line for people.
-        blocks: whether the build may not be published.
+        blocks: whether the build must not be published.
     """
 
     check: str
@@ -29,9 +29,9 @@ class Finding:
     blocks: bool = False
 
     def as_row(self) -> dict[str, Any]:
-        """The finding as the build's row keeps it."""
+        """Return the finding as stored in the build's row."""
         return {"check": self.check, "passed": self.passed, "description": self.description}
 
 
 Judge: TypeAlias = Callable[[TenantContext, Generation], Sequence[Finding]]
-"""Evaluates the checks that a build must pass; the context is that of stages that work on it."""
+"""Evaluates the checks that a build must pass, in the context of stages that work on it."""

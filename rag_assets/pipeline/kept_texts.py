@@ -1,7 +1,7 @@
-"""Texts that are embedded to be compared with each other, and not to be searched.
+"""Texts that are embedded to be compared with each other, not to be searched.
 
-Their vectors lie in the lake beside those of passages, are paid for under the same caps, and are
-kept as long as their system names them (FollowUp.kept_texts).
+Their vectors are stored in the lake with the chunks' vectors and paid for under the same caps. They
+are kept as long as their system names them (FollowUp.kept_texts).
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from rag_assets.storage.catalog.generations import Generation
 def vectors_of(
     ctx: TenantContext, generation: Generation, texts: Mapping[str, str]
 ) -> tuple[dict[str, npt.NDArray[np.float32]], str | None]:
-    """The vectors of texts, of which those that the lake lacks are embedded and kept there.
+    """Return the vectors of texts; embed the missing ones and store them in the lake.
 
     Args:
         ctx: of the build (TenantContext.for_build).
-        generation: whose embedder makes them, for the account.
+        generation: the build that is charged.
         texts: by sha256_hex of each.
 
     Returns:
-        unit vectors by hash, of shape (dimensions,), and why some of them are missing.
+        Unit vectors by hash, of shape (dimensions,), and why some of them are missing.
     """
     embedder_id = ctx.embedder.embedder_id
     ctx.lake.store_spooled(embedder_id, ctx.embedder.dimensions)
@@ -45,14 +45,14 @@ def vectors_of(
 
 
 def _embed(ctx: TenantContext, generation: Generation, texts: Mapping[str, str]) -> str | None:
-    """Embed texts; returns why some were not."""
+    """Embed texts; return why some were not embedded, else None."""
     if not texts:
         return None
     embedder_id = ctx.embedder.embedder_id
     ledger = Ledger(ctx.catalog, ctx.ref, ctx.tenant, embedder_id, generation=generation.number)
 
     def keep(keys: Sequence[str], vectors: Vectors) -> None:
-        # First the vectors, then their price, as for passages.
+        # First the vectors, then their price, as for chunks.
         ctx.lake.append_vectors(embedder_id, keys, vectors)
         ledger.record()
 

@@ -1,8 +1,8 @@
-"""Labels documents of source code: what their definitions are, as the files around them decide.
+"""Label documents of source code with the kinds of their definitions (see changed_labels).
 
-That is worked out over all files of a repository before a slice's versions are made, unless what
-the slice changes decides nothing of it. A document whose labels have changed is written again, by
-this run or by the next; no vector is made anew.
+Labels are computed over all files of a repository before a slice's versions are made, unless the
+slice cannot change them. A document with changed labels is written again, by this run or by the
+next; no vector is computed again.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ _STYLES: Mapping[str, NameStyle] = {
     "sql": "sql",
     **dict.fromkeys(("javascript", "typescript", "vue", "svelte"), "javascript"),
 }
-"""How names are made in languages; those of others are known in their own files alone."""
+"""How names are formed, by language; names of other languages are known only in their own files."""
 
 
 def label_documents(ctx: TenantContext, work: Work) -> int:
-    """Record what the definitions of documents are; returns of how many that has changed.
+    """Record the kinds of documents' definitions; return the number of documents that changed.
 
     Args:
         ctx: of the build that the slice is for.
@@ -57,25 +57,25 @@ def label_documents(ctx: TenantContext, work: Work) -> int:
         changed |= changed_labels(files, files_of(ctx, filter(is_labelled, files)))
     if changed:
         ctx.guard()
-        # Labels are now of files that the build will have, unless this run ends before.
+        # The labels now match the files that the build will have, unless this run is interrupted.
         ctx.catalog.derivations.forget_fingerprints(ctx.ref, {one.source for one in documents})
         ctx.catalog.kinds.record(ctx.ref, changed)
     return len(changed)
 
 
 def is_labelled(document: CodeDocument) -> bool:
-    """Whether a document is of a language whose definitions frameworks give a meaning."""
+    """Return whether frameworks give definitions in the document's language a kind."""
     return _language(document.media_type) in LABELLED
 
 
 def changed_labels(
     documents: Iterable[CodeDocument], files: Mapping[str, FileFacts]
 ) -> dict[str, Mapping[str, str]]:
-    """What the definitions of documents are, where something else is recorded.
+    """Return the kinds of documents' definitions, by document, if they differ from recorded kinds.
 
     Args:
         documents: of one repository.
-        files: their facts, by document; of what is_labelled at least.
+        files: their facts, by document; at least of those for which is_labelled holds.
     """
     by_path: dict[str, dict[str, str]] = {}
     for (path, symbol), kind in kinds_of(list(files.values())).items():
@@ -89,10 +89,10 @@ def changed_labels(
 
 
 def _decides_nothing(ctx: TenantContext, work: Work, parsed: Mapping[str, CodeDocument]) -> bool:
-    """Whether the slice leaves all labels as they are, which its own documents tell.
+    """Return whether the slice leaves all labels as they are, judged by its own documents alone.
 
-    That is so where the labels follow from what the build has, and what decides them is in the new
-    texts of these documents what it is in their former ones.
+    It does if the labels are up to date with the build, and the facts that decide them are the same
+    in the new texts of these documents as in the former texts.
     """
     number = work.generation.number
     former = {d.document_id: d for d in ctx.catalog.kinds.indexed(ctx.ref.id, number, [*parsed])}
@@ -115,7 +115,7 @@ def _decides_nothing(ctx: TenantContext, work: Work, parsed: Mapping[str, CodeDo
 
 
 def relations_of_versions(ctx: TenantContext, versions: Iterable[Version]) -> dict[str, Relations]:
-    """What the texts of versions define and state, by chunk_set_key, read from the lake."""
+    """Return the relations of the texts of versions, by chunk_set_key, read from the lake."""
     if not ctx.tenant.reads_code:
         return {}
     return relations_of_texts(ctx, {one.chunk_set_key: one.media_type for one in versions})
@@ -124,7 +124,7 @@ def relations_of_versions(ctx: TenantContext, versions: Iterable[Version]) -> di
 def relations_of_texts(
     ctx: TenantContext, media_types: Mapping[str, str | None]
 ) -> dict[str, Relations]:
-    """What texts define and state, by chunk_set_key; those without facts are left out.
+    """Return the relations of texts, by chunk_set_key; texts without facts are left out.
 
     Args:
         ctx: of the tenant.
@@ -139,7 +139,7 @@ def relations_of_texts(
 
 
 def _parsed(ctx: TenantContext, work: Work) -> dict[str, CodeDocument]:
-    """The documents of the slice, each with its newest facts."""
+    """Return the documents of the slice, each with its newest facts."""
     parsed = parsed_documents(ctx, work.documents)
     known = ctx.catalog.kinds.of(ctx.ref.id, [item.document.document_id for item in parsed])
     return {
@@ -159,13 +159,13 @@ def _parsed(ctx: TenantContext, work: Work) -> dict[str, CodeDocument]:
 def _documents(
     ctx: TenantContext, work: Work, parsed: Mapping[str, CodeDocument]
 ) -> list[CodeDocument]:
-    """The documents that the build has after this slice, each with its newest facts."""
+    """Return the documents that the build has after this slice, each with its newest facts."""
     indexed = ctx.catalog.kinds.indexed(ctx.ref.id, work.generation.number)
     return [*({one.document_id: one for one in indexed} | dict(parsed)).values()]
 
 
 def _repositories(documents: Iterable[CodeDocument]) -> Iterator[list[CodeDocument]]:
-    """Documents of one source and one scope: what nobody may read decides nothing elsewhere."""
+    """Yield documents by source and scope, so that unreadable documents do not affect others."""
 
     def repository(document: CodeDocument) -> tuple[str, str]:
         return document.source, document.access_scope
@@ -179,7 +179,7 @@ def _language(media_type: str | None) -> str:
 
 
 def files_of(ctx: TenantContext, documents: Iterable[CodeDocument]) -> dict[str, FileFacts]:
-    """The facts of documents with their places, by document."""
+    """Return the facts of documents with their paths, by document."""
     documents = list(documents)
     with _collector_paused():
         facts = {
@@ -198,7 +198,7 @@ def files_of(ctx: TenantContext, documents: Iterable[CodeDocument]) -> dict[str,
 
 @contextmanager
 def _collector_paused() -> Iterator[None]:
-    """Pause Python's garbage collector, which would pass over all facts again as more are read."""
+    """Pause Python's garbage collector, which would scan all facts repeatedly as more are read."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

@@ -1,4 +1,4 @@
-"""The lake compared with what the builds need of it: texts, chunks and vectors."""
+"""Compare the lake with the texts, chunks and vectors that the builds need."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _CHUNKS_AT_ONCE = 100_000
 
 @dataclass(frozen=True, slots=True)
 class BuildLosses:
-    """What one build needs of the lake, and the lake lacks.
+    """Rows that one build needs and the lake has lost.
 
     Attributes:
-        parsed, chunks, vectors: documents of which the text, the chunks or a vector is lacking.
-        texts: text_sha256 of the lacking vectors, of chunks that the lake has.
+        parsed, chunks, vectors: documents with a missing text, chunk or vector.
+        texts: text_sha256 of the missing vectors, of chunks that the lake has.
     """
 
     generation: Generation
@@ -34,18 +34,18 @@ class BuildLosses:
 
     @property
     def documents(self) -> frozenset[str]:
-        """The documents of which anything is lacking."""
+        """Return the documents with any missing row."""
         return self.parsed | self.chunks | self.vectors
 
 
 @dataclass(frozen=True, slots=True)
 class LakeDrift:
-    """The difference between what live builds need of the lake and what it has.
+    """The difference between the rows that live builds need of the lake and the rows it has.
 
     Attributes:
-        files: that the tables list and that cannot be read.
-        losses: of each build that lacks anything.
-        nowhere: by embedder_id, text_sha256 of lacking vectors that no entry has either; they have
+        files: listed by the tables, but unreadable.
+        losses: of each build with missing rows.
+        nowhere: by embedder_id, text_sha256 of missing vectors that no entry has either; they have
             to be embedded again.
         versions: how many versions were compared, in all builds.
     """
@@ -57,16 +57,16 @@ class LakeDrift:
 
     @property
     def none(self) -> bool:
-        """Whether nothing is lacking."""
+        """Return whether the lake is complete."""
         return not (self.files or self.losses)
 
     @property
     def to_embed(self) -> int:
-        """How many texts have to be embedded again."""
+        """Return the number of texts to embed again."""
         return sum(map(len, self.nowhere.values()))
 
     def __str__(self) -> str:
-        """Counts only: a log line cannot hold thousands of ids."""
+        """Return counts only: a log line cannot hold thousands of ids."""
         lost = {id_ for of_build in self.losses for id_ in of_build.documents}
         return (
             f"{len(self.files):,} damaged files of the lake; documents of which something is"
@@ -75,9 +75,9 @@ class LakeDrift:
 
 
 def compare_lake(ctx: TenantContext, share: Share) -> LakeDrift:
-    """Compare the lake with what the live builds need of it; changes nothing.
+    """Compare the lake with the needs of the live builds; read-only.
 
-    Keys alone are compared. Files of the share are read to their ends as well.
+    Only keys are compared. Files of the share are also read to their ends.
 
     Args:
         ctx: of the tenant.
@@ -110,7 +110,7 @@ def compare_lake(ctx: TenantContext, share: Share) -> LakeDrift:
 
 
 def lacking_texts(losses: Collection[BuildLosses]) -> dict[str, frozenset[str]]:
-    """The text_sha256 of lacking vectors, by embedder_id."""
+    """Return the text_sha256 of missing vectors, by embedder_id."""
     found: dict[str, frozenset[str]] = {}
     for lost in losses:
         embedder_id = lost.generation.embedder_id
@@ -120,7 +120,7 @@ def lacking_texts(losses: Collection[BuildLosses]) -> dict[str, frozenset[str]]:
 
 
 def texts_in_index(ctx: TenantContext, embedder_id: str, texts: Collection[str]) -> set[str]:
-    """Those of these texts of which an entry has the vector of an embedder."""
+    """Return the texts with an entry that has an embedder's vector."""
     found: set[str] = set()
     for generation in builds_of(ctx, embedder_id):
         owner = ctx.owner(generation)
@@ -130,7 +130,7 @@ def texts_in_index(ctx: TenantContext, embedder_id: str, texts: Collection[str])
 
 
 def builds_of(ctx: TenantContext, embedder_id: str) -> list[Generation]:
-    """The live builds whose vectors are an embedder's."""
+    """Return the live builds with vectors of this embedder."""
     live = ctx.catalog.generations.live(ctx.ref.id)
     return [one for one in live if one.embedder_id == embedder_id and one.state != "REMOVING"]
 

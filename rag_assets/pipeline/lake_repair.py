@@ -1,4 +1,4 @@
-"""Repair of the lake: takes back what it lost from its other files and from the index."""
+"""Repair of the lake: recovers lost rows from its other files and from the index."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ _FILES_NAMED = 20
 
 
 def repair_lake(ctx: TenantContext, share: Share) -> LakeDrift:
-    """Bring the lake in line with what the live builds need, without embedding anything.
+    """Restore the rows that the live builds need in the lake, without embedding any text.
 
-    Damaged files are taken out of their tables. Rows that were lost are taken from files that no
-    table lists, then vectors from the index. What is still lacking is computed again by the next
-    sync: texts and chunks from the sources, and vectors by the embedder.
+    Damaged files are removed from their tables. Lost rows are recovered from files that no table
+    lists, then vectors from the index. The next sync computes the rest again: texts and chunks from
+    the sources, and vectors with the embedder.
 
     Returns:
-        the state before the repair.
+        The state before the repair.
     """
     found = compare_lake(ctx, share)
     if found.none:
@@ -49,7 +49,7 @@ def repair_lake(ctx: TenantContext, share: Share) -> LakeDrift:
     for embedder_id in {lost.generation.embedder_id for lost in left.losses}:
         texts = lacking.get(embedder_id, frozenset())
         if chunks_lost:
-            # Which texts the lost chunks have is known to the entries alone.
+            # Only the entries know which texts the lost chunks have.
             _take_all_back(ctx, embedder_id, left.versions)
         elif texts:
             _take_back(ctx, embedder_id, texts)
@@ -66,7 +66,7 @@ def heal_lake(ctx: TenantContext, damage: LakeDamaged) -> None:
 
     Args:
         ctx: of the tenant, under its lock.
-        damage: that the stage met.
+        damage: found by the stage.
     """
     ctx.log(f"{damage.message}; it is repaired, and the step is run again")
     found = repair_lake(ctx, Share(1, ctx.clock.now().date()))
@@ -76,7 +76,7 @@ def heal_lake(ctx: TenantContext, damage: LakeDamaged) -> None:
 
 
 def _salvage(ctx: TenantContext) -> None:
-    """Take rows from files that no table lists, for every build that lacks any."""
+    """Recover rows from files that no table lists, for every build with missing rows."""
     for generation in ctx.catalog.generations.live(ctx.ref.id):
         for batch in batched(ctx.catalog.lake_keys.needed(ctx.ref.id, generation.number), _AT_ONCE):
             parsed = ctx.lake.missing_parsed({version.parse_key for version in batch})
@@ -95,7 +95,7 @@ def _salvage(ctx: TenantContext) -> None:
 
 
 def _take_back(ctx: TenantContext, embedder_id: str, texts: Collection[str]) -> None:
-    """Append vectors that the lake lacks, from the entries of these texts."""
+    """Append missing vectors to the lake, from the entries of these texts."""
     left = set(texts)
     for generation in builds_of(ctx, embedder_id):
         for batch in batched(sorted(left), _AT_ONCE):
@@ -115,7 +115,7 @@ def _take_all_back(ctx: TenantContext, embedder_id: str, versions: int) -> None:
 def _append(
     ctx: TenantContext, embedder_id: str, dimensions: int, entries: Iterable[EntryVector]
 ) -> set[str]:
-    """Append the vectors of genuine entries; returns the text_sha256 of those."""
+    """Append the vectors of genuine entries; return their text_sha256."""
     import numpy as np
 
     vectors = {

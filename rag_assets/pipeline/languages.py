@@ -1,4 +1,4 @@
-"""The languages of a tenant's documents, those its embedder does not read, and one that does."""
+"""The languages of a tenant's documents, and which of them its embedder does not support."""
 
 from __future__ import annotations
 
@@ -32,27 +32,27 @@ from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.tenants.model import Tenant
 
 _LISTED: Final = 500
-"""Documents of a source among which the sample of a new tenant is spread."""
+"""Number of listed documents of a source from which a new tenant's sample is drawn."""
 _SAMPLED: Final = 8
-"""Documents of a source that are read."""
+"""Number of documents read per source."""
 _MOST_SAMPLED: Final = 64
-"""Documents of all sources that are read."""
+"""Number of documents read from all sources."""
 _MOST_SAMPLED_BYTES: Final = 8_000_000
 _SAMPLE_SECONDS: Final = 15.0
-"""Time for all of them, listing included; what was read by then is the sample."""
+"""Time limit for the whole sample, listing included; documents read by then are the sample."""
 _DOCUMENT_SECONDS: Final = 5.0
 _SAMPLED_CHUNKS: Final = 3
-"""Passages of a document that show whether it is read."""
+"""Number of chunks of a document that show whether its script is supported."""
 _MAX_BYTES: Final = 1_000_000
 _NEEDED_SHARE: Final = 0.25
-"""Share of documents in other languages than English from which on they need another embedder."""
+"""Share of documents in other languages than English at which a tenant needs another embedder."""
 
 
 class UnreadDocuments:
-    """Counts the documents whose first passages an embedder does not read.
+    """Counts documents with first chunks in a script that an embedder does not support.
 
     Args:
-        embedder: that makes their vectors.
+        embedder: makes their vectors.
     """
 
     def __init__(self, embedder: Embedder) -> None:
@@ -61,7 +61,7 @@ class UnreadDocuments:
         self.by_language: Counter[str] = Counter()
 
     def add(self, language: str | None, chunks: Iterable[Chunk]) -> None:
-        """Count one document, under its language; "" where that is uncertain."""
+        """Count one document under its language; None or "" if uncertain."""
         first = [chunk.text for chunk, _ in zip(chunks, range(_SAMPLED_CHUNKS), strict=False)]
         self.documents += 1
         if not is_read(self._embedder, "\n".join(first)):
@@ -69,12 +69,12 @@ class UnreadDocuments:
 
 
 def unread_notice(embedder_id: str, by_language: Mapping[str, int], documents: int) -> str:
-    """Return a sentence on unread documents, and which embedder reads them; "" if all are read.
+    """Return a sentence on unsupported documents and a suitable embedder; "" if all are supported.
 
     Args:
         embedder_id: of the embedder in use.
-        by_language: number of unread documents by language.
-        documents: number of all that were looked at.
+        by_language: number of unsupported documents by language.
+        documents: number of all documents that were checked.
     """
     unread = sum(by_language.values())
     if not unread:
@@ -96,12 +96,12 @@ def sample_languages(
 ) -> Counter[str]:
     """Count the natural languages of a few documents of each source.
 
-    Documents that cannot be read, are large, or are of no or several languages are left out. The
-    sources are read in a thread of its own, so that a disk that hangs delays nobody for longer.
+    Documents that cannot be read, are large, or have no language or several are left out. The
+    sources are read in a separate thread, so that a hanging disk causes no longer delay.
 
     Args:
-        tenant, settings, catalog: whose sources, and where they are opened.
-        seconds: after which the documents that were read by then are the sample.
+        tenant, settings, catalog: define the sources, and how they are opened.
+        seconds: time limit; documents read by then are the sample.
 
     Raises:
         RagAssetsError, OSError: a source cannot be opened.
@@ -135,7 +135,7 @@ def sample_languages(
 
 
 def advise_embedder(tenant: Tenant, languages: Counter[str]) -> str | None:
-    """Return the offer of the multilingual embedder; None if the documents do not need it."""
+    """Return advice to use the multilingual embedder; None if the documents do not need it."""
     others = [language for language, _ in languages.most_common() if language != "en"]
     count = sum(languages[language] for language in others)
     if not uses_shipped_embedder(tenant) or count < max(1, _NEEDED_SHARE * languages.total()):
@@ -159,16 +159,16 @@ def uses_shipped_embedder(tenant: Tenant) -> bool:
 def _sample(
     tenant: Tenant, settings: Settings, catalog: Catalog, deadline: float
 ) -> Iterator[ParseTask]:
-    """Yield a few documents of each source, until the deadline, on the monotonic clock."""
+    """Yield a few documents of each source, until the deadline on the monotonic clock."""
     count, size = 0, 0
     for config in tenant.sources:
-        # One by one: a root that hangs keeps none of those before it from being read.
+        # One source at a time: a root that hangs does not block the ones before it.
         alone = tenant.model_copy(update={"sources": (config,)})
         [source] = open_sources(alone, settings, catalog)
         listed: list[ListedDocument] = []
-        # What is listed before a failure is sample enough: the sync names the failure.
+        # The documents listed before a failure are enough; the sync reports the failure.
         with suppress(ListingFailed):
-            # The first documents alone may be of one folder, and so of one language.
+            # The first documents may all be from one folder, and so in one language.
             for document in islice(source.list(), _LISTED):
                 if time.monotonic() > deadline:
                     return

@@ -53,7 +53,7 @@ def list_documents(
 ) -> ListingReport:
     """Bring the catalog's documents in line with every source of the tenant.
 
-    Each source is listed completely before its rows are written. One that cannot be listed
+    Each source is listed completely before its rows are written. A source that cannot be listed
     keeps its documents as they are, and does not affect the others.
 
     Raises:
@@ -75,16 +75,16 @@ def list_documents(
         total = total.plus(_record(ctx, plan, plan.listing, plan.known, names))
     require_any_listed(failures, len(ctx.tenant.sources))
     total = total.plus(_drop_removed_sources(ctx, allow_deletes=allow_deletes))
-    # Now it is recorded what this run reads.
+    # By now everything that this run reads is recorded.
     forget_former_contents(ctx)
     return total.plus(ListingReport(seconds=time.monotonic() - started))
 
 
 def confirm_documents(ctx: TenantContext, scanner: SecretScanner) -> bool:
-    """Record that documents are as they were listed, after reading those that might not be.
+    """Record that documents are unchanged, after reading those that might have changed.
 
     Returns:
-        False if anything has changed, which a run must carry through; nothing was recorded then.
+        False if anything has changed; then a run must process it, and the catalog stays as it is.
     """
     plans = list(plan_sources(ctx))
     kinds = {change.kind for plan in plans if plan.listing for change in plan.listing.changes}
@@ -101,12 +101,12 @@ def confirm_documents(ctx: TenantContext, scanner: SecretScanner) -> bool:
 
 
 def _masker(ctx: TenantContext, scanner: SecretScanner) -> Masker:
-    """Finds what the tenant's documents are scanned for, in their names."""
+    """Return a masker of names, with the credential rules for the tenant's documents."""
     return Masker(StrictScanner(scanner) if ctx.parse_options.strict_secrets else scanner)
 
 
 def _allowed(ctx: TenantContext, plan: SourcePlan) -> SourcePlan:
-    """A plan that deletes nothing while the catalog was set back."""
+    """Return the plan, with all deletions held while the catalog may have been set back."""
     refused = refusal(ctx) if plan.deletions.removed else None
     if refused is None:
         return plan
@@ -115,9 +115,9 @@ def _allowed(ctx: TenantContext, plan: SourcePlan) -> SourcePlan:
 
 
 def _record_departures(ctx: TenantContext, plan: SourcePlan, *, is_confirmed: bool) -> None:
-    """Record the documents that this listing lets go, for the judgement of the next ones.
+    """Record the documents that this listing removes, for the judgement of the next listings.
 
-    It is written before they are deleted: after a crash in between they count twice.
+    This is written before they are deleted: after a crash in between they count twice.
     """
     if plan.listing is None or plan.window is None:
         return
@@ -141,7 +141,7 @@ def _record(
     scope = config.scope or ctx.tenant.access.scope
     derived = derived_configs(ctx.tenant).get(config.name)
     if derived is not None and changes_scope(listing, known, scope):
-        # They tell of files to those who read these before, until they are worked out again.
+        # Derived documents reveal files to their former readers until they are derived again.
         ctx.catalog.derivations.withdraw(ctx.ref, config.name, derived.name)
     if deletions.removed:
         moved = successors(listing, known, deletions.removed, scope)
@@ -151,7 +151,7 @@ def _record(
         uris = {row.document_id: row.uri for row in known}
         events = [{"uri": uris[document_id]} for document_id in deletions.removed]
         ctx.catalog.events.write(ctx.ref, "document_removed", events)
-    # The path of a folder can hold a credential, too.
+    # The path of a folder can contain a credential, too.
     reason = names.masked(deletions.reason) if deletions.held else None
     if deletions.held:
         payload = {"source": config.name, "vanished": len(listing.lost), "known": listing.known}
@@ -189,7 +189,7 @@ def _record(
 
 
 def _folders_to_remember(plan: SourcePlan, names: MaskedNames) -> list[list[Any]] | None:
-    """The folders of a listing as JSON, without those whose names hold a credential."""
+    """Return the folders of a listing as JSON, without folders with a credential in their name."""
     if plan.folders is None:
         return None
     return folders_as_json(
@@ -205,16 +205,16 @@ def _write_changes(
     *,
     first: Collection[str],
 ) -> Sequence[Change]:
-    """Write what a listing found, and of what was pushed in bulk as much as there is time for.
+    """Write the changes of a listing; those pushed in bulk only while there is time.
 
-    People wait for the rest of the run; the next one lists what is left.
+    People wait for the rest of the run; the next run lists the remaining changes.
 
     Args:
         ctx, listing, names, scope: see _record.
         first: documents that do not wait.
 
     Returns:
-        what was written.
+        The changes that were written.
     """
     lines, others = list[Change](), list[Change]()
     for change in listing.changes:
@@ -264,7 +264,7 @@ def _write_urgent(
 def _urgency(change: Change) -> tuple[bool, datetime]:
     """Return a key that is larger for an edit, then for newer content.
 
-    A listing of a bulk import may also have what a person has just saved.
+    A listing of a bulk import may also contain a document that a person has just saved.
     """
     return change.kind == "changed", change.modified_at
 
@@ -280,7 +280,7 @@ def _rescope(
         if row.access_scope != scope
         and row.status != "DELETED"
         and row.document_id not in settled
-        # Documents of pages have the scope that follows from the tree.
+        # Documents of pages have the scope that follows from the page tree.
         and row.page_uuid is None
     ]
     for batch in batched(moved, _BATCH):

@@ -26,10 +26,10 @@ _SAMPLE = 20
 
 @dataclass(frozen=True, slots=True)
 class ListedChange:
-    """One document that was added, changed or removed, or moved from where it was.
+    """One document that was added, changed, removed or moved.
 
     Attributes:
-        former: where it was; "" unless it was moved.
+        former: its former uri; "" unless it was moved.
     """
 
     kind: str
@@ -43,15 +43,15 @@ class ListingReport:
     """Report on a listing of all sources.
 
     Attributes:
-        moved: of those removed, documents whose content was found at another place: each is one
-            of those added, too.
-        held: documents that vanished in suspicious number and were not deleted.
-        failed: documents that cannot be read, now or permanently.
+        moved: removed documents with content that was found at another place; each is also counted
+            as added.
+        held: documents that vanished in suspicious numbers and were not deleted.
+        failed: documents that cannot be read, temporarily or permanently.
         bytes: size of added and changed documents.
         sample: the first changes.
         rejected: the first documents that cannot be read, with reasons.
         unlisted: why sources could not be listed; the others were.
-        left_out: how many files stay out, by the rule of their source.
+        left_out: how many files are excluded, by the rule of their source.
     """
 
     added: int = 0
@@ -71,20 +71,20 @@ class ListingReport:
 
     @property
     def documents(self) -> int:
-        """How many documents the sources hold."""
+        """Return the number of documents in the sources."""
         return self.added + self.changed + self.touched + self.unchanged + self.failed
 
     def plus(self, other: ListingReport) -> ListingReport:
-        """Both together."""
+        """Return the sum of both reports."""
         names = [each.name for each in fields(self)]
         return ListingReport(*(getattr(self, name) + getattr(other, name) for name in names))
 
 
 class MaskedNames:
-    """Names and metadata of documents, masked: a file's name can be a credential, too.
+    """Masks names and metadata of documents: a file's name can be a credential, too.
 
-    Names in the catalog were masked when they were added: the scanner, which takes a quarter of
-    a second to load, is not used again where only contents changed.
+    Names in the catalog were masked when they were added. So the scanner, which takes a quarter of
+    a second to load, is not used again if only contents changed.
     """
 
     def __init__(self, known: Iterable[CatalogDocument], masker: Masker) -> None:
@@ -96,7 +96,7 @@ class MaskedNames:
         self._masker.prime(text for document in documents for text in self._texts(document))
 
     def uri(self, document: ListedDocument) -> str:
-        """A document's uri, credentials in its name masked; unique among documents."""
+        """Return a document's uri with credentials masked; unique among documents."""
         if document.source_metadata.uri is not None:
             return self.masked(document.source_metadata.uri)
         # A record's former uri may not derive from its path.
@@ -107,7 +107,7 @@ class MaskedNames:
         return uri
 
     def path(self, document: ListedDocument) -> str:
-        """A document's path, credentials in it masked; ListedPaths resolves it for reading."""
+        """Return a document's path with credentials masked; ListedPaths resolves it for reading."""
         if document.document_id in self._uris and document.revision is None:
             known = path_of(self._uris[document.document_id])
             if known == document.path:
@@ -115,7 +115,7 @@ class MaskedNames:
         return self.masked(document.path)
 
     def source_metadata(self, source: SourceMetadata) -> SourceMetadata:
-        """A document's metadata from its source, credentials masked."""
+        """Return a document's metadata from its source with credentials masked."""
         if source is NO_METADATA:
             return source
         metadata: dict[str, Any] = {}
@@ -133,7 +133,7 @@ class MaskedNames:
         )
 
     def masked(self, text: str) -> str:
-        """A text, credentials in it masked."""
+        """Return the text with credentials masked."""
         return self._masker.text(text)
 
     def _value(self, name: str, value: Any) -> Any:
@@ -159,7 +159,7 @@ class MaskedNames:
                 yield f"{name}: {one}"
 
     def _distinct_path(self, document: ListedDocument) -> str:
-        """A path; where a part of it is masked, a part of the document's id makes it unique."""
+        """Return the path with credentials masked; if masked, made unique by a part of the id."""
         path = self.masked(document.path)
         if path == document.path:
             return path
@@ -176,14 +176,14 @@ def sample_of(
     names: MaskedNames,
     moved: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[ListedChange, ...]:
-    """The first documents that were added, changed, moved or removed.
+    """Return the first documents that were added, changed, moved or removed.
 
     Args:
-        changes: those added or changed.
+        changes: documents that were added or changed.
         known: the source's documents in the catalog before.
-        removed: ids of those removed, in order.
+        removed: ids of removed documents, in order.
         names: masks their names.
-        moved: what documents became that were removed, by ids; each is told once.
+        moved: maps the ids of removed documents to their new ids; each move is reported once.
     """
     uris = {row.document_id: row.uri for row in known} if moved else {}
     former = {new: uris[old] for old, new in moved.items()}
@@ -204,7 +204,7 @@ def sample_of(
 
 
 def rejected_of(changes: Iterable[Change], names: MaskedNames) -> tuple[DocumentNote, ...]:
-    """The first documents that could not be read, with reasons."""
+    """Return the first documents that could not be read, with reasons."""
     refused = [change for change in changes if change.error is not None]
     return tuple(
         DocumentNote(

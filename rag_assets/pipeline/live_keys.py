@@ -1,4 +1,4 @@
-"""The keys of everything in the lake that a build of the tenant holds, or that a sync would use."""
+"""The keys of all rows in the lake that a build of the tenant holds, or that a sync would use."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class NeededKeys:
 
     Attributes:
         known: of every version in a live build, as `document_index` records them, and of documents
-            whose present content is not in a build that syncs bring up to date: what is computed
-            of them is used when they are tried again.
-        complete: whether these are all. A version that was indexed before keys were recorded is
-            not known once its document has changed.
+            with present content that is missing from a build that syncs bring up to date: their
+            rows are used when they are retried.
+        complete: whether these are all keys. A version indexed before keys were recorded is unknown
+            once its document has changed.
     """
 
     known: LiveKeys
@@ -33,12 +33,12 @@ class NeededKeys:
 
     @property
     def kept(self) -> LiveKeys:
-        """What a compaction keeps: everything but unused embedders while a version is unknown."""
+        """Return the keys to keep; while a version is unknown, everything but unused embedders."""
         return self.known if self.complete else LiveKeys(embedders=self.known.embedders)
 
 
 def needed_keys(ctx: TenantContext) -> NeededKeys:
-    """The keys that the lake must keep; all others may be let go of."""
+    """Return the keys that the lake must keep; all other rows may be deleted."""
     generations = ctx.catalog.generations.live(ctx.ref.id)
     embedders = {ctx.embedder.embedder_id, *(one.embedder_id for one in generations)}
     contexts = {

@@ -2,9 +2,8 @@
 
 The catalog counts the changes of each tenant (its mark) and the security changes of the
 installation (its epoch, with a journal). After each commit that raises one of them, lake, blobs and
-index keep a copy. A copy that is ahead of the catalog was made by changes that the catalog has
-lost. A copy that is behind is updated by whoever reads it, as after a crash between the commit and
-the copies.
+index keep a copy. A copy newer than the catalog proves that the catalog has lost changes. An older
+copy, for example after a crash between the commit and the copies, is updated by whoever reads it.
 """
 
 from __future__ import annotations
@@ -85,7 +84,7 @@ class KeptMark:
         )
 
     def is_ahead_of(self, mark: Mark) -> bool:
-        """Return whether it was made by changes that a catalog with this mark lacks."""
+        """Return whether this mark counts changes that a catalog with the given mark lacks."""
         if self.mark.number == mark.number:
             return None not in (self.mark.tag, mark.tag) and self.mark.tag != mark.tag
         return self.mark.number > mark.number
@@ -96,7 +95,7 @@ class SecurityStanding:
     """Whether the catalog lacks security changes.
 
     Attributes:
-        lost: that it lacks, as far as the stores' copies of the journal reach; oldest first.
+        lost: the missing changes, as far as the stores' copies of the journal reach; oldest first.
     """
 
     standing: Standing
@@ -110,7 +109,7 @@ class MarkKeeper:
 
     Args:
         catalog, lake, blobs: of the installation.
-        store: opens the index, when it is needed first.
+        store: opens the index when it is first needed.
     """
 
     def __init__(
@@ -123,7 +122,7 @@ class MarkKeeper:
         self._paused_until: dict[StoreName, float] = {}
 
     def keep(self, raised: Collection[TenantRef | None]) -> None:
-        """Keep in the stores what a transaction raised (see Database.after_raise)."""
+        """Copy to the stores the marks that a transaction raised (see Database.after_raise)."""
         try:
             for ref in raised:
                 if ref is None:
@@ -138,7 +137,7 @@ class MarkKeeper:
     # -- tenants
 
     def refusal(self, ref: TenantRef) -> CatalogSetBack | None:
-        """Return why nothing of a tenant may be deleted; None if it may.
+        """Return why a tenant's data must not be deleted; None if they may be.
 
         Raises:
             ServiceUnavailable: no store answers.
@@ -161,14 +160,14 @@ class MarkKeeper:
         )
 
     def standing(self, ref: TenantRef) -> Standing:
-        """Return whether the catalog lacks changes of a tenant, and update copies that are behind.
+        """Return whether the catalog lacks changes of a tenant, and update older copies.
 
         Raises:
             ServiceUnavailable: no store answers.
         """
         name = _mark_name(ref)
         for _ in range(_ROUNDS):
-            # The copies first: in between, the catalog's mark can only grow.
+            # Read the copies first: in between, the catalog's mark can only grow.
             kept = {place: KeptMark.parse(text) for place, text in self._read(name).items()}
             own = self._catalog.marks.read(ref)
             if own is None:
@@ -185,7 +184,7 @@ class MarkKeeper:
     def _update(
         self, ref: TenantRef, own: CatalogMark, kept: Mapping[StoreName, KeptMark | None]
     ) -> bool:
-        """Update copies that are behind; return whether the catalog's mark is still the same.
+        """Update older copies; return whether the catalog's mark is still the same.
 
         Two processes that write at once may leave the older mark: both compare again.
         """
@@ -200,7 +199,7 @@ class MarkKeeper:
         return present is None or present.mark == own.mark
 
     def _flag(self, name: str, kept: Mapping[StoreName, KeptMark | None]) -> None:
-        """Record in each store that the catalog was set back, before its mark counts further."""
+        """Record in each store that the catalog was set back, before its mark is raised further."""
         highest = max((k.mark for k in kept.values() if k), key=lambda mark: mark.number)
         for place, present in kept.items():
             if present is None or not present.set_back:
@@ -216,7 +215,7 @@ class MarkKeeper:
         return any(owner in indexes.owners(name) for name in indexes.names())
 
     def accept(self, ref: TenantRef) -> bool:
-        """Go on with a tenant's catalog that lacks changes; return whether it did.
+        """Accept a tenant's catalog that lacks changes; return whether it lacked any.
 
         Raises:
             ServiceUnavailable: a store does not answer.
@@ -235,19 +234,19 @@ class MarkKeeper:
         return True
 
     def forget(self, ref: TenantRef) -> None:
-        """Delete the mark of a removed tenant in the index; the others went with its folders."""
+        """Delete a removed tenant's mark in the index; its folders held the other copies."""
         self._notes("index").delete(_mark_name(ref))
 
     # -- tenants that the catalog does not know
 
     def is_stray(self, tenant_id: str, incarnation: int) -> bool:
-        """Return whether data were left of a removed tenant.
+        """Return whether data are leftovers of a removed tenant.
 
-        Data without a receipt of the removal may be those of a tenant that the catalog has lost,
-        until an operator accepts that.
+        Data without a receipt of the removal may belong to a tenant that the catalog has lost,
+        until an operator accepts the loss.
         """
         # Read after its data was found: an incarnation that is unknown now never exists again, even
-        # if a tenant of this id is added meanwhile.
+        # if a tenant of this id is added in the meantime.
         record = self._catalog.tenants.find(tenant_id)
         if record is not None and record.incarnation == incarnation:
             return False
@@ -257,7 +256,7 @@ class MarkKeeper:
         return any(kept.forgotten for text in notes if (kept := KeptMark.parse(text)))
 
     def was_removed(self, tenant_id: str, incarnation: int | None = None) -> bool:
-        """Return whether a receipt states the removal of a tenant; by default any incarnation."""
+        """Return whether a receipt states a tenant's removal; by default of any incarnation."""
         receipts = self._catalog.receipts.all(tenant_id)
         removals = {receipt.incarnation for receipt in receipts if receipt.kind == "removal"}
         return bool(removals) if incarnation is None else incarnation in removals
@@ -272,7 +271,7 @@ class MarkKeeper:
         return [TenantRef(*one) for one in sorted(found - known) if not self.is_stray(*one)]
 
     def forget_unknown(self) -> list[str]:
-        """Let data of tenants that the catalog has lost be deleted; return their names."""
+        """Allow the data of tenants that the catalog has lost to be deleted; return their ids."""
         unknown = self.unknown_tenants()
         for ref in unknown:
             for place in ("lake", "blobs", "index"):
@@ -309,7 +308,7 @@ class MarkKeeper:
         )
 
     def security(self) -> SecurityStanding:
-        """Return the security changes that the catalog lacks, and update copies that are behind.
+        """Return the security changes that the catalog lacks, and update older copies.
 
         Raises:
             ServiceUnavailable: no store answers.
@@ -330,7 +329,7 @@ class MarkKeeper:
         return SecurityStanding("current")
 
     def accept_security(self, lost: Sequence[SecurityChange]) -> None:
-        """Go on with a catalog that lacks security changes, and keep its journal in the stores.
+        """Accept a catalog that lacks security changes, and copy its journal to the stores.
 
         Raises:
             ServiceUnavailable: no store answers.
@@ -344,7 +343,7 @@ class MarkKeeper:
     def _update_journals(
         self, state: SecurityState, journals: Mapping[StoreName, Sequence[SecurityChange]]
     ) -> bool:
-        """Update journals that are behind; return whether the catalog's epoch is still the same."""
+        """Update older journals; return whether the catalog's epoch is still the same."""
         behind = [
             place for place, kept in journals.items() if not kept or kept[-1].epoch < state.epoch
         ]
@@ -372,7 +371,7 @@ class MarkKeeper:
         yield from (place for place in places if self._paused_until.get(place, 0.0) <= now)
 
     def _read(self, name: str) -> dict[StoreName, str | None]:
-        """Return a note, or None where it is missing, by each store that answers."""
+        """Return a note, or None if it is missing, from each store that answers."""
         found: dict[StoreName, str | None] = {}
         for place in [*self._answering()]:
             try:
@@ -408,12 +407,12 @@ def lacks_changes_in(notes: NoteStore, catalog: Catalog, ref: TenantRef) -> bool
     Args:
         notes: of the store.
         catalog: of the installation.
-        ref: the tenant whose data are deleted.
+        ref: the tenant with the data to delete.
 
     Raises:
         ServiceUnavailable: the store does not answer.
     """
-    # The copies first: in between, the catalog can only count further.
+    # Read the copies first: in between, the catalog's mark can only grow.
     kept = KeptMark.parse(notes.read(_mark_name(ref)))
     journal = parse_changes(notes.read(_JOURNAL) or "")
     own = catalog.marks.read(ref)

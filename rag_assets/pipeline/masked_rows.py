@@ -1,4 +1,4 @@
-"""Masks names and metadata in documents' rows after the rules for credentials changed."""
+"""Mask names and metadata in documents' rows after the credential rules changed."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from rag_assets.storage.catalog.rescan_model import MaskedDocument
 from rag_assets.storage.catalog.syncs import Sync
 
 _ENCODED = "in another encoding"
-"""Stands for a rule where a credential is found in a name's decoded form alone."""
+"""Stands for a rule if a credential is found only in a name's decoded form."""
 
 
 def settings_changed(last: Sync | None, settings: str) -> bool:
-    """Whether a source was listed under other settings, the rules for credentials among them."""
+    """Return whether a source was listed under other settings, including the credential rules."""
     digest = None if last is None else last.listing_digest
     return bool(digest) and not str(digest).endswith(settings[:8])
 
@@ -32,10 +32,10 @@ def mask_rows(
     Args:
         rows: any documents.
         masker: uses the present rules.
-        scanner: names the rules that find something.
+        scanner: names the matching rules.
 
     Returns:
-        the rows that change, and how many credentials were found in them, by rule.
+        The rows that change, and how many credentials were found in them, by rule.
     """
     masker.prime(text for row in rows for text in _texts(row))
     found, rules = [], Counter[str]()
@@ -52,11 +52,7 @@ def mask_rows(
 
 
 def change_of(row: Document) -> DocumentChange:
-    """The change by which a listing would have written this row.
-
-    Args:
-        row: of a document.
-    """
+    """Return the change by which a listing would have written this row."""
     return DocumentChange(
         document_id=row.document_id,
         source=row.source,
@@ -94,7 +90,7 @@ def _path(row: Document) -> str:
 
 
 def _masked_change(row: Document, masker: Masker) -> DocumentChange:
-    """The change by which a listing would write this row, masked."""
+    """Return the change by which a listing would write this row, masked."""
     metadata = SourceMetadata(title=row.said_title, tags=row.tags, metadata=row.metadata)
     shown = MaskedNames((), masker).source_metadata(metadata)
     return replace(

@@ -1,7 +1,7 @@
-"""Masks what new rules find in the texts of the lake, as they are stored.
+"""Mask credentials that new rules find in the texts stored in the lake.
 
-A found text is masked and kept under the key that its documents have from then on. So nothing is
-parsed, and a document keeps answering also where its source is gone.
+A text with credentials is masked and stored under the key that its documents have from then on. So
+no document is parsed again, and it keeps answering even if its source is gone.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from rag_assets.storage.lake.model import ParsedRow
 _BATCH = 2_000
 _CHUNK_SETS = 200
 NOT_SCANNED = "not scanned in time"
-"""Stands for a rule where a text takes too long to be scanned, and is removed."""
+"""Stands for a rule if a text takes too long to be scanned, and is removed."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A text in which something was found.
+    """A text with credentials.
 
     Attributes:
-        masked: with it masked; None if it could not be scanned.
+        masked: the text with credentials masked; None if it could not be scanned.
         rules: of each credential.
     """
 
@@ -46,9 +46,9 @@ class _Found:
     rules: Sequence[str]
 
     def changes(self, chunk: Chunk) -> bool:
-        """Return whether something is masked in a chunk, in its context or in its headings.
+        """Return whether masking changes a chunk, its context or its headings.
 
-        Where the lines of a context stand in the text is not stored: any change above counts.
+        The position of context lines in the text is not stored: any change above the chunk counts.
         """
         if self.masked is None or self.masked.blocks != self.text.blocks:
             return True
@@ -69,7 +69,7 @@ class MaskedTexts:
         self._scanner = scanner
 
     def masked(self, keys: Collection[str]) -> FoundTexts | None:
-        """Mask the texts with these keys; None if no credential is found in any of them."""
+        """Mask the texts with these keys; None if they contain no credential."""
         found: dict[str, _Found] = {}
         for key, row in sorted(self._ctx.lake.parsed(keys).items()):
             try:
@@ -109,7 +109,7 @@ class MaskedTexts:
         )
 
     def _hashes(self, chunk_sets: Mapping[str, str], found: Mapping[str, _Found]) -> set[str]:
-        """The hashes of those chunks in which something is masked."""
+        """Return the hashes of the chunks that masking changes."""
         return {
             chunk.text_sha256
             for keys in batched(chunk_sets, _CHUNK_SETS)
@@ -119,7 +119,7 @@ class MaskedTexts:
         }
 
     def _present(self, ids: Collection[str], found: Collection[str]) -> list[Document]:
-        """Those of these documents of which a found text is the present one."""
+        """Return the documents with one of these texts as their present text."""
         ctx = self._ctx
         return [
             document
@@ -134,7 +134,7 @@ class MaskedTexts:
 
     @cached_property
     def _behind(self) -> dict[str, list[str]]:
-        """By parse_key, the documents whose present text is in no build, and would be used."""
+        """Return, by parse_key, the documents with a present text that no build has yet."""
         ctx = self._ctx
         builds = found_builds(ctx, ctx.catalog.generations.live(ctx.ref.id)).values()
         keys = {build.generation.number: build.context.config_key for build in builds} or {
@@ -156,5 +156,5 @@ def _key_for_holds(key: str, text: ParsedText | None) -> str | None:
 
 
 def _requested(document: Document) -> Document:
-    """The document after one more request to index it anew."""
+    """Return the document after one more request to index it again."""
     return replace(document, reindex_requests=document.reindex_requests + 1)

@@ -1,4 +1,4 @@
-"""parsed_text: parses the slice's documents whose text is not in the lake yet."""
+"""parsed_text: parses the slice's documents with text that is not in the lake yet."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class FormatReport:
     seconds: float = 0.0
 
     def plus(self, result: ParsedText | RagAssetsError, seconds: float) -> FormatReport:
-        """With one more document."""
+        """Return the report with one more document."""
         total = replace(self, seconds=self.seconds + seconds)
         if not isinstance(result, ParsedText):
             return replace(total, failed=self.failed + 1)
@@ -68,14 +68,14 @@ class FormatReport:
 
 @dataclass(frozen=True, slots=True)
 class ParsingReport:
-    """Report on the slice's documents.
+    """Report on parsing the slice's documents.
 
     Attributes:
-        reused: documents whose text was in the lake already.
+        reused: documents with text that was already in the lake.
         remaining: documents left for the next run, because this run's parsing time was over.
         masked: credentials that were masked.
         ocr_pages: how many of the pages were read by OCR.
-        formats: the same by media type.
+        formats: the same figures by media type.
         failures: the first quarantined documents, with reasons.
         notes: the first documents that were parsed incompletely, with the missing parts.
     """
@@ -226,13 +226,13 @@ class _Parsing:
         )
 
     def _reason(self, error: RagAssetsError) -> str:
-        """Return why a document failed; the name of a file in it may hold a credential."""
+        """Return why a document failed, masked: a file name in it may contain a credential."""
         return masker_of(self._ctx.settings.local).text(error.advice)
 
     def _put_off(self) -> None:
         """Defer documents that are missing from their source or differ from the listing.
 
-        The next listing that finds them changed makes them due again.
+        They are due again when a listing finds them changed.
         """
         if not self._vanished:
             return
@@ -249,7 +249,7 @@ def _opened(ctx: TenantContext) -> list[DocumentSource]:
 
 
 def _workers(sizes: Sequence[int]) -> int:
-    """How many processes are worth starting for documents of these sizes."""
+    """Return how many processes are worth starting for documents of these sizes."""
     # Parsing a few small documents takes less time than starting a second process.
     return min(len(sizes), 1 + sum(sizes) // _WORKER_BYTES)
 
@@ -260,7 +260,7 @@ def _first_notes(notes: Sequence[tuple[Document, str]]) -> tuple[DocumentNote, .
 
 
 def _reader(source: DocumentSource, paths: ListedPaths, document: Document) -> Callable[[], bytes]:
-    """Reads a document, and verifies that its content is the one that was listed."""
+    """Return a function that reads a document and verifies that its content is as listed."""
 
     def read() -> bytes:
         path = paths.of(document.document_id, document.path)

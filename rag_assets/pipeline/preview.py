@@ -1,4 +1,4 @@
-"""Preview of a sync: its work and cost; nothing is written."""
+"""Preview of a sync: its work and cost; read-only."""
 
 from __future__ import annotations
 
@@ -44,28 +44,28 @@ class Preview:
     """The work and cost of the next sync.
 
     Attributes:
-        parse: documents that would be parsed; the others' text is in the lake.
-        cut: documents that would be cut into passages; those of the others are in the lake.
+        parse: contents that would be parsed; the text of the others is in the lake.
+        cut: chunk sets that would be made; the others are in the lake.
         failed: documents that would be quarantined.
         chunks: of the documents that would be published.
         embeddings: distinct texts that would be embedded; tokens counts theirs.
         held: documents that vanished and would be kept.
-        held_reasons: why, one of each source.
+        held_reasons: why, one reason per source.
         entries_deleted: entries of removed documents.
-        new_generation: whether a new build would be made beside the serving one.
+        new_generation: whether a new build would be made in addition to the serving build.
         embedder: the embedder that would make the vectors.
         per_million: dollars per million tokens; None if no price is known.
         cost: of all tokens, in dollars; None if no price is known.
         batch: whether the provider's batch API would be used.
         waiting: documents that wait for a batch submitted earlier; not counted above.
         unlisted: why sources could not be listed; the others were.
-        cap: the spending cap that would stop it before its end.
-        preparing_seconds: that parsing and cutting took for the preview.
-        embedding_cpu_seconds: of all texts that would be embedded, measured on a few of them;
-            None if nothing is embedded on this machine.
-        estimate: how long the sync would take, and what it adds on disk.
-        twice: what edits cost while two builds are kept up to date.
-        unread: which of these documents the embedder does not read, in words; "" if it reads all.
+        cap: the spending cap that would stop the sync before its end.
+        preparing_seconds: time that parsing and chunking took for the preview.
+        embedding_cpu_seconds: of all texts that would be embedded, measured on a few of them; None
+            if no text is embedded on this machine.
+        estimate: duration and disk usage of the sync.
+        twice: the cost of edits while two builds are kept up to date.
+        unread: a sentence on documents that the embedder does not support; "" if it supports all.
     """
 
     added: int = 0
@@ -98,11 +98,11 @@ class Preview:
 
 
 def preview(ctx: TenantContext) -> Preview:
-    """Compute the work of a sync; parses and chunks in memory documents that the lake lacks.
+    """Compute the work of a sync; parse and chunk documents in memory if the lake lacks them.
 
     Raises:
         ListingFailed: no source could be listed.
-        ConfigurationError: there are caps on spending, and no price is known.
+        ConfigurationError: spending caps are set, but the price is unknown.
     """
     generations = ctx.catalog.generations.live(ctx.ref.id)
     build = wanted_build(generations, ctx.tenant, ctx.embedder.embedder_id)
@@ -178,7 +178,7 @@ def preview(ctx: TenantContext) -> Preview:
 
 
 def _embedding_cpu_seconds(ctx: TenantContext, work: MeasuredWork) -> float | None:
-    """Estimate the CPU time of embedding by that of a few texts, which takes about a second."""
+    """Estimate the CPU time of embedding from a few texts, which takes about a second."""
     if not work.sample or not isinstance(ctx.tenant.embedder.offer, LocalEmbedding):
         return None
     embedder = build_embedder(ctx.tenant.embedder)
@@ -186,7 +186,7 @@ def _embedding_cpu_seconds(ctx: TenantContext, work: MeasuredWork) -> float | No
     measured = 0
     began, cpu_before = time.monotonic(), time.process_time()
     for text in work.sample:
-        with suppress(InputRejected, BadVectors):  # the sync names such a document
+        with suppress(InputRejected, BadVectors):  # the sync reports such a document
             asyncio.run(embedder.embed([text]))
             measured += 1
         if time.monotonic() - began > _MEASURING_SECONDS:

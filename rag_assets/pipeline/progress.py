@@ -40,7 +40,7 @@ class Progress:
             self._report(now)
 
     def done(self) -> None:
-        """End the stage; reports once more if the last line is out of date."""
+        """End the stage; report once more if the last line is out of date."""
         if self._reported is not None and self._reported != self._count:
             self._report(time.monotonic())
 

@@ -1,4 +1,4 @@
-"""Projects and organizations: made and changed by applications, within what operators allow."""
+"""Projects and organizations: created and changed by applications, within operators' limits."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Projects:
 
     Args:
         catalog: holds their tenants.
-        settings: have tenants.yaml.
+        settings: provide the path of tenants.yaml.
     """
 
     def __init__(self, catalog: Catalog, settings: Settings) -> None:
@@ -33,10 +33,10 @@ class Projects:
         self._file = TenantsFile(settings.tenants_file, cache=settings.local / "cache")
 
     def get(self, project: Project) -> TenantRecord:
-        """The tenant of a project, of whatever origin.
+        """Return the tenant of a project, of any origin.
 
         Raises:
-            UnknownProject: there is none.
+            UnknownProject: the project does not exist.
         """
         record = self._catalog.projects.find(project)
         if record is None:
@@ -47,15 +47,16 @@ class Projects:
         return record
 
     def covered(self, tenant_ids: Iterable[str], profile: str, project: str) -> TenantRecord:
-        """The one of a token's tenants that is this project, of whatever organization.
+        """Return the tenant of this project among a token's tenants, of any organization.
 
         Args:
-            tenant_ids: that the token covers.
-            profile: of the system that is asked for.
-            project: the application's id of it.
+            tenant_ids: covered by the token.
+            profile: of the requested system.
+            project: the application's id of the project.
 
         Raises:
-            UnknownProject: none of them is; whether another organization has it, is not disclosed.
+            UnknownProject: the token covers no such project; whether another organization has it is
+                not disclosed.
             InvalidRequest: several organizations have it, and the token covers their projects.
         """
         found = self._catalog.projects.covered(tenant_ids, profile, project)
@@ -72,17 +73,17 @@ class Projects:
         return found[0]
 
     def put(self, project: Project, settings: ProjectSettings, *, anew: bool = False) -> PutProject:
-        """Make a project, or change what is given of its settings; the same again changes nothing.
+        """Create a project, or change the given settings; repeating the call changes nothing.
 
         Args:
-            project: to make or change.
-            settings: what to set of it.
-            anew: an existing project begins again with what tenants.yaml has for projects now; of
-                its settings it keeps its caps and the name of its chat model.
+            project: to create or change.
+            settings: the settings to change.
+            anew: reset an existing project to the settings for projects in tenants.yaml; it keeps
+                its caps and the name of its chat model.
 
         Raises:
             ConfiguredByOperator: tenants.yaml defines the project.
-            InvalidRequest: the settings do not fit what the operator has configured, or what they
+            InvalidRequest: the settings do not fit the operator's configuration, or something they
                 need is not installed.
             TenantBusy: the project is being removed.
             ConfigurationError: tenants.yaml is not usable.
@@ -105,7 +106,7 @@ class Projects:
                 usable.append({**config, "id": ""})
             return config
 
-        # To load models takes long: within the transaction only what another request changed since.
+        # Loading models takes long: within the transaction only after a concurrent change.
         if former is None:
             compose(project.tenant_ids[0], None)
         else:
@@ -113,7 +114,7 @@ class Projects:
             compose(former.id, former.config)
         done = self._catalog.projects.put(project, compose)
         if done.changed and not done.created:
-            # What waits for a key may be embedded by another provider now.
+            # Documents that wait for a key may be embedded by another provider now.
             self._catalog.quarantine.retry_transient_failures(done.record.ref)
         return done
 
@@ -121,17 +122,17 @@ class Projects:
         self,
         organization_id: str,
         *,
-        rag_guidelines: bool | Unchanged = UNCHANGED,
+        has_opted_in: bool | Unchanged = UNCHANGED,
         chat_model: str | Unchanged | None = UNCHANGED,
     ) -> Organization:
-        """Set what is given of an organization; its projects follow.
+        """Change the given settings of an organization; its projects follow.
 
         Raises:
             InvalidRequest: this cannot be an organization's id.
         """
         require_name("organization", organization_id)
         organization, changed = self._catalog.organizations.put(
-            organization_id, rag_guidelines=rag_guidelines, chat_model=chat_model
+            organization_id, has_opted_in=has_opted_in, chat_model=chat_model
         )
         if changed:
             for record in self._catalog.projects.of_organization(organization_id):
@@ -141,7 +142,7 @@ class Projects:
 
 
 def _require_usable(config: Mapping[str, Any], former: TenantRecord | None) -> None:
-    """Refuse a project whose embedder, reranker or parser is not usable on this machine."""
+    """Reject a project with an embedder, reranker or parser that this machine cannot use."""
     try:
         require_usable(config, former)
     except ConfigurationError as error:

@@ -1,4 +1,4 @@
-"""Proof of a purge: nothing of the documents is found in any store that can be reached."""
+"""Proof of a purge: no trace of the documents is found in any store that can be reached."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _OUT_OF_REACH: Final = {
 }
 _MATCHED_AT_ONCE = 500
 LEFT_IN_FILES: Final = ("deleted entries in segments", "dead rows in tables")
-"""Keys of a proof: what files still hold of what was deleted."""
+"""Keys of a proof for deleted data that files still contain."""
 _AT_THE_PROVIDER: Final = {"logs of the embedding provider": "by the provider's retention"}
 _IN_OTHER_INSTANCES: Final = {
     "runs of earlier versions in other Dagster instances than those that are named": (
@@ -48,17 +48,18 @@ def prove(
     *,
     uploaded: bool,
 ) -> dict[str, Any]:
-    """Look for what is left of documents in every store.
+    """Look for data of documents that is left in any store.
 
     Args:
         ctx: of the tenant.
         traces: of the documents.
         uploaded: whether files were uploaded with them.
-        deleted_entries: that the index's files still hold; None where they cannot be seen.
-        dead_rows: that Postgres's tables still hold.
+        deleted_entries: that the index's files still contain; None if they cannot be seen.
+        dead_rows: that Postgres's tables still contain.
 
     Returns:
-        what was searched and found, by store, and what cannot be reached, with when it goes.
+        The traces searched for and found, by store, and the places that cannot be reached, with
+            when data there is deleted.
     """
     found: dict[str, int | list[str]] = {
         "index": _found_in_index(ctx, traces),
@@ -68,7 +69,7 @@ def prove(
     if open_former_places(ctx.catalog, ctx.settings).lakes:
         found["former places"] = count_files_left(ctx, traces.dead)
     if uploaded:
-        # What other uploads need is theirs; nothing else may be left.
+        # Blobs that other uploads need belong to them; no others may be left.
         found["blobs"] = len(nobodys_blobs(ctx.catalog, ctx.blobs, ctx.ref))
     return _proof(ctx, traces.kinds, found, deleted_entries, dead_rows)
 
@@ -76,7 +77,7 @@ def prove(
 def prove_masked(
     ctx: TenantContext, dead: DeadKeys, deleted_entries: int | None, dead_rows: int
 ) -> dict[str, Any]:
-    """Look for texts in which credentials were found: by their hashes, since all was scanned.
+    """Look for texts with credentials, by their hashes, since everything was scanned.
 
     Args:
         ctx: of the tenant.
@@ -94,16 +95,16 @@ def require_nothing_left(
     command: str,
     histories: Sequence[DagsterHistory] = (),
 ) -> None:
-    """Require that a search after an erasure has found nothing.
+    """Require that a search after an erasure has found no data.
 
     Args:
-        left: what was found, by store.
+        left: the data found, by store.
         subject: what is erased, for the message.
         command: continues the erasure.
         histories: Dagster instances that still hold runs of it, perhaps in the catalog's database.
 
     Raises:
-        ErasureIncomplete: something was found.
+        ErasureIncomplete: data was found.
     """
     places = ", ".join(f"{place}: {found}" for place, found in left.items() if found)
     instances = ", ".join(one.place for one in histories)
@@ -133,7 +134,7 @@ def _proof(
 
 
 def total_left(counts: Iterable[int | None]) -> int | None:
-    """Return the sum of what is left in several indexes; None if one does not show it."""
+    """Return the sum of the counts of several indexes; None if a count is unknown."""
     known = list(counts)
     return None if None in known else sum(count for count in known if count is not None)
 
@@ -147,7 +148,7 @@ def proof_of(
     unseen: Sequence[str],
     remote: bool,
 ) -> dict[str, Any]:
-    """What was searched and found, as a receipt holds it.
+    """Return the traces searched for and found, as stored in a receipt.
 
     Args:
         searched_for: kinds of traces.
@@ -178,7 +179,7 @@ def name_dagster_instance(
 
     Args:
         proof: of the removal.
-        settings: name the instance whose records of the tenant were deleted.
+        settings: name the Dagster instance from which the tenant's records were deleted.
         others: instances that still hold records of it.
     """
     folder = settings.dagster_home or settings.own_dagster_home
@@ -200,10 +201,10 @@ def name_dagster_instance(
 
 
 def entries_left(ctx: TenantContext, traces: Traces) -> dict[str, set[str]]:
-    """Return the entries that hold something of documents, by index.
+    """Return the entries with data of documents, by index.
 
-    They have the id or a hash of one, or a phrase in a text that no document needs: the catalog
-    may not have the build that they belong to, as after a restore.
+    They have the id or a hash of a document, or a phrase in a text that no document needs. The
+    catalog may lack the build that they belong to, for example after a restore.
     """
     needed = needed_keys(ctx).known.texts or set()
     values = {"document_id": traces.document_ids, "text_sha256": sorted(traces.dead.texts)}
@@ -232,7 +233,7 @@ def _found_in_index(ctx: TenantContext, traces: Traces) -> int:
 
 
 def _found_in_lake(ctx: TenantContext, traces: Traces) -> int:
-    """How many files, listed or not, hold their rows, or a phrase in a row of nobody."""
+    """Return how many files, listed or not, contain their rows, or a phrase in an unneeded row."""
     return len(ctx.lake.files_holding(traces.dead, traces.phrases, needed_keys(ctx).known))
 
 

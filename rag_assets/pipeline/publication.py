@@ -1,4 +1,4 @@
-"""Publication of builds: which one answers, what it must hold before, and how others go."""
+"""Publication of builds: which build answers, its conditions, and how other builds are deleted."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def publish(
         ctx: of the tenant.
         generation: the build.
         findings: of the checks that judged it.
-        pin: set with it.
-        notes: more for the event.
+        pin: set in the same transaction.
+        notes: further fields of the event.
     """
     ctx.guard()
     checks = None if findings is None else [finding.as_row() for finding in findings]
@@ -39,17 +39,17 @@ def publish(
 def publish_when_complete(
     ctx: TenantContext, generation: Generation, judge: Judge | None = None
 ) -> bool:
-    """Publish a build that is not serving once nothing is pending and its entries are complete.
+    """Publish a build that is not serving, once no document is pending and all entries exist.
 
     A pinned build is published without being judged: it answered before.
 
     Args:
         ctx: the context of stages that work on it.
-        generation: the build that is wanted.
-        judge: evaluates the checks that decide whether it is published; None: none do.
+        generation: the wanted build.
+        judge: evaluates the checks that decide whether it is published; None: no checks.
 
     Returns:
-        whether it serves now.
+        Whether it serves now.
 
     Raises:
         IndexInconsistent: it holds a wrong number of entries.
@@ -75,7 +75,7 @@ def publish_when_complete(
 
 
 def _try_former_versions(ctx: TenantContext, serving: Generation, generation: Generation) -> bool:
-    """Make documents due of which a build lacks the version that answers; whether there are any."""
+    """Retry documents that lack their serving version in a build; return whether there are any."""
     ctx.guard()
     table = ctx.catalog.former_versions
     return table.try_again(ctx.ref, serving.number, generation.number) > 0
@@ -85,7 +85,7 @@ def publish_if_passed(ctx: TenantContext, generation: Generation, judge: Judge |
     """Publish a complete build if it passes every check, else hold it with the reason.
 
     Returns:
-        whether it serves now.
+        Whether it serves now.
     """
     findings = [] if judge is None else judge(ctx, generation)
     blocking = [finding for finding in findings if finding.blocks]
@@ -103,9 +103,9 @@ def publish_if_passed(ctx: TenantContext, generation: Generation, judge: Judge |
 
 
 def unfinished_count(ctx: TenantContext, generation: Generation) -> int:
-    """The number of documents that a build lacks, those included that are tried again later.
+    """Return the number of documents that a build lacks, including those to be retried later.
 
-    A source of which a part is still to be listed counts as one.
+    A source that is only partly listed counts as one document.
     """
     left = ctx.catalog.index.unfinished_count(ctx.ref.id, generation.number, ctx.config_key)
     return left + ctx.catalog.syncs.partly_listed(ctx.ref.id)
@@ -130,7 +130,7 @@ def require_entries(ctx: TenantContext, generation: Generation) -> None:
 def drop_generation(ctx: TenantContext, generation: Generation) -> None:
     """Delete a build's entries, then its row; an interrupted removal is continued later.
 
-    An index that holds nothing else goes as a whole, before the row that names it.
+    An index that holds no other build is deleted as a whole, before the row that names it.
     """
     ctx.guard()
     generation = ctx.catalog.generations.begin_removal(ctx.ref, generation)
@@ -159,12 +159,12 @@ def _delete_entries(ctx: TenantContext, generation: Generation) -> None:
 
 
 def _repair_alias(ctx: TenantContext, generation: Generation) -> None:
-    """Point the alias again where a run was killed right after it had published."""
+    """Point the alias again if a run was killed right after it had published."""
     if not alias_is_right(ctx, generation):
         ctx.guard()
         ctx.store.indexes.publish(generation.index_name, ctx.owner(generation))
 
 
 def alias_is_right(ctx: TenantContext, generation: Generation) -> bool:
-    """Whether the tenant's alias shows this build only."""
+    """Return whether the tenant's alias shows this build only."""
     return ctx.store.indexes.is_published(generation.index_name, ctx.owner(generation))

@@ -1,14 +1,14 @@
 """search_index: deletes removed documents, then publishes complete documents of the slice.
 
-The order of publishing a document is safe to interrupt anywhere:
+A document is published in an order that is safe to interrupt anywhere:
 
 1. record in the catalog that entries are about to be written,
 2. write the new version's entries, and refresh,
 3. make the new version the one that searches return (one transaction),
 4. delete the entries of other versions, found by query.
 
-Until 3 searches return the previous version, from 3 on the new one; 1 ensures that left-over
-entries are found again.
+Until step 3 searches return the previous version, after it the new one. Step 1 ensures that
+leftover entries are found again.
 """
 
 from __future__ import annotations
@@ -39,18 +39,19 @@ _BATCH_CHUNKS = 4_000
 _BATCH_DOCUMENTS = 500
 _MANY_DOCUMENTS = 500
 _MANY_FILES = 100
-"""Of source code: each has many definitions and relations, which are joined with each other."""
+"""For source code: each file has many definitions and relations, which are joined with each other.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class PublishingReport:
-    """Report on the slice's documents, and on removed ones.
+    """Report on publishing the slice's documents, and on removed documents.
 
     Attributes:
         upserted, deleted: counts of entries.
         documents: documents published by this run.
-        unchanged: documents whose entries were already up to date.
-        removed: documents whose entries were deleted.
+        unchanged: documents with entries that were already up to date.
+        removed: documents with entries that were deleted.
         live: entries that the generation must hold.
         pending: documents that wait for a next run.
     """
@@ -67,7 +68,7 @@ class PublishingReport:
 
 
 def publish_slice(ctx: TenantContext, work: Work, judge: Judge | None = None) -> PublishingReport:
-    """Delete removed documents from every live generation, then publish complete ones.
+    """Delete removed documents from every live generation, then publish complete documents.
 
     Args:
         ctx: of the tenant, as configured.
@@ -107,7 +108,7 @@ def publish_slice(ctx: TenantContext, work: Work, judge: Judge | None = None) ->
     forget_former_contents(ctx)
     if len(due) >= (_MANY_FILES if ctx.tenant.reads_code else _MANY_DOCUMENTS):
         ctx.catalog.index.refresh_statistics()
-    # A run for the build beside it may be the first after one that died before it published.
+    # A run for the serving build may be the first after a run that died before it published.
     wanted = active_builds(ctx).wanted if work.beside else ActiveBuild(work.context, generation)
     serves = publish_when_complete(wanted.context, wanted.generation, judge)
     pending = pending_count(ctx) if work.beside or not serves else _pending_count(ctx, work)
@@ -136,7 +137,7 @@ def remove_deleted(ctx: TenantContext) -> tuple[int, int]:
     """Delete the entries of deleted documents from every generation that may hold them.
 
     Returns:
-        how many documents, and how many entries.
+        The number of documents, and the number of entries.
     """
     generations = {g.number: g for g in ctx.catalog.generations.live(ctx.ref.id)}
     documents = entries = 0
@@ -153,7 +154,7 @@ def remove_deleted(ctx: TenantContext) -> tuple[int, int]:
 
 
 def clean_up(ctx: TenantContext) -> int:
-    """Delete left-over entries of interrupted runs, in every generation; returns how many."""
+    """Delete leftover entries of interrupted runs, in every generation; return how many."""
     entries = 0
     for generation in ctx.catalog.generations.live(ctx.ref.id):
         dirty = ctx.catalog.index.dirty(ctx.ref.id, generation.number)
@@ -167,7 +168,7 @@ def clean_up(ctx: TenantContext) -> int:
 def _delete_other_versions(
     ctx: TenantContext, generation: Generation, kept: Mapping[str, str | None]
 ) -> int:
-    """Delete all entries of these documents except those of the version to keep."""
+    """Delete all entries of these documents except the version to keep."""
     if ctx.store.indexes.presence(index_of(generation)) != "present":
         return 0
     return ctx.writer(generation).delete_other_versions(
@@ -201,7 +202,7 @@ def _publish(ctx: TenantContext, work: Work, due: Sequence[Version]) -> tuple[in
 
 
 def _chunk_events(batch: Sequence[Version], entries: Sequence[Entry]) -> list[dict[str, object]]:
-    """One event a document, with the places of its chunks: byte offsets of its text."""
+    """Return one event per document, with the positions of its chunks: byte offsets in its text."""
     starts: dict[str, list[int]] = {}
     for entry in entries:
         starts.setdefault(entry.document.document_id, []).append(entry.chunk.byte_start)
@@ -238,8 +239,8 @@ def _publish_batch(
             relations=relations_of_versions(ctx, batch),
         )
     except (TenantGone, TenantLocked):
-        # If the tenant was purged meanwhile, nothing else would ever find these entries. If
-        # only the lock was lost, its next holder may have written the same ones: keep them.
+        # If the tenant was purged in the meantime, nobody else would ever find these entries. If
+        # only the lock was lost, its next holder may have written the same entries: keep them.
         if not ctx.catalog.tenants.is_alive(ctx.ref):
             writer.delete(index_name, ctx.ref.id, [entry.id for entry in entries])
         raise
@@ -249,7 +250,7 @@ def _publish_batch(
         ctx.catalog.events.write(ctx.ref, "rag_chunk_indexed", _chunk_events(batch, entries))
     kept = {v.document.document_id: v.key for v in batch}
     if before and not may_delete(ctx):
-        # The documents stay marked: their former entries go once the catalog is accepted.
+        # The documents stay marked: their former entries are deleted once the catalog is accepted.
         return len(entries), 0
     deleted = 0
     if before:

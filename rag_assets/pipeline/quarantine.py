@@ -22,11 +22,7 @@ class DocumentNote:
 
 
 def remedy_of(document: Document) -> str:
-    """The remedy for a quarantined document; empty for any other.
-
-    Args:
-        document: in any status.
-    """
+    """Return the remedy for a quarantined document; empty for any other."""
     if document.status != "FAILED":
         return ""
     if document.retry_at == NEVER:

@@ -1,7 +1,7 @@
-"""Recipes: all that distinguishes one build of a tenant's index from another.
+"""Recipes: everything that distinguishes one build of a tenant's index from another.
 
-The key of a build hashes it, and the build's row keeps it. So a build can be brought up to date,
-repaired and checked while the tenant's configuration asks for another one.
+A build's key is a hash of its recipe, and the build's row stores it. So a build can be brought up
+to date, repaired and checked while the tenant's configuration asks for another build.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ class Recipe:
     """How a build is made, apart from its embedder, which its row has in other columns.
 
     Attributes:
-        chunker: settings of the tenant's chunker, none left out.
+        chunker: all settings of the tenant's chunker.
         chunkers: the same for each rule, with its conditions.
         chunker_version, schema_version: of the code that opened the build.
         vector_index: the kind of its index.
-        configured_index: the kind that the tenant's configuration names, or "auto".
+        configured_index: the kind in the tenant's configuration, or "auto".
         placement: of its entries.
     """
 
@@ -51,7 +51,7 @@ class Recipe:
 
     @classmethod
     def of(cls, tenant: Tenant, kind: VectorIndex) -> Recipe:
-        """The recipe of a tenant's configuration, for a build with this kind of index."""
+        """Return the recipe of a tenant's configuration, for a build with this kind of index."""
         return cls(
             chunker=_settings(tenant.chunker.parameters),
             chunkers=tuple(_rule_settings(rule) for rule in tenant.chunkers),
@@ -64,15 +64,15 @@ class Recipe:
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Recipe:
-        """The recipe as a row keeps it."""
+        """Return the recipe stored in a row."""
         return cls(**{**row, "chunkers": tuple(row["chunkers"])})
 
     def as_row(self) -> dict[str, Any]:
-        """The recipe as JSON."""
+        """Return the recipe as JSON."""
         return {**asdict(self), "chunkers": [dict(rule) for rule in self.chunkers]}
 
     def applied_to(self, tenant: Tenant) -> Tenant:
-        """The tenant, configured so that its runs make builds of this recipe.
+        """Return the tenant, configured so that its runs make builds of this recipe.
 
         Raises:
             ValueError: a chunker does not exist any more, or takes other settings.
@@ -84,26 +84,28 @@ class Recipe:
 
 
 def recipe_of(generation: Generation) -> Recipe | None:
-    """The recipe in a build's row; None if it is not known."""
+    """Return the recipe in a build's row; None if unknown."""
     return None if generation.recipe is None else Recipe.from_row(generation.recipe)
 
 
 def known_recipe(generation: Generation, tenant: Tenant) -> Recipe | None:
-    """The recipe of a build that this configuration, with any embedder, leads to; else None."""
+    """Return a build's recipe if the configuration, with any embedder, leads to it; else None."""
     kind = _keys(tenant, generation.embedder_id).get(generation.key)
     return None if kind is None else Recipe.of(tenant, kind)
 
 
 def tenant_of_build(tenant: Tenant, embedder_id: str, generation: Generation) -> Tenant:
-    """The tenant, configured as when this build was opened.
+    """Return the tenant, configured as when this build was opened.
 
     Args:
         tenant: as configured now.
-        embedder_id: of its embedder, whose present limits hold for builds that it made, too.
+        embedder_id: of its embedder; the embedder's present limits also apply to builds that it
+            made.
         generation: the build.
 
     Raises:
-        BuildNotWritable: the recipe is not known, or it or its model cannot be used any more.
+        BuildNotWritable: the recipe is not known, or the recipe or the model cannot be used any
+            more.
     """
     recipe = recipe_of(generation)
     if recipe is None:
@@ -123,7 +125,7 @@ def tenant_of_build(tenant: Tenant, embedder_id: str, generation: Generation) ->
 
 
 def index_spec_of(generation: Generation, tenant: Tenant) -> IndexSpec:
-    """The properties of a build's index.
+    """Return the properties of a build's index.
 
     Args:
         generation: the build.
@@ -135,9 +137,9 @@ def index_spec_of(generation: Generation, tenant: Tenant) -> IndexSpec:
 def build_of(
     generations: Sequence[Generation], tenant: Tenant, embedder_id: str
 ) -> Generation | None:
-    """The newest of these generations that is a build of the tenant's configuration.
+    """Return the newest of these generations that is a build of the tenant's configuration.
 
-    Where the tenant leaves the kind of index open, a build with any kind is one: it is kept.
+    If the tenant leaves the kind of index open, a build with any kind counts and is kept.
     """
     keys = _keys(tenant, embedder_id)
     builds = [g for g in generations if g.key in keys and g.state != "REMOVING"]
@@ -147,13 +149,13 @@ def build_of(
 def wanted_build(
     generations: Sequence[Generation], tenant: Tenant, embedder_id: str
 ) -> Generation | None:
-    """The build that is to answer: the pinned one, else that of the tenant's configuration."""
+    """Return the build that should answer: the pinned build, else the configuration's."""
     pinned = next((g for g in generations if g.pinned and g.state != "REMOVING"), None)
     return pinned or build_of(generations, tenant, embedder_id)
 
 
 def generation_key(tenant: Tenant, embedder_id: str, kind: VectorIndex) -> str:
-    """Hash of what distinguishes one complete build of a tenant from another.
+    """Return the hash that distinguishes one complete build of a tenant from another.
 
     Args:
         tenant: with the configuration.
@@ -161,7 +163,7 @@ def generation_key(tenant: Tenant, embedder_id: str, kind: VectorIndex) -> str:
         kind: of its index.
     """
     chosen = tenant.chunker.parameters
-    # Only where there are rules: the keys of tenants without rules must not change.
+    # Only if there are rules: the keys of tenants without rules must not change.
     rules = [[rule.identity() for rule in tenant.chunkers]] if tenant.chunkers else []
     levels = [{"levels": chosen.levels}] if chosen.levels is not None else []
     return key_of(
@@ -180,19 +182,19 @@ def generation_key(tenant: Tenant, embedder_id: str, kind: VectorIndex) -> str:
 
 
 def config_key(tenant: Tenant, embedder_id: str) -> str:
-    """Hash of all configuration that determines a tenant's entries.
+    """Return the hash of all configuration that determines a tenant's entries.
 
-    Parsers, readers of source code, secret rules, the detector of languages and the analysis of
-    words are in it but do not make a generation: their output replaces the previous one document by
-    document. So are the
-    parser's limits and passwords: documents that failed are retried after either changes.
+    It includes the versions of parsers, code readers, secret rules, language detector and term
+    analysis. A change of these makes no new generation: their output replaces the previous output
+    document by document. The parser's limits and passwords are included as well: documents that
+    failed are retried after either changes.
 
     Raises:
-        ConfigurationError: a password's variable, or another thing in the settings, is missing.
+        ConfigurationError: a password's variable, or another value in the settings, is missing.
     """
     parser, chosen = tenant.parser, tenant.index.vector_index
-    # Which kind a build has does not matter here. Keys of the time when int8_hnsw was the default
-    # hold: no document is looked at again because a tenant leaves its kind open.
+    # The kind of a build does not matter here. Keys from the time when int8_hnsw was the default
+    # stay valid: no document is checked again because a tenant leaves its kind open.
     kind: VectorIndex = "int8_hnsw" if chosen == "auto" else chosen
     return key_of(
         "config",
@@ -203,7 +205,7 @@ def config_key(tenant: Tenant, embedder_id: str) -> str:
         TERMS_VERSION,
         parser.model_dump(mode="json"),
         parser.options.identity(),
-        # Only where source code is read: the keys of other tenants must not change.
+        # Only if source code is read: the keys of other tenants must not change.
         *([READING_VERSION] if tenant.reads_code else []),
         *([tenant.own_frameworks] if tenant.own_frameworks else []),
     )
@@ -229,7 +231,7 @@ def _not_writable(tenant: Tenant, generation: Generation, why: str) -> BuildNotW
 
 
 def _keys(tenant: Tenant, embedder_id: str) -> dict[str, VectorIndex]:
-    """The keys of all builds of a tenant's configuration, with the kinds of their indexes."""
+    """Return the keys of all builds of a tenant's configuration, with their kinds of index."""
     chosen = tenant.index.vector_index
     kinds: Sequence[VectorIndex] = get_args(VectorIndex) if chosen == "auto" else (chosen,)
     return {generation_key(tenant, embedder_id, kind): kind for kind in kinds}
@@ -245,7 +247,7 @@ def _settings(parameters: ChunkParameters) -> dict[str, Any]:
 
 
 def _rule_settings(rule: ChunkerRule) -> dict[str, Any]:
-    # Media types and not the formats as configured, whose media types a later version may extend.
+    # Media types instead of the configured formats, to which a later version may add media types.
     return {
         **_settings(rule.parameters),
         "formats": sorted(rule.media_types),
@@ -255,7 +257,7 @@ def _rule_settings(rule: ChunkerRule) -> dict[str, Any]:
 
 
 def differences(build: Generation, other: Generation) -> list[str]:
-    """What distinguishes a build from another, one line for each thing that differs."""
+    """Return the differences between two builds, one line each."""
     ours, theirs = recipe_of(build), recipe_of(other)
     lines = []
     if build.embedder_id != other.embedder_id:

@@ -1,7 +1,8 @@
-"""Relations of source code in the catalog, compared with the facts in the lake, and made anew.
+"""Compare the relations of source code in the catalog with the facts in the lake, and repair them.
 
-Symbols and edges are of texts, derived documents of all files of a repository. Where a fact itself
-is lost, the lake's own comparison finds that; what follows from it is compared once it is there.
+Symbols and edges come from single texts, derived documents from all files of a repository. A lost
+fact is found by the lake's own comparison; relations that follow from it are compared once it is
+restored.
 """
 
 from __future__ import annotations
@@ -26,13 +27,13 @@ _BATCH: Final = 500
 
 @dataclass(frozen=True, slots=True)
 class RelationDrift:
-    """How relations differ from what the indexed texts state.
+    """The difference between recorded relations and the indexed texts.
 
     Attributes:
-        compared: texts whose rows were compared.
-        altered: ids of documents whose text has other rows than it should.
-        nobodys: texts that no build has and that have rows.
-        derived: derived documents that differ from what follows from the files, by source.
+        compared: texts with rows that were compared.
+        altered: ids of documents with a text that has wrong rows.
+        nobodys: texts that have rows, but are in no build.
+        derived: number of derived documents that differ from those that the files yield, by source.
     """
 
     compared: int = 0
@@ -42,11 +43,11 @@ class RelationDrift:
 
     @property
     def none(self) -> bool:
-        """Whether nothing differs."""
+        """Return whether all relations are right."""
         return not (self.altered or self.nobodys or self.derived)
 
     def __str__(self) -> str:
-        """What differs, in words."""
+        """Return the differences in words."""
         found = [f"relations of {counted(len(self.altered), 'text')}"] if self.altered else []
         if self.nobodys:
             found.append(f"relations of {counted(self.nobodys, 'text')} that no build has")
@@ -56,7 +57,7 @@ class RelationDrift:
 
 
 def compare_relations(ctx: TenantContext, share: Share) -> RelationDrift:
-    """Compare the rows of a share of the texts, and all derived documents; changes nothing.
+    """Compare the rows of a share of the texts, and all derived documents; read-only.
 
     Args:
         ctx: of the tenant.
@@ -66,7 +67,7 @@ def compare_relations(ctx: TenantContext, share: Share) -> RelationDrift:
 
 
 def repair_relations(ctx: TenantContext, share: Share) -> RelationDrift:
-    """Make anew what compare_relations finds; returns what that was.
+    """Repair the differences that compare_relations finds; return those differences.
 
     Rows of a text are replaced in one transaction; the next sync lists derived documents.
     """
@@ -88,7 +89,7 @@ def _compared(ctx: TenantContext, share: Share, *, mend: bool) -> RelationDrift:
             ctx.catalog.relation_drift.record_anew(ctx.ref, wrong)
     nobodys = ctx.catalog.relation_drift.nobodys(ctx.ref.id)
     derived = {one.of: (number, one) for number, one in _differing_derivations(ctx)}
-    # While the catalog was set back, what seems to be nobody's may be all that is left.
+    # While the catalog may have been set back, unreferenced rows may be the only ones left.
     if mend and may_delete(ctx):
         _mend(ctx, nobodys, [one for _, one in derived.values()])
     numbers = {source: number for source, (number, _) in derived.items()}
@@ -96,7 +97,7 @@ def _compared(ctx: TenantContext, share: Share, *, mend: bool) -> RelationDrift:
 
 
 def _differing(ctx: TenantContext, texts: Mapping[str, IndexedText]) -> dict[str, Relations]:
-    """The relations of those texts whose rows differ from them."""
+    """Return the relations of the texts with recorded rows that differ from them."""
     lost = ctx.lake.missing_chunk_sets(texts)
     readable = {key: one.media_type for key, one in texts.items() if key not in lost}
     stated = relations_of_texts(ctx, readable)

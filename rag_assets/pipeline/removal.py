@@ -49,23 +49,23 @@ def purge_tenant(
     """Delete every entry, file and row of a tenant, and prove it; the caller holds its lock.
 
     The state REMOVING, written first, stops every writer that still holds the tenant's context.
-    Interrupting it is safe: the next call continues. Data of a later tenant of the same id stay: a
-    restored catalog lacks it, and an operator has yet to let them go.
+    Interrupting the removal is safe: the next call continues. Data of a later tenant with the same
+    id stay: a restored catalog lacks that tenant, and an operator has yet to release the data.
 
     Args:
         catalog, lake, store, settings: of the installation.
         record: the tenant.
         by: who removes it, for the receipt.
-        clock: tells when.
-        delete_history: deletes what Dagster recorded of the tenant.
+        clock: gives the time of the removal.
+        delete_history: deletes Dagster's records of the tenant.
 
     Returns:
-        the receipt, which outlives the tenant.
+        The receipt, which outlives the tenant.
 
     Raises:
-        OnHold: something of the tenant is held.
-        RestorePending: the catalog lacks security changes, and so holds perhaps.
-        ErasureIncomplete: something of the tenant is left; the next call continues.
+        OnHold: data of the tenant is held.
+        RestorePending: the catalog lacks security changes, and so may lack holds.
+        ErasureIncomplete: data of the tenant is left; the next call continues.
     """
     blobs = open_blobs(settings)
     keeper = MarkKeeper(catalog, lake, blobs, lambda: store)
@@ -110,13 +110,13 @@ def _prove(
     settings: Settings,
     delete_history: Callable[[], None] | None,
 ) -> dict[str, Any]:
-    """Return the proof of a removal; ErasureIncomplete if something is left."""
+    """Return the proof of a removal; raise ErasureIncomplete if data is left."""
     catalog = stores.catalog
     former = open_former_places(catalog, settings)
     traces = read_traces(stores.lake.notes, erasure)
     proof = prove_removal(stores, record, erasure, traces, former)
     if delete_history is not None and proof["found"]["postgres"]:
-        # A sensor that began before the state was REMOVING has requested a run meanwhile.
+        # A sensor that started before the state was REMOVING has requested a run in the meantime.
         delete_history()
         proof = prove_removal(stores, record, erasure, traces, former)
     others = catalog.dagster_histories.instances(record.id)
@@ -128,7 +128,7 @@ def _prove(
 
 
 def interrupted_removals(catalog: Catalog) -> list[TenantRecord]:
-    """Return the tenants whose removal was begun, and which nobody removes now."""
+    """Return the tenants with an interrupted removal, which no process is removing now."""
     return [
         record
         for record in catalog.tenants.all()
@@ -137,7 +137,7 @@ def interrupted_removals(catalog: Catalog) -> list[TenantRecord]:
 
 
 def _purge_files(lake: Lake, blobs: BlobStore, record: TenantRecord) -> None:
-    """Delete the folders of a tenant, and of earlier ones of its id."""
+    """Delete the folders of a tenant, and of earlier tenants with its id."""
     for store in (lake, blobs):
         for incarnation in incarnations_of(store, record.ref):
             store.tenant(record.id, incarnation).purge()
@@ -155,9 +155,9 @@ def _rows_of_the_lake(lake: Lake, record: TenantRecord) -> Mapping[str, int]:
 
 
 def delete_strays(catalog: Catalog, lake: Lake, store: VectorStore, blobs: BlobStore) -> int:
-    """Delete entries and folders that late writers left of removed tenants; returns how many.
+    """Delete entries and folders that late writers left of removed tenants; return how many.
 
-    None is deleted while the catalog lacks security changes, such as the removal of a tenant.
+    Nothing is deleted while the catalog lacks security changes, such as the removal of a tenant.
     """
     keeper = MarkKeeper(catalog, lake, blobs, lambda: store)
     if keeper.pending_restore() is not None:
@@ -176,8 +176,9 @@ def delete_late_writes(
 ) -> None:
     """Delete entries that this writer may have written after its tenant was removed.
 
-    For a writer that has lost the tenant's lock. Entries of a present tenant of the same id
-    belong to another writer and stay, and so do those of a tenant that a restored catalog lacks.
+    For a writer that has lost the tenant's lock. Entries of a present tenant with the same id
+    belong to another writer and stay. Entries of a tenant that a restored catalog lacks stay as
+    well.
     """
     keeper = MarkKeeper(catalog, lake, blobs, lambda: store)
     _delete_strays(keeper, lake, store, tenant_id)
@@ -208,13 +209,14 @@ def _delete_strays(keeper: MarkKeeper, lake: Lake, store: VectorStore, only: str
 
 
 def _delete_stray_vectors(catalog: Catalog, keeper: MarkKeeper, store: VectorStore) -> int:
-    """Delete tables of vectors that no build has any more; returns of how many builds.
+    """Delete vector tables that no build has any more; return for how many builds.
 
-    Their names tell neither tenant nor build: none goes while the catalog may lack either.
+    Their names show neither tenant nor build: no table is deleted while the catalog may lack
+    either.
     """
     if store.vectors is None:
         return 0
-    # A row says that a build has tables before it has them: none of those found is a new one.
+    # A row records a build's tables before they exist: none of the tables found is a new one.
     found = store.vectors.schemas()
     if not found:
         return 0

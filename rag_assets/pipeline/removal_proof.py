@@ -1,4 +1,4 @@
-"""Proof of a tenant's removal: nothing of it is found in any store that can be reached."""
+"""Proof of a tenant's removal: no trace of it is found in any store that can be reached."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ def prove_removal(
     traces: Traces,
     former: FormerPlaces,
 ) -> dict[str, Any]:
-    """Clean the files that others use as well, and look for what is left of a tenant.
+    """Clean the files shared with other tenants, and look for data of the tenant that is left.
 
     Args:
         stores: of the installation.
-        record: the tenant, of which its own row alone is left.
+        record: the tenant; only its own row is left.
         erasure: its removal.
         traces: collected before it.
-        former: places of lake and blobs, which the tenant is erased from as well.
+        former: places of lake and blobs, from which the tenant is erased as well.
     """
     catalog, store = stores.catalog, stores.store
     names = store.indexes.names()

@@ -1,4 +1,4 @@
-"""Repair: brings lake and index in line with the catalog, embedding only what no store has."""
+"""Repair: brings lake and index in line with the catalog; embeds only vectors that no store has."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from rag_assets.pipeline.vectors_beside import repair_vectors
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """What a repair found, each before it was repaired.
+    """The findings of a repair, each before it was repaired.
 
     Attributes:
         contents: documents with other content than recorded; the next sync reads them again.
-        relations: of source code, that were made anew.
-        vectors_beside: builds whose vectors beside the index were copied again.
+        relations: relations of source code that were repaired.
+        vectors_beside: builds with a separate vector store that was copied again.
     """
 
     states: tuple[IndexState, ...]
@@ -37,13 +37,13 @@ class Repair:
 
     @property
     def healthy(self) -> bool:
-        """Whether there was nothing to repair."""
+        """Return whether no repair was needed."""
         altered = self.contents.altered or self.contents.gone
         sound = self.lake.none and self.relations.none and not altered and not self.vectors_beside
         return sound and all(state.healthy for state in self.states)
 
     def lines(self) -> list[str]:
-        """What was repaired, in words."""
+        """Return the repairs in words."""
         found = [
             f"generation {state.generation.number}: {state.drift}"
             for state in self.states
@@ -86,10 +86,10 @@ def repair(ctx: TenantContext, share: Share | None = None) -> Repair:
 def repair_index(ctx: TenantContext, share: Share | None = None) -> list[IndexState]:
     """Repair the drift that inspect_index finds; the next sync writes missing entries again.
 
-    Nothing is deleted while the catalog was set back.
+    Nothing is deleted while the catalog may have been set back.
 
     Returns:
-        the state before the repair.
+        The state before the repair.
     """
     remove_deleted(ctx)
     clean_up(ctx)
@@ -106,7 +106,7 @@ def repair_index(ctx: TenantContext, share: Share | None = None) -> list[IndexSt
         if state.generation.number not in builds:
             _repair_other(ctx, state)
     serving = ctx.catalog.generations.serving(ctx.ref.id)
-    # While the catalog was set back, an index that is lost stays so.
+    # While the catalog may have been set back, a lost index stays lost.
     if serving is not None and ctx.store.indexes.presence(index_of(serving)) == "present":
         ctx.guard()
         owner = ctx.owner(serving)
@@ -126,7 +126,7 @@ def _repair(ctx: TenantContext, state: IndexState) -> None:
 
 
 def _repair_other(ctx: TenantContext, state: IndexState) -> None:
-    """Repair a build that no run brings up to date, whose entries are not written again."""
+    """Repair a build that no run brings up to date, so its entries are not written again."""
     generation, drift = state.generation, state.drift
     damaged = state.replaceable or bool(drift.damaged)
     if not damaged:

@@ -1,8 +1,8 @@
-"""Re-scan: new rules for credentials are applied to everything that is stored of a tenant.
+"""Re-scan: apply new credential rules to everything that is stored of a tenant.
 
-Texts in the lake, names of documents and texts in Postgres are scanned in turn, each batch in one
-transaction that withholds what it found and moves the scan on. What is to be taken out of the
-stores then is an erasure like any other; see pipeline/erasure.py.
+Texts in the lake, names of documents and texts in Postgres are scanned in turn. Each batch is one
+transaction that withholds its findings and advances the scan. Removing the findings from the stores
+is an ordinary erasure; see pipeline/erasure.py.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _NAMES = 500
 
 
 def present_rules() -> str:
-    """The version of everything that decides what is masked."""
+    """Return the version of all rules that decide which text is masked."""
     return f"{rules_version()}, cells {table_credentials.VERSION}, names {MASKING_VERSION}"
 
 
 def begin_scan(ctx: TenantContext, *, by: str) -> Erasure | None:
-    """Begin to scan what is stored of a tenant, unless the present rules were applied to it.
+    """Start to scan a tenant's stored data; None if the present rules were already applied.
 
     Args:
         ctx: of the tenant, under its lock.
@@ -48,19 +48,19 @@ def begin_scan(ctx: TenantContext, *, by: str) -> Erasure | None:
 def scan(
     ctx: TenantContext, erasure: Erasure, scanner: SecretScanner, *, seconds: float | None = None
 ) -> Erasure | None:
-    """Scan from where the last run stopped, and withhold what is found.
+    """Continue a scan where the last run stopped, and withhold its findings.
 
     Args:
         ctx: of the tenant, under its lock.
         erasure: the scan.
         scanner: uses the present rules.
-        seconds: after which the rest is left to the next run.
+        seconds: time after which the rest is left to the next run.
 
     Returns:
-        the scan at its end; None if something is left to be scanned.
+        The finished scan; None if data is left to be scanned.
     """
     if erasure.rule != _rule(present_rules()):
-        return erasure  # A scan by newer rules has begun, and covers the rest.
+        return erasure  # A scan by newer rules has started, and covers the rest.
     return _Scan(ctx, erasure, scanner).run(seconds)
 
 
@@ -126,7 +126,8 @@ class _Scan:
         ctx, masker = self._ctx, Masker(self._scanner)
         columns = scanned_columns()
         names = [column.name for column in columns]
-        # A system that had the last one may have been uninstalled: then all are scanned again.
+        # The system that owned the last column may have been uninstalled: then all are scanned
+        # again.
         for column in columns[names.index(after) + 1 if after in names else 0 :]:
             ctx.guard()
             changed = mask_column(ctx.catalog.text_columns, ctx.ref, column, masker)

@@ -1,7 +1,7 @@
-"""Acceptance of a restored catalog: shows the security changes that it lacks, and makes them again.
+"""Acceptance of a restored catalog: shows its missing security changes, and repeats them.
 
-Made again is what takes something away or protects something: revocations, removals of keys, purges
-and holds. What was allowed after the dump is listed, and left to a person.
+Changes that withdraw or protect something are repeated: revocations, removals of keys, purges and
+holds. Permissions granted after the dump are listed, and left to a person.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class LostChange:
     """A security change that a restored catalog lacks.
 
     Attributes:
-        sentence: what was changed, and what that means for the restored catalog.
-        remake: makes the change again; None where nothing is left to do, or a person has to do it.
+        sentence: the change, and what it means for the restored catalog.
+        remake: repeats the change; None if no action is needed, or a person has to take it.
     """
 
     change: SecurityChange
@@ -45,12 +45,12 @@ class LostChange:
 def lost_changes(catalog: Catalog, security: SecurityStanding, *, by: str) -> list[LostChange]:
     """Return the changes that a restored catalog lacks, oldest first.
 
-    Of several changes of the same thing, the last one counts.
+    Of several changes of the same subject, the last one counts.
 
     Args:
-        catalog: the restored one.
+        catalog: the restored catalog.
         security: which changes it lacks.
-        by: who makes them again.
+        by: who repeats them.
     """
     last: dict[tuple[str | None, str, str, str], SecurityChange] = {}
     for change in security.lost:
@@ -68,11 +68,11 @@ def lost_changes(catalog: Catalog, security: SecurityStanding, *, by: str) -> li
 def accept_restore(
     catalog: Catalog, keeper: MarkKeeper, lost: Iterable[LostChange], security: SecurityStanding
 ) -> None:
-    """Accept a restored catalog: make changes again, end the panel's sessions, raise the epoch.
+    """Accept a restored catalog: repeat changes, end the panel's sessions, raise the epoch.
 
     Args:
         catalog, keeper: of the installation.
-        lost: changes that are made again, where they can be.
+        lost: the missing changes, repeated if possible.
         security: which changes the catalog lacks.
     """
     for one in lost:
@@ -100,11 +100,11 @@ def _single_changes(change: SecurityChange) -> Iterator[SecurityChange]:
 
 
 class _Describer:
-    """Describes lost changes, and how they are made again.
+    """Describes lost changes, and how they are repeated.
 
     Args:
-        catalog: the restored one.
-        by: who makes changes again.
+        catalog: the restored catalog.
+        by: who repeats changes.
     """
 
     def __init__(self, catalog: Catalog, by: str) -> None:
@@ -112,9 +112,9 @@ class _Describer:
         self._by = by
 
     def __call__(self, change: SecurityChange) -> LostChange | None:
-        """Return the description of a change; None of a change that means nothing any more."""
+        """Return the description of a change; None if the change has no effect any more."""
         if change.kind == "restore_accepted" or not (change.tenant or change.about):
-            return None  # Or one of a tenant that was removed since.
+            return None  # Or a change of a tenant that was removed since.
         on = f"on {change.at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
         if change.tenant is None:
             return self._of_organization(change, on)
@@ -240,12 +240,12 @@ class _Describer:
             try:
                 self._catalog.holds.set(ref, scope, reason=reason, by=self._by)
             except (UnknownDocument, UnknownSource):
-                return  # The catalog has nothing of it that could be deleted.
+                return  # The catalog has no data of it that could be deleted.
 
     def _purge(self, ref: TenantRef, ids: Sequence[str], sealed: Sequence[str]) -> None:
-        """Withhold documents at once; the tenant's next run takes them out of every store.
+        """Withhold documents at once; the tenant's next run erases them from every store.
 
-        Those that the catalog does not know are kept out with the contents that were purged.
+        Documents unknown to the catalog are kept out, together with the purged contents.
         """
         now = datetime.now(UTC)
         with self._locked(ref):
@@ -255,7 +255,7 @@ class _Describer:
             try:
                 self._catalog.erasures.begin_purge(ref, ids, by=self._by, at=now)
             except OnHold:
-                return  # It was set before the dump, and lifted after it.
+                return  # The hold was set before the dump, and lifted after it.
 
     @contextmanager
     def _locked(self, ref: TenantRef) -> Iterator[None]:

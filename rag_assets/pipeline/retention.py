@@ -1,4 +1,4 @@
-"""Retention: prunes documents whose content was first embedded longer ago than is allowed."""
+"""Retention: prune documents with content that was first embedded too long ago."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from rag_assets.storage.catalog.retention import Cutoffs, DueDocuments
 from rag_assets.tenants.model import Tenant
 
 _UNSUSPICIOUS = 20
-"""This many documents of a source are pruned whatever their share."""
+"""Up to this many documents of a source are pruned, whatever their share."""
 
 
 @dataclass(frozen=True, slots=True)
 class HeldPrune:
-    """A source of which so much is due that a person has to confirm its pruning."""
+    """A source with so many due documents that a person has to confirm the pruning."""
 
     source: str
     due: int
@@ -36,12 +36,12 @@ class PruningReport:
     """Report on pruning.
 
     Attributes:
-        receipts: of what was pruned, by this run or by one before that did not end.
+        receipts: of this run's pruning, and of an earlier interrupted one.
         held: sources that wait for a person's confirmation.
-        doubt: why nothing was pruned, if the clock may be wrong.
-        corrected: rows of which a time lay in the future.
+        doubt: why pruning was skipped, if the clock may be wrong.
+        corrected: rows with a time in the future.
         events: deleted events of searches.
-        refused: why nothing was pruned: the catalog lacks changes.
+        refused: why pruning was skipped, if the catalog lacks changes.
     """
 
     receipts: tuple[Receipt, ...] = ()
@@ -53,17 +53,17 @@ class PruningReport:
 
     @property
     def documents(self) -> int:
-        """How many documents were pruned."""
+        """Return how many documents were pruned."""
         return sum(len(receipt.documents) for receipt in self._pruned)
 
     @property
     def entries(self) -> int:
-        """How many entries were deleted from the index."""
+        """Return how many entries were deleted from the index."""
         return sum(receipt.counts["index"]["entries"] for receipt in self._pruned)
 
     @property
     def _pruned(self) -> list[Receipt]:
-        """Receipts of other erasures, which were interrupted, left out."""
+        """Return the receipts of prunes, without other erasures that had been interrupted."""
         return [receipt for receipt in self.receipts if receipt.kind == "prune"]
 
     def warnings(self, tenant_id: str) -> list[str]:
@@ -108,7 +108,7 @@ def prune(ctx: TenantContext, *, by: str, confirm: bool = False) -> PruningRepor
 
 
 def prune_due(ctx: TenantContext, *, by: str) -> PruningReport:
-    """Prune in a sync what is due; where nothing is, this costs three queries."""
+    """Prune due documents in a sync; if none is due, this costs three queries."""
     receipts = tuple(settle_open(ctx, seconds=ctx.limits.parse_seconds))
     now = time_for_deletion(ctx.catalog, ctx.clock)
     if isinstance(now, ClockDoubt):
@@ -125,7 +125,7 @@ def prune_due(ctx: TenantContext, *, by: str) -> PruningReport:
 
 
 def _correct_times(ctx: TenantContext, now: datetime) -> int:
-    """Replace times in the future, which were recorded while the clock was ahead."""
+    """Replace times in the future, which were recorded while the clock was fast."""
     ctx.guard()
     corrected = ctx.catalog.clock.correct_future_times(ctx.ref, now)
     if corrected:
@@ -160,7 +160,7 @@ def _prune_documents(
 
 
 def cutoffs_of(tenant: Tenant, now: datetime) -> Cutoffs | None:
-    """The times before which a tenant's documents are no longer kept; None: it keeps all."""
+    """Return the times before which a tenant's documents expire; None if it keeps all."""
     days = tenant.retention_days
     if days is None:
         return None
@@ -171,11 +171,11 @@ def cutoffs_of(tenant: Tenant, now: datetime) -> Cutoffs | None:
 
 
 def held_prunes(due: DueDocuments, share: float | None) -> tuple[HeldPrune, ...]:
-    """The sources of which suspiciously much is due.
+    """Return the sources with suspiciously many due documents.
 
     Args:
         due: the documents past their retention.
-        share: of a source's documents that may be pruned unasked; None: any.
+        share: of a source's documents that may be pruned without confirmation; None: any.
     """
     if share is None:
         return ()
@@ -188,7 +188,7 @@ def held_prunes(due: DueDocuments, share: float | None) -> tuple[HeldPrune, ...]
 
 
 def rule_of(tenant: Tenant) -> str:
-    """The tenant's setting, as receipts name it."""
+    """Return the tenant's setting as shown in receipts."""
     days = tenant.retention_days
     if isinstance(days, Mapping):
         return "retention_days: " + ", ".join(f"{name} {n}" for name, n in sorted(days.items()))

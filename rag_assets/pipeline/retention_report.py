@@ -1,4 +1,4 @@
-"""Reports on retention: what is due next, what is held, and what was erased."""
+"""Report on retention: the documents due next, holds, and receipts of erasures."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _SHOWN: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class DueNext:
-    """The documents of one source type that age.
+    """The aging documents of one source type.
 
     Attributes:
-        next: when the oldest is past its retention.
-        soon: how many are within SOON, those included that are now.
+        next: when the oldest document is past its retention.
+        soon: how many are due within SOON, including those due now.
     """
 
     source_type: str
@@ -33,17 +33,17 @@ class DueNext:
 
 @dataclass(frozen=True, slots=True)
 class RetentionReport:
-    """What is due, held and erased of one tenant.
+    """The due documents, holds and erasures of one tenant.
 
     Attributes:
-        rule: the setting; None where everything is kept.
+        rule: the setting; None if everything is kept.
         due: by source type.
         holds: oldest first.
-        held_documents: how many these cover.
+        held_documents: how many documents the holds cover.
         prunes_to_confirm: documents that a person has to confirm, by source.
-        receipts: the last ones, the newest first.
-        receipt_count: of all.
-        doubt: why nothing is deleted for its age, if the clock may be wrong.
+        receipts: the last receipts, newest first.
+        receipt_count: number of all receipts.
+        doubt: why no data is deleted for its age, if the clock may be wrong.
     """
 
     rule: str | None
@@ -57,12 +57,12 @@ class RetentionReport:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to tell."""
+        """Return whether there is no setting, hold or receipt to report."""
         return not (self.rule or self.holds or self.receipt_count)
 
 
 def report_retention(ctx: TenantContext) -> RetentionReport:
-    """Report on a tenant's retention; changes nothing."""
+    """Report on a tenant's retention; read-only."""
     tenant_id, now = ctx.ref.id, ctx.clock.now()
     cutoffs, ahead = cutoffs_of(ctx.tenant, now), cutoffs_of(ctx.tenant, now + SOON)
     due: list[DueNext] = []

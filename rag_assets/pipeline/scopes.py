@@ -1,4 +1,4 @@
-"""Access scopes: applies changes to every kept build immediately, without embedding."""
+"""Access scopes: apply changes to every kept build immediately, without embedding."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ _PAGES = 5_000
 
 
 def move_scopes(ctx: TenantContext, work: Work, published: Collection[str]) -> int:
-    """Set the access scope of the slice's entries to the one in the catalog.
+    """Set the access scope of the slice's entries to the scope in the catalog.
 
     Args:
         ctx: the tenant.
         work: the slice.
-        published: documents that are about to be written to the slice's own build in any case.
+        published: documents that will be written to the slice's own build in any case.
 
     Returns:
-        the number of changed entries.
+        The number of changed entries.
     """
     moved = 0
     for generation in ctx.catalog.generations.live(ctx.ref.id):
@@ -39,13 +39,14 @@ def move_scopes(ctx: TenantContext, work: Work, published: Collection[str]) -> i
 
 
 def follow_moved_pages(ctx: TenantContext) -> int:
-    """Set the access scope of entries to that of their documents, whose pages were moved.
+    """Update the access scope of the entries of documents with moved pages.
 
-    It comes after entries were written: those of a document that was read before its page was
-    moved have the former scope. A page that is moved once more meanwhile is left for the next run.
+    This runs after entries were written: a document that was read before its page was moved has
+    entries with the former scope. A page that is moved again in the meantime is left for the next
+    run.
 
     Returns:
-        the number of changed entries.
+        The number of changed entries.
     """
     moved = ctx.catalog.pages.moved(ctx.ref.id)
     if moved is None:

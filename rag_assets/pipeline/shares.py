@@ -1,4 +1,4 @@
-"""Shares of what is compared: a part on each day, such that all is compared within some days."""
+"""Shares of compared data: one part per day, so that all is compared within some days."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from time import monotonic, sleep
 from rag_assets.common.hashing import HashRange
 
 BYTES_A_SECOND = 64 * 1024 * 1024
-"""At most so much is read, so that others who read the same disk are not slowed down."""
+"""Limit of the reading rate, so that other readers of the same disk are not slowed down."""
 
 
 @dataclass(frozen=True)
 class Share:
-    """What is compared on one day: the ids and hashes in one part of all of them.
+    """The data compared on one day: one part of all ids and hashes.
 
     Attributes:
-        days: of the cycle in which everything is compared once; 1 compares everything at once.
+        days: length of the cycle in which everything is compared once; 1 compares everything at
+            once.
         day: today.
     """
 
@@ -27,7 +28,7 @@ class Share:
 
     @cached_property
     def hashes(self) -> HashRange:
-        """The hashes of the share, and the ids, which are hashes."""
+        """Return the range of the share's hashes and ids, which are hashes."""
         return HashRange.part(self.day.toordinal() % self.days, self.days)
 
     def __contains__(self, hashed: str) -> bool:
@@ -35,7 +36,7 @@ class Share:
 
 
 class Pace:
-    """Sleeps where more was read than a rate allows.
+    """Limits a reading rate by sleeping.
 
     Args:
         bytes_a_second: the rate.
@@ -47,7 +48,7 @@ class Pace:
         self._taken = 0
 
     def took(self, size: int) -> None:
-        """Note that so many bytes are read."""
+        """Record that this many bytes were read, and sleep if that exceeds the rate."""
         self._taken += size
         ahead = self._taken / self._rate - (monotonic() - self._started)
         if ahead > 0:

@@ -21,11 +21,11 @@ class Work:
     """A slice with its documents.
 
     Attributes:
-        context: the context in which stages work on it: that of its build.
-        generation: the build that the documents go into.
+        context: the context for stages that work on the slice's build.
+        generation: the build that the documents are written to.
         config_key: the key of their configuration.
-        documents: most urgent first; deleted and excluded ones left out.
-        unlisted: why sources could not be listed when the run began.
+        documents: most urgent first; without deleted and excluded documents.
+        unlisted: why sources could not be listed when the run started.
         beside: whether the tenant's configuration asks for another build.
     """
 
@@ -38,15 +38,15 @@ class Work:
 
     @property
     def answers(self) -> bool:
-        """Whether searches are answered by its build, so that people wait for its edits."""
+        """Return whether its build answers searches, so that people wait for its edits."""
         return self.generation.state == "SERVING"
 
 
 class StageTime:
     """The time of a stage: full for urgent documents, short for others while urgent ones wait.
 
-    Those may be in the slice, or have changed since the run began. So a run with an edit ends soon,
-    as does one that an edit waits for, and the others go on in every run.
+    Urgent documents may be in the slice, or have changed since the run started. So a run ends soon
+    if it has an edit or an edit waits for it. Other documents still make progress in every run.
 
     Args:
         ctx: of the tenant.
@@ -72,13 +72,13 @@ class StageTime:
 
 @dataclass(frozen=True, slots=True)
 class ParsedDocument:
-    """A document of the slice whose parsed text is in the lake.
+    """A document of the slice with parsed text in the lake.
 
     Attributes:
         title: found in its content.
-        media_type: what its content is.
+        media_type: the type of its content.
         parse_key, chunk_set_key: the keys of its text and its chunks in the lake.
-        former: the former version whose text it is; None: the text is the document's own.
+        former: the former version that the text belongs to; None: the text is the document's own.
     """
 
     document: Document
@@ -92,9 +92,9 @@ class ParsedDocument:
 def plan_work(ctx: TenantContext, run_id: str, unlisted: tuple[str, ...] = ()) -> Work:
     """Choose a run's slice and store it for the following stages of that run.
 
-    A run works on one build. While another build answers than the configuration asks for, what
-    that one lacks goes first, so that edits become searchable; if both lack something, they take
-    turns.
+    A run works on one build. While the serving build is not the configured one, documents missing
+    from the serving build come first, so that edits become searchable. If both builds lack
+    documents, they take turns.
     """
     builds = active_builds(ctx)
     behind = [] if builds.beside is None else _pending(builds.beside)
@@ -108,7 +108,7 @@ def plan_work(ctx: TenantContext, run_id: str, unlisted: tuple[str, ...] = ()) -
 
 
 def work_of(ctx: TenantContext, run_id: str) -> Work:
-    """The slice of this run; planned again if the run began at a later stage."""
+    """Return the slice of this run; plan it again if the run started at a later stage."""
     planned = ctx.catalog.syncs.slice_of(ctx.ref.id, run_id)
     if planned is None:
         return plan_work(ctx, run_id)
@@ -120,9 +120,9 @@ def work_of(ctx: TenantContext, run_id: str) -> Work:
 
 
 def pending_count(ctx: TenantContext) -> int:
-    """The number of documents that can be processed now, in both builds that are kept current.
+    """Return the number of documents that can be processed now, in both builds kept up to date.
 
-    A source of which a part is still to be listed counts as one.
+    A source that is only partly listed counts as one document.
     """
     builds = active_builds(ctx)
     return ctx.catalog.syncs.partly_listed(ctx.ref.id) + sum(
@@ -134,7 +134,7 @@ def pending_count(ctx: TenantContext) -> int:
 
 
 def parsed_documents(ctx: TenantContext, documents: Iterable[Document]) -> list[ParsedDocument]:
-    """The documents that could be parsed, with the facts that the next stages need."""
+    """Return the documents that could be parsed, with the facts that the next stages need."""
     keys = {document.document_id: ctx.parse_key(document) for document in documents}
     heads = ctx.lake.parsed_heads(set(keys.values()))
     return [
@@ -151,7 +151,7 @@ def parsed_documents(ctx: TenantContext, documents: Iterable[Document]) -> list[
 
 
 def waiting_for_embedder(ctx: TenantContext, work: Work) -> str | None:
-    """Why documents of the slice wait for a retry; None if none does."""
+    """Return why documents of the slice wait for a retry; None if no document does."""
     # A document that could not be read does not wait for the embedder.
     ids = [p.document.document_id for p in parsed_documents(ctx, work.documents)]
     if work.beside:
@@ -167,7 +167,7 @@ def put_off(
 ) -> None:
     """Record why documents of the slice cannot be published now.
 
-    In a build beside the configuration's that changes nothing but when it is tried again.
+    In a build that the configuration does not ask for, this only changes when they are tried again.
 
     Args:
         ctx: of the tenant.
@@ -187,7 +187,7 @@ def put_off(
 
 
 def _with_environment(ctx: TenantContext, waits: Sequence[Failure]) -> list[Failure]:
-    """Name the environment in failures that another setting of this installation may end."""
+    """Add the environment's key to failures that another setting of this installation may end."""
     if not any(map(_is_for_setting, waits)):
         return [*waits]
     key = environment_key(ctx.settings)
@@ -197,7 +197,7 @@ def _with_environment(ctx: TenantContext, waits: Sequence[Failure]) -> list[Fail
 def _is_for_setting(wait: Failure) -> bool:
     if wait.kind in {"installation", "wrong-vectors"}:
         return True
-    # A cap is no setting of the environment, and trying again would spend it once more.
+    # A cap is not a setting of the environment, and a retry would spend the money again.
     return wait.retry_at == NEVER and wait.kind != "cap-reached"
 
 

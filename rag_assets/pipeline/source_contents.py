@@ -1,8 +1,8 @@
-"""Every document of the sources read again: content that changed although its facts did not.
+"""Read all documents of the sources again, to find content that changed although its facts did not.
 
-A listing takes a file for unchanged while its size, times and inode are. That is nearly always
-right; a disk that fails, a restored backup or a clock that was set make it wrong. So all contents
-are hashed again over the days of a cycle, each day a share of them.
+A listing considers a file unchanged while its size, times and inode are the same. That is nearly
+always right, except after a disk failure, a restored backup or a change of the clock. So all
+contents are hashed again over the days of a cycle, one share each day.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class ContentsReport:
         compared: how many documents were read.
         altered: ids of documents with other content under the facts that the catalog has.
         gone: ids of documents that a source no longer has, and that no listing will delete: the
-            last one that was recorded had found what the source has now.
+            last recorded listing found the source in its present state.
         unlisted: names of sources that could not be listed, and were not compared.
     """
 
@@ -42,7 +42,7 @@ class ContentsReport:
     unlisted: tuple[str, ...] = ()
 
     def plus(self, other: ContentsReport) -> ContentsReport:
-        """Both together."""
+        """Return the sum of both reports."""
         return ContentsReport(
             self.compared + other.compared,
             self.altered + other.altered,
@@ -56,14 +56,14 @@ def compare_contents(
 ) -> ContentsReport:
     """Read a share of a tenant's documents again and compare them with the catalog.
 
-    Documents with other facts than the catalog's are left to the next listing, which finds them.
+    Documents with other facts than in the catalog are left to the next listing, which finds them.
 
     Args:
-        ctx: of the tenant; nothing is written.
+        ctx: of the tenant; only read.
         share: the documents to read.
-        bytes_a_second: limit of reading.
+        bytes_a_second: limit of the reading rate.
     """
-    # Before the rows: a listing that is recorded between both would look as if rows were left.
+    # Before the rows: a listing recorded between both reads would make rows seem left over.
     syncs = ctx.catalog.syncs.all(ctx.ref.id)
     total = ContentsReport()
     opened = open_sources(ctx.tenant, ctx.settings, ctx.catalog)
@@ -96,7 +96,7 @@ def compare_contents(
 
 
 def read_again(ctx: TenantContext, document_ids: Collection[str] | None = None) -> None:
-    """Have the next listing read documents whatever their facts are.
+    """Make the next listing read documents whatever their facts are.
 
     Args:
         ctx: of the tenant, for writing.
@@ -108,7 +108,7 @@ def read_again(ctx: TenantContext, document_ids: Collection[str] | None = None) 
 
 
 class _Comparison:
-    """One listing against the catalog's rows of a source, as a stream.
+    """Compares one listing with the catalog's rows of a source, as a stream.
 
     Args:
         rows: the source's documents in the catalog, by id.
@@ -122,7 +122,7 @@ class _Comparison:
         self.unseen = {id_ for id_, row in rows.items() if row.status != "DELETED"}
 
     def chosen(self, listed: Iterable[ListedDocument]) -> Iterator[ListedDocument]:
-        """Those of the share that a listing takes for unchanged."""
+        """Yield the documents of the share that a listing considers unchanged."""
         for document in listed:
             self.unseen.discard(document.document_id)
             row = self._rows.get(document.document_id)
@@ -131,7 +131,7 @@ class _Comparison:
                 yield document
 
     def altered(self, digests: Iterable[Digest]) -> set[str]:
-        """Those of them that have other content; one that cannot be read counts as well."""
+        """Return the ids of documents with other content, including unreadable documents."""
         return {
             document.document_id
             for document, found in digests
@@ -143,7 +143,7 @@ class _Comparison:
 def _still_unchanged(
     source: DocumentSource, rows: Mapping[str, CatalogDocument], altered: set[str]
 ) -> set[str]:
-    """Leave out what was written while it was read: the next listing finds it."""
+    """Leave out documents that changed while they were read: the next listing finds them."""
     if not altered:
         return altered
     return {

@@ -1,4 +1,4 @@
-"""Listing of a tenant's sources, compared with the catalog; nothing is written."""
+"""List a tenant's sources and compare them with the catalog; read-only."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ class SourceListing:
     """The documents of one source, compared with the catalog.
 
     Attributes:
-        lost: removed documents whose content does not appear elsewhere in the same listing.
+        lost: removed documents with content that does not appear elsewhere in the same listing.
         listed: how many documents the source holds.
-        folders: that were listed, see ReadsFolders; None where none was, now or ever.
-        scoped: ids of documents whose access scope is set by their source.
+        folders: the listed folders, see ReadsFolders; None if no folder was listed.
+        scoped: ids of documents with an access scope set by their source.
         left_out: how many documents the source has left out, by its rules.
-        withheld: removed documents that the source still has, and does not list by its rules.
+        withheld: removed documents that the source still has, but does not list by its rules.
     """
 
     changes: tuple[Change, ...]
@@ -94,7 +94,7 @@ class ListingDigest:
             yield document
 
     def hexdigest(self) -> str:
-        """The digest so far."""
+        """Return the digest so far."""
         return f"{self.count:x}-{self._sum % (1 << 128):032x}{self._settings[:8]}"
 
     def _add(self, line: str) -> None:
@@ -107,9 +107,9 @@ def folders_of(source: DocumentSource) -> Mapping[str, FolderIdentity] | None:
 
 
 def digest_without_listing(source: DocumentSource, settings: str = "") -> str | None:
-    """The digest of a source's listing, where the source knows its state; None elsewhere.
+    """Return the digest of a source's state; None if the source does not know its state.
 
-    A source that cannot tell now is listed: that says what is wrong.
+    A source that cannot report its state now is listed instead, which shows the problem.
 
     Args:
         source: the source.
@@ -125,7 +125,7 @@ def digest_without_listing(source: DocumentSource, settings: str = "") -> str | 
 
 
 def partial_digest(settings: str) -> str:
-    """The digest of a listing of which a part is recorded: the source has to be listed again.
+    """Return the digest of a partly recorded listing, so that the source is listed again.
 
     Args:
         settings: see settings_key.
@@ -134,7 +134,7 @@ def partial_digest(settings: str) -> str:
 
 
 def settings_key(tenant: Tenant, config: SourceConfig) -> str:
-    """Hash of the settings that change the meaning of a listing without changing its documents."""
+    """Return the hash of the settings that change a listing's meaning, but not its documents."""
     moved = {
         "name",
         "follow_root_link",
@@ -142,7 +142,7 @@ def settings_key(tenant: Tenant, config: SourceConfig) -> str:
         *tenant.source_kind(config).path_fields,
     }
     settings = config.model_dump(mode="json", exclude=moved)
-    # Names are scanned for credentials as well, and again whenever the rules change.
+    # Names are scanned for credentials too, and again whenever the rules change.
     return key_of("source", tenant.access.scope, settings, MASKING_VERSION, rules_version())
 
 
@@ -168,7 +168,7 @@ def open_sources(tenant: Tenant, settings: Settings, catalog: Catalog) -> list[D
 def compare_source(
     source: DocumentSource, known: Iterable[CatalogDocument], settings: str = ""
 ) -> SourceListing:
-    """List a source, hash documents that may have changed, and compare; writes nothing.
+    """List a source, hash documents that may have changed, and compare; read-only.
 
     Args:
         source: the source.
@@ -179,7 +179,7 @@ def compare_source(
         ListingFailed: the source could not be listed completely.
     """
     listed_at_ns = time.time_ns()
-    # First: what changes while this lists makes another state.
+    # First of all: changes during the listing lead to another state.
     known_state = digest_without_listing(source, settings)
     rows = {document.document_id: document for document in known}
     comparison = Comparison(
@@ -224,15 +224,15 @@ def compare_source(
 def successors(
     listing: SourceListing, known: Iterable[CatalogDocument], removed: Collection[str], scope: str
 ) -> dict[str, str]:
-    """The documents that have the content of removed ones now, and the same readers, by those.
+    """Return the new documents with the content and readers of removed documents, by their ids.
 
-    One that was not indexed at its former place need not be found there.
+    A removed document that was not indexed needs no successor.
 
     Args:
         listing: in which they are new.
         known: the source's documents in the catalog.
-        removed: ids of those that are gone.
-        scope: of documents that have none of their own.
+        removed: ids of the removed documents.
+        scope: of documents without a scope of their own.
     """
     fresh: dict[tuple[str | None, str], Change] = {
         (change.content_sha256, change.document.source_metadata.access_scope or scope): change
@@ -250,7 +250,7 @@ def successors(
 
 
 def changes_scope(listing: SourceListing, known: Iterable[CatalogDocument], scope: str) -> bool:
-    """Whether a document that stays has other readers by a listing than it had.
+    """Return whether a remaining document has other readers in the listing than before.
 
     Args:
         listing, known, scope: see successors.
@@ -287,7 +287,7 @@ def _collecting_scopes(
 
 
 def _known_failure(change: Change, rows: Mapping[str, CatalogDocument]) -> bool:
-    """Whether a document is unreadable for the same reason as before, so that no row changes."""
+    """Return whether a document is unreadable for the same reason as before, so no row changes."""
     row = rows.get(change.document.document_id)
     return (
         change.error is not None
@@ -299,7 +299,7 @@ def _known_failure(change: Change, rows: Mapping[str, CatalogDocument]) -> bool:
 
 
 def _is_buried(change: Change, buried: Mapping[str, str]) -> bool:
-    """Whether a document was pruned and has not changed since."""
+    """Return whether a document was pruned and has not changed since."""
     content = change.content_sha256 or UNREADABLE
     same = buried.get(change.document.document_id) == content
     return same and change.kind in {"added", "rejected"}

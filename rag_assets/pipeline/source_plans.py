@@ -1,11 +1,11 @@
 """Plans of the changes by a tenant's next listing, source by source; nothing is written.
 
-A sync acts on these plans and `plan` shows them, so that both follow the same rules: which
-documents are deleted, which are kept until a person allows it, and the handling of a source that
+A sync acts on these plans and `plan` shows them, so both follow the same rules: which documents are
+deleted, which are kept until a person allows their deletion, and how a source is handled that
 cannot be listed or is no longer configured.
 
 Documents are kept if too many vanish at once or within a window of time, if their folder is empty,
-or if another folder is at its place. That is how a disk looks that is not mounted.
+or if it was replaced by another folder. An unmounted disk looks like that.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ class Deletions:
     """Decision about the documents that a source no longer holds.
 
     Attributes:
-        removed: ids of those that are deleted, in order.
-        held: ids of those that are kept until a person allows their deletion, or accepts a catalog
-            that was set back; in order.
+        removed: ids of documents to delete, in order.
+        held: ids of documents kept until a person allows their deletion, or accepts a catalog that
+            was set back; in order.
         reason: why they are kept; it may name a folder.
     """
 
@@ -55,11 +55,11 @@ class SourcePlan:
     """The changes by a listing of one source.
 
     Attributes:
-        known: the catalog's documents of the source, deleted ones too.
+        known: the catalog's documents of the source, including deleted ones.
         settings: see settings_key.
-        listing: None where the source could not be listed; its documents stay as they are.
-        folders: to remember with the listing; None: those that are remembered.
-        window: in which its deletions are judged; None if there are none.
+        listing: None if the source could not be listed; its documents stay as they are.
+        folders: to store with the listing; None: keep the stored folders.
+        window: in which its deletions are judged; None without deletions.
         error: why it could not be listed.
     """
 
@@ -125,7 +125,7 @@ def plan_sources(
     Args:
         ctx: of the tenant.
         allow_deletes: whether a person has allowed any number of deletions.
-        anew: list a source also if it knows that nothing has changed since its last listing.
+        anew: list a source even if it knows that its state is unchanged since its last listing.
     """
     opened = open_sources(ctx.tenant, ctx.settings, ctx.catalog)
     syncs = ctx.catalog.syncs.all(ctx.ref.id)
@@ -160,7 +160,7 @@ def plan_sources(
                 window=window,
                 allow_deletes=allow_deletes,
             )
-        # What a source leaves out by its rules goes on the day, however much it is.
+        # Documents that a source excludes by its rules are deleted at once, however many.
         removed = tuple(sorted({*deletions.removed, *listing.withheld}))
         deletions = replace(deletions, removed=removed)
         folders = listing.folders and {**listing.folders, **{at: former[at] for at in kept}}
@@ -173,7 +173,7 @@ def _lost_with_their_folder(
     known: Sequence[CatalogDocument],
     former: Mapping[str, FolderIdentity],
 ) -> dict[str, set[str]]:
-    """Return the lost documents of each folder at whose place is another one now, or none.
+    """Return the lost documents of each folder that was replaced or is missing.
 
     Args:
         source: the source.
@@ -185,7 +185,7 @@ def _lost_with_their_folder(
         return {}
     found = {}
     for folder, identity in sorted(former.items()):
-        # One that the configuration excludes by now is not listed.
+        # A folder that the configuration excludes by now is not listed.
         now = listing.folders.get(folder) or FolderIdentity.at(source.place_of(folder))
         if now is None or not now.is_same(identity):
             found[folder] = {
@@ -202,7 +202,7 @@ def _hold_with_folders(
     kept: Mapping[str, Collection[str]],
     window: DeletionWindow | None,
 ) -> Deletions:
-    """Hold the lost documents of folders that were replaced; decide about all others as ever."""
+    """Hold the lost documents of replaced folders; decide about all others as usual."""
     held = frozenset(id_ for lost in kept.values() for id_ in lost)
     others = decide_deletions(
         listing.removed - listing.withheld - held,
@@ -218,7 +218,7 @@ def _hold_with_folders(
 
 
 def _is_emptied(ctx: TenantContext, config: SourceConfig, listing: SourceListing) -> bool:
-    """Whether folders hold no document any more, as where a disk is not mounted."""
+    """Return whether folders contain no document any more, as with an unmounted disk."""
     of_folders = ctx.tenant.source_kind(config).reads_folders
     return of_folders and not listing.listed and bool(listing.lost)
 
@@ -232,7 +232,7 @@ def _place(source: DocumentSource, folder: str = "") -> str:
 
 
 def _lies_in(path: str, folder: str) -> bool:
-    """Whether a document lies in a folder; "" holds all but those of absolute paths."""
+    """Return whether a document is in a folder; "" contains all but those with absolute paths."""
     if not folder:
         return not path.startswith("/")
     return path.startswith(f"{folder.rstrip('/')}/")
@@ -241,9 +241,9 @@ def _lies_in(path: str, folder: str) -> bool:
 def _as_before(
     ctx: TenantContext, source: DocumentSource, settings: str, last: Sync
 ) -> SourceListing | None:
-    """The listing of a source that knows that nothing has changed; None: it has to be listed.
+    """Return the listing of a source that reports no change; None if it must be listed.
 
-    A run over many slices would list all of its documents for each of them.
+    Otherwise a run over many slices would list all documents for each slice.
     """
     listed_at_ns = time.time_ns()
     digest = digest_without_listing(source, settings)
@@ -281,7 +281,7 @@ def plan_removed_sources(
 
 
 def masked_failure(plan: SourcePlan, masker: Masker) -> ListingFailed:
-    """The failure of a listing, credentials in its path masked."""
+    """Return the failure of a listing with credentials in its path masked."""
     error = plan.error or ListingFailed(f"source {plan.config.name!r} was not listed")
     return ListingFailed(masker.text(error.message), hint=error.hint)
 
@@ -290,7 +290,7 @@ def require_any_listed(failures: Sequence[ListingFailed], sources: int) -> None:
     """Raise an error if every source of a tenant failed.
 
     Args:
-        failures: one of each source that could not be listed, its message fit to be shown.
+        failures: of each source that could not be listed, with a message fit to be shown.
         sources: how many sources the tenant has.
 
     Raises:

@@ -1,4 +1,4 @@
-"""What is stored of documents that no source can give again, compared with the catalog."""
+"""Compare the stored contents of documents without another source with the catalog."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.shares import BYTES_A_SECOND, Share
 
 _UNSWEPT = timedelta(days=8)
-"""A file of this age that is nobody's should have gone with the weekly compaction."""
+"""Age by which the weekly compaction should have deleted an unreferenced file."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredDrift:
-    """The difference between one store and what the catalog knows of it.
+    """The difference between one store and the catalog.
 
     Attributes:
-        store, one: its name, and what one of its things is called.
-        remedy: what to do about a difference.
+        store, one: name of the store, and of a single item in it.
+        remedy: how to resolve a difference.
         compared: how many contents were compared.
-        missing, altered: ids of documents whose stored content is lacking, or is another one.
-        nobodys: names of stored things that belong to no document and to no source.
+        missing, altered: ids of documents with missing or altered stored content.
+        nobodys: names of stored items that belong to no document and to no source.
     """
 
     store: str
@@ -37,16 +37,16 @@ class StoredDrift:
 
     @property
     def none(self) -> bool:
-        """Whether nothing differs."""
+        """Return whether the store equals the catalog."""
         return not (self.missing or self.altered or self.nobodys)
 
 
 def compare_stored(ctx: TenantContext, share: Share) -> list[StoredDrift]:
-    """Compare each store with the catalog; changes nothing.
+    """Compare each store with the catalog; read-only.
 
     Args:
         ctx: of the tenant.
-        share: of the documents whose contents are compared; what is missing is always found.
+        share: of the documents with contents to compare; missing contents are always found.
     """
     return [compare(ctx, share) for compare in STORES]
 
@@ -95,4 +95,4 @@ def compare_uploads(ctx: TenantContext, share: Share) -> StoredDrift:
 Comparison: TypeAlias = Callable[[TenantContext, Share], StoredDrift]
 
 STORES: tuple[Comparison, ...] = (compare_records, compare_uploads)
-"""One comparison for each store whose contents are nowhere else."""
+"""One comparison for each store that holds the only copy of its contents."""

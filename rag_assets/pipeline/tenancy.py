@@ -1,4 +1,4 @@
-"""Reconciles the catalog's tenants with tenants.yaml, and with the lists that it names."""
+"""Reconcile the catalog's tenants with tenants.yaml, and with the lists that it names."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class Reconciliation:
 
     Attributes:
         records: of all tenants.
-        problems: what is wrong with lists that tenants.yaml names, and with tenants that need
-            what this machine lacks; tenants that one concerns are as they were.
+        problems: with lists that tenants.yaml names, and with tenants that need software or files
+            that this machine lacks; the affected tenants are unchanged.
     """
 
     records: Sequence[TenantRecord]
@@ -43,7 +43,7 @@ def reconcile_tenants(catalog: Catalog, settings: Settings, identity: Identity) 
     """Bring the catalog's tenants in line with the file, and with the lists that it names.
 
     Tenants that another home folder lists keep the configuration that they have there. Tenants that
-    are no longer listed are disabled first, whatever is wrong with others.
+    are no longer listed are disabled first, whatever the problems of others.
 
     Raises:
         ConfigurationError: the file, or a tenant in it, is not valid; nothing was changed.
@@ -78,7 +78,7 @@ def _put(
     origin: str,
     home: UUID,
 ) -> list[RagAssetsError]:
-    """Create or update the tenants that are usable, and return what is wrong with the others."""
+    """Create or update the usable tenants, and return the problems of the others."""
     problems: list[RagAssetsError] = []
     for config, enabled in changes.put:
         former = known.get(str(config["id"]))
@@ -107,7 +107,7 @@ def _listed_elsewhere(catalog: Catalog, record: TenantRecord) -> ConfigurationEr
 def _require_none_of_the_api(
     listed: Mapping[str, Mapping[str, Any]], known: Mapping[str, TenantRecord]
 ) -> None:
-    """Refuse a file that lists what was made over the API: which of the two counts is not clear."""
+    """Reject a file that lists a tenant created over the API: it is unclear which one counts."""
     made = {id_: record for id_, record in known.items() if record.origin == "api"}
     if not made:
         return
@@ -129,14 +129,14 @@ def _require_none_of_the_api(
 
 
 def require_usable(config: Mapping[str, Any], former: TenantRecord | None = None) -> None:
-    """Require that what a tenant's configuration names on this machine is there and can be used.
+    """Require that everything a tenant's configuration names on this machine exists and is usable.
 
-    That is the model of its embedder and of its reranker, and what its parser needs. A part that
-    an enabled tenant had before is not checked again: its folder may be away for a while.
+    This covers the models of its embedder and reranker, and the requirements of its parser. A part
+    that an enabled tenant had before is not checked again: its folder may be away for a while.
 
     Args:
-        config: that the tenant is to have.
-        former: the tenant as it is; None for a new one.
+        config: the new configuration of the tenant.
+        former: the present tenant; None for a new tenant.
 
     Raises:
         ConfigurationError: a package, a folder or a file is missing or not usable; the hint

@@ -1,8 +1,9 @@
-"""Traces: what documents leave behind in stores, collected before they are erased.
+"""Traces: data that documents leave behind in stores, collected before they are erased.
 
-They are kept until the erasure ends, so that a run after a kill searches for the same. They quote
-the erased text: the erasure's row has them encrypted, and the lake has the key as a note. The note
-is deleted when the erasure ends; what files of Postgres still hold of the row is unreadable then.
+They are kept until the erasure ends, so that a run after a crash searches for the same traces. They
+quote the erased text: the erasure's row stores them encrypted, and the lake stores the key as a
+note. The note is deleted when the erasure ends; copies of the row left in Postgres files are
+unreadable then.
 """
 
 from __future__ import annotations
@@ -43,12 +44,12 @@ _PROOF: Final = "proof"
 
 @dataclass(frozen=True, slots=True)
 class Traces:
-    """What documents, or a whole tenant, would leave behind.
+    """The traces that documents, or a whole tenant, would leave behind.
 
     Attributes:
-        document_ids: of the documents; of a large tenant a part.
-        dead: keys in the lake that nothing else needs.
-        phrases: parts of their texts that nothing else has; a sample where there are many.
+        document_ids: of the documents; only a part for a large tenant.
+        dead: keys in the lake that no other document needs.
+        phrases: parts of their texts that appear nowhere else; a sample if there are many.
         names: uris, and ids of chunks without offsets.
     """
 
@@ -59,7 +60,7 @@ class Traces:
 
     @property
     def kinds(self) -> list[str]:
-        """The kinds of traces that a search with these looks for."""
+        """Return the kinds of traces that a search with these looks for."""
         kinds = {
             "document ids": self.document_ids,
             "hashes": self.dead.parsed or self.dead.chunk_sets or self.dead.texts,
@@ -69,7 +70,7 @@ class Traces:
         return [kind for kind, traces in kinds.items() if traces]
 
     def as_json(self) -> str:
-        """Return all traces as a text."""
+        """Return all traces as JSON."""
         return json.dumps(
             {
                 "document_ids": [*self.document_ids],
@@ -83,19 +84,19 @@ class Traces:
 
     @classmethod
     def parse(cls, text: str | bytes) -> Traces:
-        """Return the traces of such a text."""
+        """Return the traces in such JSON."""
         kept: dict[str, Any] = json.loads(text)
         dead = DeadKeys(*(frozenset(kept[name]) for name in ("parsed", "chunk_sets", "texts")))
         return cls(kept["document_ids"], dead, kept["phrases"], kept["names"])
 
 
 def collect_traces(ctx: TenantContext, erasure: Erasure, dead: DeadKeys) -> Traces:
-    """Collect what documents would leave behind, before they are erased.
+    """Collect the traces that documents would leave behind, before they are erased.
 
     Args:
         ctx: of the tenant.
         erasure: of the documents.
-        dead: their keys in the lake that nothing else needs.
+        dead: their keys in the lake that no other document needs.
     """
     phrases = list(dict.fromkeys(_phrases_of_chunks(ctx, dead)))
     names = ctx.catalog.traces.names(ctx.ref, erasure.document_ids)
@@ -103,7 +104,7 @@ def collect_traces(ctx: TenantContext, erasure: Erasure, dead: DeadKeys) -> Trac
 
 
 def without_living(ctx: TenantContext, traces: Traces) -> Traces:
-    """Leave out what living documents have: neighbours, and documents that were added again."""
+    """Leave out traces of living documents: neighbours, and documents that were added again."""
     living = ctx.catalog.traces.living(ctx.ref, traces.document_ids)
     ids = [id_ for id_ in traces.document_ids if id_ not in living]
     names = {*traces.names} - {*ctx.catalog.traces.names(ctx.ref, sorted(living))}
@@ -113,7 +114,7 @@ def without_living(ctx: TenantContext, traces: Traces) -> Traces:
         traces.dead.chunk_sets - (needed.chunk_sets or set()),
         traces.dead.texts - (needed.texts or set()),
     )
-    # A neighbour may have a sentence of theirs in a passage of its own.
+    # A neighbour may contain one of their sentences in a chunk of its own.
     elsewhere = ctx.lake.phrases_of_others(dead, traces.phrases)
     elsewhere |= ctx.catalog.traces.pushed_elsewhere(ctx.ref, ids, traces.phrases)
     phrases = [phrase for phrase in traces.phrases if phrase not in elsewhere]
@@ -121,7 +122,7 @@ def without_living(ctx: TenantContext, traces: Traces) -> Traces:
 
 
 def collect_traces_of_tenant(catalog: Catalog, lake: Lake, erasure: Erasure) -> Traces:
-    """Collect what a tenant would leave behind, before it is removed."""
+    """Collect the traces that a tenant would leave behind, before it is removed."""
     ids = erasure.document_ids[:_MOST_NAMES]
     phrases = (phrase for text in _texts_of_tenant(lake, erasure) for phrase in phrases_in(text))
     own = list(islice(dict.fromkeys(phrases), _MOST_PHRASES))
@@ -134,8 +135,8 @@ def keep_traces(catalog: Catalog, notes: NoteStore, erasure: Erasure, traces: Tr
     Args:
         catalog: of the installation.
         notes: of the lake.
-        erasure: that has erased nothing yet.
-        traces: what it would leave behind.
+        erasure: before it has erased any data.
+        traces: that it would leave behind.
     """
     key, nonce = AESGCM.generate_key(bit_length=256), os.urandom(_NONCE_BYTES)
     sealed = nonce + AESGCM(key).encrypt(nonce, traces.as_json().encode(), erasure.id.bytes)
@@ -145,7 +146,7 @@ def keep_traces(catalog: Catalog, notes: NoteStore, erasure: Erasure, traces: Tr
 
 
 def has_traces(erasure: Erasure) -> bool:
-    """Return whether traces were kept: from then on the erasure may have erased something."""
+    """Return whether traces were kept: from then on the erasure may have erased data."""
     return _KEPT in erasure.progress
 
 
@@ -165,7 +166,7 @@ def replace_traces(
 ) -> None:
     """Record the proof of an erasure in place of its traces, then make these unreadable.
 
-    Before the receipt: a kill after it would leave the key for good.
+    This happens before the receipt: a crash after the receipt would leave the key for good.
     """
     progress = {name: value for name, value in erasure.progress.items() if name != _KEPT}
     catalog.erasures.record_progress(erasure, {**progress, _PROOF: dict(proof)})
@@ -173,13 +174,13 @@ def replace_traces(
 
 
 def recorded_proof(erasure: Erasure) -> Mapping[str, Any] | None:
-    """Return the proof of an erasure of which only the receipt is missing."""
+    """Return the proof of an erasure that lacks only its receipt, else None."""
     proof: Mapping[str, Any] | None = erasure.progress.get(_PROOF)
     return proof
 
 
 def phrases_in(text: str) -> list[str]:
-    """Return some parts of a text by which it can be found again: they end where words do."""
+    """Return parts of a text by which it can be found again; they end at word boundaries."""
     shortest, longest = _PHRASE_CHARACTERS
     sentences = (match[0].strip() for match in _SENTENCE.finditer(text))
     phrases = (_cut(sentence, longest) for sentence in sentences)
@@ -187,7 +188,7 @@ def phrases_in(text: str) -> list[str]:
 
 
 def _cut(sentence: str, longest: int) -> str:
-    """Cut a sentence after a word; anywhere in scripts that put no spaces between words."""
+    """Cut a sentence after a word; anywhere in scripts without spaces between words."""
     if len(sentence) <= longest:
         return sentence
     words = sentence[: longest + 1].rpartition(" ")[0].rstrip()

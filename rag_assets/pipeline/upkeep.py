@@ -1,4 +1,4 @@
-"""Upkeep: old generations, compaction, and the removal of what nothing needs."""
+"""Upkeep: old generations, compaction, and the deletion of unneeded data."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ GRACE_PERIOD = timedelta(days=7)
 
 
 def drop_old_generations(ctx: TenantContext) -> int:
-    """Delete builds retired or abandoned for longer than the grace period; returns how many.
+    """Delete builds retired or abandoned for longer than the grace period; return how many.
 
-    None is deleted while the catalog was set back. While the clock is doubted, only removals that
-    were begun before are continued.
+    No build is deleted while the catalog may have been set back. While the clock is doubted, only
+    interrupted removals are continued.
     """
     now = time_for_deletion(ctx.catalog, ctx.clock)
     grace = timedelta(days=ctx.tenant.grace_days)
@@ -47,12 +47,12 @@ def drop_old_generations(ctx: TenantContext) -> int:
 
 
 def _is_over(generation: Generation, before: datetime | None) -> bool:
-    """Return whether a build that is not wanted is to go; its age does not count without a time."""
+    """Return whether to delete a build that is not wanted; without a time, its age is ignored."""
     if generation.state == "REMOVING":
         return True
     if generation.state == "SERVING" or before is None:
         return False
-    # A build whose configuration was replaced before its completion never retires.
+    # A build with a configuration that was replaced before its completion never retires.
     last = generation.retired_at or generation.completed_at or generation.created_at
     return last < before
 
@@ -60,8 +60,8 @@ def _is_over(generation: Generation, before: datetime | None) -> bool:
 def compact(ctx: TenantContext) -> Mapping[str, Compaction]:
     """Merge the lake's small files, and delete data that no document or build needs.
 
-    Nothing is done while the catalog was set back: it does not know what is needed. While the
-    clock is doubted, nothing is deleted for its age.
+    Nothing is changed while the catalog may have been set back: it may not know which data is
+    needed. While the clock is doubted, no data is deleted for its age.
     """
     if not may_delete(ctx):
         return {}
@@ -82,10 +82,10 @@ def compact(ctx: TenantContext) -> Mapping[str, Compaction]:
 
 
 def compact_tenant(ctx: TenantContext) -> list[str]:
-    """Compact a tenant's lake, delete its files that nothing needs, and record that it was done.
+    """Compact a tenant's lake, delete its unneeded files, and record that it was done.
 
     Returns:
-        lines for people: the result for each table, or why nothing was done.
+        Lines for people: the result for each table, or why no data was deleted.
     """
     if (refused := refusal(ctx)) is not None:
         return [f"nothing is deleted: {refused.message}; {refused.hint}"]
@@ -101,14 +101,16 @@ def compact_tenant(ctx: TenantContext) -> list[str]:
 def delete_leftovers(
     catalog: Catalog, lake: Lake, store: VectorStore, blobs: BlobStore, log: Callable[[str], None]
 ) -> int:
-    """Delete what late writers left of removed tenants, and expunge deleted entries from the index.
+    """Delete leftovers of removed tenants, and expunge deleted entries from the index.
+
+    Late writers leave such leftovers.
 
     Args:
         catalog, lake, store, blobs: of the installation.
         log: called with a line about each index.
 
     Returns:
-        how many entries and folders of removed tenants were deleted.
+        The number of deleted entries and folders of removed tenants.
     """
     swept = delete_strays(catalog, lake, store, blobs)
     expunge(store, store.indexes.names(), log)
@@ -116,7 +118,7 @@ def delete_leftovers(
 
 
 def expunge(store: VectorStore, index_names: Iterable[str], log: Callable[[str], None]) -> None:
-    """Remove deleted entries from the files of indexes; logs a line about each."""
+    """Remove deleted entries from the files of indexes; log a line about each."""
     for index_name in index_names:
         left = store.indexes.expunge(index_name)
         if left is None:
@@ -130,7 +132,7 @@ def expunge_pruned(
 ) -> None:
     """Remove pruned entries from the files of a tenant's indexes, once after each pruning.
 
-    It needs no lock: entries may be written meanwhile.
+    This needs no lock: entries may be written at the same time.
     """
     pruned = catalog.events.latest(tenant.id, kind="pruned", limit=1)
     expunged = catalog.events.latest(tenant.id, kind="pruned_expunged", limit=1)
@@ -142,18 +144,18 @@ def expunge_pruned(
 
 
 def compact_due(ctx: TenantContext) -> Mapping[str, Compaction]:
-    """Merge small files of the lake where a run's tables have so many that reads slow down.
+    """Merge the lake's small files if a run's tables have so many that reads slow down.
 
-    Everything in them is kept: what is needed is determined weekly.
+    All rows are kept: unneeded rows are determined weekly.
 
     Returns:
-        the result for each table that was due.
+        The result for each table that was due.
     """
     return ctx.lake.compact_due()
 
 
 def compaction_lines(compacted: Mapping[str, Compaction]) -> list[str]:
-    """What compaction made of each table, and what it let go of, for logs."""
+    """Return the result of compaction for each table, with the rows it deleted, for logs."""
     return [
         f"{name}: {counted(result.before.files, 'file')} of {result.before.bytes / 1e6:,.1f} MB"
         f" became {result.after.files:,} of {result.after.bytes / 1e6:,.1f} MB;"

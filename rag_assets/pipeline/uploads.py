@@ -1,7 +1,7 @@
-"""Uploaded files on their way into a tenant's sources, and out of the store of blobs.
+"""Uploaded files on their way into a tenant's sources, and out of the blob store.
 
-Nothing here needs the tenant's lock: what uploads need of the store of blobs is decided in short
-transactions of the catalog (see BlobNeeds).
+No function here needs the tenant's lock: short transactions of the catalog decide which blobs
+uploads need (see BlobNeeds).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class UploadedFiles:
     """A tenant's uploads with their contents (see UploadStore).
 
     Attributes:
-        uploads: what is known of them.
+        uploads: the catalog's records of them.
         blobs: their contents.
     """
 
@@ -77,7 +77,7 @@ class Uploads:
 
     Args:
         catalog, blobs: of the installation.
-        masker: takes credentials out of names; called when there is a name.
+        masker: masks credentials in names; called when there is a name.
     """
 
     def __init__(self, catalog: Catalog, blobs: BlobStore, masker: Callable[[], Masker]) -> None:
@@ -86,7 +86,7 @@ class Uploads:
         self._masker = masker
 
     def receive(self, ref: TenantRef) -> ReceivedFile:
-        """A new file, to be written and accepted; see TenantBlobs.receive."""
+        """Return a new file, to be written and accepted; see TenantBlobs.receive."""
         return self._blobs.tenant(ref.id, ref.incarnation).receive()
 
     def accept(
@@ -99,7 +99,7 @@ class Uploads:
         by: str,
         replaces: str | None = None,
     ) -> Stored:
-        """Examine and store a file that was received as a whole; see examine() and store()."""
+        """Examine and store a completely received file; see examine() and store()."""
         new = self.examine(source, received, file_name=file_name, by=by)
         return self.store(ref, new, received, replaces=replaces)
 
@@ -112,17 +112,17 @@ class Uploads:
         by: str,
         pictures: bool = False,
     ) -> NewUpload:
-        """See what a file is that was received as a whole, and make it durable aside.
+        """Identify a completely received file, and stage it durably.
 
         Args:
             source: that it belongs to.
             received: its content.
-            file_name: as it was given.
+            file_name: the name given with it.
             by: name of the caller.
             pictures: whether pictures are accepted as well, since OCR reads them.
 
         Raises:
-            UploadRefused: it is empty, has no name, is too large or nothing that can be read.
+            UploadRefused: it is empty, has no name, is too large or cannot be read.
             ServiceUnavailable: it cannot be stored now.
         """
         name = shown_name(file_name)
@@ -156,12 +156,12 @@ class Uploads:
 
         Args:
             ref: the tenant.
-            new: what examine() returned.
+            new: the result of examine().
             received: its content.
             replaces: id of the upload that it replaces.
 
         Raises:
-            UnknownDocument: there is no upload to replace.
+            UnknownDocument: the upload to replace does not exist.
             UploadsFull: its source holds as much as it may.
             TenantGone: the tenant was removed.
             ServiceUnavailable: it cannot be stored now.
@@ -187,10 +187,10 @@ class Uploads:
             document_id, path: of the record, in its source.
 
         Returns:
-            whether it is new or another than before.
+            Whether the content is new or has changed.
 
         Raises:
-            UnknownDocument: there is no such record.
+            UnknownDocument: the record does not exist.
             TenantGone: the tenant was removed.
             ServiceUnavailable: it cannot be stored now.
         """
@@ -202,10 +202,10 @@ class Uploads:
         return changed
 
     def remove(self, ref: TenantRef, upload_id: str, by: str) -> bool:
-        """Delete an upload: searches no longer return it, and its file is gone from the store.
+        """Delete an upload: searches no longer return it, and its file is deleted from the store.
 
         Returns:
-            whether there was one.
+            Whether it existed.
         """
         hashes = self._catalog.uploads.remove(ref, upload_id, by)
         if hashes:
@@ -214,17 +214,17 @@ class Uploads:
 
 
 def uploads_source(tenant: Tenant, wanted: str | None = None) -> UploadsConfig:
-    """The source that a tenant's uploads belong to: the one that is wanted, or the only one.
+    """Return the source for a tenant's uploads: the given one, or the only one.
 
     Raises:
-        NoUploadsSource: there is none, or it is not clear which is meant.
+        NoUploadsSource: no such source exists, or several do and no name is given.
     """
     takes = {s.name: s for s in tenant.sources if isinstance(s, UploadsConfig)}
     return chosen_source(tenant.id, takes, wanted, kind="uploads", refusal=NoUploadsSource)
 
 
 def require_size(size: int, source: UploadsConfig) -> None:
-    """Refuse a file that is larger than its source accepts.
+    """Reject a file that is larger than its source accepts.
 
     Raises:
         UploadTooLarge: it is.
@@ -252,7 +252,7 @@ def _empty() -> UploadRefused:
 
 
 def _media_type(received: ReceivedFile, name: str, source: UploadsConfig, *, pictures: bool) -> str:
-    """What a file is, by its content; its name decides among formats that are text."""
+    """Return the media type of a file, by its content; its name decides among text formats."""
     try:
         with received.opened() as file:
             if pictures and (picture := picture_type(file.read(_MARK_BYTES))):

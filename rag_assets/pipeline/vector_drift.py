@@ -1,4 +1,4 @@
-"""Vectors of entries compared with those in the lake, a range of texts at a time."""
+"""Compare vectors of entries with those in the lake, a range of texts at a time."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ _VECTORS_AT_ONCE = 10_000
 _BYTES_OF_A_NUMBER = 4
 _NORM_TOLERANCE = 1e-3
 _ROUNDING = 1e-6
-"""A store may keep a vector normalized; whoever alters one alters it by more."""
+"""A store may normalize a vector; deliberate changes are larger than this."""
 
 
 @dataclass(frozen=True, slots=True)
 class VectorDrift:
-    """Documents with entries that are not as they were written.
+    """Documents with entries that differ from how they were written.
 
     Attributes:
-        altered: whose vector is not the one in the lake.
-        doubtful: whose fields were altered.
+        altered: documents with a vector that differs from the lake's.
+        doubtful: documents with altered fields.
     """
 
     altered: frozenset[str] = frozenset()
@@ -38,7 +38,7 @@ class VectorDrift:
 def compare_entries(
     ctx: TenantContext, generation: Generation, share: Share, entries: int
 ) -> VectorDrift:
-    """Compare the entries in a share with what was written, and their vectors with the lake.
+    """Compare the entries in a share with their written versions, and their vectors with the lake.
 
     Args:
         ctx: of the tenant.
@@ -66,13 +66,13 @@ def compare_entries(
 def compare_vectors(
     held: Mapping[str, str], lake: Mapping[str, bytes], live: Iterable[EntryVector]
 ) -> VectorDrift:
-    """Compare entries with what was written, and their vectors with those in the lake.
+    """Compare entries with their written versions, and their vectors with those in the lake.
 
     Args:
         held: the indexed_key of each document.
-        lake: the vectors in the lake, by text_sha256; entries of other texts are left out, and
-            of vectors that cannot be right themselves: those are for another check to find.
-        live: entries of a scan; those of other versions are left out.
+        lake: the vectors in the lake, by text_sha256. Entries of other texts are left out, as are
+            vectors in the lake that cannot be right: another check finds those.
+        live: entries of a scan; entries of other versions are left out.
     """
     import numpy as np
 
@@ -97,7 +97,7 @@ def _equal(stored: npt.NDArray[np.float32], live: npt.NDArray[np.float32]) -> bo
 
 
 def is_sound(vector: npt.NDArray[np.float32]) -> bool:
-    """Whether an embedder may have made a vector: of norm 1."""
+    """Return whether an embedder may have made a vector: its norm is 1."""
     import numpy as np
 
     return abs(float(np.linalg.norm(vector)) - 1.0) <= _NORM_TOLERANCE

@@ -1,7 +1,7 @@
-"""Vectors in the store beside an index: filled from the lake, compared with the catalog.
+"""The separate vector store of an index: filled from the lake, compared with the catalog.
 
-A build's row says whether that store answers for it. It does once it has every vector, and stops
-with the transaction that records that it missed a write.
+A build's row records whether that store answers for it. The store answers once it has every vector.
+It stops with the transaction that records that it missed a write.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from rag_assets.storage.index.pgvector.rows import row_of_stored
 
 _BATCH = 1_000
 _READING_SECONDS = 1.0
-"""For how long searches that read the build's row before may still read its vectors beside it."""
+"""How long searches that read the build's row before may still read its vectors in this store."""
 _FEW = 20
-"""Documents whose entries are read one document at a time; those of more are read in one scan."""
+"""Up to this many documents are read one at a time; more are read in one scan."""
 
 
 @dataclass(frozen=True, slots=True)
 class BesideState:
-    """The vectors of one build beside its index, compared with the catalog.
+    """The vectors of one build in the separate store, compared with the catalog.
 
     Attributes:
         generation: the build.
-        differing: documents of which it has other vectors than it should.
-        unsound: vectors whose length is not 1.
+        differing: documents with other vectors than they should have.
+        unsound: vectors with a length other than 1.
     """
 
     generation: Generation
@@ -44,12 +44,12 @@ class BesideState:
 
     @property
     def healthy(self) -> bool:
-        """Whether it has exactly the vectors that it should."""
+        """Return whether the store has exactly the vectors that it should."""
         return not self.differing and not self.unsound
 
 
 def compare_vectors(ctx: TenantContext) -> list[BesideState]:
-    """Compare the vectors beside the index of every live build that has some.
+    """Compare the separately stored vectors of every live build that has some.
 
     Raises:
         VectorsUnavailable: the server does not answer.
@@ -65,9 +65,9 @@ def compare_vectors(ctx: TenantContext) -> list[BesideState]:
 
 
 def fill_vectors(ctx: TenantContext, generation: Generation, vectors: PgVectors) -> Generation:
-    """Copy what the store beside an index lacks, take away what it has too much; it answers then.
+    """Copy missing vectors to the separate store and delete surplus ones, so that it answers.
 
-    Nothing is embedded. Interrupted anywhere, the next call goes on.
+    No text is embedded. If this is interrupted, the next call continues.
 
     Args:
         ctx: of the tenant, under its lock.
@@ -75,7 +75,7 @@ def fill_vectors(ctx: TenantContext, generation: Generation, vectors: PgVectors)
         vectors: the store.
 
     Returns:
-        the build with its state: "filling" where entries of the index are missing or were altered.
+        The build with its state: "filling" if entries of the index are missing or were altered.
 
     Raises:
         VectorsUnavailable: the server does not answer.
@@ -84,7 +84,7 @@ def fill_vectors(ctx: TenantContext, generation: Generation, vectors: PgVectors)
     vectors.require()
     owner, table = ctx.owner(generation), ctx.catalog.generations
     if generation.vectors_beside is None:
-        # The row first: tables that no row tells of are deleted as nobody's.
+        # The row first: tables that no row records are deleted as unreferenced.
         ctx.guard()
         generation = table.set_vectors_beside(ctx.ref, generation, "filling")
     differing = _differing(ctx, vectors, generation)
@@ -102,7 +102,7 @@ def fill_vectors(ctx: TenantContext, generation: Generation, vectors: PgVectors)
 
 
 def drop_vectors(ctx: TenantContext, generation: Generation, vectors: PgVectors) -> Generation:
-    """Delete the vectors of a build beside its index, which answers from then on.
+    """Delete a build's vectors from the separate store; its index answers from then on.
 
     Raises:
         VectorsUnavailable: the server does not answer.
@@ -119,7 +119,7 @@ def drop_vectors(ctx: TenantContext, generation: Generation, vectors: PgVectors)
 
 
 def repair_vectors(ctx: TenantContext) -> int:
-    """Fill the store beside the index of every build that has one; returns how many differed."""
+    """Fill the separate vector store of every build that has one; return how many differed."""
     differed = 0
     for vectors, generation in _builds_beside(ctx):
         try:
@@ -152,7 +152,7 @@ def _make_equal(
     counted = {one.document_id: one for one in held if one.document_id in differing}
     owner = ctx.owner(generation)
     ctx.guard()
-    # What is right stays: whoever asked before the row said "filling" may be reading it.
+    # Correct vectors stay: a search that read the row before "filling" may be reading them.
     for documents in batched(sorted(differing), _BATCH):
         vectors.keep_only(owner, documents, _ids(owner, documents, counted))
     wanted = {id_: one.indexed_key for id_, one in counted.items()}
@@ -165,7 +165,7 @@ def _make_equal(
 
 
 def _ids(owner: Owner, documents: Iterable[str], counted: Mapping[str, HeldVersion]) -> list[str]:
-    """The ids of the entries that documents should have."""
+    """Return the ids of the entries that documents should have."""
     id_of = entry_ids(owner)
     versions = (counted[id_] for id_ in documents if id_ in counted)
     return [
@@ -178,7 +178,7 @@ def _ids(owner: Owner, documents: Iterable[str], counted: Mapping[str, HeldVersi
 def _entries(
     ctx: TenantContext, generation: Generation, wanted: Mapping[str, str]
 ) -> Iterator[StoredEntry]:
-    """The entries of the versions that count, but for altered ones, which a repair writes again."""
+    """Yield the entries of wanted versions, except altered ones, which a repair writes again."""
     entries, owner, name = ctx.store.entries, ctx.owner(generation), generation.index_name
     if len(wanted) <= _FEW:
         found = entries.of_documents(name, owner, wanted)

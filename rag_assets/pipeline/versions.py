@@ -24,16 +24,16 @@ BLOCK = "block"
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A version of a document of which every chunk has a vector; holds no text.
+    """A version of a document with a vector for every chunk; holds no text.
 
     Attributes:
-        document_key, content_sha256: that it was read from: the document's own, or those of a
-            former version.
+        document_key, content_sha256: of the content that it was read from: the document's own, or a
+            former version's.
         title: found in its content, else its file's name.
-        language: of its content; None where that is not sure.
-        key: hash of all that its entries hold.
-        kinds: what its definitions are; see KindTable.
-        passage_source: what the ids of its passages begin with; None: tenant and path.
+        language: of its content; None if uncertain.
+        key: hash of all data in its entries.
+        kinds: the kinds of its definitions; see KindTable.
+        passage_source: prefix of the ids of its chunks; None: tenant and path.
         dropped_count: chunks dropped for a credential.
     """
 
@@ -52,7 +52,7 @@ class Version:
     passage_source: str | None = None
 
     def indexed(self, config_key: str) -> IndexedVersion:
-        """The version as the catalog records it."""
+        """Return the version as the catalog records it."""
         return IndexedVersion(
             document_id=self.document.document_id,
             indexed_key=self.key,
@@ -68,7 +68,7 @@ class Version:
 
 
 def complete_versions(ctx: TenantContext, work: Work) -> list[Version]:
-    """The slice's documents of which every chunk has a vector, each in one version."""
+    """Return the slice's documents with a vector for every chunk, each in one version."""
     parsed = documents_of(ctx, work)
     ids = [item.document.document_id for item in parsed]
     kinds = ctx.catalog.kinds.of(ctx.ref.id, ids) if ctx.tenant.reads_code else {}
@@ -76,7 +76,7 @@ def complete_versions(ctx: TenantContext, work: Work) -> list[Version]:
     texts = {text for head in heads.values() for text in head.hashes}
     without = ctx.lake.missing_vectors(ctx.embedder.embedder_id, texts)
     complete = {
-        # Former ones come last: the present one of a document goes before.
+        # Former versions come last, so that the present version of a document has priority.
         item.document.document_id: _version(
             ctx, item, head, kinds.get(item.document.document_id, {})
         )
@@ -89,7 +89,7 @@ def complete_versions(ctx: TenantContext, work: Work) -> list[Version]:
 def entries_of(
     ctx: TenantContext, generation: Generation, versions: Sequence[Version]
 ) -> list[Entry]:
-    """All entries of these versions, read from the lake."""
+    """Return all entries of these versions, read from the lake."""
     sets = ctx.lake.chunk_sets({version.chunk_set_key for version in versions})
     texts = {chunk.text_sha256 for chunk_set in sets.values() for chunk in chunk_set.chunks}
     vectors = ctx.lake.vectors(ctx.embedder.embedder_id, texts).by_hash()
@@ -113,7 +113,7 @@ def entries_of(
 
 
 def _within(chunk: Chunk, chunks: Sequence[Chunk]) -> tuple[int, ...]:
-    """The ordinals of the chunks of a whole page that hold something of a block of it."""
+    """Return the ordinals of the chunks of a whole page that overlap one of its blocks."""
     if not chunk.of_block:
         return ()
     return tuple(

@@ -57,8 +57,9 @@ class Profile:
             rag_assets.workspace.bodies.
         drops_described_secrets: whether passages that match a few patterns of credentials
             (privacy/described.py) are dropped as well, regardless of the other rules.
-        follows_guidelines: whether embedding stops for its tenants while the guidelines of
-            their organization are switched off.
+        opt_in_problem: the error class, a subclass of `NotOptedIn`, for requests for a tenant until
+            its organization opts in; until then none of its texts is embedded. None: no opt-in is
+            needed.
     """
 
     defaults: Mapping[str, Any]
@@ -73,7 +74,7 @@ class Profile:
     sources_of_all: tuple[Mapping[str, Any], ...] = ()
     derives_documents: bool = False
     records_runs: bool = False
-    follows_guidelines: bool = False
+    opt_in_problem: str | None = None
     tells_readers_alone: bool = False
     repeats_texts: bool = False
     keeps_passages: bool = False
@@ -142,6 +143,8 @@ class System:
             tenants; the catalog accepts only the origins that its constraint names.
         problems: classes of errors with a `problem_kind` of their own, by the name of that kind.
         prompts: MCP prompts by name.
+        prompt_headings: headings of sections that it adds to prompts, such as "Coding Rules"; the
+            text of a document that imitates a heading is escaped.
         retrieval_steps: steps of a search by name; profiles choose them.
 
     Raises:
@@ -171,6 +174,7 @@ class System:
     tenant_lists: Parts = field(default_factory=dict)
     problems: Parts = field(default_factory=dict)
     prompts: Parts = field(default_factory=dict)
+    prompt_headings: tuple[str, ...] = ()
     retrieval_steps: Parts = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -197,6 +201,12 @@ class System:
                 f"system {self.name!r}: own_process_commands: {min(unknown)!r} is not one of its"
                 " commands",
                 hint="name keys of `commands`",
+            )
+        problem = None if self.profile is None else self.profile.opt_in_problem
+        if problem is not None and problem not in self.problems:
+            raise ConfigurationError(
+                f"system {self.name!r}: opt_in_problem: {problem!r} is not one of its problems",
+                hint="name a key of `problems`",
             )
         for column in self.texts:
             if column.partition(".")[0] not in self.tables:

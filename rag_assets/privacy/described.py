@@ -1,7 +1,7 @@
 """Six patterns of credentials, applied without exceptions: each match is a credential.
 
-The rules of the scanner know what credentials look like, and leave out what only resembles one.
-These patterns leave out nothing: a workspace asks for that.
+The scanner's rules know the forms of credentials, and exclude text that only resembles one. These
+patterns exclude nothing: a workspace requires that.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ PATTERNS: Final[dict[str, re.Pattern[str]]] = {
     "described-jwt": re.compile(r"eyJ[A-Za-z0-9_-]{2,}\.[A-Za-z0-9_-]{2,}\.[A-Za-z0-9_-]*"),
     "described-slack": re.compile(r"xox[bp]-[A-Za-z0-9-]*"),
 }
-"""By the name of the rule."""
+"""Patterns by the name of their rule."""
 DESCRIBED: Final = "described-"
-"""Beginning of the names of these rules."""
+"""Name prefix of these rules."""
 _RSA, _RSA_RULE = "BEGIN RSA", "described-rsa"
 _LINE = re.compile(r"[^\r\n]*")
 _MARKS = ("sk-", "ghp_", "AKIA", "eyJ", "xoxb-", "xoxp-", _RSA)
 
 
 def is_described(rule: str) -> bool:
-    """Return whether a rule is one of the patterns, whose chunks are dropped."""
+    """Return whether a rule is one of these patterns; chunks that match them are dropped."""
     return rule.startswith(DESCRIBED)
 
 
@@ -46,7 +46,7 @@ def described_spans(text: str) -> list[SecretSpan]:
 
 
 def _rsa_lines(text: str) -> Iterator[SecretSpan]:
-    """The lines that begin the key of an RSA pair."""
+    """Find the lines that start a private RSA key."""
     at = text.find(_RSA)
     while at >= 0:
         start = max(text.rfind("\n", 0, at), text.rfind("\r", 0, at)) + 1
@@ -57,23 +57,23 @@ def _rsa_lines(text: str) -> Iterator[SecretSpan]:
 
 
 class StrictScanner:
-    """Finds what a scanner finds, and what the patterns match.
+    """Finds the credentials of a scanner, and the matches of the patterns.
 
     Args:
-        scanner: by the rules.
+        scanner: finds credentials by the rules.
     """
 
     def __init__(self, scanner: Scans) -> None:
         self._scanner = scanner
 
     def load(self) -> None:
-        """Load the rules of the scanner now rather than on the first scan."""
+        """Load the scanner's rules now instead of on the first scan."""
         load: Callable[[], None] | None = getattr(self._scanner, "load", None)
         if load is not None:
             load()
 
     def scan(self, text: str) -> list[SecretSpan]:
-        """Return the credentials in a text, sorted, overlapping ones joined.
+        """Return the credentials in a text, sorted, with overlapping spans joined.
 
         A span that one of the patterns matches has the pattern as its rule.
         """

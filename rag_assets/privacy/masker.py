@@ -1,4 +1,4 @@
-"""Masks credentials in short texts, with a cache of recent ones."""
+"""Masking of credentials in short texts, with a cache of recent texts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rag_assets.privacy.secrets.scanner import SecretScanner
 from rag_assets.privacy.secrets.spans import merged
 
 MASKING_VERSION = 1
-"""Raised by hand whenever more of the metadata of documents is masked than before."""
+"""Increased by hand whenever more of the documents' metadata is masked than before."""
 
 _CACHED_CHARACTERS = 8_000_000
 _SEPARATOR = "\n\n"
@@ -35,7 +35,10 @@ _WORDS = (
 
 
 def might_hold_credential(text: str) -> bool:
-    """Whether a text has a mark, a name or a long word, as nearly every credential has or is."""
+    """Return whether a text has a sign of a credential: a mark, a name or a long word.
+
+    Nearly every credential has one.
+    """
     if not text.isascii() or _MARK.search(text):
         return True
     lowered = text.lower()
@@ -49,8 +52,8 @@ class Finding:
     """A credential in a text.
 
     Attributes:
-        line: on which it begins, from 1.
-        rule: that found it.
+        line: the number of its first line, from 1.
+        rule: the rule that found it.
     """
 
     line: int
@@ -76,11 +79,11 @@ class Masker:
 
     @property
     def loaded(self) -> bool:
-        """Whether the rules are loaded, which takes a quarter of a second."""
+        """Return whether the rules are loaded, which takes a quarter of a second."""
         return self._loaded.is_set()
 
     def load(self) -> None:
-        """Load the rules now rather than with the first text."""
+        """Load the rules now instead of with the first text."""
         self._scanner.load()
         self._loaded.set()
 
@@ -97,16 +100,16 @@ class Masker:
         return masked
 
     def named_value(self, name: str, value: str) -> str:
-        """Mask a value, which its name may mark as a credential."""
+        """Mask a value if it is a credential, alone or under its name."""
         prefix = f"{name}: "
         return self.text(prefix + self.text(value))[len(prefix) :]
 
     def prime(self, texts: Iterable[str]) -> None:
-        """Scan many texts at once, so that masking each one afterwards is cheap.
+        """Scan many texts at once, so that masking each of them afterwards is cheap.
 
-        Texts that hardly hold a credential are scanned joined together, and one by one later if
-        anything is found. All others are left to be scanned one by one: findings in a text must not
-        depend on the texts beside it.
+        Texts that are unlikely to contain a credential are joined and scanned together; if that
+        finds any, they are scanned separately later. All other texts are always scanned separately:
+        findings must not depend on neighbouring texts.
         """
         with self._lock:
             unknown = [text for text in dict.fromkeys(texts) if text not in self._cache]
@@ -117,9 +120,9 @@ class Masker:
                     self._store(text, text)
 
     def replaced(self, text: str) -> tuple[str, tuple[str, ...]]:
-        """A text with the name of a rule in place of each credential, and the rules' names.
+        """Replace each credential in a text by the name of its rule; return the text and the rules.
 
-        Where offsets need not stay valid, a name tells a reader more than blanked characters.
+        If offsets need not stay valid, a name is more informative than blanked characters.
         """
         spans = merged(self._scanner.scan(text))
         parts: list[str] = []
@@ -131,11 +134,11 @@ class Masker:
         return self.text("".join([*parts, text[at:]])), tuple(sorted({one.rule for one in spans}))
 
     def holds_credential(self, text: str) -> bool:
-        """Whether a text holds a credential."""
+        """Return whether a text contains a credential."""
         return self.text(text) != text
 
     def findings(self, text: str) -> list[Finding]:
-        """The credentials in a text, also percent-encoded ones, by line.
+        """Return the credentials in a text by line, also percent-encoded ones.
 
         Raises:
             TimeoutError: the scan took too long.
@@ -164,14 +167,14 @@ class Masker:
 
     def _store(self, text: str, masked: str) -> None:
         with self._lock:
-            # The cache raises an error for a text larger than itself.
+            # The cache raises an error for a text larger than its capacity.
             if 64 + 2 * len(masked) <= _CACHED_CHARACTERS:
                 self._cache[text] = masked
 
 
 @lru_cache(maxsize=4)
 def masker_of(local: Path | None) -> Masker:
-    """The process's masker for an installation, its rules loaded when they are first needed.
+    """Return the process's masker for an installation; its rules are loaded at their first use.
 
     Args:
         local: the installation's own folder, which caches compiled rules; None for no cache.
@@ -181,5 +184,8 @@ def masker_of(local: Path | None) -> Masker:
 
 @lru_cache(maxsize=4)
 def scanner_of(local: Path | None) -> SecretScanner:
-    """The process's scanner for an installation; see masker_of. Forks share the rules it loaded."""
+    """Return the process's scanner for an installation; see masker_of.
+
+    Forks share the rules that it loaded.
+    """
     return SecretScanner(None if local is None else local / "cache")

@@ -1,4 +1,4 @@
-"""Percent-encoded text, decoded, with the original offsets of each character."""
+"""Decoding of percent-encoded text, with the original offsets of each character."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 _ENCODED = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
 _TRIPLE = 3
 _MAX_DECODINGS = 3
-"""Limit of repeated decoding, as of a percent sign that is encoded itself."""
+"""Limit of repeated decoding, which is needed if a percent sign is itself encoded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Decoded:
 
 
 def decodings(text: str) -> Iterator[Decoded]:
-    """A text decoded once, twice, and so on, as long as that changes it."""
+    """Yield a text decoded once, twice, and so on, as long as decoding changes it."""
     decoded = Decoded(text, tuple((at, at + 1) for at in range(len(text))))
     for _ in range(_MAX_DECODINGS):
         if _ENCODED.search(decoded.text) is None:
@@ -43,7 +43,7 @@ def _decoded(whole: Decoded) -> Decoded:
         start, end = found.span()
         parts.append(whole.text[at:start])
         places += whole.places[at:start]
-        # Each byte that is no UTF-8 becomes a lone surrogate.
+        # Each byte that is not UTF-8 becomes a lone surrogate.
         read = bytes.fromhex(found[0].replace("%", "")).decode("utf-8", "surrogateescape")
         for character in read:
             width = _TRIPLE * len(character.encode("utf-8", "surrogateescape"))

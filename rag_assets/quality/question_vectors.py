@@ -9,8 +9,8 @@ import numpy as np
 
 from rag_assets.billing.embedders import Embedders
 from rag_assets.billing.ledger import present_caps
+from rag_assets.billing.opt_in import require_opt_in
 from rag_assets.billing.spending import Spending, require_price
-from rag_assets.billing.switched_off import guidelines_off, is_switched_off
 from rag_assets.common.errors import IndexInconsistent, ProviderRefused
 from rag_assets.common.hashing import sha256_hex
 from rag_assets.models.config.embedder import EmbedderConfig
@@ -137,8 +137,7 @@ class KeptVectors:
 
     def _embedder(self, ref: TenantRef, tenant: Tenant, generation: Generation) -> Embedder:
         record = self._catalog.tenants.get(ref.id)
-        if is_switched_off(record):
-            raise guidelines_off(record.organization)
+        require_opt_in(record.profile, record.organization, has_opted_in=record.has_opted_in)
         embedder = self._embedders.of_generation(ref, tenant, generation)
         if embedder.embedder_id != generation.embedder_id:
             raise IndexInconsistent(

@@ -1,4 +1,4 @@
-"""The chunker of a tenant, and rules that choose another one for some documents."""
+"""The chunker of a tenant, and rules that select another chunker for some documents."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from rag_assets.ingest.chunking.registry import (
 from rag_assets.ingest.parsing.media_types import SOURCE_CODE, media_type_of
 from rag_assets.tenants.kinds import installed_kinds, kinds_of
 
-# The schema, and so the reference of the configuration, lists the built-in chunkers.
+# The schema, and so the configuration reference, lists the built-in chunkers.
 ChunkerName = Annotated[str, WithJsonSchema({"type": "string", "enum": [*CHUNKERS]})]
 
 
 @lru_cache(maxsize=256)  # called for every document
 def _media_types(name: str) -> frozenset[str]:
-    """The media types of a format's name; none if the name is unknown."""
+    """Return the media types of a format name; empty if the name is unknown."""
     if name == "code":
         return SOURCE_CODE
     media_type = name if "/" in name else media_type_of(f"name.{name}")
@@ -59,12 +59,12 @@ class ChunkerConfig(BaseModel):
 
     Attributes:
         chunker: the name of a chunker.
-        max_tokens: cl100k_base tokens that no chunk exceeds; for chunkers that count tokens.
-        max_characters: Unicode code points that no chunk exceeds; for those that count characters.
-        overlap: the most that a chunk repeats of the one before it, in the unit of its limit and at
-            most half of it; for chunkers that repeat something.
-        levels: of headings at which a chunk begins anew, 1 to 9; what deeper ones begin stays with
-            the section above, within the limit. For heading (by default all) and code (3).
+        max_tokens: limit of cl100k_base tokens in a chunk; for chunkers that count tokens.
+        max_characters: limit of Unicode code points in a chunk; for chunkers that count characters.
+        overlap: the most that a chunk repeats of the previous chunk, in the unit of its limit and
+            at most half of it; for chunkers with an overlap.
+        levels: heading levels that start a new chunk, 1 to 9; a deeper section stays with the
+            section above it, within the limit. For heading (by default all) and code (3).
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -79,7 +79,7 @@ class ChunkerConfig(BaseModel):
 
     @property
     def parameters(self) -> ChunkParameters:
-        """The settings, completed with the defaults of the chunker."""
+        """Return the settings, completed with the defaults of the chunker."""
         return chunk_parameters(
             self.chunker,
             max_tokens=self.max_tokens,
@@ -108,10 +108,10 @@ class ChunkerRule(ChunkerConfig):
 
     Attributes:
         chunker, max_tokens, max_characters, overlap, levels: as for all documents.
-        formats: of the content, by a file's suffix (csv), by media type (text/csv), or
-            code for source code of every language.
+        formats: of the content, by a file's suffix (csv), by media type (text/csv), or code for
+            source code of every language.
         sources: names of the documents' sources.
-        source_types: of the documents, as the index has them (file).
+        source_types: types of the documents, as stored in the index (file).
     """
 
     chunker: ChunkerName
@@ -130,11 +130,11 @@ class ChunkerRule(ChunkerConfig):
 
     @property
     def media_types(self) -> frozenset[str]:
-        """The formats as media types."""
+        """Return the media types of the rule's formats."""
         return frozenset().union(*map(_media_types, self.formats))
 
     def matches(self, *, source: str, source_type: str, media_type: str) -> bool:
-        """Whether the rule applies to a document."""
+        """Return whether the rule applies to a document."""
         return (
             (not self.formats or media_type in self.media_types)
             and (not self.sources or source in self.sources)
@@ -142,7 +142,7 @@ class ChunkerRule(ChunkerConfig):
         )
 
     def identity(self) -> dict[str, Any]:
-        """All fields that determine the chunks; keys hash them."""
+        """Return all fields that determine the chunks; keys hash them."""
         return {
             **self.parameters.identity(),
             "media_types": sorted(self.media_types),

@@ -1,4 +1,4 @@
-"""tenants.yaml: reads tenants and what projects begin with, and edits it, comments kept."""
+"""tenants.yaml: read tenants and the defaults of projects; edit the file and keep its comments."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ tenants: []
 
 
 class TenantsFile:
-    """The file, which may not exist yet.
+    """The tenants.yaml of an installation; the file need not exist yet.
 
     Args:
         path: its location; relative paths of sources are relative to its folder.
-        kinds: the kinds that tenants may name; None: all installed ones.
-        cache: folder that keeps what was parsed; None: each reading parses.
+        kinds: the kinds that tenants may name; None: all installed kinds.
+        cache: folder that caches the parsed content; None: the file is parsed on each read.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class TenantsFile:
         self._parsed = None if cache is None else ParsedFile(cache / "tenants.json")
 
     def load(self) -> dict[str, dict[str, Any]]:
-        """Configuration of every tenant by id, paths made absolute, each validated.
+        """Return the validated configuration of every tenant by id, with absolute paths.
 
         Raises:
             ConfigurationError: the file or a tenant in it is not valid.
@@ -88,7 +88,7 @@ class TenantsFile:
         return tenants
 
     def beginning_of_projects(self) -> dict[str, Any]:
-        """What every project begins with that is made over the API, paths made absolute.
+        """Return the initial configuration of projects made over the API, with absolute paths.
 
         Raises:
             ConfigurationError: the file is not valid.
@@ -96,9 +96,9 @@ class TenantsFile:
         return self.with_absolute_paths(_beginning(self._values()))
 
     def lists(self) -> dict[str, ListedTenants]:
-        """What other lists of tenants say that the file names, by the key; see TenantList.
+        """Load the other tenant lists that the file names, by key; see TenantList.
 
-        Keys that the file lacks are lists without a tenant.
+        A key that the file lacks gives a list without tenants.
 
         Raises:
             ConfigurationError: the file, or the value of a key, is not usable.
@@ -116,7 +116,7 @@ class TenantsFile:
         """Append a tenant.
 
         Raises:
-            ConfigurationError: it is not valid, or the id is in use.
+            ConfigurationError: its configuration is not valid, or its id is in use.
         """
         tenant = Tenant.from_config(self.with_absolute_paths(config), self._kinds)
         with self._edited() as document:
@@ -131,13 +131,13 @@ class TenantsFile:
         """Enable or disable a listed tenant.
 
         Raises:
-            UnknownTenant: it is not listed.
+            UnknownTenant: the file does not list it.
         """
         with self._edited() as document:
             self._entry(document, tenant_id)["enabled"] = enabled
 
     def remove(self, tenant_id: str) -> None:
-        """Remove a tenant from the list, if it is listed; otherwise nothing is written."""
+        """Remove a tenant from the file; a tenant that is not listed changes no file."""
         if all(entry.get("id") != tenant_id for entry in self._values()["tenants"]):
             return
         with self._edited() as document:
@@ -153,7 +153,7 @@ class TenantsFile:
         )
 
     def _values(self) -> dict[str, Any]:
-        """The file as plain values."""
+        """Return the content of the file as plain values."""
         content = self._content()
         if self._read_last is None or self._read_last[0] != content:
             if self._parsed is None:
@@ -164,7 +164,7 @@ class TenantsFile:
         return self._read_last[1]
 
     def _read(self) -> dict[str, Any]:
-        """The file as it is edited: with comments, order and quotes."""
+        """Return the content of the file for editing: with comments, order and quotes."""
         return self._checked(self._parse(self._content()))
 
     def _content(self) -> bytes:
@@ -200,7 +200,7 @@ class TenantsFile:
             raise ConfigurationError(
                 f"{self.path} must hold a list named tenants", hint="see docs/configuration.md"
             )
-        # A misspelled list would read as an empty one, and disable every tenant.
+        # A misspelled list would count as an empty list, and disable every tenant.
         others = ["projects", *installed_systems().parts("tenant_lists", reserved=_KEYS)]
         if unknown := [str(key) for key in document if key not in {"tenants", *others}]:
             raise ConfigurationError(
@@ -218,7 +218,7 @@ class TenantsFile:
 
     @contextmanager
     def _edited(self) -> Iterator[dict[str, Any]]:
-        # The file may be a link to one that is managed elsewhere: that one is edited.
+        # If the file is a link, its target is edited.
         target = Path(os.path.realpath(self.path))
         try:
             lock = target.with_name(f".{target.name}.lock").open("a")
@@ -244,7 +244,7 @@ class TenantsFile:
         )
 
     def with_absolute_paths(self, config: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a written configuration with the paths of its sources made absolute.
+        """Return a configuration with the paths of its sources made absolute.
 
         Raises:
             ConfigurationError: a path depends on the environment.
@@ -267,15 +267,15 @@ class TenantsFile:
 
 
 def absolute_path(written: str, base: Path, what: str) -> Path:
-    """Return the path that a text in tenants.yaml stands for, the same in every process.
+    """Resolve a path in tenants.yaml, with the same result in every process.
 
     Args:
-        written: relative to the base, absolute, or beginning with `~`; `$$` stands for a dollar.
+        written: relative to the base, absolute, or with a leading `~`; `$$` stands for a dollar.
         base: the folder of tenants.yaml.
         what: names the path in an error.
 
     Raises:
-        ConfigurationError: it names a variable, or `~` stands for no folder.
+        ConfigurationError: the path contains a variable, or `~` cannot be resolved.
     """
     if any(match[1] != "$" for match in _DOLLAR.finditer(written)):
         raise ConfigurationError(
@@ -295,7 +295,7 @@ def absolute_path(written: str, base: Path, what: str) -> Path:
 
 
 def written_path(place: Path, base: Path) -> str:
-    """Return a path as absolute_path reads it: relative where it lies below the base."""
+    """Return a path in the notation of absolute_path: relative if it lies below the base."""
     inside = place.is_relative_to(base)
     text = str(place.relative_to(base) if inside else place).replace("$", "$$")
     return f"./{text}" if text.startswith("~") else text

@@ -1,4 +1,4 @@
-"""The kinds that a tenant's configuration can name: built-in ones and those of systems."""
+"""The kinds that a tenant's configuration can name: the built-in kinds and those from systems."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rag_assets.plugins.registry import Systems, installed_systems
 
 @dataclass(frozen=True, slots=True)
 class TenantKinds:
-    """Every kind that tenants may name.
+    """The kinds that tenants may name.
 
     Attributes:
         sources: kinds of sources by name.
@@ -27,7 +27,7 @@ class TenantKinds:
 
 
 def installed_kinds() -> TenantKinds:
-    """The built-in kinds, and those of the installed systems.
+    """Return the built-in kinds and the kinds of the installed systems.
 
     Raises:
         ConfigurationError: a system cannot be loaded, or contradicts another or the core.
@@ -36,7 +36,7 @@ def installed_kinds() -> TenantKinds:
 
 
 def kinds_of(info: ValidationInfo) -> TenantKinds:
-    """The kinds in the context of a validation; without any, all installed ones."""
+    """Return the kinds in the context of a validation; without a context, all installed kinds."""
     return info.context if isinstance(info.context, TenantKinds) else installed_kinds()
 
 

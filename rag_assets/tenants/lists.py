@@ -1,4 +1,4 @@
-"""Lists of tenants beside tenants.yaml: what tells them, and what they say."""
+"""Lists of tenants next to tenants.yaml: their protocol and their content."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from rag_assets.common.errors import RagAssetsError
 
 @dataclass(frozen=True, slots=True)
 class ListedTenants:
-    """What a list says by now.
+    """The current content of a tenant list.
 
     Attributes:
         configs: configuration of each tenant by id, valid and with absolute paths.
-        places: where each is declared, for people.
-        problems: what is wrong; tenants that one concerns are not in `configs`.
-        kept: ids of tenants that one concerns, which stay as they are.
-        complete: whether everything could be read: only then is a tenant that is missing gone.
+        places: where each tenant is declared, for people.
+        problems: errors in the list; tenants with an error are not in `configs`.
+        kept: ids of tenants with an error, which stay as they are.
+        complete: whether everything could be read; only then does a missing tenant count as
+            removed.
     """
 
     configs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -30,15 +31,15 @@ class ListedTenants:
 
 
 class TenantList(Protocol):
-    """Reads the tenants that a key of tenants.yaml names."""
+    """Loads the tenants that a key of tenants.yaml names."""
 
     def __call__(self, written: Any, folder: Path, cache: Path | None) -> ListedTenants:
-        """The tenants.
+        """Return the tenants of the list.
 
         Args:
             written: the value of the key.
-            folder: of tenants.yaml, which relative paths begin in.
-            cache: folder that keeps what was parsed.
+            folder: the folder of tenants.yaml, to which relative paths refer.
+            cache: folder that caches parsed content.
 
         Raises:
             ConfigurationError: the value is not usable.

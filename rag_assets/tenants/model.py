@@ -72,14 +72,14 @@ class ParserConfig(_Model):
     """The parsing of documents, and its limits.
 
     Attributes:
-        seconds: time for one document; scanned pages add to it.
+        seconds: time limit of one document; scanned pages extend it.
         memory_mb: memory of the process that parses it, in MiB.
         keep_headers_footers: keep the lines that repeat on every page of a PDF.
-        pdf: what reads PDFs; docling takes packages that are not installed with this one.
-        ocr: read the scanned pages of PDFs, about one a second and for ten minutes at most, and
-            files of workspaces that are pictures; needs the extra `ocr`.
-        ocr_languages: of scanned pages and pictures, as Tesseract abbreviates them.
-        ocr_data: folder of other languages' data, files called LANGUAGE.traineddata.
+        pdf: the PDF engine; docling needs packages that are not installed with this package.
+        ocr: read the scanned pages of PDFs, about one per second and for at most ten minutes, and
+            images in workspaces; needs the extra `ocr`.
+        ocr_languages: of scanned pages and images, as Tesseract abbreviates them.
+        ocr_data: folder with the data of other languages, files named LANGUAGE.traineddata.
         docling_models: folder of docling's models.
         passwords: for encrypted documents; each the name of an environment variable, as $NAME.
     """
@@ -103,11 +103,11 @@ class ParserConfig(_Model):
 
     @property
     def limits(self) -> ParseLimits:
-        """The limits of one document."""
+        """Return the limits of one document."""
         return ParseLimits(seconds=self.seconds, memory_bytes=self.memory_mb * 1024 * 1024)
 
     def require_installed(self) -> None:
-        """Require what the settings need on this machine.
+        """Check that this machine has the packages and data that the settings need.
 
         Raises:
             ConfigurationError: a package or a language's data is missing.
@@ -119,7 +119,7 @@ class ParserConfig(_Model):
 
     @property
     def options(self) -> ParseOptions:
-        """The options of parsing, apart from limits.
+        """Return the options of parsing without the limits.
 
         Raises:
             ConfigurationError: a variable, a package or a language's data is missing.
@@ -140,10 +140,10 @@ class IndexConfig(_Model):
     """The index of a tenant.
 
     Attributes:
-        placement: "shared" with tenants of equal dimensions, or "dedicated": an index alone,
-            whose text scores no other tenant's documents influence.
-        vector_index: Elasticsearch's kind of kNN index; "auto": the one that the present build
-            has, and "bbq_hnsw" for a new build, or "int8_hnsw" under 384 dimensions.
+        placement: "shared" with tenants of equal dimensions, or "dedicated": an index of its own,
+            so that other tenants' documents do not affect its text scores.
+        vector_index: Elasticsearch's type of kNN index; "auto": the type of the current build; for
+            a new build "bbq_hnsw", or "int8_hnsw" below 384 dimensions.
     """
 
     placement: Literal["shared", "dedicated"] = "shared"
@@ -157,17 +157,17 @@ class RetrievalConfig(_Model):
     """Defaults of a search.
 
     Attributes:
-        top_k: how many hits.
-        min_score: cosine below which a hit is left out; null for no threshold. Unless it is given,
-            what suits the profile with the embedder, which is none for the local model.
-        threshold_from: where that comes from, unless min_score is given: "measured" by the first
-            questions, or by `rag-assets thresholds`, with the description's figure as upper bound;
-            "as described": always that figure.
+        top_k: number of hits.
+        min_score: cosine below which a hit is omitted; null for no threshold. By default, the value
+            that suits the profile and the embedder; the local model has no threshold.
+        threshold_from: source of the default of min_score. "measured": by the first questions, or
+            by `rag-assets thresholds`, with the described figure as upper bound; "as described":
+            always the described figure.
         mode: vectors, words, or both fused.
         rerank: the reranker of the top hits; without it, hits are not reranked.
-        events_days: days that the events of searches, which hold their questions, are kept.
-        unsupported_claims: whether answers remove a claim with a number, a date, a unit or a name
-            that the cited passage does not have, or mark it as unsupported.
+        events_days: days that the events of searches, which contain their questions, are kept.
+        unsupported_claims: whether answers remove or mark a claim with a number, a date, a unit or
+            a name that the cited passage does not contain.
     """
 
     top_k: int = Field(default=5, ge=1, le=100)
@@ -180,7 +180,7 @@ class RetrievalConfig(_Model):
 
 
 class AccessConfig(_Model):
-    """The access scope of a tenant's documents where a source names none."""
+    """The access scope of a tenant's documents if a source does not set it."""
 
     scope: str = Field(default="public", min_length=1, max_length=256)
 
@@ -190,8 +190,8 @@ class PrivacyConfig(_Model):
 
     Attributes:
         send_unmasked_questions: send questions to the embedder, the reranker and the chat model
-            as they are; otherwise credentials in them are masked first. What is stored
-            or logged of a question is always masked.
+            unchanged; otherwise credentials in them are masked first. Stored or logged parts of a
+            question are always masked.
     """
 
     send_unmasked_questions: bool = False
@@ -201,9 +201,9 @@ class CapsConfig(_Model):
     """Spending caps of a tenant, in dollars; searches and answers count too.
 
     Attributes:
-        per_run: of one `rag-assets sync`, or of one run of the daemon.
+        per_run: for one `rag-assets sync`, or one run of the daemon.
         per_day: from midnight to midnight, UTC.
-        per_month: of a calendar month, UTC.
+        per_month: for a calendar month, UTC.
     """
 
     per_run: float | None = Field(default=None, ge=0, allow_inf_nan=False)
@@ -212,12 +212,12 @@ class CapsConfig(_Model):
 
 
 class QualityConfig(_Model):
-    """What the judged questions of a tenant decide about a new build.
+    """The quality gate of a new build, decided by the tenant's judged questions.
 
     Attributes:
-        tolerance: by how much nDCG@10 or recall@5 of a new build may be lower than those of the
-            serving one.
-        least: judged questions below which nothing is decided: there is a warning.
+        tolerance: how much lower nDCG@10 or recall@5 of a new build may be than the serving
+            build's.
+        least: minimum of judged questions; with fewer, there is only a warning.
     """
 
     tolerance: float = Field(default=0.02, ge=0, le=1, allow_inf_nan=False)
@@ -225,11 +225,11 @@ class QualityConfig(_Model):
 
 
 class DriftConfig(_Model):
-    """How often everything is compared.
+    """The period of full comparisons.
 
     Attributes:
         days: days within which every document of the sources is read again, every vector of an
-            entry compared with the lake, and every file of the lake read.
+            entry is compared with the lake, and every file of the lake is read.
     """
 
     days: int = Field(default=7, ge=1, le=366)
@@ -242,10 +242,10 @@ class ExperienceConfig(_Model):
     """The experience of a tenant with the profile experience.
 
     Attributes:
-        code_tenant: the tenant whose sources hold the code that entries are about: what changed
-            there since an entry was captured is shown after all else.
+        code_tenant: the tenant with the code that entries are about. An entry with code changed
+            since its capture is ranked after all others.
         aliases: names of technologies, kinds of tasks and agents, each with other spellings that
-            questions may use for it. It replaces the shipped spellings of that name.
+            questions may use. They replace the shipped spellings of that name.
     """
 
     code_tenant: TenantId | None = None
@@ -253,11 +253,11 @@ class ExperienceConfig(_Model):
 
 
 class WorkspaceConfig(_Model):
-    """What only tenants with the profile workspace have.
+    """Settings that only tenants with the profile workspace have.
 
     Attributes:
-        resolved_comment_days: days after which a resolved comment is found no more.
-        vector_backend: what answers vector searches; its application may choose another one.
+        resolved_comment_days: days after which a resolved comment is no longer found.
+        vector_backend: the back end of vector searches; its application may choose another.
     """
 
     resolved_comment_days: int = Field(default=30, ge=0, le=36_500)
@@ -269,30 +269,31 @@ class Tenant(_Model):
 
     Attributes:
         id: also the name of its partition.
-        profile: of the system that its defaults come from.
+        profile: the profile of a system, which supplies its defaults.
         name: for people; applications that make projects set it.
         organization, project: for applications that identify the tenant by these. A profile may
-            require both; then no other tenant of the profile has the same two.
-        chat_model: the model that its application chats with and that writes answers: its name,
-            or more about it. A provider "auto" of embeddings goes by it.
+            require both, unique among its tenants.
+        chat_model: the model that its application chats with and that writes answers: its name, or
+            more about it. An embedding provider "auto" is derived from it.
         enabled: a disabled tenant neither indexes nor answers.
-        sources: of its documents, each with a unique name.
-        chunkers: rules that choose another chunker; the first that applies counts.
-        frameworks: of its own source code, beside the built-in ones or in place of those of their
-            names: how they state routes, tables, requests of tests and events.
+        sources: the sources of its documents, each with a unique name.
+        chunkers: rules that select another chunker; the first rule that applies wins.
+        frameworks: frameworks of its own source code, in addition to the built-in ones; an equal
+            name replaces the built-in framework. They describe how code states routes, tables,
+            requests of tests and events.
         caps: spending caps for embeddings and answers; finished work is kept.
-        auto_repair: whether what differs between sources, catalog, lake and index is repaired when
-            it is found; otherwise checks report it.
-        retention_days: documents are pruned when their present content was first embedded longer
-            ago: a number, or one for each source type ("file" for files), of which those that are
+        auto_repair: whether differences between sources, catalog, lake and index are repaired when
+            they are found; otherwise checks report them.
+        retention_days: documents are pruned this many days after their present content was first
+            embedded: a number for all, or for each source type ("file" for files). Types that are
             not named are kept as long as their source keeps them.
         prune_share: share of a source's documents, if they are more than 20, that is pruned only
             after `rag-assets prune TENANT --confirm`; null: any share, for retention that is a
             rule.
-        publish: "auto": a new build begins to answer when it is complete and has passed every
+        publish: "auto": a new build starts to answer when it is complete and has passed every
             check; "manual": when somebody publishes it.
-        grace_days: days for which a build that no longer answers is kept, so that going back to it
-            costs nothing.
+        grace_days: days for which a build that no longer answers is kept, so that a rollback to it
+            is free.
         freshness_minutes: how far behind its source the index may be before a check fails.
         canary_distance: cosine distance by which the vectors of fixed texts, embedded daily, may
             move before a check fails: the provider changed the model.
@@ -330,24 +331,24 @@ class Tenant(_Model):
     _kinds: TenantKinds = PrivateAttr(default_factory=installed_kinds)
 
     def model_post_init(self, context: Any) -> None:
-        """Remember the kinds that the configuration was validated against."""
+        """Remember the kinds that were used for validation."""
         if isinstance(context, TenantKinds):
             self._kinds = context
 
     def source_kind(self, source: SourceConfig) -> SourceKind[Any]:
-        """The kind of one of the tenant's sources."""
+        """Return the kind of a source of the tenant."""
         return kind_of(source, self._kinds.sources)
 
     def chunk_parameters(
         self, *, source: str, source_type: str, media_type: str, path: str = ""
     ) -> ChunkParameters:
-        """The chunk parameters of a document: of the first rule that applies, else the tenant's.
+        """Return the chunk parameters of a document: of the first matching rule, else the tenant's.
 
         Args:
             source: the name of its source.
-            source_type: the kind of document that the source holds.
+            source_type: the document type of the source.
             media_type: the type of its content.
-            path: within its source, by which some chunkers cut.
+            path: within its source; some chunkers depend on it.
         """
         rules = (
             rule
@@ -361,23 +362,23 @@ class Tenant(_Model):
 
     @cached_property
     def own_frameworks(self) -> str:
-        """The frameworks in one text, for keys and workers; "" where there are none."""
+        """Return the frameworks as one text, for keys and workers; "" without frameworks."""
         return as_text(self.frameworks)
 
     @property
     def reads_code(self) -> bool:
-        """Whether one of its chunkers reads source code."""
+        """Return whether one of its chunkers reads source code."""
         chosen = (self.chunker, *self.chunkers)
         return any(one.parameters.kind.read is not None for one in chosen)
 
     def retention_of(self, source_type: str) -> int | None:
-        """Days that documents of a source type are kept; None: as long as their source does."""
+        """Return the days that documents of a source type are kept; None for no limit."""
         days = self.retention_days
         return days.get(source_type) if isinstance(days, dict) else days
 
     @property
     def labels(self) -> Mapping[str, str]:
-        """The metadata that all of its documents have: the ids of the project that it is."""
+        """Return the metadata of all its documents: the ids of its organization and project."""
         if not profile_of(self.profile).requires_project:
             return {}
         return {"organizationId": self.organization or "", "projectId": self.project or ""}
@@ -385,12 +386,12 @@ class Tenant(_Model):
     def min_score(
         self, embedder_id: str, use: str | None = None, *, measured: float | None = None
     ) -> float | None:
-        """The cosine below which a hit is left out; None: there is no threshold.
+        """Return the cosine below which a hit is omitted; None for no threshold.
 
         Args:
-            embedder_id: the embedder of the vectors that are searched.
-            use: what the hits are for; see Profile.threshold.
-            measured: the value that is measured for that embedder and use, if any.
+            embedder_id: the embedder of the searched vectors.
+            use: the purpose of the hits; see Profile.threshold.
+            measured: the measured threshold for that embedder and use, if any.
         """
         if "min_score" in self.retrieval.model_fields_set:
             return self.retrieval.min_score
@@ -399,7 +400,7 @@ class Tenant(_Model):
         return profile_of(self.profile).threshold(embedder_id, use)
 
     def calibrates(self, embedder_id: str) -> bool:
-        """Whether its first questions to an embedder measure a threshold."""
+        """Return whether the tenant's first questions to an embedder measure a threshold."""
         retrieval = self.retrieval
         if retrieval.threshold_from != "measured" or "min_score" in retrieval.model_fields_set:
             return False
@@ -407,15 +408,15 @@ class Tenant(_Model):
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any], kinds: TenantKinds | None = None) -> Self:
-        """Validate a tenant's configuration, filled in with its profile.
+        """Validate a tenant's configuration, completed with its profile's defaults.
 
         Args:
             config: as written in tenants.yaml.
-            kinds: the kinds that it may name; None: all installed ones.
+            kinds: the kinds that it may name; None: all installed kinds.
 
         Raises:
-            UnknownProfile: there is no profile of that name.
-            ConfigurationError: a field is not valid; names it.
+            UnknownProfile: no profile has that name.
+            ConfigurationError: a field is not valid; the message names it.
         """
         filled = with_profile(config)
         try:

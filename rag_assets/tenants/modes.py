@@ -1,6 +1,6 @@
 """The search modes of tenants and requests.
 
-A module of its own, since clients need nothing else of a tenant.
+A module of its own, since clients need no other part of a tenant.
 """
 
 from typing import Literal

@@ -1,8 +1,8 @@
-"""What tenants.yaml says as plain values, parsed once for each content.
+"""The plain values of tenants.yaml, parsed once for each content.
 
-A parser that keeps comments takes 2 ms a tenant, and a C one a third of that: with a thousand
-tenants each command, and each fork of a sync of all, would spend seconds on a file that has not
-changed since yesterday. What was parsed is kept by the hash of the file's bytes.
+A parser that keeps comments takes 2 ms per tenant, and a C parser a third of that. With a thousand
+tenants, each command and each fork of a sync of all tenants would spend seconds on an unchanged
+file. The parsed values are cached by the hash of the file's bytes.
 """
 
 from __future__ import annotations
@@ -17,33 +17,33 @@ from typing import Any
 from rag_assets.common.private_files import write_atomically
 
 _FORMAT = "1"
-"""Raised when other plain values are made of the same bytes."""
+"""Version of the cached values; increased when the same bytes give other plain values."""
 
 
 class ParsedFile:
-    """Keeps the plain values of one content, the last that was parsed.
+    """Caches the plain values of the content that was parsed last.
 
     Args:
-        path: where they are kept.
+        path: the cache file.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def get(self, content: bytes, parse: Callable[[bytes], Any]) -> Any:
-        """The plain values of a file.
+        """Return the plain values of a file.
 
         Args:
-            content: of the file.
-            parse: makes plain values of it, if others were kept; whatever it raises is passed on,
-                and not kept.
+            content: the bytes of the file.
+            parse: returns the plain values on a cache miss; its exceptions are passed on, and not
+                cached.
         """
         digest = hashlib.sha256(_FORMAT.encode() + content).hexdigest()
         kept = self._kept()
         if kept.get("sha256") == digest:
             return kept["values"]
         values = parse(content)
-        with suppress(OSError):  # A full disk keeps nobody from searching.
+        with suppress(OSError):  # A full disk must not prevent searches.
             write_atomically(self._path, json.dumps({"sha256": digest, "values": values}))
         return values
 

@@ -1,4 +1,4 @@
-"""Profiles: the defaults of a system's tenants, which their own configuration replaces."""
+"""Profiles: the defaults of a system's tenants, which a tenant's own configuration overrides."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from rag_assets.plugins.system import Profile
 
 DEFAULT_PROFILE = "documents"
 _CHOICES = {"chunker": "chunker", "embedder": "provider"}
-"""By field, what the rest of it belongs to."""
+"""By field, the setting to which its other settings belong."""
 _NOT_INSTALLED = "no system is installed: install rag-assets again (`make setup`)"
 
 
 def with_profile(config: Mapping[str, Any]) -> dict[str, Any]:
     """Complete a tenant's configuration with the defaults of its profile.
 
-    Its rules about chunkers go before those of the profile. The profile's limits of a chunker
-    count only for that chunker, and its model only for that provider.
+    Its rules about chunkers precede those in the profile. The profile's limits of a chunker apply
+    only to that chunker, and its model only to that provider.
 
     Raises:
-        UnknownProfile: there is no profile of that name.
+        UnknownProfile: no profile has that name.
     """
     name = config.get("profile", DEFAULT_PROFILE)
     profiles = installed_systems().profiles
@@ -49,7 +49,7 @@ def with_profile(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def configured_sources(config: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    """The sources of a configuration as stored: its own, or else those of its profile."""
+    """Return the sources of a stored configuration: its own, or else its profile's."""
     if "sources" in config:
         own: Sequence[Mapping[str, Any]] = config["sources"]
         return own
@@ -58,16 +58,16 @@ def configured_sources(config: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]
 
 
 def configured_embedder(config: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The embedder of a configuration as stored: its own, completed by that of its profile."""
+    """Return the embedder of a stored configuration, with its profile's as default."""
     embedder: Mapping[str, Any] = with_profile(config).get("embedder") or {}
     return embedder
 
 
 def profile_of(name: str) -> Profile:
-    """The profile of a tenant that was validated.
+    """Return the profile of a validated tenant.
 
     Raises:
-        UnknownProfile: the system of the profile is no longer installed.
+        UnknownProfile: the system of the profile has been uninstalled.
     """
     profiles = installed_systems().profiles
     if name not in profiles:
@@ -79,7 +79,7 @@ def profile_of(name: str) -> Profile:
 
 
 def _with_own(profile: Profile, sources: Sequence[Any]) -> list[Any]:
-    """Sources with those that every tenant of the profile has, each once."""
+    """Return the sources with those that every tenant of the profile has, each once."""
     own = list(profile.sources_of_all)
     of_files = [s for s in sources if isinstance(s, Mapping) and _holds_files(s)]
     if profile.derives_documents:
@@ -97,7 +97,7 @@ def _holds_files(source: Mapping[str, Any]) -> bool:
 
 
 def _same_choice(default: Any, wanted: Any, choice: str) -> bool:
-    """Whether the profile's other settings apply: they were chosen for its own choice."""
+    """Return whether the profile's other settings of a field apply, as made for its choice."""
     both = isinstance(default, Mapping) and isinstance(wanted, Mapping)
     return not both or wanted.get(choice, default.get(choice)) == default.get(choice)
 

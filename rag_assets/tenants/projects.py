@@ -1,7 +1,7 @@
-"""Projects: tenants that an application makes, and what it may set of them.
+"""Projects: tenants that an application makes, and the settings that it may change.
 
-An application names a project by its organization and the project's id. Whatever decides where data
-comes from or goes to is the operator's: an application sets the fields of ProjectSettings alone.
+An application identifies a project by its organization and the project's id. The operator decides
+where data comes from and where it is sent: an application sets only the fields of ProjectSettings.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from rag_assets.tenants.model import CapsConfig, RetrievalConfig, Tenant, Thresh
 
 MAX_NAME = 256
 LOCAL = "local"
-"""The provider that runs the shipped model, which only an operator chooses."""
+"""The provider that runs the shipped model; only an operator can select it."""
 
 _PLAIN = re.compile(r"[a-z0-9]+([_-][a-z0-9]+)*")
 _LONGEST_ID = 63
@@ -41,14 +41,14 @@ else:
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """What an application names a project by.
+    """The identity of a project, as an application states it.
 
     Attributes:
         profile: of the system that the project is used with.
-        organization, project: ids of the application's.
+        organization, project: ids in the application.
 
     Raises:
-        InvalidRequest: one of the ids is empty, too long, or holds what is not a character.
+        InvalidRequest: one of the ids is empty, too long, or contains control characters.
     """
 
     profile: str
@@ -61,9 +61,9 @@ class Project:
 
     @property
     def tenant_ids(self) -> tuple[str, ...]:
-        """Ids for its tenant, in order of preference; no other project has the last one.
+        """Return ids for its tenant, in order of preference; the last id is unique to the project.
 
-        The first one is readable, if the names are of a form in which no others give the same one.
+        The first id is readable if the form of the names rules out collisions.
         """
         organization, project = self.organization, self.project
         plain = f"{organization}.{project}"
@@ -75,17 +75,17 @@ class Project:
 
 
 class ProjectSettings(BaseModel):
-    """All that an application may set of a project.
+    """All settings of a project that an application may change.
 
-    What is not given stays as it is; null stands for what projects begin with.
+    A field that is not given stays as it is; null restores the initial value of projects.
 
     Attributes:
         name: for people.
-        chat_model: name of the model that it chats with: its embedder follows from it.
-        provider: of embeddings; "auto": as follows from the chat model and the keys; "local": the
+        chat_model: name of the model that it chats with; its embedder is derived from it.
+        provider: of embeddings; "auto": derived from the chat model and the keys; "local": the
             shipped model, which needs no key.
-        min_score: cosine below which a passage is left out.
-        threshold_from: where that comes from without min_score; see RetrievalConfig.
+        min_score: cosine below which a passage is omitted.
+        threshold_from: source of the threshold without min_score; see RetrievalConfig.
         caps: spending caps, all of them.
     """
 
@@ -112,10 +112,10 @@ class ProjectSettings(BaseModel):
 
 
 def require_name(what: str, name: str) -> None:
-    """Require a usable id of an application's.
+    """Require a usable id of an application.
 
     Raises:
-        InvalidRequest: it is empty, too long, or holds control characters.
+        InvalidRequest: it is empty, too long, or contains control characters.
     """
     if not 0 < len(name) <= MAX_NAME or not _is_text(name):
         raise InvalidRequest(
@@ -133,19 +133,20 @@ def project_config(
     present: Mapping[str, Any] | None = None,
     anew: bool = False,
 ) -> dict[str, Any]:
-    """The configuration of a project's tenant.
+    """Return the configuration of a project's tenant.
 
     Args:
-        project: whose.
+        project: the project.
         tenant_id: the tenant's id.
         settings: to change.
-        beginning: what projects begin with, as in tenants.yaml.
+        beginning: the initial configuration of projects, as in tenants.yaml.
         present: the present configuration; None for a new project.
-        anew: replace the present configuration by the beginning, but for the caps and the name of
-            the chat model, without which a project would spend more, or answer differently.
+        anew: replace the present configuration by the initial configuration, except for the caps
+            and the name of the chat model, without which a project would spend more, or answer
+            differently.
 
     Raises:
-        InvalidRequest: the settings do not fit what the operator has configured.
+        InvalidRequest: the settings do not fit the operator's configuration.
     """
     is_begun = present is None or anew
     config = dict(beginning if is_begun else present or {})
@@ -184,14 +185,14 @@ def project_config(
 
 
 def require_beginning(beginning: Mapping[str, Any], profiles: Mapping[str, bool]) -> None:
-    """Require that a project can begin with this configuration.
+    """Require that a configuration is usable as the initial configuration of projects.
 
     Args:
         beginning: as in tenants.yaml.
-        profiles: whether applications make projects of each of the installed profiles.
+        profiles: the installed profiles by name, with whether applications make projects of them.
 
     Raises:
-        ConfigurationError: it names a field that is not for all projects, or a wrong value.
+        ConfigurationError: it contains a field that is not for all projects, or a wrong value.
     """
     own = sorted({"id", "name", "profile", "organization", "project", "enabled"} & set(beginning))
     if own:
@@ -205,7 +206,7 @@ def require_beginning(beginning: Mapping[str, Any], profiles: Mapping[str, bool]
 
 
 def shown_settings(tenant: Tenant) -> dict[str, Any]:
-    """The settings of ProjectSettings as they are in force.
+    """Return the effective values of ProjectSettings.
 
     Args:
         tenant: with the provider that is configured, which may be "auto".
@@ -222,7 +223,7 @@ def shown_settings(tenant: Tenant) -> dict[str, Any]:
 
 
 def _keep(config: dict[str, Any], beginning: Mapping[str, Any], present: Mapping[str, Any]) -> None:
-    """Keep a project's caps and the name of its chat model, at the gateway of the beginning."""
+    """Keep a project's caps and its chat model's name, with the gateway of the initial settings."""
     if present.get("caps"):
         config["caps"] = present["caps"]
     chat = present.get("chat_model")
@@ -237,7 +238,7 @@ def _chat_model(config: Mapping[str, Any], beginning: Mapping[str, Any], name: s
         return beginning.get("chat_model")
     if not isinstance(present, Mapping):
         return name
-    # A gateway stays, whatever model it is asked for; what one of them reads at once does not.
+    # A gateway stays whatever the model; a context window belongs to one model.
     kept = {k: v for k, v in present.items() if k != "context_window" or present["model"] == name}
     return {**kept, "model": name}
 
@@ -258,7 +259,7 @@ def _embedder(config: Mapping[str, Any], provider: str | None) -> dict[str, Any]
 
 
 def _put(config: dict[str, Any], field: str, value: Any) -> None:
-    """Set a field; None takes it out, so that the profile decides."""
+    """Set a field; None removes it, so that the profile decides."""
     if value is None:
         config.pop(field, None)
     else:
@@ -266,7 +267,7 @@ def _put(config: dict[str, Any], field: str, value: Any) -> None:
 
 
 def _stem(name: str) -> str:
-    """The readable part of a name in an id."""
+    """Return the readable part of a name in an id."""
     plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
     return re.sub("[^a-z0-9]+", "-", plain).strip("-")[:_STEM].strip("-") or "x"
 

@@ -1,6 +1,6 @@
-"""Reconciliation of the catalog's tenants with what lists them: tenants.yaml, and what it names.
+"""Reconciliation of the catalog's tenants with tenants.yaml and the lists that it names.
 
-A tenant that is no longer listed is disabled, and keeps its data.
+A tenant that was removed from its list is disabled, and keeps its data.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from rag_assets.common.errors import ConfigurationError, RagAssetsError
 from rag_assets.tenants.lists import ListedTenants
 
 FILE = "file"
-"""The origin of tenants of tenants.yaml itself."""
+"""The origin of tenants in tenants.yaml itself."""
 
 
 class _Record(Protocol):
@@ -38,7 +38,7 @@ class TenantChanges:
 
     Attributes:
         put: tenants to create or update, and whether they are enabled.
-        disable: ids that are no longer listed.
+        disable: ids that were removed from the list.
         foreign: listed ids that another home folder lists with another configuration.
     """
 
@@ -56,16 +56,16 @@ def plan_tenants(
     over: Collection[str] = (),
     kept: Collection[str] = (),
 ) -> TenantChanges:
-    """Compare a list with the catalog; tenants of another origin, or home folder, are left alone.
+    """Compare a list with the catalog; tenants of another origin or home folder are left alone.
 
-    What applications have set over the file's configuration stays out of it.
+    Changes that applications made to the file's configuration are ignored.
 
     Args:
         listed: configuration by id.
         known: the catalog's tenants by id.
         home: the home folder with the list; it disables only tenants that it listed itself.
-        origin: of the tenants that the list has.
-        over: other origins, whose tenants the list takes over by listing them.
+        origin: the origin of the list's tenants.
+        over: other origins; the list takes over their tenants by listing them.
         kept: ids that are not disabled, whether they are listed or not.
     """
     put, foreign = [], []
@@ -103,15 +103,15 @@ def without_conflicts(
     of_file: Collection[str],
     known: Mapping[str, _Record],
 ) -> tuple[dict[str, Mapping[str, Any]], list[RagAssetsError]]:
-    """The tenants of a list whose ids are not used otherwise, and what is wrong with the others.
+    """Return the tenants of a list with ids not used elsewhere, and the problems of the others.
 
-    A tenant of tenants.yaml goes before one of another list, and so does one that was made over
-    the API, or was in tenants.yaml: it may hold what no list can bring back.
+    A tenant of tenants.yaml takes precedence over a tenant of another list. So does a tenant that
+    was made over the API, or was in tenants.yaml: it may contain data that no list can restore.
 
     Args:
-        key: of the list; the origin of its tenants.
-        listed: what it says.
-        of_file: ids of tenants.yaml.
+        key: the key of the list, and the origin of its tenants.
+        listed: the content of the list.
+        of_file: ids in tenants.yaml.
         known: the catalog's tenants by id.
     """
     usable: dict[str, Mapping[str, Any]] = {}

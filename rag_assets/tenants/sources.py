@@ -1,4 +1,4 @@
-"""A source in a tenant's configuration: validated by the kind that its `type` names."""
+"""A source in a tenant's configuration, validated by the kind that its `type` names."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _serialized(config: SourceConfig) -> dict[str, Any]:
     return config.model_dump(mode="json")
 
 
-# The schema, and so the reference of the configuration, lists the built-in kinds.
+# The schema, and so the configuration reference, lists the built-in kinds.
 _WRITTEN = tuple(kind.config for kind in SOURCE_KINDS.values() if not kind.implicit)
 _BUILT_IN: Any = Union[_WRITTEN]  # noqa: UP007
 
@@ -56,7 +56,7 @@ def chosen_source(
     kind: str,
     refusal: type[ConfigurationError],
 ) -> SourceT:
-    """The source that pushed content belongs to: the one that is wanted, or the only one.
+    """Return the source for pushed content: the named source, or the only candidate.
 
     Args:
         tenant_id: the tenant.
@@ -66,7 +66,7 @@ def chosen_source(
         refusal: the error to raise.
 
     Raises:
-        ConfigurationError: the refusal: there is none, or it is not clear which is meant.
+        ConfigurationError: the refusal: no source matches, or several do.
     """
     if not takes:
         raise refusal(

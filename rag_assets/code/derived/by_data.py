@@ -1,4 +1,4 @@
-"""Routes and tables of frameworks that data define, as derived documents."""
+"""Routes and tables of frameworks that are defined by data, as derived documents."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _PARAMETERS: Final = (
     (re.compile(r"(?<=/)\*{1,2}(\w+)"), r"{\1}"),
 )
 _HOST: Final = re.compile(r"^/?[a-z][a-z0-9+.-]{0,20}:/{1,2}[^/]*", re.IGNORECASE)
-"""A scheme and a host, which may have a user and a password before it: no part of a route."""
+"""Matches a scheme and host, with an optional user and password: not part of a route."""
 
 
 def derive(files: Sequence[FileFacts], frameworks: Sequence[Framework]) -> Derivation:
@@ -37,7 +37,7 @@ def derive(files: Sequence[FileFacts], frameworks: Sequence[Framework]) -> Deriv
 
     Args:
         files: of one repository.
-        frameworks: that may count.
+        frameworks: to look for.
     """
     read = [File(one) for one in files if not is_test(one.path)]
     handlers = _Handlers(read)
@@ -68,7 +68,7 @@ class _Handlers:
                 self._known.setdefault(last, []).append((file, one))
 
     def of(self, route: Route) -> str:
-        """Return the node of a route's handler; "" if none or several may be meant."""
+        """Return the node of a route's handler; "" if there is no match or several."""
         parts = [part for part in LAST_PARTS.split(route.handler) if part]
         if not parts:
             return ""
@@ -94,7 +94,7 @@ class _Handlers:
     def _of_owner(
         self, parts: Sequence[str], known: Sequence[tuple[File, Fact]]
     ) -> list[tuple[File, Fact]]:
-        """Return those of the definitions whose class, module or file has the owner's name."""
+        """Return the definitions with the owner's name in their class, module or file."""
         wanted = [part.lower().lstrip("_") for part in parts[:-1]]
         close = []
         for file, fact in known:

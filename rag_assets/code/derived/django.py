@@ -1,4 +1,4 @@
-"""Routes of Django, as derived documents; its tables are read by data (by_data)."""
+"""Routes of Django as derived documents; its tables are read from framework data (by_data)."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _NOWHERE = Fact("", 0, 0)
 
 
 def derive(files: Sequence[FileFacts]) -> Derivation:
-    """Return the routes of a repository of Django."""
+    """Return the routes of a Django repository."""
     python = [one for one in files if one.language == "python"]
     lines = _Lines.of(python)
     routes = routes_of(python)
-    # The same view under the same name, once more for `.json` and its like.
+    # A suffixed route repeats the same view under the same name, for `.json` and similar.
     documents = (one for r in routes.routes if not r.suffixed for one in _routes(r, lines))
     unresolved = (_unresolved(one, lines) for one in routes.unresolved)
     return Derivation(tuple(documents), tuple(unresolved))
@@ -31,7 +31,7 @@ def derive(files: Sequence[FileFacts]) -> Derivation:
 
 @dataclass(frozen=True, slots=True)
 class _Lines:
-    """The facts of files by their places, whose lines are known."""
+    """The facts of files by path and offset; their lines are known."""
 
     facts: dict[str, dict[int, Fact]]
 
@@ -47,7 +47,7 @@ class _Lines:
         return cls(found)
 
     def at(self, held: Evidence) -> Fact:
-        """The fact of a place, else the next one before it."""
+        """Return the fact at an offset, else the nearest fact before it."""
         starts = self.facts.get(held.path, {})
         if held.start in starts:
             return starts[held.start]
@@ -55,7 +55,7 @@ class _Lines:
         return starts[max(before)] if before else _NOWHERE
 
     def statement(self, kind: str, target: str, held: Evidence, source: str = "") -> Statement:
-        """What a place says."""
+        """Return a statement with the lines of its evidence."""
         fact = self.at(held)
         places = fact.line_start, fact.line_end
         return Statement(kind, source, target, "stated", held.path, *places, fact.evidence)
@@ -67,7 +67,7 @@ def _unresolved(one: Computed, lines: _Lines) -> Unresolved:
 
 
 def _routes(route: Route, lines: _Lines) -> Iterator[DerivedDocument]:
-    """One document for each method, where methods have views of their own."""
+    """Yield one document per method if methods have their own views, else one document."""
     if not route.actions:
         yield _route(route, route.methods, "", lines)
     for method, action in route.actions:
@@ -92,7 +92,7 @@ def _route(route: Route, methods: Sequence[str], action: str, lines: _Lines) -> 
     if route.evidence:
         *groups, last = route.evidence
         stated += in_groups(lines.statement("in_group", "", one) for one in groups)
-        # What a view inherits is of the view as well, and alone where a package brings it.
+        # An inherited action also routes to the view, and to the view alone if a package has it.
         own = "" if handler.startswith(f"{route.view}.") else route.view
         stated += [lines.statement("routes_to", one, last) for one in (handler, own) if one]
         served = methods or ("ANY",)

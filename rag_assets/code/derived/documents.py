@@ -1,4 +1,4 @@
-"""The derived documents of a repository, by all frameworks that its files speak of."""
+"""The derived documents of a repository, for all frameworks that its files use."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from rag_assets.code.model import FileFacts
 
 
 def derived_documents(files: Sequence[FileFacts], own: str = "") -> Derivation:
-    """Return the routes and tables that follow from files together, each once.
+    """Return the routes and tables derived from files together, each once.
 
     Args:
-        files: of one repository, all that the same callers may read.
+        files: of one repository, all readable by the same callers.
         own: frameworks of the tenant; see all_frameworks.
     """
     frameworks = all_frameworks(own)

@@ -41,13 +41,13 @@ _NAMES_CLASS: Final = frozenset({"imports", "extends", "implements", "uses_trait
 _NAMESPACES: Final = ("Illuminate\\", "Laravel\\")
 _PACKAGES: Final = ("illuminate/", "laravel/")
 _CHANGES_WHOLE = 11
-"""The first version whose `change()` drops what it does not mention."""
+"""The first version in which `change()` drops attributes that it does not repeat."""
 
 
 def speaks_of_laravel(one: FileFacts) -> bool:
-    """Return whether a file states what only Laravel, or a package of its parts, gives a meaning.
+    """Return whether a file contains a sign of Laravel or of a package from it.
 
-    A route, a model or a migration is enough, as a repository may have no manifest.
+    A route, a model or a migration is enough, because a repository may have no manifest.
     """
     return any(map(_is_sign, one.facts))
 
@@ -63,9 +63,9 @@ def _is_sign(fact: Fact) -> bool:
 
 
 def derive(files: Sequence[FileFacts]) -> Derivation:
-    """The routes and tables of a repository of Laravel."""
+    """Return the routes and tables of a Laravel repository."""
     php = [one for one in files if one.language in {"php", "sql"}]
-    # The manifest tells the version, by which its router differs.
+    # The version comes from the manifest; the router differs between versions.
     version = framework_version(files)
     machine = run_of(files)
     routes = routes_made_by(machine)
@@ -109,7 +109,7 @@ def _unresolved(reason: str, held: Evidence | TableEvidence, about: str) -> Unre
 
 
 def _pivots(models: Iterable[Model]) -> Mapping[str, Sequence[tuple[str, Relation]]]:
-    """Relations by the table between, where only its usual name tells it, with who states them."""
+    """Return relations, each with its owner, by pivot table if only convention names the table."""
     found: dict[str, dict[tuple[str, int], tuple[str, Relation]]] = {}
     for model in models:
         for one in model.relations:
@@ -149,9 +149,10 @@ def _unmade_tables(
     by_table: Mapping[str, Sequence[Model]],
     asked: Mapping[str, Sequence[Asked]],
 ) -> Iterator[DerivedDocument]:
-    """Tables that models name and no migration makes: stated ones, or all where there is none.
+    """Yield tables that models name and no migration creates.
 
-    A class without a table among migrations is a base of models more often than one of them.
+    If there are migrations, only explicitly named tables count: a class without a table there is
+    more often a base class of models than a model.
     """
     for name in sorted(by_table.keys() - tables.tables.keys()):
         models = [one for one in by_table[name] if one.how == "stated" or not tables.tables]
@@ -175,7 +176,7 @@ def _document(name: str, lines: tuple[str, ...], stated: Sequence[Statement]) ->
 
 
 def _foreign_keys(table: TableLike) -> Iterator[Statement]:
-    """The tables that it refers to, by the last statement that speaks of that key."""
+    """Yield the tables that it refers to, with the last statement about each key."""
     for key in table.foreign_keys:
         held = [e for e in table.evidence if _speaks_of(e.fact.values, key.columns)]
         if key.table and held:
@@ -193,7 +194,7 @@ def _speaks_of(values: Mapping[str, object], columns: Sequence[str]) -> bool:
 def _of_models(
     models: Sequence[Model], asked: Mapping[str, Sequence[Asked]]
 ) -> Iterator[Statement]:
-    """What models map to the table, and the policies that are asked about them by a map."""
+    """Yield the models of the table, and the checks against their policies in other files."""
     yield from map(_maps, models)
     for model in models:
         for one in asked.get(model.name, ()):

@@ -1,4 +1,4 @@
-"""Routes of Laravel as derived documents: what each runs and what guards it, with the lines."""
+"""Routes of Laravel as derived documents: each route's action and guards, with the lines."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _ALL_METHODS = 7
 _INVOKED = "__invoke"
 _COMPONENT = "Livewire\\Component"
 _OF_COMPONENTS = ("mount", "render")
-"""Methods of a component of Livewire that a route to it runs."""
+"""Methods of a Livewire component that a route to it runs."""
 
 
 def name_of(route: Route) -> str:
-    """What the node of a route is called, after its prefix: `GET /invoices/{invoice}`."""
+    """Return the name of a route's node without its prefix: `GET /invoices/{invoice}`."""
     methods = tuple(one for one in route.methods if one != "HEAD") or route.methods
     shown = "ANY" if len(route.methods) >= _ALL_METHODS else "|".join(methods)
     return f"{shown} {route.domain}/{route.uri.lstrip('/')}"
@@ -35,14 +35,13 @@ def route_document(
     inheritance: Inheritance,
     followed: Followed,
 ) -> DerivedDocument:
-    """The document of a route.
+    """Return the document of a route.
 
     Args:
-        route: that it is about.
-        guards: classes of middleware by their other names.
-        policies: what middleware asks.
+        guards: middleware classes by their aliases.
+        policies: that middleware checks.
         inheritance: of the repository's classes.
-        followed: what actions state of objects whose classes several files tell.
+        followed: statements of actions about objects with classes known from several files.
     """
     path = "/" + route.uri.lstrip("/")
     name = name_of(route)
@@ -86,7 +85,7 @@ def _parameters(route: Route) -> Iterator[str]:
 
 
 def _of_action(route: Route, inheritance: Inheritance, followed: Followed) -> Iterator[Statement]:
-    """The method that the route runs; of what the controller inherits, the controller, too."""
+    """Yield the method that the route runs; if it is inherited, the controller as well."""
     if route.kind != "controller" or not route.action or not route.evidence:
         return
     (owner, _, method), last = route.action.partition("@"), route.evidence[-1]
@@ -122,10 +121,10 @@ def _of_route(
         held = next((e for e in (last, *reversed(groups)) if _names(e, guard)), last)
         yield _stated("guarded_by", guard if "\\" in guard else MIDDLEWARE + guard, held)
         for name in guards.get(guard, ()):
-            # A group names classes and other names, with what they are given after a colon.
+            # A group lists classes and aliases, with arguments after a colon.
             bare = name.partition(":")[0]
             target = bare if "\\" in bare else MIDDLEWARE + bare
-            # The route says a name, and another file what the name stands for.
+            # The route has only the alias; another file says which class it stands for.
             yield _stated("guarded_by", target, held, how="inferred")
     for method in route.methods:
         if method != "HEAD" and not route.fallback:
@@ -133,7 +132,7 @@ def _of_route(
 
 
 def _of_policies(route: Route, policies: RoutePolicies) -> Iterator[Statement]:
-    """The policies that the route's middleware asks, each by its class and the method it has."""
+    """Yield the policies that the route's middleware checks, each by its class and method."""
     for one in dict.fromkeys(route.middleware) if route.evidence else ():
         asked = policies.asked(route, one)
         if asked is not None:
@@ -146,7 +145,7 @@ def _of_policies(route: Route, policies: RoutePolicies) -> Iterator[Statement]:
 
 
 def _names(held: Evidence, guard: str) -> bool:
-    """Whether a statement speaks of a middleware: as a string, or as a class."""
+    """Return whether a statement mentions a middleware, as a string or as a class."""
     said = guard.rpartition("\\")[2]
     marks = (f"'{guard}", f'"{guard}', f"{said}::")
     return any(mark in held.fact.evidence for mark in marks)
@@ -159,6 +158,6 @@ def _stated(kind: str, target: str, held: Evidence, how: How = "stated") -> Stat
 def statement(
     kind: str, target: str, path: str, fact: Fact, *, source: str = "", how: How = "stated"
 ) -> Statement:
-    """What a fact of a file says."""
+    """Return the statement that a fact of a file supports."""
     lines = fact.line_start, fact.line_end
     return Statement(kind, source, target, how, path, *lines, fact.evidence)

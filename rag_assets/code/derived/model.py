@@ -1,4 +1,4 @@
-"""A derived document, and what it states of others."""
+"""A derived document and its statements."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from rag_assets.code.relations import How
 DerivedType: TypeAlias = Literal["route", "table"]
 
 MEDIA_TYPE: Final = "text/x-derived"
-"""What the text of a derived document is."""
+"""Media type of a derived document's text."""
 
 ROUTE: Final = "route:"
-"""The prefix of a route's node: `route:GET /invoices/{invoice}`."""
+"""Prefix of a route's node: `route:GET /invoices/{invoice}`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """What a line of the repository's files states of a node.
+    """A statement about a node, supported by lines of a repository file.
 
     Attributes:
         kind: of the relation.
-        source: the node that it is stated of; "" for the derived document's own.
+        source: the node it is about; "" for the derived document's own node.
         target: the node that it names.
         how: stated, by convention, or inferred.
         path: POSIX path of the file within the repository.
-        line_start, line_end: in it, counted from 1.
-        evidence: the text there, credentials masked, in one line.
+        line_start, line_end: in the file, counted from 1.
+        evidence: the text there, with credentials masked, in one line.
     """
 
     kind: str
@@ -48,11 +48,11 @@ class DerivedDocument:
     """A route or a table.
 
     Attributes:
-        source_type: which of them.
+        source_type: route or table.
         name: of its node.
         called: keys by which it is found; see rag_assets.code.names.
-        lines: what it is, line by line; the first one is its heading.
-        statements: what tells so.
+        lines: its description; the first line is its heading.
+        statements: the statements that support it.
     """
 
     source_type: DerivedType
@@ -64,11 +64,11 @@ class DerivedDocument:
 
 @dataclass(frozen=True, slots=True)
 class Derivation:
-    """What a repository's files result in together.
+    """The documents derived from a repository's files.
 
     Attributes:
         documents: routes in the router's order, then tables by name.
-        unresolved: what may add to them or change them, and is computed.
+        unresolved: computed statements that may add to the documents or change them.
     """
 
     documents: tuple[DerivedDocument, ...]
@@ -76,15 +76,15 @@ class Derivation:
 
 
 def in_groups(places: Iterable[Statement]) -> Iterator[Statement]:
-    """That a route is in groups, and each of these in the one around it.
+    """Yield statements that put a route in its groups, and each group in the group around it.
 
     Args:
-        places: what states the groups, from the outermost on; kind, source and target are ignored.
+        places: statements of the groups, outermost first; kind, source and target are ignored.
     """
     outer = ""
     for place in places:
         name = f"{GROUP}{place.path}:{place.line_start}"
-        # Groups that begin on one line are told apart by how deep they are.
+        # Groups that start on the same line are distinguished by their depth.
         name += "'" * (len(outer) - len(name) + 1) if outer.rstrip("'") == name else ""
         yield replace(place, kind="in_group", source="", target=name)
         if outer:

@@ -1,8 +1,8 @@
-"""Tests of routes: the requests that test files send by HTTP, as statements of the routes.
+"""Tests of routes: the HTTP requests in test files, as statements about the routes.
 
-A request is matched with the routes of its repository by method and path. A part of a path that is
-computed, or a value where the route has a parameter, fits any parameter; a literal part that fits a
-literal one is preferred.
+A request is matched with the routes of its repository by method and path. A computed part of a
+path, or a value where the route has a parameter, matches any parameter. Literal parts take
+precedence.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ from rag_assets.code.nodes import FILE
 from rag_assets.code.places import is_test
 
 REQUESTS: Final = "requests"
-"""The kind of the statement of a test that requests a route."""
+"""Kind of the statement that a test requests a route."""
 _HOLE: Final = "{}"
 _ANY: Final = "ANY"
 _HOST: Final = re.compile(r"^https?://[^/]*", re.IGNORECASE)
 _PARAMETER: Final = re.compile(r"\{[^{}/]*\}|<[^<>/]*>|(?<=/):\w+")
 _LONGEST_CHAIN: Final = 12
 _MOST_TESTS: Final = 200
-"""Requests that are stated of one route."""
+"""Maximum number of requests listed for one route."""
 _MOST_REQUESTS: Final = 2_000
-"""Requests of one file that are matched."""
+"""Maximum number of requests matched in one file."""
 _MOST_PARTS: Final = 24
 
 
 class _Request(NamedTuple):
-    """A request by path, or by what names the route: `name:orders`, `helper:edit_order`."""
+    """A request by path, or by the route's name: `name:orders`, `helper:edit_order`."""
 
     method: str
     parts: tuple[str, ...]
@@ -58,12 +58,12 @@ def with_tests(
     files: Sequence[FileFacts],
     frameworks: Sequence[Framework],
 ) -> tuple[dict[str, DerivedDocument], list[Unresolved]]:
-    """Add the requests of tests to routes; return the documents, and a note for each cut list.
+    """Add the requests in tests to routes; return the documents, and a note for each cut list.
 
     Args:
         documents: of one repository, by name.
         files: of the repository.
-        frameworks: whose tests count.
+        frameworks: with rules for requests in tests.
     """
     rules = [(one.languages, rule) for one in frameworks for rule in one.requests]
     routes = _Routes(documents)
@@ -94,7 +94,7 @@ def with_tests(
 
 @dataclass(slots=True)
 class _Step:
-    """The routes whose paths continue alike: by the next part, and those that end here."""
+    """The routes with a common path prefix: by the next part, and those that end here."""
 
     next: dict[str, _Step]
     ends: list[tuple[frozenset[str], str]]
@@ -122,7 +122,7 @@ class _Routes:
                     self._named.setdefault(key, []).append(end)
 
     def matching(self, request: _Request) -> list[str]:
-        """Return the routes that a request may reach: those of the most literal path."""
+        """Return the routes that a request may reach: those with the most literal path."""
         if request.route:
             return self._of_name(request)
         steps = [self._root]
@@ -141,7 +141,7 @@ class _Routes:
         return []
 
     def _of_name(self, request: _Request) -> list[str]:
-        """Return the routes that have the name of a request, or whose handlers have it."""
+        """Return the routes with the name of a request, or with a handler of that name."""
         for key in (request.route, f"handler:{LAST_PARTS.split(request.route)[-1]}"):
             known = self._named.get(key, ())
             paths = {name.partition(" ")[2] for _, name in known}
@@ -152,7 +152,7 @@ class _Routes:
 
 
 def _names_of(document: DerivedDocument, path: str) -> Iterator[str]:
-    """Yield what names a route: its name, its handler, and the functions that return its path."""
+    """Yield the keys of a route: its name, its handler, and the functions that return its path."""
     for line in document.lines:
         label, _, text = line.partition(": ")
         if label == "name":
@@ -168,7 +168,7 @@ def _names_of(document: DerivedDocument, path: str) -> Iterator[str]:
 
 
 def _words_of(path: str) -> list[str]:
-    """Return the literal parts of a path, in the singular before a parameter."""
+    """Return the literal parts of a path; a part before a parameter is made singular."""
     parts = [part for part in _PARAMETER.sub(_HOLE, path).split("/") if part]
     words = zip(parts, [*parts, ""][1:], strict=True)
     return [singular(one) if after == _HOLE else one for one, after in words if one != _HOLE]
@@ -194,9 +194,9 @@ def _requests(file: File, repository: Repository, rules: Sequence[Requests]) -> 
 
 
 def _route_name(file: File, call: Fact, rule: Requests) -> str:
-    """Return what names the route that a call requests: `reverse("orders")`, `edit_order_path`.
+    """Return the name of the route that a call requests: `reverse("orders")`, `edit_order_path`.
 
-    "" if its path is not from a route's name.
+    "" if its path does not come from a route's name.
     """
     value = argument(call, rule.path) or argument(call, "0")
     if value is not None and value[0] == "n":
@@ -224,9 +224,9 @@ def _route_name(file: File, call: Fact, rule: Requests) -> str:
 
 
 def _method(file: File, call: Fact, rule: Requests, outer: Mapping[tuple[int, int], Fact]) -> str:
-    """Return the method of a request: of its argument or its chain; GET if nothing says one.
+    """Return the method of a request from its argument or its call chain; GET by default.
 
-    A method that is computed is "".
+    "" if the method is computed.
     """
     value = argument(call, rule.method) if rule.method else None
     if value is not None and value[0] not in {"s", "n"}:
@@ -244,7 +244,7 @@ def _method(file: File, call: Fact, rule: Requests, outer: Mapping[tuple[int, in
 
 
 def _chain(file: File, call: Fact, outer: Mapping[tuple[int, int], Fact]) -> Iterator[Fact]:
-    """Yield the calls on what a call returns, then those that it is made on."""
+    """Yield the calls on the result of a call, then the calls before it in the chain."""
     following = outer.get((call.start, call.end))
     before = file.call_of(call.values.get("on"))
     for _ in range(_LONGEST_CHAIN):
@@ -265,14 +265,14 @@ def _receiver(call: Fact) -> Sequence[Any]:
 def _requested(
     file: File, value: Sequence[Any] | None, call: Fact, repository: Repository
 ) -> str | None:
-    """Return the path that a value requests, `{}` for computed parts; None for other values."""
+    """Return the path in a value, `{}` for computed parts; None for other values."""
     if value is None or value[0] not in {"s", "n", "+"}:
         return None
     parts = value[1] if value[0] == "+" else [value]
     texts = [repository.text(file, one, call.start) for one in parts]
     path = _HOST.sub("", "".join(_HOLE if one is None else one for one in texts))
     if path.startswith(f"{_HOLE}/"):
-        path = path.removeprefix(_HOLE)  # The address of the server that is tested.
+        path = path.removeprefix(_HOLE)  # The address of the server under test.
     return path if path.startswith("/") else None
 
 
@@ -283,7 +283,7 @@ def _parts(path: str) -> tuple[str, ...]:
 
 
 def _statement(file: File, request: _Request, route: str) -> Statement:
-    """Return the statement of a request: of the definition around it, else of its file."""
+    """Return the statement of a request: about the definition around it, else about its file."""
     around = file.around(file.declared, request.fact.start)
     source = defined_name(around[-1].symbol, file.path) if around else FILE + file.path
     fact = request.fact

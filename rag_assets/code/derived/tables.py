@@ -1,4 +1,4 @@
-"""The lines of a table, whatever framework made it."""
+"""The text lines of a table, for all frameworks."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ class ColumnLike(Protocol):
 
     @property
     def name(self) -> str:
-        """Of the column."""
+        """Return the name."""
 
     @property
     def type(self) -> str:
-        """As its framework calls it."""
+        """Return the type, as the framework names it."""
 
     @property
     def nullable(self) -> bool:
-        """Whether it may be null."""
+        """Return whether it may be null."""
 
     @property
     def attributes(self) -> Mapping[str, Any]:
-        """What else was stated."""
+        """Return the other attributes."""
 
 
 class IndexLike(Protocol):
@@ -31,15 +31,15 @@ class IndexLike(Protocol):
 
     @property
     def name(self) -> str:
-        """Of the index."""
+        """Return the name."""
 
     @property
     def kind(self) -> str:
-        """Unique, primary and so on."""
+        """Return the kind: unique, primary and so on."""
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """In order."""
+        """Return the columns, in order."""
 
 
 class ForeignKeyLike(Protocol):
@@ -47,47 +47,47 @@ class ForeignKeyLike(Protocol):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Of this table."""
+        """Return the columns in this table."""
 
     @property
     def table(self) -> str:
-        """That it refers to; "" if that is computed."""
+        """Return the table that it refers to; "" if it is computed."""
 
     @property
     def references(self) -> tuple[str, ...]:
-        """Columns there."""
+        """Return the columns in the referenced table."""
 
     @property
     def on_delete(self) -> str:
-        """In lower case; "" if nothing is stated."""
+        """Return the action on delete, in lower case; "" if absent."""
 
 
 class TableLike(Protocol):
-    """A table as migrations leave it."""
+    """A table after all migrations."""
 
     @property
     def name(self) -> str:
-        """Of the table."""
+        """Return the name."""
 
     @property
     def columns(self) -> Sequence[ColumnLike]:
-        """In order."""
+        """Return the columns, in order."""
 
     @property
     def indexes(self) -> Sequence[IndexLike]:
-        """In order."""
+        """Return the indexes, in order."""
 
     @property
     def foreign_keys(self) -> Sequence[ForeignKeyLike]:
-        """In order."""
+        """Return the foreign keys, in order."""
 
     @property
     def evidence(self) -> Sequence[Any]:
-        """Statements that touched it."""
+        """Return the statements that changed it."""
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """Why it is not complete."""
+        """Return the reasons why it is incomplete."""
 
 
 _ATTRIBUTES = ("length", "total", "places", "default", "unsigned", "autoIncrement", "comment")
@@ -95,10 +95,10 @@ _LONGEST = 200
 
 
 def table_lines(table: TableLike, models: Sequence[str]) -> tuple[str, ...]:
-    """What a table is, line by line.
+    """Return the description of a table, line by line.
 
     Args:
-        table: as migrations leave it.
+        table: after all migrations.
         models: names of its models.
     """
     return (

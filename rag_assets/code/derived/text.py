@@ -1,6 +1,7 @@
-"""The text of a derived document: lines for readers, then the lines of files that state them.
+"""The text of a derived document: a description, then the file lines that support it.
 
-Vectors are of the first part alone (EVIDENCE): a line that moves in a file costs none.
+Only the description before EVIDENCE is embedded: a line that moves in a file requires no new
+embedding.
 """
 
 from __future__ import annotations
@@ -29,12 +30,12 @@ _STATED: Final = "stated"
 
 
 def rendered(document: DerivedDocument) -> str:
-    """The text of a derived document."""
+    """Return the text of a derived document."""
     return "\n".join(document.lines) + EVIDENCE + "\n".join(_shown(document.statements)) + "\n"
 
 
 def read(text: str) -> CodeText:
-    """The one unit of a derived document's text, and what it states."""
+    """Return the single unit of a derived document's text, and its statements."""
     heading = _HEADING.fullmatch(text.partition("\n")[0])
     if heading is None:
         unit = Unit(0, len(text.rstrip()), "rest", alone=False)
@@ -87,7 +88,7 @@ def _statements(text: str, name: str) -> Iterator[Fact]:
 
 
 def _shown(statements: Iterable[Statement]) -> Iterator[str]:
-    """Each place with its text once, and below it what is stated there."""
+    """Yield each place with its text once, followed by the statements supported there."""
     places: dict[str, list[str]] = {}
     for one in statements:
         last = f"-{one.line_end}" if one.line_end > one.line_start else ""
@@ -103,5 +104,5 @@ def _shown(statements: Iterable[Statement]) -> Iterator[str]:
 
 
 def _quoted(name: str) -> str:
-    """A name without blanks."""
+    """Return a name with percent-encoded white space."""
     return _SPECIAL.sub(lambda found: "".join(f"%{byte:02X}" for byte in found[0].encode()), name)

@@ -1,4 +1,4 @@
-"""What the files of a repository do not tell of its routes and tables, with the lines of it."""
+"""Parts of routes and tables that static reading cannot resolve, with the lines responsible."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ TABLES: Final = "tables"
 
 @dataclass(frozen=True, slots=True)
 class Unresolved:
-    """A statement that only running it would tell.
+    """A statement that static reading cannot resolve; it would have to run.
 
     Attributes:
         path: POSIX path of the file within the repository.
-        line: in it, counted from 1.
-        reason: why it is not told.
-        about: what may be other than it seems: ROUTES or TABLES, any of them, or the name of one
-            node; "" where that is not known.
+        line: in the file, counted from 1.
+        reason: why it is unresolved.
+        about: the documents that may be wrong: ROUTES or TABLES for any of them, or the name of one
+            node; "" if that is unknown.
     """
 
     path: str
@@ -32,28 +32,28 @@ class Unresolved:
 
     @property
     def told(self) -> str:
-        """Place and reason, for people."""
+        """Return place and reason, for people."""
         return f"{self.path}:{self.line} {self.reason}" if self.path else self.reason
 
     @property
     def stored(self) -> list[Any]:
-        """As the catalog keeps it."""
+        """Return it in the form stored in the catalog."""
         return [self.path, self.line, self.reason, self.about]
 
     @classmethod
     def read(cls, stored: Any) -> Unresolved:
-        """The statement that the catalog keeps so; formerly it kept a text for people."""
+        """Return the statement stored in the catalog; old entries are a text for people."""
         return cls("", 0, stored) if isinstance(stored, str) else cls(*stored)
 
 
 def first_of(found: Sequence[Unresolved], most: int) -> list[Unresolved]:
-    """The first statements about routes and about tables; the last one of many says how many more.
+    """Return the first statements about routes and tables; the last one says how many are omitted.
 
-    Those that may add anything come before those about one route or table.
+    Statements that may affect any document come before those about one route or table.
 
     Args:
         found: statements.
-        most: how many about routes, and about tables.
+        most: maximum number about routes, and about tables.
     """
     kept = []
     for about in (TABLES, ROUTES):
@@ -66,5 +66,5 @@ def first_of(found: Sequence[Unresolved], most: int) -> list[Unresolved]:
 
 
 def _kind(one: Unresolved) -> str:
-    """ROUTES or TABLES."""
+    """Return ROUTES or TABLES."""
     return TABLES if one.about == TABLES or one.about.startswith(TABLE) else ROUTES

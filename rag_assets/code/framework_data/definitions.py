@@ -1,4 +1,4 @@
-"""Frameworks as their files in frameworks/ define them, and as tenants define further ones."""
+"""Framework definitions: the built-in files in frameworks/, and the frameworks that tenants add."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ class Routers(_Part):
     """The routers of a framework: objects that routes are added to.
 
     Attributes:
-        made_by: calls that make a router.
-        roots: calls of made_by that make an application, which is never mounted.
+        made_by: calls that create a router.
+        roots: calls of made_by that create an application, which is never mounted.
         called: usual names of a router's variable.
         types: types of a router's parameter.
         prefix: name or position of the argument with the prefix.
         nested: calls with a prefix for the routes in their block, or of the router they return.
         mounts: calls that mount a router, with the arguments for that router and its prefix.
-        holders: calls that add a router, or an annotated function, which is their argument.
+        holders: calls that add a router, or an annotated function, given as their argument.
         is_implicit: whether a route is a call without a receiver.
 
     Any other call on a router returns that router.
@@ -73,22 +73,22 @@ class Routers(_Part):
 
 
 class Routes(_Part):
-    """Calls or annotations that make a route.
+    """Calls or annotations that define a route.
 
     Attributes:
-        calls: method by name of call; "" where `method` says which argument has it.
-        annotations: the same, of annotations of functions.
+        calls: method by name of call; "" if the argument named by `method` has it.
+        annotations: the same for annotations of functions.
         class_prefix: annotations of a class with the prefix of its routes.
-        path_annotation: further annotations of the function, of which one may have the path.
+        path_annotation: further annotations of the function that may contain the path.
         path, handler, method, name: the argument, by name or position; `a|b` takes the first that
-            exists, `-1` is the last. `key` and `value_of_key` are the two sides of
-            `"path" => "controller#action"`; a name that no call has, such as `none`, means that
-            the call does not state it.
-        within: calls, one of which must enclose the route.
+            exists, `-1` is the last. `key` and `value_of_key` are the two sides of `"path" =>
+            "controller#action"`; a name that no call has, such as `none`, means that the call does
+            not state it.
+        within: calls, at least one of which must enclose the route.
         verbs: method by name of a call in the chain of an argument: `get(show).post(store)`.
-        has_method_in_path: whether a path begins with the method: `GET /items`.
+        has_method_in_path: whether a path may start with the method: `GET /items`.
         is_joined: whether the path is all string arguments, joined.
-        needs_path: whether a call without a path makes no route.
+        needs_path: whether a call without a path defines no route.
         is_plain: whether an annotated function may be a route without a router.
     """
 
@@ -109,14 +109,14 @@ class Routes(_Part):
 
 
 class Resources(_Part):
-    """Calls that make the usual routes of a resource: `resources :articles`.
+    """Calls that define the usual routes of a resource: `resources :articles`.
 
     Attributes:
         calls: `many` or `one` by name of call.
-        actions: for each of these two the method and the path of each action: `GET /{id}`.
-        only, but: named arguments with the actions that are made, or left out.
-        blocks: the parameter in the path of each resource by name of a call within the block: `id`
-            for routes of one of many, "" for routes of all.
+        actions: for `many` and `one`, the method and path of each action: `GET /{id}`.
+        only, but: named arguments with the actions to include, or to leave out.
+        blocks: the path parameter of each resource by name of a call within the block: `id` for
+            routes of a single resource, "" for routes of all.
     """
 
     calls: Mapping[str, Literal["many", "one"]]
@@ -133,7 +133,7 @@ class Resources(_Part):
 
 
 class Pages(_Part):
-    """Files whose path states their route.
+    """Files with a path that states their route.
 
     Attributes:
         path: regular expression with the group `route`.
@@ -150,21 +150,21 @@ class Pages(_Part):
 
 
 class Columns(_Part):
-    """The rules by which an assignment in the class of a table makes a column.
+    """The rules that turn an assignment in the class of a table into a column.
 
     Attributes:
-        calls: names of the columns by name of call; `{name}` is the assigned name, "" makes none,
-            and `*Field` is any call that ends so.
+        calls: names of the columns by name of call; `{name}` is the assigned name, "" means no
+            column, and `*Field` matches any call with that ending.
         stated: argument with the column's name.
-        nullable: named argument that is true for a column that may be null.
-        key: column of a table in which no column has the argument `primary_key`.
-        parent_key: the same for a class whose parent has a table; `{parent}` is that class.
+        nullable: named argument that is true if the column may be null.
+        key: column to add to a table without a column that has the argument `primary_key`.
+        parent_key: the same for a class with a parent that has a table; `{parent}` is that class.
         references: argument with a class or a table, by name of call or of a call within it.
         settings: settings with the class that such an argument names, by name of call or setting.
-        defaults: classes by name of a setting that the repository does not state.
-        joins: calls that make a table between two, unless they have the argument `through`.
-        of_bases: columns by name of a base class of another package, with blanks between them;
-            `groups>group` is the table between this one and that of the class Group.
+        defaults: default classes by name of a setting that the repository does not define.
+        joins: calls that create a join table, unless they have the argument `through`.
+        of_bases: columns, separated by blanks, by name of a base class from another package;
+            `groups>group` is the join table between this table and the table of the class Group.
     """
 
     calls: Mapping[str, str]
@@ -181,21 +181,21 @@ class Columns(_Part):
 
 
 class Tables(_Part):
-    """The rules by which a class has a table.
+    """The rules that decide whether a class has a table.
 
     Attributes:
-        bases, annotations: base classes and annotations, one of which is enough. Heirs of a class
+        bases, annotations: base classes and annotations; one match is enough. Subclasses of a class
             with such a base count, too.
         annotation, argument: the annotation, and its argument, with the table's name.
         field: the name to which the class assigns the table's name; `Meta.name` is in a nested
             class.
         abstract: the name to which a class without a table assigns true.
-        shared: the same for a class that has the table of its parent; `*` if every heir has.
+        shared: the same for a class that uses its parent's table; `*` if every subclass does.
         label: the name to which a class assigns the label of its application.
-        apps: base classes of the class that configures an application, whose folder it is in.
+        apps: base classes of the class that configures an application, located in its folder.
         calls: calls with the table's name as their first argument.
-        naming: how a class name becomes a table name where nothing states one: `plural`, `snake`,
-            `same`, or `app` after the label of the application; "" for no table.
+        naming: how to derive a table name from a class name if the source states no table name:
+            `plural`, `snake`, `same`, or `app` after the label of the application; "" for no table.
     """
 
     bases: tuple[str, ...] = ()
@@ -213,16 +213,16 @@ class Tables(_Part):
 
 
 class Changes(_Part):
-    """Calls of migrations that make or alter a table.
+    """Calls of migrations that create or alter a table.
 
     Attributes:
         files: regular expression of the paths of migrations.
         calls: argument with the name, by name of call.
-        creates, deletes: those of the calls that create or delete the table of a class. A class
-            whose table is created and never deleted is a model, whatever package its base is from.
+        creates, deletes: the calls that create or delete the table of a class. A class with a table
+            that is created and never deleted is a model, whatever package its base is from.
         renames: arguments with the old and the new name, by name of call.
-        naming: `table` if that is the table's name, `model` if it is that of a class of the same
-            application.
+        naming: `table` if the argument is the table's name, `model` if it is the name of a class in
+            the same application.
     """
 
     files: Expression
@@ -234,16 +234,16 @@ class Changes(_Part):
 
 
 class Requests(_Part):
-    """Calls by which a test sends a request by HTTP.
+    """Calls by which a test sends an HTTP request.
 
     Attributes:
-        calls: method by name of call; "" where an argument or another call of its chain has it.
+        calls: method by name of call; "" if an argument or another call in its chain has it.
         path, method: the argument, as in Routes.
-        verbs: methods by names of other calls of the chain: `put().uri("/items/1")`.
-        method_call: a call of the chain that has the method as its argument.
-        named_by: calls that return the path of the route whose name is their first argument.
-        described_by: calls around a request that name the controller whose action it names.
-        helpers: ends of functions that return the path of the route they are called after:
+        verbs: methods by names of other calls in the chain: `put().uri("/items/1")`.
+        method_call: a call in the chain that has the method as its argument.
+        named_by: calls that return the path of a route, with the route's name as first argument.
+        described_by: calls around a request that name the controller of the requested action.
+        helpers: name endings of functions that return the path of the route they are named after:
             `_path` for `edit_article_path`.
     """
 
@@ -261,12 +261,12 @@ class Events(_Part):
     """Calls that emit an event, or listen to one.
 
     Attributes:
-        emits, listens: names of the calls, whose first argument is the event, and the second one
-            the listener.
+        emits, listens: names of the calls; the first argument is the event, the second the
+            listener.
         annotations: annotations of listeners, with the event.
-        is_object: whether an event is an object: the receiver of the call, whose first argument is
+        is_object: whether an event is an object: the receiver of the call; the first argument is
             the listener.
-        requires: an argument without which a call emits nothing.
+        requires: an argument without which a call emits no event.
     """
 
     emits: tuple[str, ...] = ()
@@ -281,10 +281,11 @@ class Framework(_Part):
 
     Attributes:
         name: as manifests call it.
-        languages: of its files, such as python; another one is refused with the list of all.
+        languages: of its files, such as python; an unknown language raises an error with the list
+            of all.
         markers: texts; a repository with one of them in a file uses the framework.
         handlers: how a handler is written: `name`; `rails` for `orders#show`, `alias` for a module
-            before an action, or `none` if no handler has a name.
+            before an action, or `none` if handlers have no names.
     """
 
     name: str = Field(pattern=r"^[a-z][a-z0-9-]{0,39}$")
@@ -328,9 +329,9 @@ class Framework(_Part):
 
 
 def matching(name: str, patterns: Iterable[str]) -> str:
-    """Return the pattern that a name has, the longest of several; "" if it has none.
+    """Return the longest pattern that matches a name; "" if none does.
 
-    A pattern is a whole name, or `*` with the end of one.
+    A pattern is a whole name, or `*` followed by the end of a name.
     """
     found = [one for one in patterns if one == name or (one[:1] == "*" and name.endswith(one[1:]))]
     return max(found, key=lambda one: (one[:1] != "*", len(one)), default="")
@@ -350,7 +351,7 @@ def built_in() -> tuple[Framework, ...]:
 
 @lru_cache(maxsize=8)
 def all_frameworks(own: str = "") -> tuple[Framework, ...]:
-    """Return the built-in frameworks and a tenant's own, which replace those of the same name.
+    """Return the built-in frameworks and a tenant's own, which replace those with the same name.
 
     Args:
         own: frameworks as `as_text` returns them.
@@ -361,7 +362,7 @@ def all_frameworks(own: str = "") -> tuple[Framework, ...]:
 
 
 def as_text(frameworks: Sequence[Framework]) -> str:
-    """Return frameworks as JSON, the same for the same ones, to be hashed and sent to workers."""
+    """Return frameworks as JSON, equal for equal frameworks, for hashing and for workers."""
     if not frameworks:
         return ""
     values = [one.model_dump(mode="json", exclude_defaults=True) for one in frameworks]

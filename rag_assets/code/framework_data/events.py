@@ -1,8 +1,8 @@
-"""Events that a text emits or listens to by a name: `emit('order-paid')`, `paid.connect(handler)`.
+"""Named events that a text emits or listens to: `emit('order-paid')`, `paid.connect(handler)`.
 
-Who emits an event and who listens to it meet at the node of its name, so a walk leads from one to
-the other. A name that only running the program would tell gives nothing, and neither does a single
-word such as `click` or `error`, which means something else for every emitter.
+Emitters and listeners of an event share the node of its name, so a walk leads from one to the
+other. Computed names yield no event. Neither does a single word such as `click` or `error`, because
+its meaning depends on the emitter.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from rag_assets.code.model import Fact
 EMITS: Final = "emits_event"
 LISTENS: Final = "listens_to_event"
 _MOST: Final = 500
-"""Events of one text; further ones are dropped."""
+"""Maximum number of events in one text; further events are dropped."""
 _LONGEST_NAME: Final = 120
 _WORDS: Final = re.compile(r"[A-Za-z0-9]+(?:[.:_/-]{1,2}[A-Za-z0-9]+)+")
-"""The name of an event: several words."""
+"""Matches the name of an event: several words."""
 
 
 def event_facts(
@@ -31,8 +31,8 @@ def event_facts(
 
     Args:
         statements: all statements of the text.
-        known: its other facts, of which definitions and imports count.
-        frameworks: frameworks with events whose markers the text has.
+        known: its other facts; only definitions and imports are used.
+        frameworks: frameworks with event rules and with markers in the text.
     """
     rules = [rule for one in frameworks for rule in one.events]
     names = _Names(known if rules else ())
@@ -61,13 +61,13 @@ class _Names:
                 self.imported[str(one.values["alias"])] = dots + str(one.values["name"])
 
     def around(self, at: int) -> str:
-        """Return the innermost definition around an offset; "" without one."""
+        """Return the innermost definition around an offset; "" if absent."""
         held = (one for one in self._declared if one.start <= at < one.end)
         innermost = max(held, key=lambda one: one.start, default=None)
         return innermost.symbol if innermost is not None else ""
 
     def within(self, start: int, end: int) -> str:
-        """Return the first definition between two offsets; "" without one."""
+        """Return the first definition between two offsets; "" if absent."""
         held = (one for one in self._declared if one.start < end and start < one.end <= end)
         first = min(held, key=lambda one: one.start, default=None)
         return first.symbol if first is not None else ""
@@ -117,7 +117,7 @@ def _read(fact: Fact, rule: Events, names: _Names) -> Iterator[Fact]:
 
 
 def _argument(fact: Fact, places: str) -> Sequence[Any] | None:
-    """Return the first of the arguments that are named or numbered so."""
+    """Return the first argument with one of these names or positions."""
     ordered: Sequence[Sequence[Any]] = fact.values["arguments"]
     named: Mapping[str, Sequence[Any]] = fact.values.get("named", {})
     for place in places.split("|"):
@@ -129,7 +129,7 @@ def _argument(fact: Fact, places: str) -> Sequence[Any] | None:
 
 
 def _events(value: Sequence[Any] | None, *, is_object: bool) -> Iterator[str]:
-    """Yield the names of events that a value states: a text, an object, or a list of them."""
+    """Yield the names of events in a value: a text, an object, or a list of them."""
     values = value[1] if value is not None and value[0] == "l" else [value]
     for one in values:
         if one is None or one[0] != ("n" if is_object else "s"):

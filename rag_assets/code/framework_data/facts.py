@@ -1,4 +1,4 @@
-"""The statements of one text that the data of a framework may use, as facts."""
+"""The statements of one text that framework data may use, as facts."""
 
 from __future__ import annotations
 
@@ -23,11 +23,12 @@ from rag_assets.code.languages.tree import syntax_tree
 from rag_assets.code.model import Fact
 
 FOUND: Final = "frameworks"
-"""The kind of the fact that names the frameworks whose markers a file has."""
+"""Kind of the fact that names the frameworks with markers in a file."""
 _LONGEST_CHAIN: Final = 30
-"""Calls of one chain that are followed; the others are ignored."""
+"""Maximum number of calls followed in one chain; further calls are ignored."""
 _MOST_KEPT: Final = 2_000
-"""Statements of one text that are kept; the others are dropped, which the text's note says."""
+"""Maximum number of statements kept for one text; the text's note reports that others are
+dropped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +37,8 @@ class _Words:
 
     Attributes:
         called: names of calls, annotations and fields.
-        ends: ends of names of calls that make a column.
-        makers: names of calls that make a router.
+        ends: endings of the names of calls that create a column.
+        makers: names of calls that create a router.
         routers: usual names and types of routers.
     """
 
@@ -64,10 +65,9 @@ def framework_facts(
 ) -> tuple[list[Fact], str]:
     """Return the statements of a text that frameworks may use, and a note if some are left out.
 
-    The events that it emits and listens to are among them.
+    They include the events that the text emits and listens to.
 
     Args:
-        text: the text of a file.
         language: its name in media types.
         known_facts: the other facts of the text.
         own: frameworks of the tenant; see all_frameworks.
@@ -80,7 +80,7 @@ def framework_facts(
     names = [one.name for one in marked if not one.events]
     is_of_tests = all(one.requests or one.events for one in known)
     if is_of_tests and not marked:
-        return [], ""  # Only tests and events count in this language, and this text has none.
+        return [], ""  # In this language only tests and events are read, and this text has neither.
     module, function = GRAMMARS[language]
     tree = syntax_tree(text, module, function)
     if language == "typescript" and tree.has_errors:

@@ -22,15 +22,15 @@ from rag_assets.code.model import Fact, FileFacts
 
 LAST_PARTS: Final = re.compile(r"[.:#/\\]+")
 _MOST_STEPS: Final = 8
-"""Imports through which a name is followed, and definitions of it; further ones are ignored."""
+"""Maximum number of imports followed for a name, and of its definitions."""
 _MOST_STEPS_OF_TEXT: Final = 60
-"""Names and parts of a text; a text with more counts as computed."""
+"""Maximum number of names and parts in a text; a text with more counts as computed."""
 _MOST_AROUND: Final = 40
-"""Statements around an offset; if there are more, the outer ones are dropped."""
+"""Maximum number of statements around an offset; beyond it, the outer statements are dropped."""
 _LONGEST_TEXT: Final = 500
-"""Characters of a text; a longer one is cut off."""
+"""Maximum characters of a text; a longer text is cut off."""
 _OPEN_IN_FOLDER: Final = frozenset({"go", "swift"})
-"""Languages whose files see what other files of their folder define."""
+"""Languages in which a file sees the definitions of other files in its folder."""
 
 
 class File:
@@ -54,7 +54,7 @@ class File:
         self._around: dict[int, tuple[list[int], list[int], list[Fact]]] = {}
 
     def around(self, facts: Sequence[Fact], at: int) -> list[Fact]:
-        """Return the facts that enclose an offset, outer ones first.
+        """Return the facts that enclose an offset, outer facts first.
 
         Args:
             facts: all calls, classes, functions or annotations of this file.
@@ -89,7 +89,7 @@ class File:
         return bool(self.around(self.annotations, fact.start))
 
     def call_of(self, value: Sequence[Any] | None) -> Fact | None:
-        """Return the call whose result is this value; None for other values."""
+        """Return the call that returns this value; None for other values."""
         if value is None or value[0] != "c":
             return None
         return self.by_place.get((value[1], value[2]))
@@ -102,10 +102,10 @@ class File:
         return known[max(bisect_right([one.start for one in known], before) - 1, 0)]
 
     def name_of(self, call: Fact) -> str:
-        """Return the variable that receives the result of a chain of calls; "" without one.
+        """Return the variable that receives the result of a chain of calls; "" if absent.
 
         Args:
-            call: a call of the chain.
+            call: a call in the chain.
         """
         return self._names_of_calls.get(call.start, "")
 
@@ -126,7 +126,7 @@ class File:
 
     @cached_property
     def imported(self) -> Mapping[str, str]:
-        """The module of each imported name; in Python and Rust, followed by the name itself."""
+        """Return the module of each imported name; in Python and Rust, the name itself follows."""
         found: dict[str, str] = {}
         for fact in self.imports:
             name = "." * int(fact.values.get("level", 0) or 0) + str(fact.values.get("name", ""))
@@ -138,7 +138,7 @@ class File:
         return found
 
     def original_name(self, name: str) -> str:
-        """Return the name that an imported name has in its module: `b` of `import {b as c}`."""
+        """Return the name of an imported definition in its module: `b` for `import {b as c}`."""
         for fact in self.imports:
             for one in fact.values.get("names", ()):
                 if len(one) > 1 and str(one[1]) == name:
@@ -147,14 +147,14 @@ class File:
 
 
 class Repository:
-    """The files of one repository to which the data of one framework are applied."""
+    """The files of one repository to which one framework's data apply."""
 
     def __init__(self, files: Sequence[File]) -> None:
         self.files = files
 
     @cached_property
     def calls(self) -> Mapping[str, list[tuple[File, Fact]]]:
-        """All calls by name."""
+        """Return all calls by name."""
         found: dict[str, list[tuple[File, Fact]]] = {}
         for file in self.files:
             for call in file.calls:
@@ -163,7 +163,7 @@ class Repository:
 
     @cached_property
     def functions(self) -> Mapping[str, list[tuple[File, Fact]]]:
-        """All kept functions by name."""
+        """Return all kept functions by name."""
         found: dict[str, list[tuple[File, Fact]]] = {}
         for file in self.files:
             for function in file.functions:
@@ -171,7 +171,7 @@ class Repository:
         return found
 
     def text(self, file: File, value: Sequence[Any], at: int) -> str | None:
-        """Return the text that a value stands for; None where only running the program tells it.
+        """Return the text that a value stands for; None if it is computed at run time.
 
         Args:
             at: offset of the value in its file.
@@ -197,19 +197,19 @@ class Repository:
     def _value_of_name(
         self, file: File, name: str, at: int
     ) -> tuple[File, Sequence[Any], int] | None:
-        """Return the value of a name, with its place: of its file, or of a constant elsewhere."""
+        """Return the value of a name with its place: in its file, or as a constant elsewhere."""
         last = last_part(name)
         held = file.assigned(last, at)
         if held is not None:
             return file, held.values["value"], held.start
         texts = self._constants.get(last, ())
-        # A name that other files give several texts depends on what is imported or configured.
+        # If other files assign several texts to a name, imports or settings decide its value.
         is_known = len(texts) == 1 and (last != name or last in file.imported or last.isupper())
         return (file, ["s", texts[0]], at) if is_known else None
 
     @cached_property
     def _constants(self) -> Mapping[str, Sequence[str]]:
-        """Every string that a name or attribute is assigned, by the last part of the name."""
+        """Return all strings assigned to a name or attribute, by the last part of the name."""
         found: dict[str, dict[str, None]] = {}
         for file in self.files:
             for one in file.values:
@@ -223,7 +223,7 @@ class Repository:
 
         Args:
             file: the file that uses the name.
-            name: the whole name, with the object whose attribute it is: `orders.bp`.
+            name: the whole name, including the object of an attribute: `orders.bp`.
         """
         found: dict[tuple[str, str], tuple[File, str]] = {}
         todo = [(file, name, 0)]
@@ -246,7 +246,7 @@ class Repository:
         return [*found.values()]
 
     def _beside(self, file: File, name: str) -> File:
-        """Return the only file of a package that assigns a name; the file itself without one."""
+        """Return the only file of a package that assigns a name, else the file itself."""
         if file.language not in _OPEN_IN_FOLDER:
             return file
         beside = self._by_folder.get((posixpath.dirname(file.path), file.language), ())
@@ -275,7 +275,7 @@ class Repository:
         return [(one, name) for one in self.modules(file, owner) if one is not file]
 
     def modules(self, file: File, import_path: str) -> list[File]:
-        """Return the files that an import names: usually one.
+        """Return the files that an import names, usually a single file.
 
         Args:
             file: the importing file.
@@ -311,7 +311,7 @@ class Repository:
 
     @cached_property
     def _by_last(self) -> Mapping[str, list[str]]:
-        """The stems of files by their last part."""
+        """Return the stems of files by their last part."""
         found: dict[str, list[str]] = {}
         for stem in self._by_stem:
             found.setdefault(stem.removesuffix("/index").rpartition("/")[2], []).append(stem)
@@ -319,12 +319,12 @@ class Repository:
 
 
 def last_part(name: str) -> str:
-    """Return the last part of a name: `bp` of `orders.bp`."""
+    """Return the last part of a name: `bp` for `orders.bp`."""
     return name.rpartition(".")[2].rpartition("::")[2]
 
 
 def argument(fact: Fact, place: str) -> Value | None:
-    """Return the first of the arguments that a rule names: `path|value|0`."""
+    """Return the first existing argument that a rule names: `path|value|0`."""
     given, named = fact.values["arguments"], fact.values.get("named", {})
     for one in place.split("|"):
         if one.lstrip("-").isdigit():
@@ -343,7 +343,7 @@ def argument(fact: Fact, place: str) -> Value | None:
 
 
 def named_text(fact: Fact, name: str) -> str | None:
-    """Return the text of a named argument; None if there is none."""
+    """Return the text of a named argument; None if absent."""
     value = fact.values.get("named", {}).get(name)
     return str(value[1]) if value and value[0] == "s" else None
 
@@ -357,7 +357,7 @@ def named_words(fact: Fact, name: str) -> list[str] | None:
 
 
 def join_paths(before: str, after: str) -> str:
-    """Return a path that continues another one."""
+    """Return a path joined to a prefix."""
     parts = [one for one in (before.strip("/"), after.strip("/")) if one]
     return "/" + "/".join(parts)
 
@@ -365,7 +365,7 @@ def join_paths(before: str, after: str) -> str:
 def join_all(
     before: Sequence[str | None], after: Sequence[str | None], limit: int
 ) -> list[str | None]:
-    """Return every path of one list continued by every path of another.
+    """Return every combination of a prefix and a path.
 
     None stands for a computed path. Paths beyond the limit are dropped.
     """

@@ -19,7 +19,7 @@ from rag_assets.code.model import Fact
 
 
 class ResourceRoute(NamedTuple):
-    """A route of a resource; `path` is None where only running the program would tell it."""
+    """A route of a resource; `path` is None if it is computed at run time."""
 
     methods: tuple[str, ...]
     path: str | None
@@ -40,7 +40,7 @@ class ResourceRoutes:
         self._paths = paths
 
     def routes(self, file: File, fact: Fact) -> Iterator[ResourceRoute]:
-        """Yield the routes of a call that states resources."""
+        """Yield the routes of a call that defines resources."""
         resources = self._resources
         if resources is None or fact.values["name"] not in resources.calls:
             return
@@ -62,7 +62,7 @@ class ResourceRoutes:
                 yield ResourceRoute(tuple(method.split("|")), path, f"{owner}::{action}")
 
     def action_in_block(self, file: File, fact: Fact, path: str) -> str:
-        """Return the action that a route in the block of a resource has by its path."""
+        """Return the action that a route in a resource's block has according to its path."""
         resources = self._resources
         if resources is None:
             return ""

@@ -1,4 +1,4 @@
-"""The paths under which routers answer: through variables, imports, groups, blocks and mounts."""
+"""The paths of routers: through variables, imports, groups, blocks and mounts."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from rag_assets.code.framework_data.repository import (
 from rag_assets.code.model import Fact
 
 MOST_PREFIXES: Final = 20
-"""Paths of one router, which may be mounted several times; further ones are dropped."""
+"""Maximum number of paths of one router, which may be mounted several times."""
 _DEEPEST: Final = 8
-"""Routers that are mounted in, passed to, or made by each other; deeper ones are ignored."""
+"""Maximum depth of routers mounted in, passed to or created by each other."""
 _LONGEST_CHAIN: Final = 200
-"""Calls of one chain; a longer chain has no router."""
+"""Maximum number of calls in one chain; a longer chain has no router."""
 _NO_CALL: Final = ["?"]
 _COMPUTED: Final = ("?", "?")
-"""The key of mounted routers that only running the program would tell."""
+"""Key of mounted routers that are computed at run time."""
 
 
 class RouterPaths:
     """Finds the paths of routers, by the data of one framework.
 
     A list of paths is empty for a value that is not a router, and has several paths for a router
-    that is mounted several times. None in it is a path that only running the program would tell.
+    that is mounted several times. None in it is a path computed at run time.
     """
 
     def __init__(self, framework: Framework, repository: Repository) -> None:
@@ -44,10 +44,10 @@ class RouterPaths:
         self._routers = framework.routers
         self._repository = repository
         self._known: dict[tuple[str, str, int], list[str | None]] = {}
-        """Paths by file, name and place; empty while they are being worked out."""
+        """Paths by file, name and place; empty during their computation."""
 
     def of_call(self, file: File, fact: Fact) -> list[str | None]:
-        """Return the paths of the router on which a call is made that may state a route."""
+        """Return the paths of the router on which a call is made that may define a route."""
         on = fact.values.get("on")
         if on is None:
             return [self.of_blocks(file, fact)] if self._routers.is_implicit else []
@@ -60,7 +60,7 @@ class RouterPaths:
     def of_value(
         self, file: File, value: Sequence[Any], at: int, depth: int = 0
     ) -> list[str | None]:
-        """Return the paths of the router that is this value."""
+        """Return the paths of the router in this value."""
         if depth > _DEEPEST:
             return []
         if (call := file.call_of(value)) is not None:
@@ -68,7 +68,7 @@ class RouterPaths:
         return self._of_name(file, str(value[1]), at, depth) if value[0] == "n" else []
 
     def of_holders(self, file: File, fact: Fact, depth: int = 0) -> list[str | None]:
-        """Return the paths of the router to which a call around this one adds its argument."""
+        """Return the paths of the router to which an enclosing call adds its argument."""
         holders = self._routers.holders
         around = file.around(file.calls, fact.start) if holders and depth < _DEEPEST else []
         for one in reversed(around):
@@ -107,7 +107,7 @@ class RouterPaths:
         return path
 
     def modules_around(self, file: File, fact: Fact) -> Iterator[str]:
-        """Yield the modules of controllers that the blocks around a call name, outer ones first."""
+        """Yield the controller modules named by the blocks around a call, outer blocks first."""
         for one in file.around(file.calls, fact.start):
             if one is not fact and one.values["name"] in self._routers.nested:
                 if self._framework.handlers == "alias":
@@ -122,7 +122,7 @@ class RouterPaths:
     def _resource_path(
         self, file: File, resources: Resources, resource: Fact, fact: Fact
     ) -> str | None:
-        """Return the path that a resource puts before the routes in its block.
+        """Return the path prefix that a resource adds to the routes in its block.
 
         For example `articles/{article_id}`.
         """
@@ -140,7 +140,7 @@ class RouterPaths:
         return f"{text}/{{{key if is_member else f'{singular(last_word(text))}_{key}'}}}"
 
     def _nested_path(self, file: File, call: Fact) -> str | None:
-        """Return the path that a call puts before the routes within it."""
+        """Return the path prefix that a call adds to the routes within it."""
         if any(one.is_joined for one in self._framework.routes):
             return "/".join(strings_of(call.values["arguments"]))
         value = argument(call, "path|0")
@@ -152,7 +152,7 @@ class RouterPaths:
         return self._repository.text(file, value, call.start)
 
     def _of_block_parameter(self, file: File, fact: Fact) -> list[str | None]:
-        """Return the paths of the block around a route, whose parameter may have any name."""
+        """Return the paths of the block around a route; the block's parameter may have any name."""
         for one in reversed(file.around(file.calls, fact.start)):
             is_block = one is not fact and ["f"] in one.values["arguments"]
             if is_block and one.values["name"] in self._routers.nested:
@@ -189,7 +189,7 @@ class RouterPaths:
         return called in self._routers.made_by or qualified in self._routers.made_by
 
     def _of_maker(self, file: File, call: Fact, depth: int, name: str) -> list[str | None]:
-        """Return the paths of a router that a call makes: its own prefix, and its mounts."""
+        """Return the paths of a router that a call creates: its own prefix, and its mounts."""
         value = argument(call, self._routers.prefix) if self._routers.prefix else None
         own: str | None = ""
         if value is not None and value[0] not in {"f", "d"}:
@@ -200,7 +200,7 @@ class RouterPaths:
         return join_all(mounted or outside, [own], MOST_PREFIXES)
 
     def _of_factory(self, file: File, call: Fact, depth: int) -> list[str | None]:
-        """Return the paths of the router that a function of the repository makes and returns."""
+        """Return the paths of the router that a function in the repository creates and returns."""
         on = call.values.get("on")
         if depth >= _DEEPEST or (on is not None and on[0] != "n"):
             return []
@@ -250,7 +250,7 @@ class RouterPaths:
         return self._known[key]
 
     def _of_parameter(self, file: File, name: str, at: int, depth: int) -> list[str | None] | None:
-        """Return the paths of a router that is a parameter; None if the name is not one."""
+        """Return the paths of a router that is a parameter; None if the name is not a parameter."""
         for function in reversed(file.around(file.functions, at)):
             parameters = [one for one in function.values["parameters"] if one[0] not in _OBJECTS]
             for index, (parameter, type_) in enumerate(parameters):
@@ -286,7 +286,7 @@ class RouterPaths:
 
         Args:
             name: the router's variable.
-            at: an offset in the function that makes it, whose callers may mount it.
+            at: an offset in the function that creates it; callers of the function may mount it.
         """
         keys = [(file.path, name), (file.path, "*")]
         if at is not None:
@@ -310,7 +310,7 @@ class RouterPaths:
 
     @cached_property
     def _mounts(self) -> Mapping[tuple[str, str], list[tuple[File, Fact, str | None]]]:
-        """Calls that mount a router, with their prefix, by what is mounted.
+        """Return the calls that mount a router, with their prefix, by the mounted router.
 
         The keys are (file, variable), (file, "*") for any variable, ("()", function) for the result
         of a function, and _COMPUTED.
@@ -334,7 +334,7 @@ class RouterPaths:
 
     @property
     def _has_computed_mounts(self) -> bool:
-        """Whether routers are mounted whose paths and names only running the program would tell."""
+        """Return whether the paths and names of some mounted routers are computed at run time."""
         return _COMPUTED in self._mounts
 
     def _targets(self, file: File, value: Sequence[Any]) -> list[tuple[str, str]]:

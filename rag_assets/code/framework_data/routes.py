@@ -1,6 +1,6 @@
-"""Routes that follow from the statements of a repository's files and the data of one framework.
+"""Routes derived from the statements of a repository's files and the data of one framework.
 
-A path that only running the program would tell is reported as unresolved, and makes no route.
+A path computed at run time is reported as unresolved and yields no route.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from rag_assets.code.framework_data.routers import MOST_PREFIXES, RouterPaths
 from rag_assets.code.model import Fact
 
 _MOST_VERBS: Final = 8
-"""Methods of one path, as in `get(show).post(store)`; further ones are ignored."""
+"""Maximum number of methods of one path, as in `get(show).post(store)`."""
 _LONGEST_PATH: Final = 400
-"""Characters of a path; a longer one is cut off."""
+"""Maximum characters of a path; a longer path is cut off."""
 _VERBS: Final = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "ANY"})
 
 
@@ -38,7 +38,7 @@ class Route:
     Attributes:
         handler: the handler's name as written.
         handler_at: offset of the handler in `file`; -1 if only its name is known.
-        name: the name that the source gives the route; "" for none.
+        name: the name of the route in the source; "" if absent.
     """
 
     methods: tuple[str, ...]
@@ -56,7 +56,7 @@ class RouteReader:
     """Reads the routes of one framework in the files of one repository.
 
     Attributes:
-        unresolved: file, line and reason of each route whose path is computed.
+        unresolved: file, line and reason of each route with a computed path.
     """
 
     framework: Framework
@@ -93,7 +93,7 @@ class RouteReader:
     def _routes_of_call(
         self, file: File, fact: Fact, routes: Routes, prefixes: Sequence[str | None]
     ) -> Iterator[Route]:
-        """Yield the routes of one call, once for each prefix."""
+        """Yield the routes of one call, once per prefix."""
         path = self._path(file, fact, routes)
         if not path and self._has_path_in_chain(file, fact):
             path = ""
@@ -129,7 +129,7 @@ class RouteReader:
         self.unresolved.append((file.path, fact.line_start, reason))
 
     def _has_path_in_chain(self, file: File, fact: Fact) -> bool:
-        """Return whether an earlier call of its chain has the path: `route('/x').get(show)`."""
+        """Return whether an earlier call in its chain has the path: `route('/x').get(show)`."""
         call: Fact | None = fact
         for _ in range(_MOST_VERBS):
             on = call.values.get("on", ["?"]) if call is not None else ["?"]
@@ -152,7 +152,7 @@ class RouteReader:
         return tuple(one for one in found if one in _VERBS) or (("ANY",) if texts else ("GET",))
 
     def _path(self, file: File, fact: Fact, routes: Routes) -> str | None:
-        """Return the path of a route; "" without one, None if it is computed."""
+        """Return the path of a route; "" if it has none, None if it is computed."""
         if routes.is_joined:
             is_computed = any(one[0] not in "sfnc" for one in fact.values["arguments"])
             return None if is_computed else "/".join(strings_of(fact.values["arguments"]))
@@ -228,9 +228,9 @@ class RouteReader:
                 yield route
 
     def _annotated_path(self, file: File, fact: Fact, routes: Routes) -> str | None:
-        """Return the path of an annotation, or of another one of the same function.
+        """Return the path of an annotation, or of another annotation of the same function.
 
-        "" without one, None if it is computed.
+        "" if there is no path, None if it is computed.
         """
         path = self._path(file, fact, routes)
         target = fact.values["target"]
@@ -244,7 +244,7 @@ class RouteReader:
     ) -> list[str | None]:
         """Return the prefixes of an annotated route.
 
-        They are from its class, its router, or the call that adds its function.
+        They come from its class, its router, or the call that adds its function.
         """
         if enclosing_classes and routes.class_prefix:
             return self._class_prefixes(file, enclosing_classes[-1], routes)
@@ -292,7 +292,7 @@ class RouteReader:
                     yield self._route(one.methods, one.path, one.handler, (file, fact, -1))
 
     def _of_pages(self, file: File, pages: Pages) -> Iterator[Route]:
-        """Yield the routes of a file whose path states its route."""
+        """Yield the routes of a file with a path that states its route."""
         found = re.search(pages.path, file.path[-_LONGEST_PATH:])
         if found is None:
             return

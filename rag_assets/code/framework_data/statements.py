@@ -1,10 +1,10 @@
 """Statements of a text in the terms of framework data: calls, annotations, classes, functions.
 
-The same forms for every language, so that framework data speak of `call = ["get"]`, whatever the
-grammar calls that. Values are JSON lists that begin with what they are: `["s", text]` a string,
-`["n", name]` a name, `["c", start, end, name]` a call, `["l", values]` a list, `["d", {…}]` a map,
-`["f"]` a function, `["t", name]` a declared type without a value, `["?"]` a value that only running
-the program would tell.
+The forms are the same for every language, so that framework data can say `call = ["get"]` whatever
+the grammar's name for a call. Values are JSON lists that start with their kind: `["s", text]` a
+string, `["n", name]` a name, `["c", start, end, name]` a call, `["l", values]` a list, `["d", {…}]`
+a map, `["f"]` a function, `["t", name]` a declared type without a value, `["?"]` a value computed
+at run time.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ CLASS: Final = "framework_class"
 FUNCTION: Final = "framework_function"
 ASSIGNED: Final = "framework_value"
 STATEMENTS: Final = frozenset({CALL, ANNOTATION, CLASS, FUNCTION, ASSIGNED})
-"""Kinds of the facts that statements are kept as."""
+"""Kinds of the facts that store statements."""
 
 GRAMMARS: Final[dict[str, tuple[str, str]]] = {
     "csharp": ("tree_sitter_c_sharp", "language"),
@@ -50,19 +50,20 @@ GRAMMARS: Final[dict[str, tuple[str, str]]] = {
 """Package and function of the grammar of each language that framework data may name."""
 
 _LONGEST: Final = 1_000_000
-"""Characters of a text; a longer one has no statements, only a note."""
+"""Maximum characters of a text; a longer text has no statements, only a note."""
 _MOST: Final = 50_000
-"""Statements of one text that are read; the others are dropped, which the text's note says."""
+"""Maximum number of statements read in one text; the text's note reports that others are
+dropped."""
 _LONGEST_VALUE: Final = 300
-"""Characters of a value; a longer one counts as unknown, or is cut off if it is a symbol or sum."""
+"""Maximum characters of a value; a longer value is unknown, or cut off if it is a symbol or sum."""
 _LONGEST_NAME: Final = 80
-"""Characters of a name; a call or assignment with a longer one is dropped."""
+"""Maximum characters of a name; a call or assignment with a longer name is dropped."""
 _MOST_VALUES: Final = 24
-"""Arguments, elements or parameters that are read; the others are dropped."""
+"""Maximum number of arguments, elements or parameters; further ones are dropped."""
 _DEEPEST: Final = 4
-"""Levels of nested values that are read; deeper values count as unknown."""
+"""Maximum depth of nested values; deeper values count as unknown."""
 _DEEPEST_NODE: Final = 400
-"""Levels of a tree that are read; deeper nodes are skipped. A call in a chain has two levels."""
+"""Maximum depth of a tree; deeper nodes are skipped. A call in a chain has two levels."""
 _UNKNOWN: Final[Value] = ["?"]
 _TYPES: Final = {
     name: frozenset(types)
@@ -111,7 +112,6 @@ def statements_of(tree: SyntaxTree, language: str) -> tuple[list[Fact], str]:
     """Return the statements of a text in its order, and a note if some are left out.
 
     Args:
-        tree: the syntax tree of the text.
         language: its language, a key of GRAMMARS.
     """
     if tree.gave_up or len(tree.text) > _LONGEST:
@@ -139,7 +139,7 @@ def statements_of(tree: SyntaxTree, language: str) -> tuple[list[Fact], str]:
 def _with_annotated(
     node: Node, children: Sequence[Node], depth: int, annotated: Node | None
 ) -> Iterator[_Visit]:
-    """Yield the children of a node, the last one first, with the definitions they may annotate.
+    """Yield the children of a node, the last child first, with the definitions they may annotate.
 
     Args:
         annotated: the definition that the node itself may annotate.
@@ -168,11 +168,11 @@ class _Reader:
         self.language = language
 
     def read(self, node: Node, annotated: Node | None, parent: str) -> Iterator[Fact]:
-        """Yield the statements of a node, without those of its children.
+        """Yield the statements of a node itself, without its children.
 
         Args:
             annotated: the definition that it annotates, if it is an annotation.
-            parent: the type of the node that holds it.
+            parent: the type of the parent node.
         """
         kind = node.type
         if kind in _CALLS:
@@ -198,7 +198,7 @@ class _Reader:
         return Fact(kind, self.tree.start(node), self.tree.end(node), "", values)
 
     def _text(self, node: Node | None) -> str:
-        """Return the text of a node without blanks; "" without a node, or if the text is long."""
+        """Return the text of a node without blanks; "" if there is no node or its text is long."""
         if node is None or node.end_byte - node.start_byte > 4 * _LONGEST_VALUE:
             return ""
         text = self.tree.of(node)
@@ -211,7 +211,7 @@ class _Reader:
         return None
 
     def _call(self, node: Node) -> dict[str, Any] | None:
-        """Return the name, receiver and arguments of a call; None without a name, or a long one."""
+        """Return the name, receiver and arguments of a call; None for a missing or long name."""
         name, on = self._called_name(node)
         if not name or len(name) > _LONGEST_NAME:
             return None
@@ -297,7 +297,7 @@ class _Reader:
         add_to[str(name).strip(": ")] = self.value(value, depth + 1)
 
     def value(self, node: Node, depth: int = 0) -> Value:
-        """Return the value that a node writes."""
+        """Return the value that a node represents."""
         kind = node.type
         if depth > _DEEPEST:
             return _UNKNOWN
@@ -347,7 +347,7 @@ class _Reader:
         return ["d", held]
 
     def _last(self, node: Node, depth: int) -> Value:
-        """Return the value in a node that only wraps another one."""
+        """Return the value in a node that only wraps another node."""
         return self.value(node.named_children[-1], depth + 1) if node.named_children else _UNKNOWN
 
     def _string(self, node: Node, depth: int = 0) -> Value:
@@ -363,7 +363,7 @@ class _Reader:
         return ["s", text] if len(text) <= _LONGEST_VALUE else _UNKNOWN
 
     def _spliced(self, node: Node, spliced: Sequence[Node], depth: int) -> Value:
-        """Return the parts of a string that names are spliced into: `${PREFIX}/orders`."""
+        """Return the parts of a string with interpolated names: `${PREFIX}/orders`."""
         parts: list[Value] = []
         at, end = self.tree.start(node), self.tree.end(node)
         for one in spliced[:_MOST_VALUES]:
@@ -424,7 +424,7 @@ class _Reader:
         yield self._fact(ANNOTATION, node, values)
 
     def _tokens(self, node: Node) -> tuple[list[Value], dict[str, Value]]:
-        """Return the strings and `name = value` pairs in the tokens of an attribute of Rust."""
+        """Return the strings and `name = value` pairs in the tokens of a Rust attribute."""
         tokens = [
             c for one in node.named_children if one.type == "token_tree" for c in one.children
         ]
@@ -479,10 +479,10 @@ class _Reader:
         return found
 
     def _assigned(self, node: Node) -> Iterator[Fact]:
-        """Yield `name = value` where the value is a call, a string or a list."""
+        """Yield `name = value` if the value is a call, a string or a list."""
         sign = node.child_by_field_name("operator")
         if node.type == "binary_operator" and self.tree.of(sign) != "=":
-            return  # Elixir assigns by an operator; that of other languages calculates.
+            return  # Only Elixir assigns by an operator node; in other languages it calculates.
         names = ("name", "left", "pattern")
         left = next((n for f in names if (n := node.child_by_field_name(f)) is not None), None)
         fields = ("value", "right")

@@ -1,7 +1,7 @@
-"""Tables that follow from the classes and migrations of a repository and the data of one framework.
+"""Tables derived from the classes and migrations of a repository and one framework's data.
 
 A table has the models that map to it, its columns with the tables they refer to, and the migrations
-that name it. A name that only running the program would tell makes no table and no column.
+that name it. A name computed at run time yields no table and no column.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from rag_assets.code.model import Fact
 
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+")
 _MOST_ANCESTORS: Final = 40
-"""Ancestors of a class that are followed; further ones are ignored."""
+"""Maximum number of ancestors followed for a class; further ancestors are ignored."""
 _MOST_RENAMES: Final = 20
-"""Renames of one name that are followed; further ones are ignored."""
+"""Maximum number of renames followed for a name; further renames are ignored."""
 _MOST_COLUMNS: Final = 300
-"""Columns of a table; further ones are dropped."""
+"""Maximum number of columns of a table; further columns are dropped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Class:
 
     @property
     def name(self) -> str:
-        """The name of the class without its module."""
+        """Return the name of the class without its module."""
         return str(self.fact.values["name"])
 
 
@@ -45,9 +45,9 @@ class Column:
     """A column.
 
     Attributes:
-        kind: the call that makes it; "" for a column that the framework adds.
-        refers_to: the table that it refers to; "" for none.
-        file, fact: what states it.
+        kind: the call that creates it; "" for a column that the framework adds.
+        refers_to: the table that it refers to; "" if absent.
+        file, fact: its evidence.
         is_key: whether the source states that it is the primary key.
     """
 
@@ -62,7 +62,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class MappedClass:
-    """A class that maps to a table, with what states that.
+    """A class that maps to a table, with its evidence.
 
     Attributes:
         model: the class as written; "" if a call outside a class names the table.
@@ -123,7 +123,7 @@ class TableReader:
         self._tables.setdefault(name, Table(name)).models.append(mapping)
 
     def _mapped(self, tables: Tables, one: Class) -> tuple[str, MappedClass] | None:
-        """Return the table of a class, and what maps the class to it; None if it has none."""
+        """Return the table of a class, and its mapping; None if it has no table."""
         marks = [a for a in one.file.annotations if a.values["target"][0] == one.fact.start]
         if one.name in tables.bases:
             return None
@@ -154,7 +154,7 @@ class TableReader:
     def _stated_or_usual(
         self, tables: Tables, one: Class, marks: Sequence[Fact], lineage: Sequence[Class]
     ) -> tuple[str, MappedClass] | None:
-        """Return the table that an annotation names, else the usual one."""
+        """Return the table that an annotation names, else the table with the conventional name."""
         values = (
             argument(a, tables.argument) for a in marks if a.values["name"] == tables.annotation
         )
@@ -171,11 +171,11 @@ class TableReader:
         return _table_name(one.name, tables.naming), usual
 
     def _is_outer_base(self, tables: Tables, one: Class) -> bool:
-        """Return whether a base of a class is a model that the framework or a package brings."""
+        """Return whether a base of a class is a model from the framework or a package."""
         of_bases = tables.columns.of_bases if tables.columns is not None else ()
         for base in one.fact.values["bases"]:
             is_known = base in tables.bases or last_part(base) in of_bases
-            # Only in Python does a file state where a name like `Model` is from.
+            # Only Python files state the origin of a name such as `Model`.
             if is_known and (one.file.language != "python" or self._class(one.file, base) is None):
                 return True
         return False
@@ -195,7 +195,7 @@ class TableReader:
 
     @cached_property
     def _classes(self) -> Mapping[str, list[Class]]:
-        """The outer classes by name."""
+        """Return the outer classes by name."""
         found: dict[str, list[Class]] = {}
         for file in self._files:
             for fact in file.classes:
@@ -204,7 +204,7 @@ class TableReader:
         return found
 
     def _class(self, file: File, name: str) -> Class | None:
-        """Return the class that a name in a file means; None if it is not of the repository."""
+        """Return the class that a name in a file means; None if it is outside the repository."""
         first, _, rest = name.partition(".")
         original = last_part(rest) if rest else file.original_name(first)
         known = self._classes.get(original, ())
@@ -221,7 +221,7 @@ class TableReader:
         stated = [one for one in known if one.file.path in places]
         if stated or not places:
             return stated[0] if stated else None
-        # A package may pass on what its modules define.
+        # A package may re-export the definitions of its modules.
         folders = tuple(f"{posixpath.dirname(path)}/" for path in places if "__init__" in path)
         passed = [one for one in known if one.file.path.startswith(folders)]
         return passed[0] if len(passed) == 1 else (known[0] if len(known) == 1 else None)
@@ -253,7 +253,7 @@ class TableReader:
 
     @cached_property
     def _labels(self) -> Mapping[str, str]:
-        """The labels of applications, by the folder of the class that configures each."""
+        """Return the labels of applications, by the folder of the class that configures each."""
         bases = {base for tables in self._framework.tables for base in tables.apps}
         found: dict[str, str] = {}
         for file in self._files:
@@ -267,7 +267,7 @@ class TableReader:
         return found
 
     def _add_columns(self, columns: Columns, one: Class, table: Table) -> None:
-        """Add the columns that a class and its ancestors without a table of their own state."""
+        """Add the columns stated by a class and by its ancestors without a table of their own."""
         lineage = self._lineage(one)
         parent = next((p for p in lineage[1:] if self._has_table(p, table.name)), None)
         above = set() if parent is None else {id(p.fact) for p in self._lineage(parent)}
@@ -313,7 +313,7 @@ class TableReader:
         """Yield each assigned name with its column.
 
         Args:
-            heir: the class of the table, which is this one or inherits from it.
+            heir: the class of the table: this class or a subclass of it.
         """
         for value in _own_values(one):
             call = one.file.call_of(value.values["value"])
@@ -343,11 +343,11 @@ class TableReader:
     def _join(
         self, columns: Columns, heir: Class, table: Table, join: tuple[str, str, Column]
     ) -> None:
-        """Add the table between the table of a class and another one.
+        """Add the join table between the table of a class and another table.
 
         Args:
-            join: the end of its name, the lower name of the other class ("" if it is computed), and
-                what makes it, which refers to the other table.
+            join: the end of its name; the other class in lower case ("" if it is computed); and a
+                column with the evidence, which refers to the other table.
         """
         name, target, made_by = join
         first, second = heir.name.lower(), target
@@ -362,14 +362,14 @@ class TableReader:
                 between.columns.setdefault(column, added)
 
     def _name_of_target(self, columns: Columns, one: Class, call: Fact) -> str:
-        """Return the lower name of the class that a call refers to; "" if it is computed."""
+        """Return, in lower case, the class that a call refers to; "" if it is computed."""
         for value in self._targets(columns, one, call):
             text = self._text_of_target(columns, one, value, call.start) or str(value[1])
             return one.name.lower() if text == "self" else last_part(text).lower()
         return ""
 
     def _referred(self, columns: Columns, one: Class, call: Fact) -> str:
-        """Return the table that a column refers to; "" if it refers to none, or to a computed one.
+        """Return the table that a column refers to; "" if absent or computed.
 
         The call itself, or one of its arguments, names a class or a table with its column.
         """
@@ -386,7 +386,7 @@ class TableReader:
         return ""
 
     def _targets(self, columns: Columns, one: Class, call: Fact) -> Iterator[Value]:
-        """Yield what a call, or a call in its arguments, refers to."""
+        """Yield the targets that a call, or a call in its arguments, refers to."""
         held = (one.file.call_of(value) for value in call.values["arguments"])
         for each in (call, *(inner for inner in held if inner is not None)):
             pattern = matching(each.values["name"], columns.references)
@@ -395,7 +395,7 @@ class TableReader:
                 yield value
 
     def _text_of_target(self, columns: Columns, one: Class, value: Value, at: int) -> str:
-        """Return the text that names a class: a string, or one that a setting states."""
+        """Return the text that names a class: a string, or the value of a setting."""
         name = last_part(str(value[3 if value[0] == "c" else 1]))
         setting = columns.settings.get(name)
         wanted = value if setting is None else ["n", f"settings.{setting}"]
@@ -416,7 +416,7 @@ class TableReader:
         return self._table_of.get((held.file.path, held.fact.start), "") if held else ""
 
     def _add_changes(self) -> None:
-        """Add the calls of migrations that name a table, or the class of one."""
+        """Add the calls of migrations that name a table or its class."""
         for changes in self._framework.changes:
             calls = self._calls_of(changes)
             newer = dict(self._renamed(changes, calls))
@@ -438,7 +438,7 @@ class TableReader:
 
     @cached_property
     def _created(self) -> set[tuple[str, str]]:
-        """The application and lower name of each class whose table migrations leave."""
+        """Return the application and lower-case name of each class with a table at the end."""
         found: set[tuple[str, str]] = set()
         deleted: set[tuple[str, str]] = set()
         for changes in self._framework.changes:
@@ -456,7 +456,7 @@ class TableReader:
     def _renamed(
         self, changes: Changes, calls: Sequence[tuple[File, Fact]]
     ) -> Iterator[tuple[tuple[str, str], str]]:
-        """Yield the application and old name, and the new name, of everything that is renamed."""
+        """Yield the application with the old name, and the new name, of each rename."""
         for file, call in calls:
             if call.values["name"] in changes.renames:
                 old, new = changes.renames[call.values["name"]]
@@ -464,14 +464,14 @@ class TableReader:
                 yield key, self._argument(call, new).lower()
 
     def _argument(self, call: Fact, place: str) -> str:
-        """Return an argument that is a text; "" for another one, or none."""
+        """Return an argument that is a text; "" if it is missing or another value."""
         value = argument(call, place) if place else None
         return str(value[1]) if value is not None and value[0] == "s" else ""
 
     def _changed_table(
         self, changes: Changes, path: str, name: str, newer: Mapping[tuple[str, str], str]
     ) -> Table | None:
-        """Return the table that a migration names, by the names that it has in the end."""
+        """Return the table that a migration names, found by its final name."""
         app = self._app_of_path(path)
         last = name if changes.naming == "table" else name.lower()
         for _ in range(_MOST_RENAMES):
@@ -484,7 +484,7 @@ class TableReader:
 
     @cached_property
     def _by_label(self) -> Mapping[tuple[str, str], str]:
-        """The tables of classes, by the application and the lower name of the class."""
+        """Return the tables of classes, by application and lower-case class name."""
         return {
             (self._app_of(tables, one, self._lineage(one)), one.name.lower()): name
             for tables, one, name in self._mapped_classes
@@ -492,7 +492,7 @@ class TableReader:
 
 
 def _own_values(one: Class) -> list[Fact]:
-    """Return the assignments in a class, without those in its nested classes and methods."""
+    """Return the assignments in a class, excluding its nested classes and their methods."""
     inner = [c for c in one.file.classes if one.fact.start < c.start and c.end <= one.fact.end]
     return [
         v
@@ -505,7 +505,7 @@ def _own_values(one: Class) -> list[Fact]:
 def _assigned(one: Class, name: str) -> Fact | None:
     """Return the assignment of a name in a class: `db_table`, or `Meta.db_table` in its class Meta.
 
-    None without one, or without a name.
+    None if the class does not assign it, or the name is empty.
     """
     inner, _, last = name.rpartition(".")
     if not name:

@@ -1,5 +1,5 @@
-"""Frameworks: what their conventions make of facts, in one file and across a repository.
+"""Frameworks: interpretation of facts by their conventions, in one file and across a repository.
 
-Belongs here: one package for each framework, told by a repository's manifests. Does not: syntax
-trees' grammars (languages).
+Belongs here: one package for each framework, recognized by a repository's manifests. Does not: the
+grammars of syntax trees (languages).
 """

@@ -1,4 +1,4 @@
-"""What the definitions of a repository are, by all frameworks that its files speak of."""
+"""The source types of a repository's definitions, by all frameworks that its files use."""
 
 from __future__ import annotations
 
@@ -15,24 +15,25 @@ from rag_assets.code.name_uses import USES
 from rag_assets.code.source_types import SourceType
 
 LABELLED: Final = frozenset({"php", "python", *GRAMMARS})
-"""Languages whose definitions or statements frameworks give a meaning."""
+"""Languages with definitions or statements that frameworks interpret."""
 
 _DECIDES_NOTHING: Final = frozenset({"calls", USES, FOUND, *EVENTS, *STATEMENTS})
-"""Kinds of facts that say nothing of what a definition is."""
+"""Kinds of facts that do not affect the type of a definition."""
 _DJANGO: Final = frozenset({"django", "rest_framework"})
-"""Packages that only projects of Django import."""
+"""Packages that only Django projects import."""
 
 
 def deciding(facts: Sequence[Fact], language: str) -> list[object]:
-    """What of a file's facts decides kinds, its own and those of other files: equal, if all is.
+    """Return the facts of a file that decide source types, in a form that can be compared.
+
+    Equal results mean that the source types cannot change, in this file or in others.
 
     Args:
         facts: of one file.
-        language: of it.
     """
     if language == "php":
         return laravel.deciding(facts)
-    # Django's views, models and routes follow from nearly all that a module states.
+    # Django's views, models and routes depend on nearly all facts of a module.
     return [
         (fact.kind, fact.symbol, fact.values)
         for fact in facts
@@ -41,7 +42,7 @@ def deciding(facts: Sequence[Fact], language: str) -> list[object]:
 
 
 def kinds_of(files: Sequence[FileFacts]) -> Mapping[tuple[str, str], SourceType]:
-    """The source type of each definition that has one, by path and qualified name.
+    """Return the source type of each definition that has one, by path and qualified name.
 
     Args:
         files: of one repository.
@@ -55,7 +56,7 @@ def kinds_of(files: Sequence[FileFacts]) -> Mapping[tuple[str, str], SourceType]
 
 
 def speaks_of_django(one: FileFacts) -> bool:
-    """Whether a file of Python imports something of Django, or of its REST framework."""
+    """Return whether a Python file imports from Django or Django REST framework."""
     return any(
         fact.kind == "imports" and str(fact.values["name"]).partition(".")[0] in _DJANGO
         for fact in one.facts

@@ -1,4 +1,4 @@
-"""Go: functions, methods, types and blocks of constants; symbols begin with the package."""
+"""Go: functions, methods, types and blocks of constants; symbols start with the package."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _PREDECLARED: Final = re.compile(
 
 
 def read_go(text: str) -> CodeText:
-    """Units and facts of a .go file."""
+    """Return the units and facts of a .go file."""
     return read_code(text, Go)
 
 
 class Go(Grammar):
-    """What Go's grammar calls definitions, imports and calls."""
+    """Definitions, imports and calls in Go's grammar."""
 
     language = "go"
     module = "tree_sitter_go"
@@ -62,7 +62,7 @@ class Go(Grammar):
         return ".".join(name for name in (self._package, *names) if name)
 
     def define(self, node: Node, outer: Definition | None) -> Sequence[Definition]:
-        """What a statement or member defines."""
+        """Return the definitions in a statement or member."""
         if node.type == "function_declaration":
             name = self.tree.of(node.child_by_field_name("name"))
             return [self._function(node, name, "")]
@@ -176,7 +176,7 @@ class Go(Grammar):
                     )
 
     def imports(self, node: Node) -> Iterable[tuple[Fact, dict[str, Binding]]]:
-        """What an import statement imports."""
+        """Yield the imports of an import statement."""
         if node.type == "import_declaration":
             for spec in node.named_children:
                 for one in spec.named_children if spec.type == "import_spec_list" else [spec]:
@@ -193,7 +193,7 @@ class Go(Grammar):
         return fact, bound
 
     def declared(self, node: Node) -> Iterator[tuple[str, str]]:
-        """Names that a node binds, each with its declared type."""
+        """Yield the names that a node binds, each with its declared type."""
         if node.type in {"var_spec", "parameter_declaration"}:
             written = self.tree.of(node.child_by_field_name("type"))[:_LONG]
             for one in node.named_children:
@@ -209,7 +209,7 @@ class Go(Grammar):
                     yield self.tree.of(one), made[at] if made else ""
 
     def _made(self, value: Node) -> str:
-        """The type of `T{…}` or `&T{…}`; "" of any other value."""
+        """Return the type of `T{…}` or `&T{…}`; "" for any other value."""
         if value.type == "unary_expression":
             value = value.child_by_field_name("operand") or value
         if value.type != "composite_literal":
@@ -217,7 +217,7 @@ class Go(Grammar):
         return self.tree.of(value.child_by_field_name("type"))[:_LONG]
 
     def called(self, node: Node) -> tuple[list[str], bool] | None:
-        """The names that a call calls."""
+        """Return the chain of names in a call."""
         if node.type == "composite_literal":
             type_ = node.child_by_field_name("type")
             if type_ is None or type_.type not in {"type_identifier", "qualified_type"}:
@@ -235,17 +235,17 @@ class Go(Grammar):
         return [self.tree.of(target), *reversed(names)], False
 
     def beside(self, name: str) -> str:
-        """A type's name within its package."""
+        """Return a type's name within its package."""
         return name if _PREDECLARED.fullmatch(name) else self._qualified(name)
 
     def type_name(self, written: str) -> str:
-        """The name of a type without what is around it."""
+        """Return the bare name of a type."""
         found = _TYPE.match(written)
         return "" if found is None or found[1] in _LITERAL else found[1]
 
 
 def _package(path: str) -> str:
-    """The name that a package is expected to have: the last part that is no version."""
+    """Return the expected name of a package: the last part of its path that is not a version."""
     parts = [part for part in path.split("/") if part]
     if len(parts) > 1 and _VERSION.fullmatch(parts[-1]):
         parts.pop()

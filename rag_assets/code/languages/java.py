@@ -1,4 +1,4 @@
-"""Java: classes, interfaces, enums and records; symbols begin with the package."""
+"""Java: classes, interfaces, enums and records; symbols start with the package."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ _PRIMITIVE: Final = frozenset(
 _TYPE = re.compile(r"(?:final\s+)?([A-Za-z_$][\w$]*(?:\.[A-Za-z_$][\w$]*)*)(?:<|\s*$)")
 _LONG: Final = 200
 _MOST_PACKAGES: Final = 10
-"""Packages of which all types are imported that a file's names are looked for in."""
+"""Maximum number of wildcard-imported packages in which names are looked up."""
 
 
 def read_java(text: str) -> CodeText:
-    """Units and facts of a .java file."""
+    """Return the units and facts of a .java file."""
     reading = read_code(text, Java)
     packages = list(_opened(reading.facts))
     if not packages:
@@ -57,7 +57,7 @@ def read_java(text: str) -> CodeText:
 
 
 def _opened(facts: Iterable[Fact]) -> Iterator[str]:
-    """The packages of which a file imports all types, but those of the language's own library."""
+    """Yield the packages that a file imports by wildcard, except those in Java's own library."""
     found = (str(one.values["name"]) for one in facts if one.kind == "imports")
     packages = (name.removesuffix(".*") for name in found if name.endswith(".*"))
     own = (name for name in packages if not name.startswith(("java.", "javax.")))
@@ -65,7 +65,7 @@ def _opened(facts: Iterable[Fact]) -> Iterator[str]:
 
 
 class Java(Grammar):
-    """What Java's grammar calls definitions, imports and calls."""
+    """Definitions, imports and calls in Java's grammar."""
 
     language = "java"
     module = "tree_sitter_java"
@@ -96,11 +96,11 @@ class Java(Grammar):
                 self._package = "".join(name.split())
 
     def inside(self, node: Node) -> Node | None:
-        """A node whose children stand on the level of its own statement."""
+        """Return a node with children that lie on the level of its own statement."""
         return node if node.type in {"ERROR", "enum_body_declarations"} else None
 
     def define(self, node: Node, outer: Definition | None) -> Sequence[Definition]:
-        """What a statement or member defines."""
+        """Return the definitions in a statement or member."""
         if node.type in _TYPES:
             return [self._type(node, outer)]
         if node.type in _METHODS and outer is not None:
@@ -164,7 +164,7 @@ class Java(Grammar):
                 yield from self._variables(one)
 
     def _variables(self, node: Node) -> Iterator[tuple[str, str]]:
-        """The names that a declaration declares, with their type."""
+        """Yield the names in a declaration, with their type."""
         type_, names = node.child_by_field_name("type"), []
         for child in node.named_children:
             if child.type == "variable_declarator":
@@ -201,7 +201,7 @@ class Java(Grammar):
                     yield name
 
     def imports(self, node: Node) -> Iterable[tuple[Fact, dict[str, Binding]]]:
-        """What an import statement imports."""
+        """Yield the imports of an import statement."""
         if node.type != "import_declaration":
             return
         words = self.tree.of(node).rstrip(" ;").split()
@@ -212,7 +212,7 @@ class Java(Grammar):
         yield Fact("imports", self.tree.start(node), self.tree.end(node), "", values), bound
 
     def declared(self, node: Node) -> Iterator[tuple[str, str]]:
-        """Names that a node binds, each with its declared type."""
+        """Yield the names that a node binds, each with its declared type."""
         if node.type == "local_variable_declaration" or node.type in _PARAMETERS:
             yield from self._variables(node)
         elif node.type == "enhanced_for_statement":
@@ -226,7 +226,7 @@ class Java(Grammar):
                 yield self.tree.of(single), ""
 
     def called(self, node: Node) -> tuple[list[str], bool] | None:
-        """The names that a call calls."""
+        """Return the chain of names in a call."""
         if node.type == "object_creation_expression":
             name = self.type_name(self.tree.of(node.child_by_field_name("type")))
             return (name.split("."), True) if name else None
@@ -244,11 +244,11 @@ class Java(Grammar):
         return [self.tree.of(target), *reversed(names)], False
 
     def is_type(self, name: str) -> bool:
-        """Whether a name is written as types are."""
+        """Return whether a name follows the convention for types."""
         return name[:1].isupper() and not name.isupper()
 
     def type_name(self, written: str) -> str:
-        """The name of a type without what is around it."""
+        """Return the bare name of a type."""
         found = _TYPE.match(written)
         if found is None or found[1] in _PRIMITIVE or written.endswith(("]", "...")):
             return ""

@@ -1,4 +1,4 @@
-"""Queries in SQL within the strings of a program, in whatever language it is written."""
+"""SQL queries in the strings of a program, in any language."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _TABLES: Final = re.compile(
 """Its groups are a quotation mark and the name of a table; empty for `extract(year from due)`."""
 
 _NAMED_HERE: Final = re.compile(r"\b(\w{1,64})\s+as\s+(?:(?:not\s+)?materialized\s*)?\(", re.I)
-"""What `with … as (` names is no table."""
+"""Matches the names that `with … as (` defines; they are not tables."""
 
 _NO_TABLES: Final = frozenset(
     {"select", "set", "lateral", "unnest", "only", "values", "where"}
     | {"the", "a", "an", "this", "these", "your", "my", "our", "their", "its"}
 )
-"""Words that stand where tables do, in queries and in sentences; quoted, they are names."""
+"""Words in the position of a table, in queries and in sentences; quoted, they are names."""
 
 _VERBS: Final = (
     r"select\b|insert\s+(?:ignore\s+|or\s+\w+\s+)?into\b|replace\s+into\b"
@@ -35,13 +35,13 @@ _QUERY: Final = re.compile(
     r"(?<!\\)(?P<quote>\"\"\"|'''|[\"'`])(?:\s|\\n|--[^\n]{0,200}\n|\(){0,200}+"
     rf"(?:(?={_VERBS})|(?i:(?={_VERBS}))(?=[A-Z]{{4}}))"
 )
-"""Where a string begins with a query: in small letters or capitals, as no sentence begins."""
+"""Matches the start of a query in a string: all lower case or capitals, unlike a sentence."""
 
 _COMPLETED_BY: Final = (
     (re.compile(r"select\b", re.I), re.compile(r"\bfrom\b", re.I)),
     (re.compile(r"(?:\w+\s+){0,2}join\b", re.I), re.compile(r"\bon\b", re.I)),
 )
-"""Verbs that also begin sentences, and the word that a query has after them."""
+"""Verbs that also start sentences, and the word that follows them in a query."""
 
 _STRINGS: Final = {
     '"': re.compile(r'(?:[^"\\]|\\.){0,20000}+', re.DOTALL),
@@ -51,7 +51,7 @@ _STRINGS: Final = {
     ),
 }
 _HOLE: Final = re.compile(r"\$?\{[^{}]*\}\.?|#\{[^{}]*\}\.?")
-"""What a template computes; before a point it is the schema of a table."""
+"""Matches a computed part of a template; before a dot it is the schema of a table."""
 
 _LONGEST: Final = 20_000
 _MOST: Final = 50
@@ -59,13 +59,9 @@ _SHOWN: Final = 200
 
 
 def with_queries(text: str, reading: CodeText) -> CodeText:
-    """Return a reading with the tables that queries in its strings name.
+    """Return a reading with the tables named by queries in its strings.
 
-    Each gives the fact `queries_table` {table}, of the definition that it stands in.
-
-    Args:
-        text: of the file.
-        reading: of it.
+    Each table yields the fact `queries_table` {table}, with the definition around it as symbol.
     """
     found = [*_queries(text, reading)]
     if not found:
@@ -91,7 +87,7 @@ def _queries(text: str, reading: CodeText) -> Iterator[Fact]:
         start = begins.start() + len(begins["quote"])
         end = _end(text, begins["quote"], start)
         if not _is_complete(text[begins.end() : end]):
-            # What seems to be the beginning of a string may be the end of one.
+            # This quotation mark may close a string instead of opening one.
             at = start
             continue
         at = end
@@ -102,7 +98,7 @@ def _queries(text: str, reading: CodeText) -> Iterator[Fact]:
 
 
 def _is_complete(query: str) -> bool:
-    """Return whether a query has what its verb needs before its first semicolon."""
+    """Return whether a query has the words that its verb requires before its first semicolon."""
     statement = query.partition(";")[0]
     needed = [word for verb, word in _COMPLETED_BY if verb.match(statement)]
     return all(word.search(statement) for word in needed)
@@ -113,7 +109,7 @@ def _without_schema(hole: re.Match[str]) -> str:
 
 
 def _end(text: str, quote: str, start: int) -> int:
-    """The offset after the text of a string; at most so much after its beginning."""
+    """Return the offset after the content of a string, at most _LONGEST after its start."""
     if len(quote) > 1:
         end = text.find(quote, start, start + _LONGEST)
         return end if end >= 0 else min(len(text), start + _LONGEST)
@@ -122,7 +118,7 @@ def _end(text: str, quote: str, start: int) -> int:
 
 
 def _symbol(reading: CodeText, at: int) -> str:
-    """The name of the innermost definition at an offset."""
+    """Return the name of the innermost definition at an offset."""
     held = [one for one in reading.facts if one.kind == "declares" and one.start <= at < one.end]
     if held:
         return min(held, key=lambda one: one.end - one.start).symbol

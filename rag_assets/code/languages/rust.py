@@ -36,12 +36,12 @@ _ALONE: Final = frozenset({"const", "static"})
 
 
 def read_rust(text: str) -> CodeText:
-    """Units and facts of a .rs file."""
+    """Return the units and facts of a .rs file."""
     return read_code(text, Rust)
 
 
 class Rust(Grammar):
-    """What Rust's grammar calls definitions, imports and calls."""
+    """Definitions, imports and calls in Rust's grammar."""
 
     language = "rust"
     module = "tree_sitter_rust"
@@ -64,18 +64,18 @@ class Rust(Grammar):
     own_types = frozenset({"Self"})
 
     def inside(self, node: Node) -> Node | None:
-        """A node whose children stand on the level of its own statement."""
+        """Return a node with children that lie on the level of its own statement."""
         if node.type == "foreign_mod_item":
             return node.child_by_field_name("body")
         return node if node.type == "ERROR" else None
 
     def belongs(self, node: Node) -> bool:
-        """Whether a statement belongs to the definition after it."""
-        inner = node.child_by_field_name("inner") is not None  # `//!` belongs to what is around it
+        """Return whether a statement belongs to the definition after it."""
+        inner = node.child_by_field_name("inner") is not None  # `//!` documents the enclosing item
         return super().belongs(node) and not inner
 
     def define(self, node: Node, outer: Definition | None) -> Sequence[Definition]:
-        """What a statement or member defines."""
+        """Return the definitions in a statement or member."""
         if node.type in _FUNCTIONS:
             return [self._function(node, outer)]
         if node.type not in _ITEMS:
@@ -154,7 +154,7 @@ class Rust(Grammar):
                 yield self.tree.of(one.child_by_field_name("name")), written
 
     def imports(self, node: Node) -> Iterable[tuple[Fact, dict[str, Binding]]]:
-        """What an import statement imports."""
+        """Yield the imports of an import statement."""
         if node.type == "use_declaration":
             names = list(self._used(node.child_by_field_name("argument")))
             bound = {
@@ -179,7 +179,7 @@ class Rust(Grammar):
             yield fact, {name: Binding(Name(name))}
 
     def _used(self, argument: Node | None) -> Iterator[tuple[str, str]]:
-        """The paths that a `use` names, each with the name that it gets here."""
+        """Yield the paths in a `use`, each with its local name."""
         todo = [] if argument is None else [(argument, "")]
         while todo:
             node, before = todo.pop()
@@ -204,7 +204,7 @@ class Rust(Grammar):
         return _PATH.sub("", self.tree.of(node))
 
     def declared(self, node: Node) -> Iterator[tuple[str, str]]:
-        """Names that a node binds, each with its declared type."""
+        """Yield the names that a node binds, each with its declared type."""
         if node.type in {"let_declaration", "parameter"}:
             pattern = node.child_by_field_name("pattern")
             if pattern is not None and pattern.type == "identifier":
@@ -216,7 +216,7 @@ class Rust(Grammar):
                     yield self.tree.of(one), ""
 
     def called(self, node: Node) -> tuple[list[str], bool] | None:
-        """The names that a call calls."""
+        """Return the chain of names in a call."""
         if node.type == "struct_expression":
             return self.tree.of(node.child_by_field_name("name")).split("::"), True
         if node.type != "call_expression":
@@ -236,11 +236,11 @@ class Rust(Grammar):
         return [*path.split("::"), *reversed(names)], False
 
     def is_type(self, name: str) -> bool:
-        """Whether a name is written as types are."""
+        """Return whether a name follows the convention for types."""
         return name in {"crate", "super"} or (name[:1].isupper() and len(name) > 1)
 
     def type_name(self, written: str) -> str:
-        """The name of a type without what is around it."""
+        """Return the bare name of a type."""
         found = _TYPE.match(written)
         return "" if found is None else found[1]
 

@@ -33,7 +33,7 @@ _LONG: Final = 200
 
 
 def read_swift(text: str) -> CodeText:
-    """Units and facts of a .swift file."""
+    """Return the units and facts of a .swift file."""
     reading = read_code(text, Swift)
     if "PackageDescription" not in text:
         return reading
@@ -42,7 +42,7 @@ def read_swift(text: str) -> CodeText:
 
 
 class Swift(Grammar):
-    """What Swift's grammar calls definitions, imports and calls."""
+    """Definitions, imports and calls in Swift's grammar."""
 
     language = "swift"
     module = "tree_sitter_swift"
@@ -65,7 +65,7 @@ class Swift(Grammar):
     implicit = True
 
     def define(self, node: Node, outer: Definition | None) -> Sequence[Definition]:
-        """What a statement or member defines."""
+        """Return the definitions in a statement or member."""
         if node.type == "class_declaration":
             return [self._type(node, outer)]
         if node.type == "protocol_declaration":
@@ -131,7 +131,7 @@ class Swift(Grammar):
                 yield from self._typed(node)
 
     def _typed(self, node: Node) -> Iterator[tuple[str, str]]:
-        """The names of a property or variable, each with its declared type or ""."""
+        """Yield the names of a property or variable, each with its declared type or ""."""
         name = ""
         for child in node.named_children:
             if child.type == "pattern":
@@ -217,7 +217,7 @@ class Swift(Grammar):
         return True
 
     def imports(self, node: Node) -> Iterable[tuple[Fact, dict[str, Binding]]]:
-        """What an import statement imports."""
+        """Return the imports of an import statement."""
         if node.type != "import_declaration":
             return ()
         words = self.tree.of(node).split()
@@ -228,7 +228,7 @@ class Swift(Grammar):
         return [(Fact("imports", self.tree.start(node), self.tree.end(node), "", values), {})]
 
     def declared(self, node: Node) -> Iterator[tuple[str, str]]:
-        """Names that a node binds, each with its declared type."""
+        """Yield the names that a node binds, each with its declared type."""
         if node.type == "property_declaration":
             yield from self._typed(node)
         elif node.type == "lambda_parameter":
@@ -239,7 +239,7 @@ class Swift(Grammar):
                 yield self.tree.of(item.child_by_field_name("bound_identifier")), ""
 
     def called(self, node: Node) -> tuple[list[str], bool] | None:
-        """The names that a call calls."""
+        """Return the chain of names in a call."""
         if node.type != "call_expression" or not node.named_child_count:
             return None
         names: list[str] = []
@@ -255,11 +255,11 @@ class Swift(Grammar):
         return chain, chain[-1][:1].isupper()
 
     def is_type(self, name: str) -> bool:
-        """Whether a name is written as types are."""
+        """Return whether a name follows the convention for types."""
         return name[:1].isupper()
 
     def type_name(self, written: str) -> str:
-        """The name of a type without what is around it."""
+        """Return the bare name of a type."""
         found = _TYPE.match(written)
         if found is None or "->" in written or "&" in written:
             return ""

@@ -1,4 +1,4 @@
-"""Syntax trees with character offsets, and walks over them that no depth of nesting breaks."""
+"""Syntax trees with character offsets, and walks over them that work at any nesting depth."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
     from tree_sitter import Node, Parser, Tree
 
 PARSE_SECONDS: Final = 10.0
-"""How long a parser may take; ordinary code takes a tenth of a second for 1 MiB."""
+"""Maximum parse time; ordinary code takes a tenth of a second for 1 MiB."""
 
 _SLICE: Final = 1 << 12
-"""Bytes that a parser and a query's predicates read at once, at each place they look at."""
+"""Bytes that a parser or a query's predicate reads at once."""
 _COMMENTS = frozenset({"comment", "line_comment", "block_comment", "multiline_comment"})
 
 
 @dataclass(slots=True)
 class _Alike:
-    """The nodes of a type, with their places in the order of the text, and where they begin."""
+    """The nodes of one type, with their positions in the text's order and their start bytes."""
 
     positions: list[int] = field(default_factory=list)
     starts: list[int] = field(default_factory=list)
@@ -32,18 +32,18 @@ class _Alike:
 
 
 class SyntaxTree:
-    """The tree of one text; a text that is not of its language has a tree with errors.
+    """The tree of one text; a text in another language yields a tree with errors.
 
     Attributes:
         text: the text.
-        root: its outermost node; an empty one, if the parser gave up.
-        gave_up: whether the parser was stopped: hostile input takes some of them quadratic time.
+        root: its outermost node; an empty node if the parser gave up.
+        gave_up: whether the parser was stopped: some parsers take quadratic time on hostile input.
 
     Args:
         text: without lone surrogates.
         module: the grammar's package.
-        function: of that package, which gives the grammar.
-        seconds: how long the parser may take.
+        function: of that package, which returns the grammar.
+        seconds: maximum parse time.
     """
 
     def __init__(
@@ -60,34 +60,34 @@ class SyntaxTree:
 
     @property
     def has_errors(self) -> bool:
-        """Whether a part of the text could not be parsed."""
+        """Return whether a part of the text could not be parsed."""
         return self.gave_up or self.root.has_error
 
     def start(self, node: Node) -> int:
-        """The character offset at which a node begins."""
+        """Return the character offset of the start of a node."""
         return self.offset(node.start_byte)
 
     def end(self, node: Node) -> int:
-        """The character offset after a node."""
+        """Return the character offset after a node."""
         return self.offset(node.end_byte)
 
     def offset(self, byte: int) -> int:
-        """The character offset of a byte offset."""
+        """Return the character offset of a byte offset."""
         if self._ascii:
             return byte
         at = bisect_right(self._bytes, byte) - 1
         return self._characters[at] + byte - self._bytes[at]
 
     def of(self, node: Node | None) -> str:
-        """The text of a node; "" of none."""
+        """Return the text of a node; "" for None."""
         return "" if node is None else self.text[self.start(node) : self.end(node)]
 
     def nodes(self, types: frozenset[str], within: Node | None = None) -> list[Node]:
-        """The nodes of these types, outer ones before inner ones, in the order of the text.
+        """Return the nodes of these types in the order of the text, outer nodes first.
 
         Args:
             types: of the grammar's nodes.
-            within: where to look, that node included; the whole tree without one.
+            within: a node to search, itself included; None for the whole tree.
         """
         found: list[tuple[int, Node]] = []
         for one in types & self._by_type.keys():
@@ -110,7 +110,7 @@ class SyntaxTree:
 
     @cached_property
     def _by_type(self) -> dict[str, _Alike]:
-        """The named nodes by type: many readers ask for some, and walking the tree is slow."""
+        """Return the named nodes by type, cached because walking the tree is slow."""
         found: dict[str, _Alike] = {}
         todo = [self.root]
         position = 0
@@ -129,7 +129,7 @@ class SyntaxTree:
 def syntax_tree(text: str, module: str, function: str = "language") -> SyntaxTree:
     """Return the tree of a text; several readers of one file share it.
 
-    Whoever has read a file calls `syntax_tree.cache_clear()`: a tree takes many times the memory of
+    After reading a file, call `syntax_tree.cache_clear()`: a tree takes many times the memory of
     its text.
 
     Args:
@@ -139,11 +139,11 @@ def syntax_tree(text: str, module: str, function: str = "language") -> SyntaxTre
 
 
 def descendants(node: Node, *, into: frozenset[str] | None = None) -> Iterator[Node]:
-    """A node and everything within it, in the order of the text.
+    """Yield a node and all nodes within it, in the order of the text.
 
     Args:
-        node: where to begin; it is yielded first.
-        into: types of nodes whose children are not visited; they themselves are yielded.
+        node: the root of the walk; it is yielded first.
+        into: types of nodes to yield without visiting their children.
     """
     todo = [node]
     while todo:
@@ -154,7 +154,7 @@ def descendants(node: Node, *, into: frozenset[str] | None = None) -> Iterator[N
 
 
 def is_comment(node: Node) -> bool:
-    """Whether a node is a comment, in any grammar."""
+    """Return whether a node is a comment, in any grammar."""
     return node.type in _COMMENTS
 
 
@@ -166,20 +166,20 @@ def _parser(module: str, function: str) -> Parser:
 
 
 def _parse(parser: Parser, data: bytes, seconds: float) -> Tree | None:
-    """A tree, or none if it takes longer than is allowed."""
+    """Return a tree; None if parsing takes longer than allowed."""
     last = monotonic() + seconds
     try:
         return parser.parse(
             lambda at, _: data[at : at + _SLICE],
             progress_callback=lambda *_: monotonic() > last,
         )
-    except ValueError:  # this is how a stopped parser says so; it would go on where it stopped
+    except ValueError:  # raised by a stopped parser; without a reset it would resume
         parser.reset()
         return None
 
 
 def _wide(text: str) -> tuple[list[int], list[int]]:
-    """Byte and character offsets right after each character of several bytes, from (0, 0) on."""
+    """Return byte and character offsets after each multi-byte character, starting with (0, 0)."""
     at_bytes, at_characters = [0], [0]
     byte = 0
     for index, character in enumerate(text):

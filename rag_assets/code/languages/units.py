@@ -1,4 +1,4 @@
-"""Units that cover a whole text: what no definition takes is the rest, cut at blank lines."""
+"""Units that cover a whole text: text outside definitions is the rest, cut at blank lines."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ _BLANK_LINES = re.compile(r"\n(?:[ \t\r\f\v]*\n)+")
 
 
 def covering(text: str, units: Iterable[Unit]) -> tuple[Unit, ...]:
-    """The units in order, with what lies between them as units of the rest.
+    """Return the units in order, with the text between them as units of the rest.
 
     Args:
-        text: of the file.
-        units: in any order, not overlapping.
+        units: in any order, without overlaps.
     """
     found: list[Unit] = []
     at = 0
@@ -27,12 +26,11 @@ def covering(text: str, units: Iterable[Unit]) -> tuple[Unit, ...]:
 
 
 def rest(text: str, start: int, end: int, symbol: str = "") -> Iterator[Unit]:
-    """The paragraphs between two offsets, each a unit that is joined with its neighbours.
+    """Yield the paragraphs between two offsets as units that are joined with their neighbours.
 
     Args:
-        text: of the file.
         start, end: character offsets.
-        symbol: of the definition that they stand in.
+        symbol: of the definition around them.
     """
     at = start
     for blank in [*_BLANK_LINES.finditer(text, start, end), None]:

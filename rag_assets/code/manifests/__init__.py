@@ -1,1 +1,1 @@
-"""Manifests: the packages that a repository depends on, and the frameworks that they tell."""
+"""Manifests: the packages that a repository depends on, and the frameworks among them."""

@@ -1,7 +1,7 @@
-"""What manifests of keys and values depend on, told by their keys.
+"""Dependencies in manifests that consist of keys and values.
 
-Fact `depends_on` {package, constraint, group, manager}: a package; `group` is runtime,
-development, peer, optional, build, or the name that the manifest gives it.
+Fact `depends_on` {package, constraint, group, manager}: a package; `group` is runtime, development,
+peer, optional, build, or the group's name in the manifest.
 Fact `autoloads` {namespace, path, group}: where Composer finds classes of a namespace.
 """
 
@@ -15,18 +15,17 @@ from rag_assets.code.model import Fact
 from rag_assets.code.settings.entries import ITEM, Entry, Path
 
 _IN_TABLE: Final = 2
-"""The length of the path of a key in a table at the top."""
+"""Length of the path of a key in a top-level table."""
 
 _RUNTIME, _DEVELOPMENT, _BUILD = "runtime", "development", "build"
 
 
 def facts_of_entries(language: str, text: str, entries: Sequence[Entry]) -> Iterator[Fact]:
-    """The facts of a manifest; none of another file.
+    """Return the facts of a manifest; empty for another file.
 
     Args:
         language: json, toml, yaml or ini.
-        text: of the file.
-        entries: of the file, outer ones before what they hold.
+        entries: of the file, outer entries before inner entries.
     """
     made = _OF_FORMAT.get(language)
     return iter(()) if made is None else made(text, entries)
@@ -35,7 +34,7 @@ def facts_of_entries(language: str, text: str, entries: Sequence[Entry]) -> Iter
 def dependency(
     span: tuple[int, int], package: str, constraint: str, group: str, manager: str
 ) -> Fact:
-    """A fact that a manifest depends on a package."""
+    """Return a fact that a manifest depends on a package."""
     values = {"package": package, "constraint": constraint, "group": group, "manager": manager}
     return Fact("depends_on", *span, "", values)
 
@@ -55,7 +54,7 @@ def _json(text: str, entries: Sequence[Entry]) -> Iterator[Fact]:
     for entry in entries:
         path, value = entry.path, entry.value
         if value is not None and path[1:2] == ("psr-4",) and path[0] in _AUTOLOAD:
-            # A folder, or a list of them. Each fact has a copy of the namespace.
+            # A folder, or a list of folders. Each fact has a copy of the namespace.
             if len(path) in {3, 4} and len(path[2]) <= _LONGEST_NAMESPACE:
                 yield _autoload(entry, path[2], value)
         elif len(path) != _IN_TABLE or value is None or path[1] == ITEM:
@@ -124,7 +123,7 @@ def _toml(text: str, entries: Sequence[Entry]) -> Iterator[Fact]:
 
 
 def _listed(entry: Entry) -> Iterator[Fact]:
-    """The requirement of an item of a list."""
+    """Yield the requirement in a list item."""
     base = entry.path[:-1]
     group = _LISTS.get(base)
     if group is None and base[:-1] in _LISTS_BY_GROUP:
@@ -139,7 +138,7 @@ def _group_named(name: str) -> str:
 
 
 def _table_of(path: Path) -> tuple[str, str] | None:
-    """Group and manager of a key in a table of packages."""
+    """Return group and manager of a key in a table of packages."""
     above = path[:-1]
     if above[:2] == ("tool", "poetry"):
         return _poetry(above[2:])

@@ -1,4 +1,4 @@
-"""The frameworks that a manifest tells, by the packages that it depends on."""
+"""The frameworks of a repository, recognized by the packages in its manifests."""
 
 from __future__ import annotations
 
@@ -57,15 +57,14 @@ FRAMEWORKS: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
         ("pub", "flutter"): "flutter",
     }
 )
-"""Names of frameworks by manager and package in lower case."""
+"""Names of frameworks by manager and lower-case package."""
 
 
 def packages_of(path: str, text: str) -> Iterator[Fact]:
-    """The facts `depends_on` of a manifest of any format.
+    """Return the facts `depends_on` of a manifest in any format.
 
     Args:
         path: POSIX path within the repository.
-        text: of the file.
     """
     read = _READERS.get(PurePosixPath(path.lower()).suffix)
     if read is not None:
@@ -75,17 +74,16 @@ def packages_of(path: str, text: str) -> Iterator[Fact]:
 
 
 def frameworks_of(path: str, text: str) -> dict[str, str]:
-    """The frameworks that a manifest depends on, each with its constraint.
+    """Return the frameworks that a manifest depends on, each with its constraint.
 
     Args:
         path: POSIX path within the repository.
-        text: of the file.
     """
     return frameworks_in(packages_of(path, text))
 
 
 def frameworks_in(facts: Iterable[Fact]) -> dict[str, str]:
-    """The frameworks among facts `depends_on`, each with its constraint."""
+    """Return the frameworks among facts `depends_on`, each with its constraint."""
     found: dict[str, str] = {}
     for fact in facts:
         values = fact.values

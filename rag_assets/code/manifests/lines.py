@@ -1,6 +1,6 @@
-"""Manifests that are programs or plain lists: what they depend on, by their statements.
+"""Dependencies in manifests that are programs or plain lists.
 
-They give the fact `depends_on`; see manifests.facts.
+They yield the fact `depends_on`; see manifests.facts.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def requirements(text: str, group: str = "runtime") -> Iterator[Fact]:
-    """Of pip's requirements files."""
+    """Yield the dependencies in a pip requirements file."""
     for at, line in _lines(text):
         content = line.strip()
         if not content or content.startswith(_INCLUDE):
@@ -83,7 +83,7 @@ def requirements(text: str, group: str = "runtime") -> Iterator[Fact]:
 
 
 def go_modules(text: str) -> Iterator[Fact]:
-    """Of go.mod: what its `require` names; other statements have no plain version."""
+    """Yield the dependencies in go.mod from `require`; other statements have no plain version."""
     block = ""
     for at, line in _lines(text):
         content = line.strip()
@@ -102,7 +102,7 @@ def go_modules(text: str) -> Iterator[Fact]:
 
 
 def ruby(text: str) -> Iterator[Fact]:
-    """Of Gemfile, gemspec, Podfile and podspec."""
+    """Yield the dependencies in a Gemfile, gemspec, Podfile or podspec."""
     group = "runtime"
     pods = "Pod::Spec" in text
     for at, line in _lines(text):
@@ -123,7 +123,7 @@ def _group_of(names: str) -> str:
 
 
 def gradle(text: str) -> Iterator[Fact]:
-    """Of Gradle's build files."""
+    """Yield the dependencies in a Gradle build file."""
     for at, line in _lines(text):
         if found := _GRADLE.match(line):
             group = "development" if "test" in found["group"].lower() else "runtime"
@@ -138,16 +138,16 @@ def gradle(text: str) -> Iterator[Fact]:
 
 
 def swift(text: str) -> Iterator[Fact]:
-    """Of Package.swift."""
+    """Yield the dependencies in Package.swift."""
     for found in _SWIFT.finditer(text):
         version = (found["version"] or "").strip().strip(",").strip()
         yield dependency(found.span(), found["name"], version, "runtime", "swiftpm")
-    for product in _PRODUCT.finditer(text):  # what its sources import
+    for product in _PRODUCT.finditer(text):  # the modules that its sources import
         yield dependency(product.span(), product["name"], "", "runtime", "swiftpm")
 
 
 def mix(text: str) -> Iterator[Fact]:
-    """Of mix.exs."""
+    """Yield the dependencies in mix.exs."""
     for at, line in _lines(text):
         if found := _MIX.match(line):
             group = "development" if "only:" in found["more"] else "runtime"
@@ -162,7 +162,7 @@ def mix(text: str) -> Iterator[Fact]:
 
 
 def xml(text: str) -> Iterator[Fact]:
-    """Of pom.xml, projects of .NET and packages.config."""
+    """Yield the dependencies in pom.xml, a .NET project file or packages.config."""
     for found in _PROJECT.finditer(text):
         told = {
             one["name"].lower(): one["value"] for one in _ATTRIBUTE.finditer(found["attributes"])
@@ -183,37 +183,37 @@ def xml(text: str) -> Iterator[Fact]:
 
 
 def read_groovy(text: str) -> CodeText:
-    """The paragraphs of Groovy, and what a build file depends on."""
+    """Return the paragraphs of Groovy, and the dependencies of a build file."""
     return _reading(text, "groovy", gradle(text))
 
 
 def read_kotlin(text: str) -> CodeText:
-    """The paragraphs of Kotlin, and what a build file depends on."""
+    """Return the paragraphs of Kotlin, and the dependencies of a build file."""
     return _reading(text, "kotlin", gradle(text))
 
 
 def read_elixir(text: str) -> CodeText:
-    """The paragraphs of Elixir, and what mix.exs depends on."""
+    """Return the paragraphs of Elixir, and the dependencies of mix.exs."""
     return _reading(text, "elixir", mix(text) if "Mix.Project" in text else ())
 
 
 def read_ruby(text: str) -> CodeText:
-    """The paragraphs of Ruby, and what its manifests depend on."""
+    """Return the paragraphs of Ruby, and the dependencies of its manifests."""
     return _reading(text, "ruby", ruby(text))
 
 
 def read_xml(text: str) -> CodeText:
-    """The paragraphs of XML, and what its manifests depend on."""
+    """Return the paragraphs of XML, and the dependencies of its manifests."""
     return _reading(text, "xml", xml(text))
 
 
 def read_plain(text: str) -> CodeText:
-    """The paragraphs of a plain text, and what it depends on if it is a manifest."""
+    """Return the paragraphs of a plain text, and its dependencies if it is a manifest."""
     return _reading(text, "plain", _plain_facts(text))
 
 
 def _plain_facts(text: str) -> Iterator[Fact]:
-    """Of go.mod, or a list of requirements of which at least one has a constraint."""
+    """Return the dependencies in go.mod, or in a requirements list with at least one constraint."""
     lines = [line.strip() for _, line in _lines(text)]
     told = [line for line in lines if line and not line.startswith(("#", "//"))]
     if told and told[0].startswith("module "):
@@ -230,7 +230,7 @@ def _reading(text: str, language: str, facts: Iterable[Fact]) -> CodeText:
 
 
 def pipfile(text: str) -> Iterator[Fact]:
-    """Of Pipfile."""
+    """Yield the dependencies in a Pipfile."""
     return facts_of_entries("toml", text, toml_entries(text)[0])
 
 
@@ -256,11 +256,10 @@ _BY_SUFFIX: Final[Mapping[str, Callable[[str], Iterator[Fact]]]] = {
 
 
 def statements_of(path: str, text: str) -> Iterator[Fact]:
-    """The packages that a manifest of statements depends on; none of another file.
+    """Return the dependencies in a manifest, recognized by its file name; empty for another file.
 
     Args:
         path: POSIX path within the repository.
-        text: of the file.
     """
     name = PurePosixPath(path).name.lower()
     made = _BY_NAME.get(name) or _BY_SUFFIX.get(PurePosixPath(name).suffix)

@@ -1,4 +1,4 @@
-"""Requirements as Python's packages write them."""
+"""Requirements in the syntax of Python packages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _REQUIREMENT: Final = re.compile(
 
 
 def requirement(line: str) -> tuple[str, str] | None:
-    """The package and constraint of a requirement; None of what is none."""
+    """Return the package and constraint of a requirement; None if it is not a requirement."""
     found = _REQUIREMENT.match(line)
     if found is None:
         return None

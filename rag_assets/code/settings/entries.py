@@ -1,7 +1,7 @@
 """Entries of settings files: the keys and items of JSON, YAML, TOML and INI with their offsets.
 
 JSON and TOML are read from syntax trees, YAML from the events of libyaml, INI by its lines. No
-value is expanded, and a damaged file has the entries that could be read.
+value is expanded. A damaged file yields the entries that could be read.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 ITEM: Final = "[]"
-"""Stands in a path for an item of a list."""
+"""Stands for a list item in a path."""
 
 DEEPEST: Final = 16
-"""Entries below this depth are a part of what holds them."""
+"""Maximum depth of entries; deeper keys belong to the entry around them."""
 
 Path: TypeAlias = tuple[str, ...]
 
@@ -31,7 +31,7 @@ class Entry:
     """A key with its value, or an item of a list.
 
     Attributes:
-        path: the keys that lead to it, its own last; an item is ITEM.
+        path: the keys that lead to it, its own key last; ITEM for a list item.
         start, end: character offsets, half open.
         value: of a scalar, without quotes; None for a table, a list or a YAML block scalar.
     """
@@ -43,14 +43,14 @@ class Entry:
 
 
 Reading: TypeAlias = tuple[tuple[Entry, ...], bool]
-"""Entries, outer ones before what they hold, and whether the whole text was read."""
+"""Entries, outer entries before inner entries, and whether the whole text was read."""
 
 
 _PARSE_SECONDS: Final = 3.0
-"""How long the parser of one file may take; usual files take a tenth of a second for 1 MiB."""
+"""Maximum parse time of one file; usual files take a tenth of a second for 1 MiB."""
 
 _DAMAGED_TOKENS: Final = 100_000
-"""Tokens of a damaged part that is read; a longer one has no entries."""
+"""Maximum number of tokens in a damaged part; a longer part yields no entries."""
 
 
 def _sorted(entries: list[Entry]) -> tuple[Entry, ...]:
@@ -66,7 +66,7 @@ _BEYOND_JSON: Final = re.compile(
     r"|(?P<string>(?:\{\{[^{}\n]*+\}\})++|'(?:[^'\\\n]|\\.)*+'?"
     r"|(?<![\w$])[A-Za-z_$][\w$]++(?=\s*+:))"
 )
-"""What JSON5, tsconfig files and templates have and the grammar does not, outside of strings."""
+"""Matches syntax of JSON5, tsconfig files and templates that the grammar lacks, outside strings."""
 
 
 def json_entries(text: str) -> Reading:
@@ -79,7 +79,7 @@ def json_entries(text: str) -> Reading:
         masked = _TEMPLATE_LINE.sub(lambda line: " " * len(line[0]), text)
         masked = _BEYOND_JSON.sub(_as_json, masked)
         tree = SyntaxTree(masked, "tree_sitter_json", seconds=_PARSE_SECONDS)
-        tree.text = text  # A mask is as long as what it stands for.
+        tree.text = text  # A mask is as long as the text that it replaces.
     values = [node for node in tree.root.named_children if node.type in {"object", "array"}]
     damaged = tree.root.type == "ERROR" or not values
     entries = list(_tree_entries(tree, tree.root if damaged else values[0]))
@@ -144,7 +144,7 @@ def _tree_entries(tree: SyntaxTree, root: Node) -> Iterator[Entry]:
                 continue
             holds = value is not None and value.type in _CONTAINERS
             scalar = None if value is None or holds else unquoted(tree.of(value))
-            # A pair of TOML ends with the comment after its value.
+            # A TOML pair node includes the comment after its value.
             end = tree.end(child if value is None else value)
             yield Entry(named, tree.start(child), end, scalar)
             if holds and value is not None:
@@ -162,7 +162,7 @@ def _table(tree: SyntaxTree, node: Node) -> Entry:
 
 
 def _pair(tree: SyntaxTree, node: Node, base: Path) -> tuple[Path, Node | None]:
-    """Return the path and the value of a `pair`; a value after damage is another's."""
+    """Return the path and value of a `pair`; a value after damage belongs to another key."""
     parts = [child for child in node.named_children if child.type != "comment"]
     at = next(at for at, part in enumerate(parts) if part.type != "ERROR")
     key, *values = parts[at : at + 2]
@@ -171,7 +171,7 @@ def _pair(tree: SyntaxTree, node: Node, base: Path) -> tuple[Path, Node | None]:
     if key.type in _TOML_KEYS:
         return (*base, *_toml_path(tree, key)), value
     token = tree.of(key)
-    # The mask of a key of one letter, without quotes, covers its colon too.
+    # The mask of an unquoted one-letter key includes its colon.
     name = unquoted(token) if token[:1] in {'"', "'"} else token.rstrip(": \t")
     return (*base, name), value
 
@@ -188,7 +188,7 @@ def _toml_path(tree: SyntaxTree, key: Node) -> Path:
 def _damaged_children(tree: SyntaxTree, error: Node, base: Path) -> list[tuple[Node, Path]]:
     """Return the children of an ERROR node with their paths, by the brackets between them.
 
-    An object that is never closed is a sequence of tokens and pairs to the grammar.
+    The grammar reads an object that is never closed as a sequence of tokens and pairs.
     """
     found: list[tuple[Node, Path]] = []
     if error.child_count > _DAMAGED_TOKENS:
@@ -209,7 +209,7 @@ def _damaged_children(tree: SyntaxTree, error: Node, base: Path) -> list[tuple[N
 
 
 def unquoted(token: str) -> str:
-    """Return the content of a string; escapes of other characters than quotes and slashes stay."""
+    """Return the content of a string; only escaped quotes and slashes are unescaped."""
     for quote in ('"""', "'''", '"', "'"):
         if len(token) >= 2 * len(quote) and token.startswith(quote) and token.endswith(quote):
             inner = token[len(quote) : -len(quote)]
@@ -218,18 +218,18 @@ def unquoted(token: str) -> str:
 
 
 class _OpenEntries:
-    """Entries of a text while it is read; those that are open end with what ends them."""
+    """Entries of a text during reading; open entries end when the text that ends them is read."""
 
     def __init__(self) -> None:
         self.closed: list[Entry] = []
         self._open: list[tuple[int, Entry]] = []
 
     def innermost(self) -> int:
-        """Return the level of the innermost open entry; -1 without one."""
+        """Return the level of the innermost open entry; -1 if none is open."""
         return self._open[-1][0] if self._open else -1
 
     def open(self, level: int, name: str, start: int) -> None:
-        """Begin an entry within the innermost open one."""
+        """Start an entry within the innermost open entry."""
         above = self._open[-1][1].path if self._open else ()
         self._open.append((level, Entry((*above, name), start, start, None)))
 
@@ -286,13 +286,13 @@ def ini_entries(text: str) -> Reading:
 
 
 _YAML_DEPTH: Final = 200
-"""Nesting at which reading stops: libyaml takes quadratic time for brackets in brackets."""
+"""Nesting depth at which reading stops: libyaml takes quadratic time for nested brackets."""
 _YAML_RESTARTS: Final = 20
-"""Damaged places of one file after which reading goes on."""
+"""Maximum number of damaged places in a file after which reading continues."""
 _YAML_MENDS: Final = 20
-"""Damaged lines of one file that are masked, to read what is beside them."""
+"""Maximum number of damaged lines in a file that are masked, to read the text around them."""
 _YAML_REREAD: Final = 300_000
-"""Characters that are read again for them."""
+"""Maximum number of characters that are read again because of masked lines."""
 
 _UNREADABLE: Final = re.compile(
     r"[^\t\n\r -~\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
@@ -308,10 +308,10 @@ _YAML_COMMENT: Final = re.compile(r"#[^\n]*+")
 
 
 def yaml_entries(text: str) -> Reading:
-    """Read the entries of a YAML text of one or more documents.
+    """Read the entries of a YAML text with one or more documents.
 
-    Lines of a template (Helm, Jinja) are skipped, and a template within a line is a word. The value
-    of a damaged line is a word, too. Where that does not help, reading continues at the next line
+    Template lines (Helm, Jinja) are skipped, and a template within a line becomes a word. The value
+    of a damaged line also becomes a word. If that does not help, reading continues at the next line
     that is not indented.
     """
     masked = _UNREADABLE.sub(" ", text)
@@ -343,7 +343,7 @@ def yaml_entries(text: str) -> Reading:
 
 
 def _mended(masked: str, damaged: int) -> str:
-    """Return a text of the same length without the damaged value, or else without its line."""
+    """Return a text of the same length without the damaged value, or without its whole line."""
     if damaged >= len(masked):
         return masked
     start = masked.rfind("\n", 0, damaged) + 1
@@ -371,11 +371,11 @@ class _YamlReader:
         self._text, self._masked, self._base = text, masked, at
         self._end = at
         self._is_masked = is_masked
-        # For each open collection whether it is a list, a table whose key comes, or its value.
+        # For each open collection, the expected node: a list item, a key or its value.
         self._open: list[str] = []
 
     def read(self) -> int | None:
-        """Read the events; return the offset of the damaged place, None if there is none."""
+        """Read the events; return the offset of the first damaged place, or None."""
         import yaml
 
         try:
@@ -409,12 +409,12 @@ class _YamlReader:
         elif isinstance(event, yaml.CollectionEndEvent):
             self.entries.close(len(self._open), self._end)
             self._open.pop()
-            # That of a block has no extent; that of brackets is one.
+            # The end event of a block is empty; the end event of a flow collection is its bracket.
             self._end = max(self._end, end if end > start else 0)
             self._ended()
 
     def _begin(self, event: yaml.NodeEvent, start: int) -> None:
-        """Open the entry that a node begins, or give a key its scalar."""
+        """Open the entry that a node starts, or set the scalar value of a key."""
         import yaml
 
         depth = len(self._open)
@@ -432,7 +432,7 @@ class _YamlReader:
             self.entries.hold(self._scalar(event))
 
     def _dash(self, start: int) -> int:
-        """Return the offset of the dash before an item; of the item, if it stands in brackets."""
+        """Return the offset of the dash before an item, or of the item in a flow sequence."""
         before = self._masked[self._end : start]
         if "#" in before:
             before = _YAML_COMMENT.sub(lambda comment: " " * len(comment[0]), before)
@@ -445,7 +445,7 @@ class _YamlReader:
             self._open[-1] = "value" if self._open[-1] == "key" else "key"
 
     def _scalar(self, event: yaml.NodeEvent) -> str:
-        """Return the value of a scalar; that of an alias, or of one with a template, as written."""
+        """Return the value of a scalar; as written for an alias or a value with a template."""
         import yaml
 
         start, end = self._base + event.start_mark.index, self._base + event.end_mark.index

@@ -1,4 +1,4 @@
-"""Reads files of settings: a unit for each top-level key, and the names that they set."""
+"""Reads settings files: a unit for each top-level key, and the settings that they define."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from rag_assets.code.settings.units import covered, units_of
 
 BROKEN: Final = "a part of it could not be read"
 MOST_SETTINGS: Final = 5_000
-"""Names of settings of one file that are told."""
+"""Maximum number of settings reported for one file."""
 
 _LONGEST_NAME: Final = 500
-"""Characters of the name of a setting; one with a longer name is left out."""
+"""Maximum characters of a setting's name; a setting with a longer name is left out."""
 
 _EVIDENCE: Final = 1_000
-"""Characters of the evidence of a fact."""
+"""Maximum characters of a fact's evidence."""
 
 _VARIABLE: Final = re.compile(r"[A-Z][A-Z0-9_]*")
 
@@ -39,26 +39,26 @@ FORMATS: Final[dict[str, _Entries]] = {
     "toml": toml_entries,
     "yaml": yaml_entries,
 }
-"""What reads the entries of a format."""
+"""The reader of each format's entries."""
 
 
 def read_json(text: str) -> CodeText:
-    """The units and facts of JSON."""
+    """Return the units and facts of JSON."""
     return _read(text, "json")
 
 
 def read_yaml(text: str) -> CodeText:
-    """The units and facts of YAML."""
+    """Return the units and facts of YAML."""
     return _read(text, "yaml")
 
 
 def read_toml(text: str) -> CodeText:
-    """The units and facts of TOML."""
+    """Return the units and facts of TOML."""
     return _read(text, "toml")
 
 
 def read_ini(text: str) -> CodeText:
-    """The units and facts of INI, properties and .env files."""
+    """Return the units and facts of INI, properties and .env files."""
     return _read(text, "ini")
 
 
@@ -89,7 +89,7 @@ def _read(text: str, language: str) -> CodeText:
 
 
 def _tables(entries: Sequence[Entry]) -> list[Entry]:
-    """Tables by their headers, and keys outside of any."""
+    """Return the outermost entries: tables by their headers, and keys outside any table."""
     found: list[Entry] = []
     at = 0
     for entry in entries:
@@ -100,14 +100,14 @@ def _tables(entries: Sequence[Entry]) -> list[Entry]:
 
 
 def _settings(language: str, entries: Sequence[Entry]) -> Iterator[Fact]:
-    """Return facts `defines_setting` {name, of}: keys with scalars, with the keys above them.
+    """Yield facts `defines_setting` {name, of}: keys with scalars, prefixed with the keys above.
 
-    `of` is environment for what a file of variables of the environment names.
+    `of` is environment if the key is an environment variable.
     """
     for entry in entries:
         if entry.value is None or ITEM in entry.path:
             continue
-        # One long key above thousands of others would be copied into the name of each.
+        # A long key above thousands of keys would be copied into each of their names.
         if sum(map(len, entry.path)) + len(entry.path) - 1 <= _LONGEST_NAME:
             values = {"name": ".".join(entry.path)}
             if language == "ini" and len(entry.path) == 1 and _VARIABLE.fullmatch(entry.path[0]):

@@ -25,13 +25,11 @@ def units_of(
     symbol: Callable[[Entry], str] | None = None,
     role: Role = "key",
 ) -> list[Unit]:
-    """A unit for each entry, in order; those within another are left out.
+    """Return a unit for each entry, in order; entries within another entry are left out.
 
     Args:
-        text: of the file.
-        entries: those that are units, ordered by their start.
-        symbol: the name of an entry; its last key, if omitted.
-        role: of the units.
+        entries: to turn into units, ordered by their start.
+        symbol: returns the name of an entry; its last key by default.
     """
     found: list[Unit] = []
     at = 0
@@ -46,12 +44,11 @@ def units_of(
 
 
 def covered(text: str, units: Sequence[Unit], ends: Sequence[int]) -> tuple[Unit, ...]:
-    """Units that cover a text; brackets between them belong to their neighbours.
+    """Return units that cover a text; brackets between units belong to their neighbours.
 
     Args:
-        text: of the file.
-        units: in order, not overlapping.
-        ends: offsets at which their entries end, ascending: where they can be cut.
+        units: in order, without overlaps.
+        ends: ascending offsets at which entries end: places where a unit can be cut.
     """
     made: list[Unit] = []
     opening: Unit | None = None
@@ -76,7 +73,7 @@ def _within(ends: Sequence[int], unit: Unit) -> tuple[int, ...]:
 
 
 def _begin(text: str, start: int, at: int) -> int:
-    """The beginning of the comments above an entry, or of its line, or of itself."""
+    """Return the start of the comments above an entry, or of its line, or of the entry itself."""
     line = max(text.rfind("\n", at, start) + 1, at)
     if text[line:start].strip():
         return start

@@ -1,4 +1,4 @@
-"""The languages that tag queries read, as languages.toml lists them."""
+"""The languages that tag queries read, as listed in languages.toml."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ _PACK: Final = "tree_sitter_language_pack.bindings."
 DEFAULT_WORD: Final = re.compile(r"\b[^\W\d]\w{1,119}")
 """Matches a name: two characters or more, up to the first 120.
 
-Used for languages without a pattern of their own, and for texts that no query reads.
+Used for languages without their own pattern, and for texts that no query reads.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class TagGrammar:
-    """A grammar and the query that is run on its trees.
+    """A grammar and the query to run on its trees.
 
     Attributes:
         module, function: the Python module and function that return the grammar.
         query: names of files in queries/, separated by spaces, that form one query.
-        where: pattern that a text must contain to be read by this grammar; None for any text.
+        where: pattern that a text must contain to be read with this grammar; None for any text.
     """
 
     module: str
@@ -40,16 +40,16 @@ class TagGrammar:
 
 @dataclass(frozen=True, slots=True)
 class TagLanguage:
-    """A language whose files are read by tag queries.
+    """A language with files that tag queries read.
 
     Attributes:
         name: its name in media types.
-        grammars: the first one whose tree has no error reads a text, else the first.
+        grammars: the first grammar that parses a text without an error reads it, else the first.
         separators: marks that join the parts of a qualified name.
-        family: languages whose files use each other's definitions.
+        family: languages with files that use each other's definitions.
         word: matches a name.
         is_interpreted: whether an interpreter reads its definitions and chunks.
-        is_open_in_folder: whether files of one folder need no import of each other.
+        is_open_in_folder: whether files in one folder need no import of each other.
     """
 
     name: str
@@ -69,7 +69,7 @@ def tag_languages() -> Mapping[str, TagLanguage]:
 
 
 def family_of(language: str) -> str:
-    """Return the family of a language; one that no query reads is a family of its own."""
+    """Return the family of a language; a language that no query reads is its own family."""
     known = tag_languages().get(language)
     if known is None:
         return _FAMILIES.get(language, language)

@@ -1,8 +1,8 @@
 """Builds the index of the names in one file, without resolving any; see code.name_uses.
 
-Every word of a file that may be a name is in it, in the lines that `grep -w` would show, those of
-comments only where they look like names. A reference of a tag query adds how the name is used and
-the receiver.
+The index contains every word of a file that may be a name, with the lines that `grep -w` would
+show. Words in comments are included only if they look like names. A reference from a tag query adds
+how the name is used and its receiver.
 """
 
 from __future__ import annotations
@@ -17,17 +17,18 @@ from rag_assets.code.tags.languages import DEFAULT_WORD, TagLanguage
 from rag_assets.code.tags.reading import Tags
 
 _MOST_LINES: Final = 40
-"""Lines of one name and kind that are kept, of one file; the others are counted."""
+"""Maximum number of listed lines for one name and kind in a file; further lines are only
+counted."""
 _MOST_MENTIONS: Final = 8
 """The same for mentions."""
 _MOST_NAMES: Final = 20_000
-"""Names of one file that are kept; the others are dropped."""
+"""Maximum number of names in the index of a file; further names are dropped."""
 _LONGEST_LINE: Final = 2_000
-"""Characters of a line; the words of a longer one are skipped."""
+"""Maximum characters of a line; the words in a longer line are skipped."""
 _LONGEST_NAME: Final = 120
-"""Characters of a name; a longer one is dropped."""
+"""Maximum characters of a name; a longer name is dropped."""
 _NAME_IN_COMMENT: Final = re.compile(r"_|[a-z0-9][A-Z]|^[A-Z]")
-"""Matches a word of a comment that looks like a name."""
+"""Matches a word in a comment that looks like a name."""
 _KEYWORDS: Final = """
 abstract and as async await begin bool boolean break case catch char class const continue def
 default defer delete do double elif else elsif end enum export extends extern false final
@@ -49,10 +50,9 @@ def index_names(
     """Return the index of the names in a text.
 
     Args:
-        text: the text of a file.
         tags: the result of the query on it.
         language: the file's language; None if no query reads it.
-        defined: names of definitions with their lines, from another reader than the query.
+        defined: names of definitions with their lines, from a reader other than the query.
     """
     found: dict[str, dict[int, tuple[str, str]]] = {}
     definitions = [(one.name.rpartition("::")[2], one.line) for one in tags.definitions]
@@ -68,7 +68,7 @@ def index_names(
                 at[one.line] = letter, one.receiver
     pattern = DEFAULT_WORD if language is None else language.word
     _add_words(found, text, _joined(tags.comments), pattern)
-    # Where there are too many, those that are only mentioned are left out first.
+    # If there are too many names, those that are only mentioned are dropped first.
     kept = nsmallest(_MOST_NAMES, found, key=lambda name: (_best(found[name]), name))
     return "\n".join(f"{name}|{_packed(found[name])}" for name in sorted(kept))
 
@@ -86,7 +86,7 @@ def _is_kept(name: str) -> bool:
 
 
 def _packed(places: Mapping[int, tuple[str, str]]) -> str:
-    """Return the places of a name in the form of the index."""
+    """Return the occurrences of a name in the format of the index."""
     if len(places) == 1:
         [(line, (letter, receiver))] = places.items()
         return f"{letter}{line}:{receiver}" if receiver else f"{letter}{line}"
@@ -108,7 +108,7 @@ def _add_words(
     comments: Sequence[tuple[int, int]],
     pattern: re.Pattern[str],
 ) -> None:
-    """Add the words of a text that may be names, on lines where nothing more is known of them."""
+    """Add the words of a text that may be names, on lines where their use is unknown."""
     at = span = 0
     for number, line in enumerate(text.split("\n"), start=1):
         start, at = at, at + len(line) + 1
@@ -135,10 +135,9 @@ def _add_words(
 def _beside_comments(
     line: str, start: int, comments: Sequence[tuple[int, int]], pattern: re.Pattern[str]
 ) -> tuple[set[str], set[str]]:
-    """Return the words of a line outside of comments, and those in comments that look like names.
+    """Return the words of a line outside comments, and those in comments that look like names.
 
     Args:
-        line: a line of a text.
         start: its offset in the text.
         comments: the spans of the comments in the line.
         pattern: matches a word.
@@ -155,7 +154,7 @@ def _beside_comments(
 
 
 def _joined(comments: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return spans in order, without those that others hold."""
+    """Return spans in order, without those that lie within others."""
     found: list[tuple[int, int]] = []
     for start, end in sorted(comments):
         if not found or end > found[-1][1]:

@@ -16,35 +16,35 @@ if TYPE_CHECKING:
 DefinitionKind: TypeAlias = Literal[
     "class", "function", "method", "type", "constant", "module", "signature"
 ]
-"""Kinds of definitions; a signature states a member without a body."""
+"""Kinds of definitions; a signature declares a member without a body."""
 
 ReferenceKind: TypeAlias = Literal["implementation", "call", "import", "type"]
-"""How a name is used; of several at one place the first of these counts."""
+"""How a name is used; if several kinds apply at one place, the first in this order counts."""
 
 LONGEST: Final = 1_000_000
-"""Characters of a text; no query is run on a longer one."""
+"""Maximum characters of a text; no query runs on a longer text."""
 _SECONDS: Final = 5.0
 """Processor time after which a query gives up.
 
 Ordinary code takes a tenth of a second for 100,000 characters.
 """
 _WINDOW: Final = 1 << 15
-"""Bytes of a text that a query is run on at once, between two looks at the clock."""
+"""Bytes of text per query run; the elapsed time is checked after each run."""
 _MOST_CHILDREN: Final = 4_000
 _DEEPEST: Final = 1_000
-"""Limits of the nodes that could not be parsed; beyond them, no query is run.
+"""Limits on nodes that could not be parsed; beyond them, no query runs.
 
 It would take quadratic time.
 """
 _DEEPEST_WINDOW: Final = 2_000
-"""Levels above the first byte of a window; a query gives up at a deeper one.
+"""Maximum levels above the first byte of a window; at a deeper byte, a query gives up.
 
-It visits these levels again in each window.
+A query visits these levels again in each window.
 """
 _OVERLAP: Final = 1 << 11
-"""Bytes by which windows overlap, so that no match lies between two of them."""
+"""Bytes by which windows overlap, so that no match falls between two windows."""
 _MOST_STATES: Final = 1 << 9
-"""Unfinished matches that a query keeps; further ones are dropped.
+"""Maximum number of unfinished matches of a query; further matches are dropped.
 
 Each node is compared with all of them, and each level of nesting adds some.
 """
@@ -52,14 +52,14 @@ _LONGEST_NAME: Final = 120
 _LONGEST_HOLDER: Final = 300
 _LONGEST_RECEIVER: Final = 300
 _LONGEST_IMPORT: Final = 2_000
-"""Characters: longer names are dropped; holders, receivers and imports are cut off."""
+"""Limits in characters: longer names are dropped; holders, receivers and imports are cut off."""
 _RANKS: Final[Mapping[str, int]] = {kind: at for at, kind in enumerate(get_args(ReferenceKind))}
 _CONTAINERS: Final = frozenset({"class", "module", "scope"})
 _BODIES: Final = frozenset({"function", "method"})
 _BRACKETS: Final = re.compile(r"\([^()]*\)|\[[^\[\]]*\]|\{[^{}]*\}|<[^<>]*>|\"[^\"\n]*\"|'[^'\n]*'")
 _LAST_NAME: Final = re.compile(r"(\w+)[?!]?\W*$")
 _MADE: Final = re.compile(r"(?<=\w)(?:\.|::|->|#)(?:new|instance|getInstance|shared)\W*$")
-"""Matches the end of an expression that makes or returns an object of a class: `Order.new`."""
+"""Matches the end of an expression that creates or returns an instance of a class: `Order.new`."""
 _SELF: Final = frozenset({"cls", "me", "parent", "self", "static", "super", "this"})
 _IMPORT_WORDS: Final = frozenset(
     {
@@ -97,7 +97,7 @@ class TagDefinition(NamedTuple):
         name: qualified by the definitions around it, parts joined by `::`.
         start, end: character offsets.
         line, line_end: counted from 1.
-        is_local: whether it stands in the body of a function.
+        is_local: whether it lies in the body of a function.
     """
 
     kind: DefinitionKind
@@ -115,7 +115,7 @@ class TagReference(NamedTuple):
     Attributes:
         name: its last part, without qualifiers.
         line: counted from 1.
-        receiver: the last name in front of it; `self` for the object itself, "" without one.
+        receiver: the last name in front of it; `self` for the object itself, "" if absent.
     """
 
     kind: ReferenceKind
@@ -128,7 +128,7 @@ class Tags(NamedTuple):
     """The result of a tag query on a text.
 
     Attributes:
-        definitions: in order, outer ones before inner ones.
+        definitions: in order, outer definitions before inner definitions.
         references: in order.
         comments: character offsets of comments.
         note: why the text was not read; "" if it was.
@@ -141,7 +141,7 @@ class Tags(NamedTuple):
 
 
 class _Found(NamedTuple):
-    """A definition as a query finds it, by the places of its node and of its name."""
+    """A definition as a query finds it, with the offsets of its node and of its name."""
 
     start: int
     end: int
@@ -154,11 +154,10 @@ class _Found(NamedTuple):
 
 
 def read_tags(text: str, language: TagLanguage) -> Tags:
-    """Return the definitions and references of a text.
+    """Return the definitions and references in a text.
 
     Args:
         text: the text of a file; parts of it that cannot be parsed are left out.
-        language: the file's language.
     """
     if len(text) > LONGEST:
         return Tags(note=f"{len(text)} characters are more than a query is run on")
@@ -203,7 +202,7 @@ def _tree(text: str, language: TagLanguage) -> tuple[SyntaxTree, TagGrammar]:
 
 
 def _is_shapeless(root: Node) -> bool:
-    """Return whether the parts of a tree that could not be parsed are too long, or too deep."""
+    """Return whether the unparsable parts of a tree are too long or too deep for a query."""
     todo = [(root, 0)] if root.has_error else []
     while todo:
         node, depth = todo.pop()
@@ -216,8 +215,8 @@ def _is_shapeless(root: Node) -> bool:
 def _matches(tree: SyntaxTree, grammar: TagGrammar) -> list[dict[str, list[Node]]] | None:
     """Return the captures of each match; None if the tree is too deep or the query takes too long.
 
-    The query is run on a window of the text after the other, with a look at the clock between them:
-    tree-sitter 0.26 crashes where a cursor is given a callback.
+    The query runs on one window of the text after another, with a time check in between, because
+    tree-sitter 0.26 crashes if a cursor is given a callback.
     """
     from tree_sitter import QueryCursor
 
@@ -236,7 +235,7 @@ def _matches(tree: SyntaxTree, grammar: TagGrammar) -> list[dict[str, list[Node]
 
 
 def _depth(root: Node, byte: int) -> int:
-    """Return how many nodes are around a byte."""
+    """Return the number of nodes around a byte."""
     cursor = root.walk()
     depth = 0
     while cursor.goto_first_child_for_byte(byte) is not None:
@@ -264,7 +263,7 @@ def _definition(
 
 
 def _last_line(node: Node) -> int:
-    """Return the line on which a node ends; one that ends with a line end ends on that line."""
+    """Return the last line of a node; a node that ends with a newline ends on that line."""
     end = node.end_point
     return end.row if end.column == 0 and end.row > node.start_point.row else end.row + 1
 
@@ -281,7 +280,7 @@ def _name(written: str, language: TagLanguage) -> str:
 def _references(
     tree: SyntaxTree, node: Node, captures: Mapping[str, Sequence[Node]], kind: str
 ) -> Iterator[tuple[int, TagReference]]:
-    """Yield the references of a match, with the offset of each name."""
+    """Yield the references in a match, with the offset of each name."""
     named: ReferenceKind = kind  # type: ignore[assignment]
     receivers = captures.get("receiver", ())
     receiver = _receiver(_written(tree, receivers[-1])) if receivers else ""
@@ -300,13 +299,13 @@ def _references(
 
 
 def _written(tree: SyntaxTree, node: Node) -> str:
-    """Return the last characters of a node; whole texts of nested nodes take quadratic time."""
+    """Return the last characters of a node; full texts of nested nodes take quadratic time."""
     end = tree.end(node)
     return tree.text[max(tree.start(node), end - _LONGEST_RECEIVER) : end]
 
 
 def _receiver(written: str) -> str:
-    """Return the last name of an expression: `AccessTokens` of `store.AccessTokens()`."""
+    """Return the last name in an expression: `AccessTokens` for `store.AccessTokens()`."""
     plain = written
     for _ in range(5):
         shorter = _BRACKETS.sub("", plain)
@@ -323,7 +322,7 @@ def _receiver(written: str) -> str:
 def _keep(
     used: dict[int, tuple[int, TagReference]], found: Iterable[tuple[int, TagReference]]
 ) -> None:
-    """Keep references unless a more precise one is known at their place."""
+    """Add references, unless a more precise reference is known at the same offset."""
     for at, reference in found:
         rank = _RANKS[reference.kind]
         known = used.get(at)
@@ -334,7 +333,7 @@ def _keep(
 def _outside(
     used: Mapping[int, tuple[int, TagReference]], named: Sequence[tuple[int, int]]
 ) -> Iterator[TagReference]:
-    """Yield the references that are not the name of a definition, in order."""
+    """Yield the references that are not part of a definition's name, in order."""
     names = iter(named)
     current = next(names, None)
     for at in sorted(used):
@@ -349,7 +348,7 @@ class _Around(NamedTuple):
 
     Attributes:
         end: offset after the innermost definition.
-        holder: name of the innermost one that qualifies others; "" without one.
+        holder: name of the innermost definition that qualifies others; "" if absent.
         is_local: whether one of them is a function.
         in_type: whether one of them is a type.
     """

@@ -1,4 +1,4 @@
-"""Units and `declares` facts of the definitions that a tag query finds."""
+"""Units and `declares` facts for the definitions that a tag query finds."""
 
 from __future__ import annotations
 
@@ -28,19 +28,18 @@ _ABOVE: Final = re.compile(
 _CLOSING: Final = re.compile(
     r"(?:[ \t]*\n)*(?:[ \t]*(?:end|fi|done|esac|[)\]}]+[;,]?)[ \t]*(?:\n|$))+"
 )
-"""Lines that only close the blocks around a definition: they are never a chunk alone."""
+"""Matches lines that only close the blocks around a definition: they never form a chunk."""
 _SIGNATURE: Final = 200
-"""Characters of a signature; a longer one is cut off."""
+"""Maximum characters of a signature; a longer signature is cut off."""
 
 
 def with_definitions(text: str, reading: CodeText, tags: Tags) -> CodeText:
     """Add the definitions of a tag query to a reading that has no named units.
 
-    Any other reading is returned unchanged. Each definition also becomes a fact `declares`
-    {role, public, what}, as in other languages.
+    Any other reading is returned unchanged. Each definition also becomes a fact `declares` {role,
+    public, what}, as in other languages.
 
     Args:
-        text: the text of a file.
         reading: the units and facts that were read from it without the query.
         tags: the result of the query on it.
     """
@@ -54,7 +53,7 @@ def with_definitions(text: str, reading: CodeText, tags: Tags) -> CodeText:
 
 
 def _units(text: str, shown: Sequence[TagDefinition]) -> Iterator[Unit]:
-    """Yield a unit for each definition; that of a type ends where its first member begins."""
+    """Yield a unit for each definition; the unit of a type ends where its first member starts."""
     starts = [_with_comment(text, one.start) for one in shown]
     at = 0
     for index, one in enumerate(shown):
@@ -72,7 +71,7 @@ def _units(text: str, shown: Sequence[TagDefinition]) -> Iterator[Unit]:
 
 
 def _closing_end(text: str, end: int, after: int) -> int:
-    """Return the end of a definition with the lines that close the blocks around it."""
+    """Return the end of a definition including the lines that close the blocks around it."""
     line = text.find("\n", end, after)
     if line < 0 or text[end:line].strip():
         return end
@@ -81,7 +80,7 @@ def _closing_end(text: str, end: int, after: int) -> int:
 
 
 def _with_comment(text: str, start: int) -> int:
-    """Return where the line of a definition begins, or the comment and annotations above it."""
+    """Return the start of a definition's line, or of the comment and annotations above it."""
     line = text.rfind("\n", 0, start) + 1
     if text[line:start].strip():
         return start

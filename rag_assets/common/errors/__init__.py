@@ -1,20 +1,20 @@
 """All errors that the project raises deliberately, in one tree.
 
-A message states what is wrong and where; the optional hint states the remedy. Neither may ever
+A message states the problem and its place; the optional hint states the remedy. Neither may ever
 hold a secret or the text of a document. The command line prints both and never a traceback.
 
     RagAssetsError
     ├── InvalidRequest            a request's parameters are not usable
     ├── UnknownDocument           no such document, or not readable by the caller
     ├── RoleRefused               callers of this role may not ask this tenant
-    ├── NoCodeMemory              the project has no code memory
-    ├── DeletionsHeld             a manifest would take away more than is taken without a word
-    ├── NoWorkspace               the tenant is no workspace
-    ├── NoVectorBackend           the installation cannot answer from it
-    ├── UnknownRun                the project has no such run of an agent
+    ├── NoCodeMemory              the project lacks a code memory
+    ├── DeletionsHeld             a manifest would delete more than without confirmation
+    ├── NoWorkspace               the tenant is not a workspace
+    ├── NoVectorBackend           the installation lacks that back end
+    ├── UnknownRun                no such agent run in the project
     ├── ConfigurationError        settings, tenants.yaml, arguments
     │   ├── ForeignInstallation   a catalog, store, folder or process is another installation's
-    │   ├── PlaceChanged          a store's address is not the recorded one
+    │   ├── PlaceChanged          a store's address differs from the record
     │   ├── UnknownTenant
     │   ├── UnknownSource
     │   ├── UnknownGeneration
@@ -23,13 +23,13 @@ hold a secret or the text of a document. The command line prints both and never 
     │   ├── UnknownProfile
     │   ├── UnknownProject        no tenant is this project of this organization
     │   ├── WrongJudgements       lines of a file of judgements are wrong
-    │   ├── NoReranker            the tenant has none, and a search requires it
-    │   └── NoChatModel           the tenant has no usable one
-    ├── ConfiguredByOperator      tenants.yaml defines the project, and nothing else changes it
-    ├── BuildNotWritable          a build's entries cannot be made any more
+    │   ├── NoReranker            a search requires one, and the tenant has none
+    │   └── NoChatModel           the tenant lacks a usable chat model
+    ├── ConfiguredByOperator      only tenants.yaml configures the project
+    ├── BuildNotWritable          a build's entries can no longer be made
     ├── ServiceUnavailable        Postgres or Elasticsearch is unavailable
     │   ├── IndexUnavailable      Elasticsearch refuses until an operator acts
-    │   ├── DiskFull              a disk of the installation has no space
+    │   ├── DiskFull              a disk of the installation is full
     │   ├── LakeDamaged           files of the lake were lost or damaged
     │   ├── VectorsUnavailable    the back end of a build's vectors is unavailable
     │   └── TenantBusy            other writers keep the tenant's lock for too long
@@ -38,9 +38,9 @@ hold a secret or the text of a document. The command line prints both and never 
     ├── OlderProgramRuns          an upgrade of the schema would stop a running process
     ├── SessionsNotKept           a pooler in front of Postgres does not keep sessions
     ├── TenantLocked              another process writes for this tenant
-    ├── CatalogSetBack            the catalog was restored from an earlier dump: nothing is deleted
+    ├── CatalogSetBack            the catalog was restored from an earlier dump: deletion stops
     │   └── RestorePending        it lacks security changes: no token is accepted either
-    ├── ClockDoubted              the clock may be wrong: nothing is deleted for its age
+    ├── ClockDoubted              the clock may be wrong: deletion by age stops
     ├── ErasureIncomplete         something that was to be erased is left in a store
     ├── OnHold                    it may not be deleted for good until a hold is lifted
     ├── TenantGone                the tenant was removed or re-created under a running writer
@@ -49,9 +49,9 @@ hold a secret or the text of a document. The command line prints both and never 
     │   ├── DocumentVanished      removed after it was listed
     │   ├── DocumentUnreachable   its disk or share returned an error: tried again
     │   ├── DocumentEncrypted
-    │   ├── DocumentEmpty         there is no text in it
-    │   ├── DocumentScanned       its pages are pictures, without text
-    │   ├── DocumentUnsupported   no parser reads what it is
+    │   ├── DocumentEmpty         it contains no text
+    │   ├── DocumentScanned       its pages are images without text
+    │   ├── DocumentUnsupported   no parser supports its format
     │   ├── ParserUnusable        the installation lacks what its parser needs
     │   ├── DocumentTimeout
     │   ├── DocumentTooCostly     it needs more memory than a document may use
@@ -60,23 +60,21 @@ hold a secret or the text of a document. The command line prints both and never 
     ├── UploadRefused             a file is not accepted as an upload
     │   ├── UploadTooLarge
     │   ├── UploadsFull           its source holds as much as it may
-    │   └── UploadUnreadable      no parser reads what it is
-    ├── TextRefused               a text of an application's cannot be kept
-    ├── VersionChanged            what is to be replaced is another version by now
-    ├── VersionMissing            it is not said which version is to be replaced
+    │   └── UploadUnreadable      no parser supports its format
+    ├── VersionChanged            the version to be replaced has changed
     ├── TransientFailure          base of ProviderUnavailable and ChatUnavailable
     ├── RequestRefused            base of ProviderRefused and ChatRefused
     ├── ProviderError             a model, or a request to its provider, failed
     │   ├── RequestsStopped       no request of this tenant succeeds for now
     │   │   ├── ProviderUnavailable   transient: try again later
-    │   │   ├── ProviderRefused       until a person changes the key, model or quota
-    │   │   │   ├── NoProviderKey     the tenant has no key; HTTP 402
+    │   │   ├── ProviderRefused       a person must change the key, model or quota
+    │   │   │   ├── NoProviderKey     the tenant's key is missing; HTTP 402
     │   │   │   ├── KeyUnreadable     the stored key cannot be decrypted
-    │   │   │   └── GuidelinesOff     the organization has switched them off
+    │   │   │   └── NotOptedIn        the organization has not opted in
     │   │   └── CapReached            the tenant's spending cap
     │   ├── InputRejected         this input is never accepted: quarantine its documents
-    │   ├── BatchLost             the results of a provider's batch are gone
-    │   ├── DeadlineExceeded      the deadline passed before the call began: nothing was sent
+    │   ├── BatchLost             the results of a provider's batch are lost
+    │   ├── DeadlineExceeded      the deadline passed before the call started
     │   └── MalformedResponse     the response cannot be used
     │       └── BadVectors        malformed, not finite, zeros: stop the tenant for now
     │           └── WrongShape    wrong count or dimension: needs a person
@@ -84,13 +82,13 @@ hold a secret or the text of a document. The command line prints both and never 
     ├── ChatError                 a chat model returned no usable answer
     │   ├── ChatUnavailable       transient: try again later
     │   │   └── ChatTimeout          the time limit passed
-    │   ├── ChatRefused           until a person changes the key, model or quota
+    │   ├── ChatRefused           a person must change the key, model or quota
     │   ├── PromptRejected        the prompt is too long, or violates the provider's policy
     │   └── ChatFailed            its answer is malformed
     ├── PassagesWithdrawn         a source of an answer is no longer readable
     ├── SearchRejected            a search exceeds the index's limit of words and filters
     ├── BuildNotAskable           a build cannot be searched until a person acts
-    └── IndexInconsistent         the serving index is not the one that the catalog records
+    └── IndexInconsistent         the serving index is not the recorded index
 """
 
 from __future__ import annotations
@@ -138,11 +136,11 @@ from rag_assets.common.errors.providers import (
     ChatUnavailable,
     DeadlineExceeded,
     Fault,
-    GuidelinesOff,
     InputRejected,
     KeyUnreadable,
     MalformedResponse,
     NoProviderKey,
+    NotOptedIn,
     PromptRejected,
     ProviderError,
     ProviderRefused,
@@ -163,7 +161,6 @@ from rag_assets.common.errors.requests import (
     PassagesWithdrawn,
     RoleRefused,
     SearchRejected,
-    TextRefused,
     UnknownDocument,
     UnknownRun,
     UploadRefused,
@@ -171,7 +168,6 @@ from rag_assets.common.errors.requests import (
     UploadTooLarge,
     UploadUnreadable,
     VersionChanged,
-    VersionMissing,
 )
 from rag_assets.common.errors.stores import (
     BuildNotAskable,
@@ -229,7 +225,6 @@ __all__ = [
     "ErasureIncomplete",
     "Fault",
     "ForeignInstallation",
-    "GuidelinesOff",
     "IndexInconsistent",
     "IndexUnavailable",
     "InputRejected",
@@ -246,6 +241,7 @@ __all__ = [
     "NoUploadsSource",
     "NoVectorBackend",
     "NoWorkspace",
+    "NotOptedIn",
     "OlderProgramRuns",
     "OnHold",
     "ParserUnusable",
@@ -270,7 +266,6 @@ __all__ = [
     "TenantBusy",
     "TenantGone",
     "TenantLocked",
-    "TextRefused",
     "TransientFailure",
     "UnknownDocument",
     "UnknownGeneration",
@@ -285,7 +280,6 @@ __all__ = [
     "UploadsFull",
     "VectorsUnavailable",
     "VersionChanged",
-    "VersionMissing",
     "WrongJudgements",
     "WrongShape",
 ]

@@ -8,11 +8,11 @@ from typing import ClassVar
 
 @dataclass(frozen=True, slots=True)
 class ProblemKind:
-    """A kind of problem of the API.
+    """A kind of problem in API responses.
 
     Attributes:
-        name: in its type.
-        detail: for the caller, in place of the error's, which is for the operator.
+        name: the last part of the problem's type.
+        detail: text for the caller; replaces the error's message, which is for the operator.
     """
 
     status: int
@@ -25,12 +25,12 @@ class RagAssetsError(Exception):
     """Base of all expected errors.
 
     Args:
-        message: what is wrong and where, in one line.
+        message: the problem and its place, in one line.
         hint: the remedy, in one line.
 
     Attributes:
         exit_status: of a command that fails with it.
-        problem_kind: what the API answers; None if its table of kinds says it (api/problems.py).
+        problem_kind: the API's response; None if the table in api/problems.py defines it.
     """
 
     exit_status = 1
@@ -43,5 +43,5 @@ class RagAssetsError(Exception):
 
     @property
     def advice(self) -> str:
-        """Message and hint in one line."""
+        """Return message and hint in one line."""
         return f"{self.message}; {self.hint}" if self.hint else self.message

@@ -1,4 +1,4 @@
-"""Settings, tenants.yaml and arguments that are not usable."""
+"""Errors in settings, tenants.yaml and arguments."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ class UnknownTenant(ConfigurationError):
 
 
 class UnknownProject(ConfigurationError):
-    """No tenant is this project of this organization, or the caller's token is not for it."""
+    """No tenant has this project and organization, or the caller's token is for another project."""
 
 
 class UnknownSource(ConfigurationError):
-    """The tenant has no source of that name."""
+    """No source of the tenant has that name."""
 
 
 class UnknownGeneration(ConfigurationError):
-    """The tenant has no build of that number, or it is being removed."""
+    """No build of the tenant has that number, or the build is being removed."""
 
 
 class NoRecordsSource(ConfigurationError):
-    """The tenant has no source that records can be pushed to, or several and none was named."""
+    """No source of the tenant accepts pushed records, or several do and the request names none."""
 
 
 class NoUploadsSource(ConfigurationError):
-    """The tenant has no source that files can be uploaded to, or several and none was named."""
+    """No source of the tenant accepts uploads, or several do and the request names none."""
 
 
 class UnknownProfile(ConfigurationError):
@@ -50,7 +50,7 @@ class UnknownProfile(ConfigurationError):
 
 
 class WrongJudgements(ConfigurationError):
-    """Lines of files of judgements are wrong; nothing of these files was stored.
+    """Lines of judgement files are wrong; none of these files was stored.
 
     Args:
         lines: each with its file, its number and the reason; at least one.
@@ -67,12 +67,12 @@ class WrongJudgements(ConfigurationError):
 
 
 class NoReranker(ConfigurationError):
-    """The tenant has no reranker, and a search requires one."""
+    """A search requires a reranker, and the tenant has none."""
 
 
 class NoChatModel(ConfigurationError):
-    """The tenant has no chat model, or none that is usable as configured."""
+    """The tenant lacks a chat model that is usable as configured."""
 
 
 class ConfiguredByOperator(RagAssetsError):
-    """The operator defines the project in tenants.yaml: it is not changed over the API."""
+    """The operator defines the project in tenants.yaml; the API cannot change it."""

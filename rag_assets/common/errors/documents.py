@@ -1,4 +1,4 @@
-"""Documents that cannot be processed: each is quarantined, and stops no other."""
+"""Documents that cannot be processed: each is quarantined and does not stop the others."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ class DocumentUnreachable(DocumentRejected):
 
 
 class DocumentEncrypted(DocumentRejected):
-    """The document needs a password that is not known."""
+    """The document needs a password that is not configured."""
 
 
 class DocumentEmpty(DocumentRejected):
-    """There is no text in the document."""
+    """The document contains no text."""
 
 
 class DocumentScanned(DocumentRejected):
-    """The document's pages are pictures, and no text is found in them."""
+    """The document's pages are images, and no text is found in them."""
 
 
 class DocumentUnsupported(DocumentRejected):
-    """No parser reads what the document is."""
+    """No parser supports the document's format."""
 
 
 class ParserUnusable(DocumentRejected):
@@ -50,8 +50,8 @@ class DocumentTooCostly(DocumentRejected):
 
 
 class BlobMissing(DocumentRejected):
-    """An uploaded file is not in the store of blobs."""
+    """An uploaded file is missing from the blob store."""
 
 
 class BlobAltered(DocumentRejected):
-    """An uploaded file has another content in the store of blobs than was uploaded."""
+    """The content of an uploaded file in the blob store differs from the upload."""

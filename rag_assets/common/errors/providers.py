@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 from rag_assets.common.errors.base import RagAssetsError
 
 Fault: TypeAlias = Literal["key", "model", "quota", "address"]
-"""Why a request is refused: by its provider, or, for an address, before it is sent."""
+"""Why a request is refused: by its provider, or, because of its address, before it is sent."""
 
 RerankFault: TypeAlias = Literal[
     "late", "unavailable", "refused", "malformed", "not usable", "resting"
@@ -38,7 +38,7 @@ class RequestRefused(RagAssetsError):
 
     Args:
         message, hint: see RagAssetsError.
-        fault: why it refuses; None if the reason is another one, or unknown.
+        fault: the reason; None for any other or unknown reason.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class ProviderError(RagAssetsError):
     """A model, or a request to its provider, failed.
 
     Attributes:
-        requests: attempts made before it was raised; 0 if nothing was sent.
+        requests: attempts made before the error; 0 if no request was sent.
         tokens: charged for them; a malformed response is charged too.
     """
 
@@ -68,8 +68,8 @@ class ProviderUnavailable(RequestsStopped, TransientFailure):
     """The provider is unavailable.
 
     Attributes:
-        may_be_input: whether it may be this input that the provider fails for: it reported an
-            error of its own, or closed the connection, and requires no pause.
+        may_be_input: whether this input may be the cause: the provider reported an error of its
+            own, or closed the connection, and requires no pause.
         is_limited: whether it limits the rate of requests.
     """
 
@@ -82,11 +82,11 @@ class ProviderRefused(RequestsStopped, RequestRefused):
 
 
 class NoProviderKey(ProviderRefused):
-    """The tenant has no key for its provider.
+    """The tenant's key for its provider is missing.
 
     Args:
         message, hint: see RagAssetsError.
-        provider: whose key is missing.
+        provider: the provider without a key.
         address: where an admin of the tenant sets it.
     """
 
@@ -111,10 +111,18 @@ class KeyUnreadable(ProviderRefused):
     requests = 0
 
 
-class GuidelinesOff(ProviderRefused):
-    """Nothing is embedded while the tenant's organization has its guidelines switched off."""
+class NotOptedIn(ProviderRefused):
+    """The tenant's organization has not opted in, so none of its texts is embedded.
+
+    The problem that a profile names as `opt_in_problem` is a subclass.
+    """
 
     requests = 0
+
+    @classmethod
+    def from_organization(cls, organization: str | None) -> NotOptedIn:
+        """Return the error for the tenants of an organization."""
+        return cls(f"organization {organization!r} has not opted in")
 
 
 class CapReached(RequestsStopped):
@@ -138,7 +146,7 @@ class InputRejected(ProviderError):
     """The provider permanently rejects this input.
 
     Attributes:
-        is_compared: whether the provider has accepted another input since it rejected this one.
+        is_compared: whether the provider has accepted another input since this rejection.
     """
 
     is_compared: bool = False
@@ -149,7 +157,7 @@ class BatchLost(ProviderError):
 
 
 class DeadlineExceeded(ProviderError):
-    """A call could not begin before its deadline; nothing was sent."""
+    """The deadline passed before the call could start; no request was sent."""
 
     requests = 0
 
@@ -163,8 +171,8 @@ class BadVectors(MalformedResponse):
 
     Attributes:
         usable: the valid vectors of the response, by the position of their text.
-        reasons: why the others are not valid, by the position of their text; empty if the vectors
-            cannot be assigned to texts.
+        reasons: why the other vectors are not valid, by the position of their text; empty if the
+            vectors cannot be assigned to texts.
     """
 
     usable: Mapping[int, Any] = MappingProxyType({})
@@ -172,7 +180,7 @@ class BadVectors(MalformedResponse):
 
 
 class WrongShape(BadVectors):
-    """The embedder returned a wrong number or dimension of vectors: its model is another one."""
+    """The embedder returned vectors of the wrong number or dimension: its model has changed."""
 
 
 class RerankFailed(RagAssetsError):
@@ -192,7 +200,7 @@ class ChatError(RagAssetsError):
     """A chat model returned no usable answer.
 
     Attributes:
-        requests: attempts made before it was raised; 0 if nothing was sent.
+        requests: attempts made before the error; 0 if no request was sent.
     """
 
     requests: int = 1

@@ -1,14 +1,12 @@
-"""Requests that cannot be answered, or followed, as they are."""
+"""Requests that cannot be answered or carried out as they are."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 from rag_assets.common.errors.base import RagAssetsError
 
 
 class InvalidRequest(RagAssetsError):
-    """A parameter of a request is not usable; the message names it and does not quote it."""
+    """A request parameter is not usable; the message names it and does not quote it."""
 
 
 class UnknownDocument(RagAssetsError):
@@ -20,27 +18,27 @@ class RoleRefused(RagAssetsError):
 
 
 class NoCodeMemory(RagAssetsError):
-    """The project has no code memory: its tenants have other profiles."""
+    """The project lacks a code memory: its tenants have other profiles."""
 
 
 class NoWorkspace(RagAssetsError):
-    """The tenant is no workspace: its profile is another one."""
+    """The tenant is not a workspace: it has another profile."""
 
 
 class NoVectorBackend(RagAssetsError):
-    """The installation cannot answer from this back end."""
+    """The installation cannot answer from this vector back end."""
 
 
 class UnknownRun(RagAssetsError):
-    """The project has no run of an agent of that name."""
+    """No agent run of the project has that name."""
 
 
 class DeletionsHeld(RagAssetsError):
-    """So many records would be removed that a person has to allow it."""
+    """The request would remove so many records that a person must confirm it."""
 
 
 class UploadRefused(RagAssetsError):
-    """A file is not accepted as an upload; nothing of it is kept."""
+    """A file is not accepted as an upload; none of it is kept."""
 
 
 class UploadTooLarge(UploadRefused):
@@ -48,33 +46,15 @@ class UploadTooLarge(UploadRefused):
 
 
 class UploadsFull(UploadRefused):
-    """The source holds as many files, or as many bytes, as it may."""
+    """The source has reached its limit of files or bytes."""
 
 
 class UploadUnreadable(UploadRefused):
-    """No parser reads what the file is, by its content, or its source does not accept that."""
-
-
-class TextRefused(RagAssetsError):
-    """A text of an application's cannot be kept.
-
-    Args:
-        problems: of it, none of which quotes the text.
-    """
-
-    def __init__(self, problems: Sequence[str]) -> None:
-        super().__init__(
-            f"the text cannot be kept: {'; '.join(problems)}", hint="change it, and set it again"
-        )
-        self.problems = tuple(problems)
+    """No parser supports the file's content, or its source does not accept that format."""
 
 
 class VersionChanged(RagAssetsError):
-    """What is to be replaced is another version by now."""
-
-
-class VersionMissing(RagAssetsError):
-    """There is something to be replaced, and it is not said which version of it."""
+    """The version to be replaced has changed since it was read."""
 
 
 class PassagesWithdrawn(RagAssetsError):

@@ -1,4 +1,4 @@
-"""Failures of stores and sources, and of work that several processes do at once."""
+"""Failures of stores and sources, and conflicts between concurrent processes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from rag_assets.common.errors.base import RagAssetsError
 
 
 class BuildNotWritable(RagAssetsError):
-    """A build's entries cannot be made any more: its recipe or its model is not available."""
+    """A build's entries can no longer be made: its recipe or its model is not available."""
 
 
 class ServiceUnavailable(RagAssetsError):
@@ -16,11 +16,11 @@ class ServiceUnavailable(RagAssetsError):
 
 
 class IndexUnavailable(ServiceUnavailable):
-    """Elasticsearch refuses until an operator acts: its disk is full, or an index is closed."""
+    """Elasticsearch refuses requests until an operator acts: a full disk, or a closed index."""
 
 
 class DiskFull(ServiceUnavailable):
-    """A disk of the installation has no space, or nearly none."""
+    """A disk of the installation is full, or nearly full."""
 
 
 class LakeDamaged(ServiceUnavailable):
@@ -45,7 +45,7 @@ class LakeDamaged(ServiceUnavailable):
 
 
 class VectorsUnavailable(ServiceUnavailable):
-    """The back end that a build's vectors are searched in does not answer."""
+    """The back end with a build's vectors does not answer."""
 
 
 class TenantBusy(ServiceUnavailable):
@@ -53,11 +53,11 @@ class TenantBusy(ServiceUnavailable):
 
 
 class ListingFailed(RagAssetsError):
-    """A source could not be listed completely; what it holds is unknown."""
+    """A source could not be listed completely; its full content is unknown."""
 
 
 class SchemaTooNew(RagAssetsError):
-    """The catalog's schema was upgraded by a newer program than this one."""
+    """A newer program has upgraded the catalog's schema."""
 
 
 class OlderProgramRuns(RagAssetsError):
@@ -65,7 +65,7 @@ class OlderProgramRuns(RagAssetsError):
 
 
 class SessionsNotKept(RagAssetsError):
-    """Postgres is behind a pooler that changes its session from one transaction to the next."""
+    """Postgres is behind a pooler that does not keep a session across transactions."""
 
 
 class TenantLocked(RagAssetsError):
@@ -73,11 +73,11 @@ class TenantLocked(RagAssetsError):
 
 
 class OnHold(RagAssetsError):
-    """A person has decided that it leaves no store until a hold is lifted."""
+    """A person has placed a hold: the item stays in every store until the hold is lifted."""
 
 
 class CatalogSetBack(RagAssetsError):
-    """The catalog is an earlier one than the stores were written with; nothing is deleted by it."""
+    """The catalog is older than the stores, so deletion stops."""
 
 
 class RestorePending(CatalogSetBack):
@@ -85,11 +85,11 @@ class RestorePending(CatalogSetBack):
 
 
 class ErasureIncomplete(RagAssetsError):
-    """Something that was to be erased is left in a store; the erasure stays open."""
+    """Content that was to be erased is left in a store; the erasure stays open."""
 
 
 class ClockDoubted(RagAssetsError):
-    """The clock may be wrong, so nothing is deleted for its age."""
+    """The clock may be wrong, so deletion by age stops."""
 
 
 class TenantGone(RagAssetsError):
@@ -97,7 +97,7 @@ class TenantGone(RagAssetsError):
 
 
 class BuildNotAskable(RagAssetsError):
-    """A build cannot be searched until a person acts: its model, its key or its index is gone.
+    """A build cannot be searched until a person acts: its model, its key or its index is missing.
 
     Args:
         generation: its number.

@@ -1,7 +1,7 @@
-"""Context windows of chat models: how many tokens they read at once, as their providers state it.
+"""Context windows of chat models: the tokens that they read at once, as providers state them.
 
-Models come and go: AS_OF says how old this table is. A model that is not in it has no known window,
-and a tenant may say what its own model reads (`chat_model.context_window`).
+Models change: AS_OF is the date of this table. The window of a model outside the table is unknown,
+and a tenant may configure its own model's window (`chat_model.context_window`).
 """
 
 from __future__ import annotations
@@ -77,19 +77,19 @@ WINDOWS: Final[Mapping[str, int]] = MappingProxyType(
         "qwen3-coder": 262_144,
     }
 )
-"""Tokens by the beginning of a model's name; the longest beginning counts."""
+"""Tokens by the prefix of a model's name; the longest matching prefix wins."""
 
 UNKNOWN_WINDOW: Final = 32_768
-"""Taken for a model whose window is not known: most that are in use read more, few read less."""
+"""Assumed for a model with an unknown window: most models in use read more, few read less."""
 
 _ENDS: Final = "-.:@"
 
 
 def context_window(model: str) -> int | None:
-    """The tokens that a model reads at once; None if that is not known.
+    """Return the tokens that a model reads at once; None if unknown.
 
     Args:
-        model: its name, with the provider before it or not: openai/gpt-4o-2024-11-20.
+        model: its name, with or without a provider prefix: openai/gpt-4o-2024-11-20.
     """
     name = model.strip().lower().rpartition("/")[2]
     known = [one for one in WINDOWS if _begins(name, one)]
@@ -97,6 +97,6 @@ def context_window(model: str) -> int | None:
 
 
 def _begins(name: str, beginning: str) -> bool:
-    """Whether a name is another, or another with a version after it: gpt-4o is no gpt-4."""
+    """Return whether a name equals another, alone or with a version suffix: gpt-4o is not gpt-4."""
     rest = name.removeprefix(beginning)
     return rest != name and (not rest or rest[0] in _ENDS)

@@ -1,4 +1,4 @@
-"""The base of chat endpoints, which sends prompts through a provider's SDK."""
+"""The base of chat endpoints that send prompts through a provider's SDK."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rag_assets.models.transport.sdk_connection import Sdk, SdkConnection, Serve
 
 
 class SdkChatEndpoint(SdkConnection[Sdk]):
-    """One chat model at one provider, through the provider's SDK; see remote.ChatEndpoint.
+    """A chat model at a provider, through the provider's SDK; see remote.ChatEndpoint.
 
     Args:
         server, credentials, allowed: see SdkConnection.
@@ -28,9 +28,9 @@ class SdkChatEndpoint(SdkConnection[Sdk]):
         self._model = model
 
     async def request(self, prompt: Prompt, seconds: float) -> Reply:
-        """Send one request; see remote.ChatEndpoint."""
+        """Send a request; see remote.ChatEndpoint."""
         return await self.exchange(lambda sdk: self._complete(sdk, prompt), seconds=seconds)
 
     @abstractmethod
     async def _complete(self, sdk: Sdk, prompt: Prompt) -> Reply:
-        """Send one request; raises the SDK's errors, and ValueError for a malformed response."""
+        """Send a request; raise the SDK's errors, and ValueError for a malformed response."""

@@ -1,4 +1,4 @@
-"""Errors of chat models for failures of a connection to their provider."""
+"""Converts failures of a connection to a provider into errors of chat models."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rag_assets.common.errors import (
 
 
 def failure_of_chat(error: ProviderError, model: str) -> ChatError | NoProviderKey | KeyUnreadable:
-    """Convert a connection's error into a chat model's.
+    """Convert a connection's error into a chat model's error.
 
     Args:
         error: raised by a connection.

@@ -21,6 +21,6 @@ class ChatPrice(BaseModel):
     output_per_million: DollarsPerMillion
 
     def of(self, input_tokens: int, output_tokens: int) -> float:
-        """The cost of so many tokens, in dollars."""
+        """Return the cost of a number of tokens, in dollars."""
         read = self.input_per_million * input_tokens
         return (read + self.output_per_million * output_tokens) / MILLION

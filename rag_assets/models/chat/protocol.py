@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 MOST_WRITTEN = 16_384
-"""The highest limit of an answer's tokens that can be configured, thinking included."""
+"""The highest token limit of an answer that can be configured, thinking included."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +16,7 @@ class Prompt:
     Attributes:
         instructions: the system prompt, which the project writes.
         text: the question and the passages.
-        max_tokens: limit of the answer, thinking that is not shown included.
+        max_tokens: limit of the answer, including hidden thinking.
     """
 
     instructions: str
@@ -29,7 +29,7 @@ class Completion:
     """The answer of a chat model.
 
     Attributes:
-        text: empty if the model wrote nothing.
+        text: empty if the model wrote no text.
         input_tokens, output_tokens: charged for the request, thinking included.
         cut: whether it ends at the token limit.
         requests: number of attempts.
@@ -43,7 +43,7 @@ class Completion:
 
     @property
     def tokens(self) -> int:
-        """All tokens charged."""
+        """Return all tokens charged."""
         return self.input_tokens + self.output_tokens
 
 
@@ -61,11 +61,11 @@ class ChatModel(Protocol):
 
         Raises:
             ChatError: the model returned no usable answer.
-            NoProviderKey: the tenant has no key for its provider.
+            NoProviderKey: the tenant's key for its provider is missing.
             KeyUnreadable: the tenant's key cannot be decrypted.
         """
         ...
 
     async def close(self) -> None:
-        """Close connections, in the event loop that complete was called in."""
+        """Close connections, in the event loop in which complete was called."""
         ...

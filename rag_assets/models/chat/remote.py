@@ -17,22 +17,22 @@ from rag_assets.models.transport.sdk_connection import encodable
 from rag_assets.models.transport.traffic import Traffic
 
 MOST_ANSWER_BYTES = 4 * 1024 * 1024
-"""Limit of an answer: of a response in one piece as JSON, of a streamed one as text."""
+"""Limit of an answer: a single response as JSON, a streamed response as text."""
 MOST_STREAM_BYTES = 64 * 1024 * 1024
 """Limit of a streamed response as it is sent: 4 KiB for each token that may be configured."""
 CONCURRENCY = 16
-"""Concurrent requests of a process to a tenant's model; further ones wait."""
+"""Limit of concurrent requests of a process to a tenant's model; further requests wait."""
 
 _TURN_SECONDS = 5.0
 _TRIES = 3
 _LEAST_SECONDS = 2.0
-# What is inside must not end first: then it would look like a failure of another kind.
+# The inner time limit must not end first: that would look like another kind of failure.
 _SLACK_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The response to one request.
+    """The response to a request.
 
     Attributes:
         text: as the model wrote it.
@@ -47,10 +47,10 @@ class Reply:
 
 
 class ChatEndpoint(Protocol):
-    """One chat model at one provider, for one event loop; it does not retry."""
+    """A chat model at a provider, for one event loop, without retries."""
 
     async def request(self, prompt: Prompt, seconds: float) -> Reply:
-        """Send a request, once.
+        """Send a request without retries.
 
         Raises:
             ProviderError: the request failed; see SdkConnection.exchange.
@@ -58,7 +58,7 @@ class ChatEndpoint(Protocol):
         ...
 
     async def close(self) -> None:
-        """Close connections, in the event loop that request was called in."""
+        """Close connections, in the event loop in which request was called."""
         ...
 
 
@@ -72,7 +72,7 @@ class RemoteChat:
         connect: creates the endpoint for one event loop.
         id_: provider and model, for messages.
         first_pause: longest pause before the second attempt, in seconds.
-        module: that requests import; its import counts for no time limit.
+        module: imported by requests; the import does not count towards a time limit.
     """
 
     def __init__(
@@ -114,11 +114,11 @@ class RemoteChat:
             failure.requests = call.attempts
         except ProviderError as error:
             failure = failure_of_chat(error, self._id)
-        # Raised outside of the except block, so that its context is not the provider's error.
+        # Raised outside the except block, so that its context is not the provider's error.
         raise failure
 
     async def close(self) -> None:
-        """Close this loop's connections once no request uses them."""
+        """Close this loop's connections after the last request that uses them."""
         await self._connections.close()
 
     async def _attempt(self, prompt: Prompt, seconds: float) -> Completion:

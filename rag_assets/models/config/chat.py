@@ -23,17 +23,17 @@ else:
     ChatProviderName = Literal[CHAT]
 
 MOST_SECONDS = 60.0
-"""A connection that is idle for so long is closed."""
+"""Limit of an answer; a connection that is idle for so long is closed."""
 MOST_SECONDS_OF_OWN = 1_800.0
-"""Limit of an answer by a model whose speed is configured."""
+"""Limit of an answer by a model with a configured speed."""
 
 
 class ChatSpeed(BaseModel):
-    """The least speed of a model on a machine of one's own.
+    """The minimum speed of a model on the tenant's own machine.
 
     Attributes:
-        read: tokens of a prompt that it reads in a second.
-        write: tokens of an answer that it writes in a second.
+        read: prompt tokens that it reads in a second.
+        write: answer tokens that it writes in a second.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -43,29 +43,29 @@ class ChatSpeed(BaseModel):
 
 
 class ChatModelConfig(BaseModel):
-    """The model that a tenant's application chats with, and that writes answers for it.
+    """The chat model of a tenant's application, which also writes answers for it.
 
     The name alone is short for `{model: NAME}`.
 
     Attributes:
-        model: its name at the provider. An embedding provider "auto" follows from it.
+        model: its name at the provider. An embedding provider "auto" is derived from it.
         provider: "openai", "gemini", "azure", "vertex", "bedrock", "cohere", or, by their base_url,
             "ollama", "vllm" and "openai-compatible" (any server that implements OpenAI's API). By
             default inferred from the name of the model: OpenAI or Gemini.
         base_url: of a server other than the provider's own, which has to be public and encrypted
             unless the operator allows it.
-        api_key: the environment variable that holds the key, as $NAME, instead of a stored key.
+        api_key: the environment variable that contains the key, as $NAME, instead of a stored key.
         connection: of the provider, such as the region of a cloud; each provider's page lists its
             settings.
-        prices: in dollars, where they differ from the listed ones, or none are known.
-        max_tokens: limit of an answer, thinking that is not shown included.
-        seconds: time limit of an answer; with `tokens_per_second`, of what comes on top of reading
-            and writing, as loading the model.
-        tokens_per_second: the least speed of a model on a machine of one's own. The time limit
-            grows with the request, by its tokens, up to half an hour, and the answer is streamed:
-            a server that falls silent while it writes is given up after a minute.
-        context_window: tokens that the model reads at once, where that differs from the listed
-            number, or none is listed. Searches of code memory keep their hits to a share of it.
+        prices: in dollars, if they differ from the listed prices or are not listed.
+        max_tokens: limit of an answer, including hidden thinking.
+        seconds: time limit of an answer; with `tokens_per_second`, the limit on top of reading and
+            writing, such as for loading the model.
+        tokens_per_second: the minimum speed of a model on the tenant's own machine. The time limit
+            grows with the request, by its tokens, up to half an hour, and the answer is streamed. A
+            server that is silent for a minute while it writes has failed.
+        context_window: tokens that the model reads at once, if they differ from the listed number
+            or are not listed. Searches of code memory keep their hits to a share of it.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -115,5 +115,5 @@ class ChatModelConfig(BaseModel):
 
 
 def from_name(value: Any) -> Any:
-    """Expand a chat model that is given by its name alone."""
+    """Expand a chat model that is given only by name."""
     return {"model": value} if isinstance(value, str) else value

@@ -35,7 +35,7 @@ else:
     RerankProviderName = Literal[RERANKING]
 
 MAX_FIRST = 100
-"""The limit of passages that one search may rerank."""
+"""Limit of passages that one search may rerank."""
 
 _SHIPPED_DEFAULTS: Final = MappingProxyType({"first": 20, "blend": 0.3, "languages": "english"})
 """Measured on six sets: docs/decisions/0149-a-reranker-is-shipped.md."""
@@ -47,7 +47,7 @@ _ALLOWED: Final = MappingProxyType(
         "shipped model": frozenset({"model", "threads"}),
     }
 )
-"""The settings of each kind of reranker, beside those that all of them have."""
+"""The settings of each kind of reranker, in addition to those that all kinds share."""
 
 
 def _normal_url(url: str) -> str:
@@ -58,9 +58,9 @@ def _normal_url(url: str) -> str:
 
 
 class RerankConfig(BaseModel):
-    """Rerank the top hits with a cross-encoder.
+    """The reranking of top hits with a cross-encoder.
 
-    One of `model`, `provider`, `folder` and `url` is given; or `model` with `provider` or `url`.
+    Either `model`, `provider`, `folder` or `url` is given; or `model` with `provider` or `url`.
 
     Attributes:
         model: ms-marco-minilm-l12: the shipped model, for questions and passages in English; a
@@ -74,13 +74,13 @@ class RerankConfig(BaseModel):
         url: the whole address of a rerank endpoint, such as https://api.cohere.com/v2/rerank. It
             has to be public and encrypted unless the operator allows it, and receives the question
             and the passages.
-        takes: url: the field of a request with the passages: "documents" for Cohere, Jina, Voyage
-            and vLLM, "texts" for Hugging Face's text-embeddings-inference.
-        api_key: provider, url: the environment variable that holds the key, as $NAME, instead of a
-            key stored for the provider, or, with a url, for "rerank". A self-hosted server may need
-            none.
+        takes: url: the request field with the passages: "documents" for Cohere, Jina, Voyage and
+            vLLM, "texts" for Hugging Face's text-embeddings-inference.
+        api_key: provider, url: the environment variable that contains the key, as $NAME, instead of
+            a key stored for the provider, or, with a url, for "rerank". A self-hosted server may
+            not need a key.
         first: number of candidates that are reranked; the shipped model: 20 by default.
-        blend: share of the model's scores in the order; the others are those of the search. The
+        blend: share of the model's scores in the order; the rest are the search's scores. The
             shipped model: 0.3 by default.
         languages: "english": questions in other languages are not reranked; the shipped model's
             default.
@@ -143,10 +143,10 @@ class RerankConfig(BaseModel):
 
     @property
     def local_folder(self) -> Path | None:
-        """The folder of a model on this machine; None for an endpoint."""
+        """Return the folder of a model on this machine; None for an endpoint."""
         return None if self.url or self.provider else self.folder or MODELS / MS_MARCO
 
     @property
     def is_shipped(self) -> bool:
-        """Whether it is the model that the package carries."""
+        """Return whether it is the model shipped with the package."""
         return self.local_folder == MODELS / MS_MARCO

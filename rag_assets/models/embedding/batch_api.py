@@ -13,14 +13,14 @@ from rag_assets.common.batches import batched
 from rag_assets.models.embedding.batches import EmbedItem
 
 BATCH_WINDOW = timedelta(hours=24)
-"""A provider ends a batch, or lets it expire, within this."""
+"""Time within which a provider ends a batch, or lets it expire."""
 
 ABANDONED_AFTER = 2 * BATCH_WINDOW
-"""A batch that has not ended by then counts as failed."""
+"""Age at which a batch that has not ended counts as failed."""
 
 MAX_TEXTS = 50_000
 MAX_BYTES = 100 * 1024 * 1024
-"""Of the texts of a batch: half of a provider's limit of a file, which holds more than texts."""
+"""Limit of a batch's texts: half of a provider's limit of a file, which contains more data."""
 
 T = TypeVar("T")
 
@@ -32,8 +32,8 @@ class BatchStatus:
     """The status of a batch at its provider.
 
     Attributes:
-        state: "ended": there are results, if only of some texts; "failed": there are none, and
-            nothing is charged.
+        state: "ended": there are results, if only for some texts; "failed": without results or
+            charge.
         reason: of a failure, in the provider's code.
     """
 
@@ -46,7 +46,7 @@ class BatchResult:
     """The result of one text of a batch.
 
     Attributes:
-        key: that the text was submitted under.
+        key: under which the text was submitted.
         vector: as the provider returned it, not checked; None if it returned none.
         tokens: charged for it.
     """
@@ -57,22 +57,22 @@ class BatchResult:
 
 
 class BatchApi(Protocol):
-    """One model's batch API at one provider.
+    """A model's batch API at a provider.
 
     Every method may raise ProviderUnavailable and ProviderRefused as SdkConnection.exchange does;
-    none retries by itself.
+    no method retries.
     """
 
     @property
     def dimensions(self) -> int:
-        """Length of every vector."""
+        """Return the length of every vector."""
         ...
 
     async def submit(self, items: Sequence[EmbedItem], tag: str) -> str:
         """Submit texts as one batch.
 
         Args:
-            items: MAX_TEXTS at most, of MAX_BYTES together.
+            items: at most MAX_TEXTS, with at most MAX_BYTES together.
             tag: stored with the batch, so that `find` finds it.
 
         Returns:
@@ -81,15 +81,15 @@ class BatchApi(Protocol):
         ...
 
     async def find(self, tag: str, since: datetime) -> str | None:
-        """The id of the batch with that tag, submitted since then; None if there is none."""
+        """Return the id of the batch with a tag, submitted since a time; None if not found."""
         ...
 
     async def status(self, batch_id: str) -> BatchStatus:
-        """The status of a batch; one that the provider does not know has failed."""
+        """Return the status of a batch; a batch unknown to the provider has failed."""
         ...
 
     def results(self, batch_id: str) -> AsyncIterator[BatchResult]:
-        """The results of its texts, in any order; texts without a result may be missing.
+        """Yield the results of its texts, in any order; texts without a result may be missing.
 
         Raises:
             BatchLost: the provider does not know the batch, or has deleted its results.
@@ -98,7 +98,7 @@ class BatchApi(Protocol):
         ...
 
     async def close(self) -> None:
-        """Close connections, in the event loop that the others were called in."""
+        """Close connections, in the event loop in which the other methods were called."""
         ...
 
 

@@ -12,12 +12,12 @@ from rag_assets.models.embedding.vectors import MAX_BATCH
 _FIRST_TEXTS = 16
 _CALL_SECONDS = 2.0
 _GROUP = 1_000
-"""Texts whose tokens are counted at once: a few milliseconds of work."""
+"""Texts tokenized at once: a few milliseconds of work."""
 
 
 @dataclass(frozen=True, slots=True)
 class EmbedItem:
-    """A text to embed, and the key that its vector is stored under."""
+    """A text to embed, and the key under which its vector is stored."""
 
     key: str
     text: str
@@ -38,11 +38,11 @@ class Batch:
 
     @property
     def tokens(self) -> int:
-        """Tokens of all texts together."""
+        """Return the tokens of all texts together."""
         return sum(self.counts)
 
     def divided(self, texts: int) -> tuple[Batch, Batch | None]:
-        """Return the first texts, and the others if there are more."""
+        """Split off the first texts; return them, and the rest if any."""
         if len(self.items) <= texts:
             return self, None
         first = Batch(self.items[:texts], self.counts[:texts], self.is_part)
@@ -54,22 +54,22 @@ class Batch:
         return Batch(items, tuple(self.counts[position] for position in positions), is_part=True)
 
     def halves(self) -> list[Batch]:
-        """Return the same texts in two batches, or in one if it is one text."""
+        """Return the same texts in two batches, or a single text in one batch."""
         middle = len(self.items) // 2
         places = range(len(self.items))
         return [self.part(half) for half in (places[:middle], places[middle:]) if half]
 
 
 class CallPace:
-    """How large calls are, and how many are made at once, so that none takes long.
+    """The size and number of concurrent calls, limited so that no call takes long.
 
-    What is in progress cannot be put off: an edit waits for it. A run of several calls begins with
-    a small one; then calls grow to what the embedder does in a few seconds, and their number to its
-    limit. An embedder that answers fast gets full calls after a moment.
+    A call in progress cannot be postponed: an edit waits for it. A run of several calls starts with
+    a small call. Then calls grow to the texts that the embedder processes in a few seconds, and
+    their number to its limit. A fast embedder soon gets full calls.
 
     Args:
         limits: of the embedder.
-        texts: how many there are in all.
+        texts: the total number of texts.
     """
 
     def __init__(self, limits: CallLimits, texts: int) -> None:
@@ -80,7 +80,7 @@ class CallPace:
         self.calls = self._most_calls if is_short else 1
 
     def record(self, texts: int, seconds: float) -> None:
-        """Record how long a call with so many texts took."""
+        """Record the duration of a call and its number of texts."""
         fitting = int(texts * _CALL_SECONDS / max(seconds, 1e-6))
         self.texts = max(1, min(self._most_texts, fitting))
         if seconds <= _CALL_SECONDS:
@@ -91,7 +91,7 @@ def pack(items: Sequence[EmbedItem], counts: Sequence[int], limits: CallLimits) 
     """Pack texts into batches, each within the limits of a call.
 
     Args:
-        items: none of them over the limit of one text.
+        items: each within the limit of one text.
         counts: tokens of each.
         limits: of the embedder.
     """
@@ -113,7 +113,7 @@ class Packer:
     Args:
         items: texts to send, in order.
         embedder: counts tokens, in a thread, and has the limits of a call.
-        counted: whether tokens are counted although no limit requires it.
+        counted: whether tokens are counted even if no limit requires it.
 
     Attributes:
         rejected: reasons by key, for texts over the embedder's limit of a text.
@@ -133,11 +133,11 @@ class Packer:
 
     @property
     def tasks(self) -> set[asyncio.Task[list[Batch]]]:
-        """The packing in progress; once there is none and take has been called, all is packed."""
+        """Return the packing in progress; after the first take, an empty set means the end."""
         return set() if self._packing is None else {self._packing}
 
     def take(self) -> list[Batch]:
-        """The batches packed since the last call; packing continues."""
+        """Return the batches packed since the last call; packing continues."""
         packed: list[Batch] = []
         if self._packing is not None:
             if not self._packing.done():

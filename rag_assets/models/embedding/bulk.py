@@ -2,17 +2,17 @@
 
 Completed vectors are stored within seconds, whatever happens to the rest:
 
-- the embedder is unavailable, refuses everything, or the budget is spent: nothing more is sent,
-  calls in progress may end, and the outcome has the reason;
-- it fails for a batch, and accepts other texts: halves of it are sent until the texts are found
-  that it fails for; likewise for texts whose vectors are not valid, beside those that are;
+- the embedder is unavailable, refuses all requests, or the budget is spent: sending stops, calls in
+  progress may end, and the outcome contains the reason;
+- it fails for a batch, and accepts other texts: the batch is halved and sent again until the
+  failing texts are found; the same applies to invalid vectors among valid vectors;
 - a text exceeds its limit: the text is reported, and never sent;
-- the deadline passes: nothing more is sent, and the outcome counts what remains;
-- it returns a valid vector for no text: likewise, and then the error is raised;
-- vectors cannot be stored, or not be kept until they are: nothing more is sent, calls in progress
-  may end, and the error is raised; what is in the spool is stored by the next run;
-- something unexpected happens, or the run is cancelled: the valid vectors so far are stored, then
-  the error is raised.
+- the deadline passes: sending stops, and the outcome counts the remaining texts;
+- it returns a valid vector for no text: sending stops, then the error is raised;
+- vectors cannot be stored, or not be kept until they are: sending stops, calls in progress may end,
+  and the error is raised; the next run stores the content of the spool;
+- an unexpected error occurs, or the run is cancelled: the valid vectors so far are stored, then the
+  error is raised.
 """
 
 from __future__ import annotations
@@ -76,8 +76,8 @@ async def embed_all(
 ) -> EmbedOutcome:
     """Embed texts and store their vectors as they arrive.
 
-    Texts are sent in the order given, so that at a deadline the first documents of a slice are
-    complete, rather than all of them begun. A key that occurs twice is embedded once.
+    Texts are sent in the given order. At a deadline the first documents of a slice are thus
+    complete, instead of all documents in part. A key that occurs twice is embedded once.
 
     Args:
         embedder: called within its limits, and closed at the end.
@@ -87,17 +87,17 @@ async def embed_all(
         purpose: the use of the vectors.
         flush_items: number of vectors at which `keep` is called, and its limit for one call.
         flush_seconds: longest time that a vector waits for others.
-        deadline: time.monotonic() after which no further call begins; those in progress may end,
+        deadline: time.monotonic() after which no further call starts. Calls in progress may end,
             and the first call waits for its turn even beyond it, so that every run progresses.
         progress: called in this thread after each call to the embedder, with the number of texts
             that have a vector.
         budget: limits spending; None for no limit.
         spool: keeps vectors until they are stored; no call is made without space in it.
         probe_first: whether a harmless text is sent before the others: after an outage, so that a
-            retry costs no batch while it lasts.
-        is_put_off: whether a text and those after it are left for later, though there is time;
-            asked before each call with the key of its first text.
-        is_bulk: whether nobody waits for a text and those after it; see Embedder.embed.
+            retry does not cost a batch while the outage lasts.
+        is_put_off: whether a text and all texts after it are postponed although there is time;
+            called before each call with the key of its first text.
+        is_bulk: whether no caller waits for a text and those after it; see Embedder.embed.
 
     Raises:
         MalformedResponse: the embedder returns a valid vector for no text.
@@ -111,7 +111,7 @@ async def embed_all(
     drive.spool, drive.is_bulk = spool, is_bulk
     try:
         await drive.run()
-    except BaseException as error:  # also if cancelled: its vectors are charged
+    except BaseException as error:  # also on cancellation: vectors already received are charged
         try:
             await drive.abandon()
         except Exception as second:  # the first error is the one to report
@@ -123,11 +123,11 @@ async def embed_all(
 
 
 _Call: TypeAlias = "asyncio.Task[tuple[Vectors, Mapping[int, str]]]"
-"""Returns the vectors of a batch's valid texts, and the reasons for its others by position."""
+"""Returns the vectors of a batch's valid texts, and reasons for its other texts by position."""
 
 
 class _BulkRun:
-    """The state of one embed_all; everything happens in the event loop's thread."""
+    """The state of one embed_all call; everything happens in the event loop's thread."""
 
     def __init__(
         self, embedder: Embedder, items: Iterable[EmbedItem], keeper: VectorBuffer
@@ -153,14 +153,14 @@ class _BulkRun:
         self._begun = self._late = False
         self._pace = CallPace(embedder.limits, len(self._items))
         self._done = self._requests = self._retries = self._tokens = 0
-        # When the embedder accepted a text last; what failed for every text since is an outage.
+        # When the embedder last accepted a text; a failure for every text since then is an outage.
         self._accepted_at = -math.inf
         self._probing = asyncio.Lock()
         self._failed_probe: ProviderError | None = None
         self._started = time.monotonic()
 
     async def run(self) -> None:
-        """Embed and store until all texts are done, or nothing more may be sent."""
+        """Embed and store until all texts are done, or sending has to stop."""
         packer = Packer(self._items, self._embedder, counted=self.budget is not None)
         self._rejected = packer.rejected
         try:
@@ -196,7 +196,7 @@ class _BulkRun:
                 self._take(call)
 
     async def abandon(self) -> None:
-        """Stop the calls in progress and store the vectors of those that have ended."""
+        """Stop the calls in progress and store the vectors of completed calls."""
         for call in self._calls:
             call.cancel()
         if self._calls:
@@ -209,7 +209,7 @@ class _BulkRun:
         await self._keeper.drain()
 
     def outcome(self) -> EmbedOutcome:
-        """The outcome, once run() has ended."""
+        """Return the outcome, once run() has ended."""
         return EmbedOutcome(
             embedded=self._keeper.kept,
             rejected=MappingProxyType(self._rejected),
@@ -229,15 +229,16 @@ class _BulkRun:
         return (in_time or self._must_find_rejected_text()) and not is_over
 
     def _must_find_rejected_text(self) -> bool:
-        """Whether parts of a failed batch are sent beyond the deadline, as nothing is done yet.
+        """Return whether parts of a failed batch may be sent beyond the deadline.
 
-        Otherwise every run would send the same batch, and none would find out the text at fault.
+        They may if this run has embedded and rejected no text yet. Otherwise every run would send
+        the same batch, and never find the text at fault.
         """
         is_part = bool(self._queue) and self._queue[0].is_part
         return is_part and not self._done and not self._rejected
 
     def _send(self) -> None:
-        """Begin as many calls as the limit allows, unless storage falls behind."""
+        """Start as many calls as the limit allows, unless storage falls behind."""
         while self._queue and len(self._calls) < self._pace.calls and self._may_send():
             if self._keeper.behind:
                 return
@@ -256,7 +257,7 @@ class _BulkRun:
             self._begun = True
 
     def _reserve(self, batch: Batch) -> SpooledCall | None:
-        """Reserve space for a batch's vectors; without any, nothing more is sent."""
+        """Reserve space for a batch's vectors; without space, sending stops."""
         try:
             return None if self.spool is None else self.spool.reserve(len(batch.items))
         except ServiceUnavailable as error:
@@ -276,11 +277,11 @@ class _BulkRun:
             return await self._request(batch, deadline), {}
         except (InputRejected, MalformedResponse) as error:
             if isinstance(error, WrongShape) and len(batch.items) > 1 and not batch.is_part:
-                raise  # Another model answers.
+                raise  # The model has changed.
             return await self._judge(batch, error, began, deadline)
 
     async def _request(self, batch: Batch, deadline: float | None) -> Vectors:
-        """Make one call within the budget, and return valid vectors."""
+        """Make a call within the budget, and return valid vectors."""
         texts = [item.text for item in batch.items]
         answer = Answer(_NONE, 0, 0)
         started = time.monotonic()
@@ -311,13 +312,13 @@ class _BulkRun:
         began: float,
         deadline: float | None,
     ) -> tuple[Vectors, Mapping[int, str]]:
-        """Return the valid vectors of a failed call, and why each other text has none."""
+        """Return the valid vectors of a failed call, and the reason for each other text."""
         usable, reasons = {}, dict.fromkeys(range(len(batch.items)), error.message)
         if isinstance(error, BadVectors):
             usable, reasons = dict(error.usable), {**reasons, **error.reasons}
         if usable or (isinstance(error, InputRejected) and error.is_compared):
             self._accepted_at = time.monotonic()
-        # Once it is known that others are accepted, only the verdict on a single text is verified.
+        # Once other texts are known to be accepted, only verdicts on a single text are verified.
         if not batch.is_part or len(batch.items) == 1:
             await self._require_acceptance(error, began, deadline)
         vectors = np.stack([usable[position] for position in sorted(usable)]) if usable else _NONE
@@ -327,7 +328,7 @@ class _BulkRun:
     async def _pay_for(
         self, texts: Sequence[str], tokens: int, deadline: float | None, *, is_bulk: bool = False
     ) -> Answer:
-        """Make one call, with its price reserved before it and its charge recorded after it."""
+        """Make a call, with its price reserved before it and its charge recorded after it."""
         embed = partial(
             self._embedder.embed, texts, purpose=self.purpose, deadline=deadline, is_bulk=is_bulk
         )
@@ -348,11 +349,11 @@ class _BulkRun:
     async def _require_acceptance(
         self, error: InputRejected | MalformedResponse, began: float, deadline: float | None
     ) -> None:
-        """Check that the embedder accepts another text than those that it failed for.
+        """Check that the embedder accepts other texts than those it failed for.
 
         Args:
-            error: how it failed.
-            began: when that call began; one that succeeded since needs no probe.
+            error: the failure.
+            began: when the failed call started; a later successful call makes a probe unnecessary.
             deadline: see embed_all.
 
         Raises:
@@ -423,7 +424,7 @@ class _BulkRun:
         refused: Mapping[int, str],
         spooled: SpooledCall | None,
     ) -> None:
-        """Store a call's vectors, and send the texts again that it failed for, in halves."""
+        """Store a call's vectors, and queue its failed texts again, in halves."""
         kept = [item.key for place, item in enumerate(batch.items) if place not in refused]
         if kept:
             self._keeper.add(kept, vectors, spooled)

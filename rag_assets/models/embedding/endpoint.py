@@ -1,4 +1,4 @@
-"""The base of embedding endpoints, which adds prefixes and unpacks replies."""
+"""The base of embedding endpoints: adds prefixes and unpacks replies."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rag_assets.models.transport.sdk_connection import Sdk, SdkConnection, Serve
 
 
 class SdkEndpoint(SdkConnection[Sdk]):
-    """One model at one provider, through the provider's SDK; see remote.Endpoint.
+    """A model at a provider, through the provider's SDK; see remote.Endpoint.
 
     Args:
         model: with the tenant's settings.
@@ -33,21 +33,21 @@ class SdkEndpoint(SdkConnection[Sdk]):
         self.model = model
 
     async def request(self, texts: Sequence[str], purpose: Purpose) -> Reply:
-        """Send one request; see remote.Endpoint."""
+        """Send a request; see remote.Endpoint."""
         prefix = self.model.prefix(purpose)
         prefixed = [encodable(prefix + text) for text in texts]
         return await self.exchange(lambda sdk: self._embed(sdk, prefixed, purpose))
 
     @abstractmethod
     async def _embed(self, sdk: Sdk, texts: list[str], purpose: Purpose) -> Reply:
-        """Send one request; raises the SDK's errors, and ValueError for a malformed response."""
+        """Send a request; raise the SDK's errors, and ValueError for a malformed response."""
 
     def _reply(self, vectors: Callable[[], npt.ArrayLike], tokens: int | None) -> Reply:
-        """Unpack the vectors of a response; if that fails, the error has its tokens."""
+        """Unpack the vectors of a response; on failure, the error carries the charged tokens."""
         try:
             return Reply(vectors(), tokens)
         except Exception as error:
             failure = self._classified(error)
         failure.tokens = tokens or 0
-        # Raised outside of the except block, without a context, as in exchange.
+        # Raised outside the except block, without a context, as in exchange.
         raise failure

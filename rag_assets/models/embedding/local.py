@@ -30,12 +30,12 @@ _BATCH = 32  # half a second of two cores: short enough to report progress and t
 
 
 class LocalEmbedder(ABC):
-    """A model whose texts are embedded on this machine's cores.
+    """A model that embeds texts on this machine's cores.
 
     Each text is one call on one thread, and texts run in parallel in a pool of threads. On a CPU
-    that is faster than padded batches, and a vector does not depend on other texts: it is the same
-    bit for bit whatever the order, the batch or the number of threads (on one kind of CPU;
-    another may round the last bits differently).
+    that is faster than padded batches, and a vector does not depend on other texts. It is the same
+    bit for bit for any order, batch or number of threads (on one kind of CPU; another may round the
+    last bits differently).
 
     The model is loaded at the first use, not when the object is created.
 
@@ -51,18 +51,18 @@ class LocalEmbedder(ABC):
     @property
     @abstractmethod
     def embedder_id(self) -> str:
-        """local/name@dimensions and a digest of all that determines a vector."""
+        """Return local/name@dimensions and a digest of all that determines a vector."""
 
     @property
     @abstractmethod
     def dimensions(self) -> int:
-        """Length of every vector."""
+        """Return the length of every vector."""
 
     @property
     def limits(self) -> CallLimits:
-        """The limits of calls; the number of texts changes neither vectors nor speed.
+        """Return the limits of calls; the number of texts affects neither vectors nor speed.
 
-        Two calls, so that no thread is idle while one ends.
+        Two calls, so that no thread is idle while a call ends.
         """
         return CallLimits(texts=_BATCH, concurrency=2)
 
@@ -87,7 +87,7 @@ class LocalEmbedder(ABC):
         vectors = np.empty((len(texts), self.dimensions), dtype=np.float32)
         tokens = np.zeros(len(texts), dtype=np.int64)
         loop, pool = asyncio.get_running_loop(), self._thread_pool()
-        # A job per thread, not per text: the loop wakes rarely, and clearing todo stops all.
+        # A job per thread, not per text: the loop wakes rarely, and clearing todo stops all jobs.
         jobs = [
             loop.run_in_executor(pool, self._work_off, todo, purpose, vectors, tokens)
             for _ in range(min(self._threads, len(texts)))
@@ -95,20 +95,20 @@ class LocalEmbedder(ABC):
         try:
             await asyncio.gather(*jobs)
         finally:
-            todo.clear()  # after a failure or a cancellation no thread begins another text
+            todo.clear()  # after a failure or a cancellation, no thread starts another text
         return Answer(vectors, int(tokens.sum()))
 
     @abstractmethod
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        """Count the tokens that the model reads for each text; nothing is charged."""
+        """Count the tokens that the model reads for each text; they are not charged."""
 
     @property
     def languages(self) -> frozenset[str] | None:
-        """None: nothing says what the model was trained for."""
+        """Return None: the languages of the model's training are unknown."""
         return None
 
     def unread_share(self, texts: Sequence[str]) -> float | None:
-        """Return None: nothing shows what a model reads whose tokenizer is not looked at."""
+        """Return None: the tokenizer is not examined."""
         return None
 
     def check(self) -> None:
@@ -120,13 +120,13 @@ class LocalEmbedder(ABC):
         self._embed_one("text", "document")
 
     async def close(self) -> None:  # noqa: B027 - right for every model on this machine
-        """There are no connections to close; the loaded model is kept for the next call."""
+        """Keep the loaded model for the next call; no connections are open."""
 
     @abstractmethod
     def _embed_one(self, text: str, purpose: Purpose) -> tuple[Vectors, int] | None:
         """Return the vector of a text and its tokens; None if it has no token.
 
-        Several threads of the pool call it at once.
+        Several threads of the pool call it concurrently.
         """
 
     def _work_off(
@@ -136,7 +136,7 @@ class LocalEmbedder(ABC):
         vectors: Vectors,
         tokens: npt.NDArray[np.int64],
     ) -> None:
-        """Embed texts into their rows until none is left; runs in several threads."""
+        """Embed the remaining texts into their rows; runs in several threads."""
         while True:
             try:
                 index, text = todo.popleft()
@@ -157,9 +157,9 @@ class LocalEmbedder(ABC):
 class OnnxEmbedder(LocalEmbedder):
     """An ONNX sentence-embedding model, run by onnxruntime on the CPU.
 
-    A text longer than the model's window is cut into consecutive windows, each embedded
-    separately; its vector is the mean of their unit vectors, weighted by their tokens, normalised
-    again. No part of a text is left out. A prefix stands in the first window only.
+    A text longer than the model's window is cut into consecutive windows, each embedded separately.
+    Its vector is the mean of their unit vectors, weighted by their tokens and normalised again. No
+    part of a text is omitted. Only the first window has the prefix.
 
     Args:
         folder: a folder as model_folder describes it; by default the shipped all-MiniLM-L6-v2.
@@ -167,7 +167,7 @@ class OnnxEmbedder(LocalEmbedder):
         dimensions, pooling, document_prefix, query_prefix, former: see describe_folder.
 
     Raises:
-        ConfigurationError: the folder does not hold a usable model (also at the first use).
+        ConfigurationError: the folder does not contain a usable model (also at the first use).
     """
 
     def __init__(
@@ -195,27 +195,30 @@ class OnnxEmbedder(LocalEmbedder):
 
     @property
     def embedder_id(self) -> str:
-        """local/name@dimensions and a digest of weights, tokenizer, pooling, window, prefixes."""
+        """Return local/name@dimensions and a digest of all that determines a vector.
+
+        These are the weights, tokenizer, pooling, window and prefixes.
+        """
         return self._model.embedder_id
 
     @property
     def dimensions(self) -> int:
-        """Length of every vector."""
+        """Return the length of every vector."""
         return self._model.dimensions
 
     @property
     def window(self) -> int:
-        """Tokens the model reads at once, special ones included."""
+        """Return the tokens that the model reads at once, special tokens included."""
         return self._model.window
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        """Count the tokens of each text with its prefix, special ones included."""
+        """Count the tokens of each text with its prefix, special tokens included."""
         prefix = self._model.document_prefix
         return [_tokens_of(self._windows(prefix + text)) for text in texts]
 
     @property
     def languages(self) -> frozenset[str] | None:
-        """Those that the model card names."""
+        """Return the languages that the model card names."""
         return self._model.languages
 
     def unread_share(self, texts: Sequence[str]) -> float | None:
@@ -238,7 +241,7 @@ class OnnxEmbedder(LocalEmbedder):
         return unit(total).astype(np.float32), tokens
 
     def _windows(self, text: str) -> list[Encoding]:
-        """Cut a text into pieces of at most the model's window, special tokens in each."""
+        """Cut a text into pieces of at most the model's window, each with special tokens."""
         text = text.lower() if self._model.is_lowercase else text
         first = self._loaded_tokenizer().encode(encodable(text))
         return [first, *first.overflowing]
@@ -248,7 +251,7 @@ class OnnxEmbedder(LocalEmbedder):
         return bool(encoding.ids)
 
     def _prefix_tokens(self, prefix: str) -> int:
-        """Return how many first tokens are not pooled: the prefix and what stands before it."""
+        """Return the number of first tokens that are not pooled: the prefix and those before it."""
         if self._model.pools_prefix or not prefix:
             return 0
         encoding = self._windows(prefix)[0]
@@ -269,7 +272,7 @@ class OnnxEmbedder(LocalEmbedder):
 
 def _load_tokenizer(model: ModelFolder) -> Tokenizer:
     tokenizer = load_tokenizer(model.tokenizer)
-    # tokenizer.json sets both for training; what is cut off follows as further windows.
+    # tokenizer.json sets both for training; text beyond the window follows in further windows.
     tokenizer.enable_truncation(max_length=model.window, stride=0)
     tokenizer.no_padding()
     return tokenizer

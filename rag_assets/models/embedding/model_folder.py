@@ -1,8 +1,8 @@
 """Describes a folder with an embedding model without loading the model.
 
-A run that finds nothing to do needs an embedder's id and nothing else, so describing a folder
-opens small JSON files only; onnxruntime and tokenizers are not imported. The weights of a tenant's
-own folder are hashed once per process and change of the file.
+A run without work needs only an embedder's id. So describing a folder opens only small JSON files,
+and does not import onnxruntime and tokenizers. The weights of a tenant's own folder are hashed once
+per process and change of the file.
 
 | file | decides | if missing |
 |---|---|---|
@@ -15,8 +15,8 @@ own folder are hashed once per process and change of the file.
 | sentence_bert_config.json: do_lower_case | whether texts are read in lower case | no |
 | README.md: language | languages that the model was trained for; changes no vector | unknown |
 
-These are the files of sentence-transformers, whose rules for them hold here as well. Vectors are
-normalized whether or not Normalize is among the modules.
+These are the files of sentence-transformers, with its rules for them. Vectors are normalized
+whether or not Normalize is among the modules.
 """
 
 from __future__ import annotations
@@ -68,20 +68,20 @@ _KNOWN = frozenset(
         # all-MiniLM-L6-v2: weights and tokenizer, as they are shipped.
         "f9fc4cb528583f95d1bfd316da400f195aaf6ae8f66a64b348481250c2e6e45d",
         "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
-        # bge-small-en-v1.5: weights quantized by Qdrant, those of its authors, and the tokenizer.
+        # bge-small-en-v1.5: weights quantized by Qdrant, weights of its authors, and the tokenizer.
         "51f1bd0addd6e859e42c2c8021a5e5461385bb676a649f4b269aa445449f2431",
         "828e1496d7fabb79cfa4dcd84fa38625c0d3d21da474a00f08db0f559940cf35",
         "d241a60d5e8f04cc1b2b3e9ef7a4921b27bf526d9f6050ab90f9267a1f9e5c66",
     }
 )
-"""SHA-256 of the files of models that may be loaded wherever they lie."""
+"""SHA-256 of the files of models that may be loaded from any folder."""
 
 
 @dataclass(frozen=True, slots=True)
 class DenseLayer:
     """A projection of pooled vectors, as a Dense module stores it.
 
-    Whether it can be applied is found when it is: a network may have it in itself.
+    Whether it has to be applied is known only when the network is loaded, which may include it.
 
     Attributes:
         weights: the file with the tensors `linear.weight` and `linear.bias`.
@@ -103,8 +103,8 @@ class ModelFolder:
         weights, tokenizer: the files to load.
         digests: SHA-256 of every file that determines a vector, by path.
         dimensions: length of a vector.
-        window: tokens of one call, special ones included.
-        pooling: how token vectors become one, if the model does not do it itself.
+        window: tokens of one call, special tokens included.
+        pooling: how token vectors are combined, unless the model does so itself.
         pools_prefix: whether the tokens of a prefix are pooled.
         document_prefix, query_prefix: put before texts and questions.
         is_lowercase: whether texts are read in lower case.
@@ -126,12 +126,12 @@ class ModelFolder:
 
     @property
     def languages(self) -> frozenset[str] | None:
-        """Languages that the model card names; None if it names none, or all."""
+        """Return the languages that the model card names; None if it names none, or all."""
         return read_card_languages(self.tokenizer.parent)
 
     @property
     def embedder_id(self) -> str:
-        """local/name@dimensions+digest; the same for copies of a folder, wherever they are."""
+        """Return local/name@dimensions+digest; the same for copies of a folder in any place."""
         name = re.sub(r"[^A-Za-z0-9._-]+", "-", self.name)
         hashes = [digest for _, digest in self.digests]
         # Only settings that not every folder has: the ids of the other folders stay as they were.
@@ -157,7 +157,7 @@ class ModelFolder:
 
     @property
     def is_known(self) -> bool:
-        """Whether all files are those of a published model, by their checksums."""
+        """Return whether all files have the checksums of a published model."""
         return all(digest in _KNOWN for _, digest in self.digests)
 
     def prefix(self, purpose: Purpose) -> str:
@@ -187,17 +187,18 @@ def describe_folder(
     query_prefix: str | None = None,
     former: bool = False,
 ) -> ModelFolder:
-    """Describe a model's folder, by default that of the model shipped with the package.
+    """Describe a model's folder, by default the folder of the shipped model.
 
     Args:
         folder: a folder with an ONNX model and its tokenizer.json.
-        dimensions: length of a vector, if it is not the last Dense module's or hidden_size.
+        dimensions: length of a vector, if it differs from the last Dense module's or hidden_size.
         pooling: if the folder does not set it and it is not the mean.
         document_prefix, query_prefix: in place of the folder's prompts.
-        former: whether by the rules of earlier versions, whose vectors may still be searched.
+        former: whether to use the rules of earlier versions, since vectors made by them may still
+            be searched.
 
     Raises:
-        ConfigurationError: the folder lacks a required file or setting, holds several models, or
+        ConfigurationError: the folder lacks a required file or setting, contains several models, or
             has a malformed file.
     """
     folder = MODELS / DEFAULT_MODEL if folder is None else folder
@@ -229,7 +230,10 @@ def describe_folder(
 def _describe_as_before(
     folder: Path, dimensions: int | None, pooling: Pooling | None
 ) -> ModelFolder:
-    """Describe a folder as versions did that read no prompts, modules, lower case or positions."""
+    """Describe a folder as earlier versions did.
+
+    They ignored prompts, modules, lower case and positions.
+    """
     weights, tokenizer = find_weights(folder), find_tokenizer(folder)
     pooling_config = read_json(folder / "1_Pooling" / "config.json")
     pooling_config.pop("pooling_mode", None)
@@ -248,7 +252,7 @@ def _describe_as_before(
 
 
 def _digests(folder: Path, files: tuple[Path, ...]) -> tuple[tuple[Path, str], ...]:
-    # Only the shipped manifest is trusted: beside another model it may be stale or forged.
+    # Only the shipped manifest is trusted: next to another model it may be stale or forged.
     manifest = read_json(folder / _MANIFEST) if folder.parent == MODELS else {}
     listed = manifest.get("files", {})
     return tuple(

@@ -28,7 +28,7 @@ class Network:
     """A loaded model: tokens in, one unit vector out; usable from several threads at once.
 
     Raises:
-        ConfigurationError: the files are damaged, not an ONNX model, or one of another shape.
+        ConfigurationError: the files are damaged, not an ONNX model, or of an unsupported shape.
     """
 
     def __init__(self, model: ModelFolder) -> None:
@@ -38,7 +38,7 @@ class Network:
         self._session = load_session(model.weights)
         self._inputs = plan_inputs(self._session, model.weights)
         self._output, returns_tokens = self._plan_output(model)
-        # An output of texts has all modules in it.
+        # An output of whole texts already includes all modules.
         self._dense = [_Dense(layer) for layer in model.dense] if returns_tokens else []
 
     def vector(self, window: Encoding, prefix_tokens: int = 0) -> npt.NDArray[np.float64]:
@@ -46,11 +46,11 @@ class Network:
 
         Args:
             window: one text, without padding.
-            prefix_tokens: first tokens that the mean leaves out.
+            prefix_tokens: first tokens that the mean omits.
 
         Raises:
             BadVectors: the model returned no finite vector, or zeros.
-            ConfigurationError: a Dense module does not take the vectors before it.
+            ConfigurationError: a Dense module does not accept the vectors before it.
         """
         answer = self._session.run([self._output], feed(self._inputs, [window]))[0][0]
         pooled = answer if answer.ndim == 1 else self._project(self._pool(answer, prefix_tokens))
@@ -63,7 +63,7 @@ class Network:
         return unit(pooled)
 
     def _pool(self, tokens: npt.NDArray[Any], prefix_tokens: int) -> npt.NDArray[np.float64]:
-        """Make one vector of those of tokens."""
+        """Combine the vectors of tokens into one."""
         if self._pooling == "cls":
             return np.asarray(tokens[0], np.float64)
         if self._pooling == "last":
@@ -77,7 +77,7 @@ class Network:
         return vector
 
     def _plan_output(self, model: ModelFolder) -> tuple[str, bool]:
-        """Return the name of the output to read, and whether it is of tokens."""
+        """Return the name of the output to read, and whether it contains token vectors."""
         outputs = {node.name: node.shape for node in self._session.get_outputs()}
         name = next(n for n in (*_OUTPUTS, *outputs) if n in outputs)
         rank, length = len(outputs[name]), outputs[name][-1] if outputs[name] else None
@@ -121,7 +121,7 @@ class _Dense:
         """Project a vector.
 
         Raises:
-            ConfigurationError: the module takes vectors of another length.
+            ConfigurationError: the module expects vectors of another length.
         """
         if self._matrix.shape[1] != len(vector):
             raise ConfigurationError(

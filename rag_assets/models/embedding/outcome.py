@@ -16,9 +16,9 @@ class EmbedOutcome:
         embedded: vectors stored.
         rejected: reasons by key, for texts that the embedder permanently rejects.
         remaining: texts not embedded because of the deadline or an outage.
-        requests: attempts made, failed ones included.
-        retries: those of them that repeated a failed one.
-        tokens: of the calls that succeeded, as the provider counts them.
+        requests: attempts made, failed attempts included.
+        retries: attempts that repeated a failed attempt.
+        tokens: of the successful calls, as the provider counts them.
         outage: why embedding stopped early; None if it did not.
         seconds: duration.
     """

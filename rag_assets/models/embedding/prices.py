@@ -29,7 +29,7 @@ class Price(BaseModel):
         return self
 
     def of(self, tokens: int, *, batch: bool = False) -> float:
-        """The cost of so many tokens, in dollars.
+        """Return the cost of a number of tokens, in dollars.
 
         Args:
             tokens: as the provider counts them.

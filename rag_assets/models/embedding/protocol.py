@@ -43,7 +43,7 @@ class Answer:
         vectors: one for each text, in order; shape (texts, dimensions).
         tokens: charged for the call.
         requests: number of attempts.
-        seconds: duration of the attempt that succeeded; None: of the call.
+        seconds: duration of the successful attempt; None: of the call.
     """
 
     vectors: Vectors
@@ -53,28 +53,28 @@ class Answer:
 
 
 class Embedder(Protocol):
-    """Turns texts into unit vectors; a vector depends on its own text alone.
+    """Turns texts into unit vectors; a vector depends only on its own text.
 
     Attributes:
-        embedder_id: provider/model@dims and a digest of all else that determines a vector
-            (weights, prefix, truncation, pooling); vectors are stored under it.
+        embedder_id: provider/model@dims and a digest of all else that determines a vector (weights,
+            prefix, truncation, pooling); vectors are stored under it.
         dimensions: length of every vector.
         limits: of a call, and of concurrent calls.
     """
 
     @property
     def embedder_id(self) -> str:
-        """The id that vectors are stored under."""
+        """Return the id under which vectors are stored."""
         ...
 
     @property
     def dimensions(self) -> int:
-        """Length of every vector."""
+        """Return the length of every vector."""
         ...
 
     @property
     def limits(self) -> CallLimits:
-        """The limits of a call, and of concurrent calls."""
+        """Return the limits of a call, and of concurrent calls."""
         ...
 
     async def embed(
@@ -85,17 +85,18 @@ class Embedder(Protocol):
         deadline: float | None = None,
         is_bulk: bool = False,
     ) -> Answer:
-        """Vectors of these texts, float32, L2-normalised, in order.
+        """Embed texts: return their vectors in order, float32, L2-normalised.
 
         Args:
             texts: within the limits of a call.
             purpose: the use of their vectors.
-            deadline: time.monotonic() after which the call does not begin.
-            is_bulk: whether nobody waits for it, so that it leaves room in the provider's limits.
+            deadline: time.monotonic() after which the call does not start.
+            is_bulk: whether no caller waits for it, so that it leaves room in the provider's
+                limits.
 
         Raises:
-            DeadlineExceeded: the call could not begin before the deadline.
-            RequestsStopped: nothing can be embedded for now, or until a person changes something.
+            DeadlineExceeded: the call could not start before the deadline.
+            RequestsStopped: no text can be embedded for now, or until a person changes something.
             InputRejected: one of these texts can never be embedded.
             MalformedResponse: the vectors are malformed, or do not match the texts.
         """
@@ -107,18 +108,18 @@ class Embedder(Protocol):
 
     @property
     def languages(self) -> frozenset[str] | None:
-        """ISO 639-1 codes of the languages that the model was trained for; None if unknown."""
+        """Return the ISO 639-1 codes of the languages in the model's training; None if unknown."""
         ...
 
     def unread_share(self, texts: Sequence[str]) -> float | None:
         """Return the share of letters that the model does not read as words (see coverage).
 
-        None if unknown, as of a model whose tokenizer is elsewhere.
+        None if unknown, as for a model with its tokenizer elsewhere.
         """
         ...
 
     async def close(self) -> None:
-        """Close connections, in the event loop that embed was called in.
+        """Close connections, in the event loop in which embed was called.
 
         A later call to embed opens them again.
         """
@@ -127,11 +128,11 @@ class Embedder(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """The charge of a call whose price was reserved.
+    """The charge of a call after its price was reserved.
 
     Attributes:
         tokens: charged for it.
-        requests: attempts, failed ones included.
+        requests: attempts, failed attempts included.
         texts: embedded.
     """
 
@@ -144,22 +145,22 @@ class SpooledCall(Protocol):
     """The space that is reserved for the vectors of one call."""
 
     def fill(self, keys: Sequence[str], vectors: Vectors) -> None:
-        """Keep the vectors there until they are stored."""
+        """Keep the vectors in this space until they are stored."""
         ...
 
     def release(self) -> None:
-        """Give the space back: they are stored, or there are none."""
+        """Release the space: the vectors are stored, or there are none."""
         ...
 
 
 class Spool(Protocol):
-    """Keeps vectors from when a call ends until they are stored."""
+    """Keeps vectors from the end of a call until they are stored."""
 
     def reserve(self, texts: int) -> SpooledCall:
         """Reserve space for the vectors of a call.
 
         Raises:
-            ServiceUnavailable: there is none; the call must not be made.
+            ServiceUnavailable: the space is used up; the call must not be made.
         """
         ...
 

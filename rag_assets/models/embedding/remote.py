@@ -27,7 +27,7 @@ _FAILURES_BEFORE_PROBE = 2
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The response to one request.
+    """The response to a request.
 
     Attributes:
         vectors: one for each text, in their order; not validated yet.
@@ -41,8 +41,8 @@ class Reply:
 class Endpoint(Protocol):
     """One model at one provider: sends single requests and classifies their failures.
 
-    It neither waits, nor retries, nor limits concurrent requests. It belongs to the event loop that
-    it is first used in.
+    It does not wait, retry or limit concurrent requests. It belongs to the event loop of its first
+    use.
     """
 
     async def request(self, texts: Sequence[str], purpose: Purpose) -> Reply:
@@ -52,13 +52,13 @@ class Endpoint(Protocol):
             ProviderUnavailable: see SdkConnection.exchange.
             ProviderRefused: see SdkConnection.exchange.
             InputRejected: one of these texts can never be embedded.
-            MalformedResponse: it has not one vector for each text, or is malformed otherwise;
+            MalformedResponse: it does not have one vector for each text, or is malformed otherwise;
                 with the tokens charged, if it has them.
         """
         ...
 
     async def close(self) -> None:
-        """Close connections, in the event loop that request was called in.
+        """Close connections, in the event loop in which request was called.
 
         A later request opens them again.
         """
@@ -66,28 +66,28 @@ class Endpoint(Protocol):
 
 
 _CALLS_A_MINUTE = 8
-"""Into so many calls at least the tokens of a minute are divided, so that none waits for long."""
+"""Minimum number of calls for the tokens of a minute, so that no call waits for long."""
 
 
 class RemoteEmbedder:
     """An embedder over the network: an endpoint with limits and retries.
 
     Safe to use from several tasks, event loops and threads: each loop has its own connections, and
-    all share one Traffic. Transient failures are retried after a pause that grows and is drawn at
-    random from zero on ("full jitter"), so that callers that failed together do not retry together;
-    if the provider requires a pause, all callers observe it. docs/providers.md lists the handling
-    of each failure.
+    all share one Traffic. Transient failures are retried after a growing pause, drawn at random
+    from zero on ("full jitter"), so that callers that failed together do not retry together. If the
+    provider requires a pause, all callers observe it. docs/providers.md lists the handling of each
+    failure.
 
     Args:
-        connect: creates the endpoint for one event loop; nothing is opened before its first
+        connect: creates the endpoint for one event loop; no connection is opened before its first
             request.
         embedder_id, dimensions: see Embedder.
         limits: of a call; the concurrency is the traffic's.
         traffic: of this tenant at this provider, shared with its other embedders there.
         count: estimates the provider's tokens of each text.
         document_retries: limits of retries for documents.
-        query_retries: likewise, for questions.
-        module: that requests import; its import counts for no time limit.
+        query_retries: limits of retries for questions.
+        module: imported by requests; the import does not count towards a time limit.
     """
 
     def __init__(
@@ -119,17 +119,17 @@ class RemoteEmbedder:
 
     @property
     def embedder_id(self) -> str:
-        """The id that vectors are stored under."""
+        """Return the id under which vectors are stored."""
         return self._embedder_id
 
     @property
     def dimensions(self) -> int:
-        """Length of every vector."""
+        """Return the length of every vector."""
         return self._dimensions
 
     @property
     def limits(self) -> CallLimits:
-        """The limits of a call; few of the tokens that a minute allows."""
+        """Return the limits of a call; a small part of a minute's tokens."""
         return self._limits
 
     async def embed(
@@ -140,7 +140,7 @@ class RemoteEmbedder:
         deadline: float | None = None,
         is_bulk: bool = False,
     ) -> Answer:
-        """Vectors of these texts, after retries if needed; see Embedder.
+        """Return the vectors of these texts, after retries if needed; see Embedder.
 
         Raises:
             InputRejected: also if a text is empty, which no provider accepts.
@@ -165,7 +165,7 @@ class RemoteEmbedder:
 
     @property
     def languages(self) -> frozenset[str] | None:
-        """None: the provider does not say."""
+        """Return None: the provider does not publish them."""
         return None
 
     def unread_share(self, texts: Sequence[str]) -> float | None:
@@ -173,11 +173,11 @@ class RemoteEmbedder:
         return None
 
     async def close(self) -> None:
-        """Close this loop's connections once no request uses them."""
+        """Close this loop's connections after the last request that uses them."""
         await self._connections.close()
 
     async def _attempt(self, texts: Sequence[str], purpose: Purpose) -> Answer:
-        """Make one attempt and validate its vectors; it is charged even if they are unusable."""
+        """Make an attempt and validate its vectors; it is charged even if they are unusable."""
         charged: int | None = None
         started = time.monotonic()
         try:
@@ -197,7 +197,7 @@ class RemoteEmbedder:
         return Answer(vectors, tokens, seconds=time.monotonic() - started)
 
     def _weight(self, texts: Sequence[str]) -> int:
-        """The tokens of a call for the traffic; counted only if they are limited."""
+        """Return a call's tokens for the traffic; counted only if they are limited."""
         return 0 if self._traffic.tokens_per_minute is None else self._tokens_of(texts)
 
     def _tokens_of(self, texts: Sequence[str]) -> int:
@@ -205,11 +205,11 @@ class RemoteEmbedder:
 
 
 class _Attempts:
-    """The attempts of one call, which find out whether its texts are at fault.
+    """The attempts of one call, which detect whether its texts are at fault.
 
-    An error of the server's own may be due to one text. After two of them a harmless text is sent
-    instead, until it is accepted or the attempts are over: an outage costs two batches, however
-    long it is. A single text is sent once more before it is blamed.
+    A server error may be caused by one text. After two such errors a harmless text is sent instead,
+    until it is accepted or the attempts are used up. An outage of any length thus costs two
+    batches. A single text is sent again before it is blamed.
 
     Args:
         attempt: sends one request.
@@ -234,7 +234,7 @@ class _Attempts:
         return await self._attempt(self._texts, self._purpose)
 
     async def next(self) -> Answer:
-        """Send the texts, or a harmless one after two failures that may be due to them.
+        """Send the texts, or a harmless text after two failures that the texts may have caused.
 
         Raises:
             InputRejected: the server fails for the texts, and accepts others.

@@ -19,7 +19,7 @@ class KnownModel:
 
     Attributes:
         dimensions: of a vector by default.
-        choices: the dimensions that may be chosen; empty if any up to `most` may.
+        choices: the dimensions that may be chosen; empty if any number up to `most` may.
         most: the highest number of dimensions.
         shortens: whether a request may set the number of dimensions.
         native: dimensions of the vectors that it returns, which are padded with zeros to the chosen
@@ -29,7 +29,7 @@ class KnownModel:
         request_texts: limit of a request.
         task_types: whether a request states the use of its texts.
         document_prefix, query_prefix: put before a text to state its use.
-        price: at the provider's own server; None if none is known.
+        price: at the provider's own server; None if unknown.
     """
 
     dimensions: int
@@ -46,7 +46,7 @@ class KnownModel:
     price: Price | None = None
 
     def problem_with(self, dimensions: int) -> str | None:
-        """Why it cannot return vectors of so many dimensions; None if it can."""
+        """Return why it cannot return vectors with these dimensions; None if it can."""
         if self.choices and dimensions not in self.choices:
             listed = ", ".join(map(str, self.choices))
             return f"it has vectors of {listed} dimensions, not {dimensions}"
@@ -88,7 +88,7 @@ class RemoteModel:
 
     @property
     def embedder_id(self) -> str:
-        """provider/model@dimensions, and a digest of all else that determines a vector."""
+        """Return provider/model@dimensions, and a digest of all else that determines a vector."""
         plain = f"{self.provider}/{self.name}@{self.dimensions}"
         recipe = {
             name: value
@@ -105,9 +105,9 @@ class RemoteModel:
         return f"{plain}+{key_of('remote_embedder', recipe)[:12]}" if recipe else plain
 
     def prefix(self, purpose: Purpose) -> str:
-        """The prefix of a text."""
+        """Return the prefix of a text."""
         return self.query_prefix if purpose == "query" else self.document_prefix
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        """Estimate tokens of documents by OpenAI's encoding, which is close to others'."""
+        """Estimate the tokens of documents by OpenAI's encoding, which is close to others."""
         return count_tokens([self.document_prefix + text for text in texts])

@@ -1,4 +1,4 @@
-"""Revisions of an embedder, whose vectors are kept separate from earlier ones."""
+"""Revisions of an embedder, which keep its vectors separate from earlier vectors."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from rag_assets.models.embedding.wrapped import WrappedEmbedder
 
 
 def revised_id(embedder_id: str, revision: str | None) -> str:
-    """An embedder's id with the revision that its tenant configured, if any."""
+    """Return an embedder's id with the revision that its tenant configured, if any."""
     return embedder_id if revision is None else f"{embedder_id}~{revision}"
 
 
 class RevisedEmbedder(WrappedEmbedder):
-    """An embedder with another id, which otherwise behaves like the wrapped one.
+    """An embedder with another id that otherwise behaves like the wrapped embedder.
 
     For a provider that changed a model without renaming it: new vectors must not be mixed with
-    earlier ones.
+    earlier vectors.
 
     Args:
         embedder: the wrapped embedder.
-        revision: distinguishes its vectors from earlier ones.
+        revision: distinguishes its vectors from earlier vectors.
     """
 
     def __init__(self, embedder: Embedder, revision: str) -> None:
@@ -28,5 +28,5 @@ class RevisedEmbedder(WrappedEmbedder):
 
     @property
     def embedder_id(self) -> str:
-        """The wrapped embedder's id, and the revision."""
+        """Return the wrapped embedder's id with the revision."""
         return revised_id(self._embedder.embedder_id, self._revision)

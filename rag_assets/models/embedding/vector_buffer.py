@@ -1,4 +1,4 @@
-"""Stores vectors in groups while further ones are computed."""
+"""Stores vectors in groups while further vectors are computed."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ Keep: TypeAlias = Callable[[Sequence[str], Vectors], None]
 class VectorBuffer:
     """Collects vectors and stores them in groups, one group at a time, in a thread.
 
-    A group is written when it is full, or when its first vector has waited long enough: a crash
-    costs seconds of work, and the lake gets few, large appends.
+    A group is written when it is full, or when its first vector has waited long enough. A crash
+    thus costs seconds of work, and the lake gets few, large appends.
 
     Args:
-        keep: writes one group; may block, and is never called concurrently.
+        keep: writes a group; may block, and is never called concurrently.
         group_size: limit of vectors in a group.
         seconds: longest time that a vector waits before its group is written.
     """
@@ -43,12 +43,15 @@ class VectorBuffer:
 
     @property
     def behind(self) -> bool:
-        """Whether vectors arrive faster than they are stored: a full group waits for another."""
+        """Return whether vectors arrive faster than they are stored.
+
+        They do if a full group waits for another group.
+        """
         return self._writing is not None and len(self._keys) >= self._group_size
 
     @property
     def tasks(self) -> set[asyncio.Task[None]]:
-        """The write in progress, if any."""
+        """Return the write in progress, if any."""
         return set() if self._writing is None else {self._writing}
 
     def add(
@@ -57,10 +60,10 @@ class VectorBuffer:
         """Add vectors of shape (len(keys), dimensions).
 
         Args:
-            spooled: where they are kept until they are written.
+            spooled: space that keeps them until they are written.
         """
         if spooled is not None:
-            with suppress(OSError):  # They are still written, or else lost with this process.
+            with suppress(OSError):  # They are still written, unless this process dies.
                 spooled.fill(keys, vectors)
             self._spooled.append((spooled, self._added + len(keys)))
         self._added += len(keys)
@@ -70,10 +73,10 @@ class VectorBuffer:
         self._vectors.append(vectors)
 
     def start_if_due(self) -> float | None:
-        """Begin to write a group if it is due.
+        """Start to write a group if it is due.
 
         Returns:
-            Seconds until a group is due by time; None if that cannot be known yet.
+            Seconds until a group is due by time; None if that is not known yet.
         """
         if self._writing is not None or not self._keys:
             return None
@@ -84,13 +87,13 @@ class VectorBuffer:
         return None
 
     def finish(self) -> None:
-        """Handle a write that has ended; raises its error."""
+        """Handle a completed write; raise its error."""
         if self._writing is not None and self._writing.done():
             writing, self._writing = self._writing, None
             writing.result()
 
     async def drain(self) -> None:
-        """Write all that waits, up to the first failure."""
+        """Write all waiting vectors, up to the first failure."""
         while (self._writing is not None or self._keys) and not self._failed:
             if self._writing is None:
                 self._start()

@@ -12,7 +12,7 @@ from rag_assets.common.errors import BadVectors, WrongShape
 from rag_assets.models.embedding.protocol import Vectors
 
 MAX_BATCH = 100
-"""The limit of texts in one call, whatever the embedder allows."""
+"""Limit of texts in one call, whatever the embedder allows."""
 
 _HINT = "check the embedder's model, dimensions and base_url: another model may answer there"
 _SMALLEST_NORM = 1e-12
@@ -20,9 +20,9 @@ _NORM_TOLERANCE = 1e-5  # rounding of float32 over thousands of dimensions
 
 
 def checked_vectors(answer: npt.ArrayLike, *, count: int, dimensions: int, source: str) -> Vectors:
-    """Validate an embedder's response as unit vectors, before any of it is stored.
+    """Validate an embedder's response as unit vectors, before any vector is stored.
 
-    Finite vectors of another norm than 1 are normalised; those of norm 1 stay unchanged bit for
+    Finite vectors with a norm other than 1 are normalised; vectors of norm 1 stay unchanged bit for
     bit.
 
     Args:
@@ -33,8 +33,7 @@ def checked_vectors(answer: npt.ArrayLike, *, count: int, dimensions: int, sourc
 
     Raises:
         WrongShape: wrong count or wrong dimension.
-        BadVectors: not numbers, not finite, or zeros; with the vectors of the response that are
-            valid.
+        BadVectors: not numbers, not finite, or zeros; with the valid vectors of the response.
     """
     vectors = _as_array(answer)
     error = None
@@ -51,7 +50,7 @@ def checked_vectors(answer: npt.ArrayLike, *, count: int, dimensions: int, sourc
 def _problem_of_rows(
     answer: npt.ArrayLike, count: int, source: str, reasons: Mapping[int, str]
 ) -> BadVectors:
-    """Return the error for a response that is no array, since its vectors differ or are missing."""
+    """Return the error for a response that is not an array: its vectors differ or are missing."""
     returned = len(answer) if isinstance(answer, list | tuple) else 0
     if returned != count:
         return BadVectors(f"{source} returned {returned} vectors for {count} texts", hint=_HINT)
@@ -61,7 +60,7 @@ def _problem_of_rows(
 
 
 def _as_array(answer: npt.ArrayLike) -> Vectors | None:
-    """Return the response as numbers; None if it is none, or its vectors differ in length."""
+    """Return the response as numbers; None if it is not numeric, or vectors differ in length."""
     try:
         with np.errstate(over="ignore", invalid="ignore"):
             return np.asarray(answer, dtype=np.float32)
@@ -70,7 +69,7 @@ def _as_array(answer: npt.ArrayLike) -> Vectors | None:
 
 
 def _problem_with(vectors: Vectors, count: int, dimensions: int, source: str) -> BadVectors | None:
-    """Return why vectors must not be stored; None if they may be."""
+    """Return why the vectors must not be stored; None if they may be."""
     if vectors.shape != (count, dimensions):
         return WrongShape(
             _difference(vectors.shape, count, dimensions, source),
@@ -95,7 +94,7 @@ def _difference(shape: tuple[int, ...], count: int, dimensions: int, source: str
 def _judge_each(
     answer: npt.ArrayLike, count: int, dimensions: int, source: str
 ) -> tuple[dict[int, Vectors], dict[int, str]]:
-    """Return the valid vectors of a response, and why the others are not, by their position."""
+    """Return the valid vectors of a response, and reasons for the others, by position."""
     usable: dict[int, Vectors] = {}
     reasons: dict[int, str] = {}
     is_list = isinstance(answer, list | tuple) or (isinstance(answer, np.ndarray) and answer.ndim)

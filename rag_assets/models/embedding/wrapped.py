@@ -1,4 +1,4 @@
-"""The base of embedders that add something to another one."""
+"""The base of embedders that extend another embedder."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from rag_assets.models.embedding.protocol import Answer, CallLimits, Embedder, P
 
 
 class WrappedEmbedder:
-    """An embedder that is like another one; what differs is overridden.
+    """An embedder that delegates to another embedder; subclasses override the differences.
 
     Args:
         embedder: the wrapped embedder.

@@ -21,25 +21,25 @@ from typing import Any, NoReturn
 from rag_assets.common.errors import ConfigurationError
 
 _WEIGHTS = ("model_quantized.onnx", "model.onnx", "onnx/model_quantized.onnx", "onnx/model.onnx")
-_LARGEST_WINDOW = 1_000_000  # tokenizers write 1e30 for "no limit": then it is not the limit
+_LARGEST_WINDOW = 1_000_000  # tokenizers write 1e30 for "no limit"; such a value is ignored
 _LEARNED_POSITIONS = frozenset({"bert", "distilbert", "electra"})
-"""Model types with one learned vector for each position: they cannot read a later one."""
+"""Model types with one learned vector for each position: they cannot read later positions."""
 _POSITIONS_AFTER_PADDING = frozenset(
     {"roberta", "roberta-prelayernorm", "xlm-roberta", "xlm-roberta-xl", "camembert", "mpnet"}
 )
-"""The same, where positions are counted from the padding token's id on."""
+"""The same, with positions counted from the padding token's id."""
 _METADATA = re.compile(r"---[ \t]*\r?\n(.*?)\n---", re.DOTALL)
 _LANGUAGE = re.compile(r"^language:[ \t]*([^\n]*(?:\n[ \t]*-[ \t][^\n]*)*)", re.MULTILINE)
 _CODE = re.compile(r"[A-Za-z]{2,}(?:-[A-Za-z]+)?")
 _LONGEST_METADATA = 1_000_000
-"""Characters; cards of evaluated models list their results there."""
+"""Limit of characters; cards of evaluated models list their results there."""
 
 
 def find_weights(folder: Path) -> Path:
     """Find the model in a folder.
 
     Raises:
-        ConfigurationError: the folder does not exist, or does not hold exactly one model.
+        ConfigurationError: the folder does not exist, or does not contain exactly one model.
     """
     if not folder.is_dir():
         raise ConfigurationError(
@@ -75,15 +75,15 @@ def find_tokenizer(folder: Path) -> Path:
 
 
 def with_external_data(weights: Path) -> tuple[Path, ...]:
-    """The model's file, and the files that hold its weights beyond ONNX's limit of 2 GB."""
+    """Return the model's file, and the files with its weights beyond ONNX's limit of 2 GB."""
     beside = (weights.with_name(weights.name + suffix) for suffix in ("_data", ".data"))
     return (weights, *(path for path in beside if path.is_file()))
 
 
 def window_of(folder: Path) -> int:
-    """Return a model's window: tokens of one call, special ones included.
+    """Return a model's window: tokens of one call, special tokens included.
 
-    A window that is stated too large for the model's own positions is cut to these.
+    A window that exceeds the model's own positions is reduced to these.
 
     Raises:
         ConfigurationError: no file of the folder sets it.
@@ -103,7 +103,7 @@ def window_of(folder: Path) -> int:
 
 
 def digest_of(path: Path) -> str:
-    """SHA-256 of a file, which is read once per process and change."""
+    """Return the SHA-256 of a file, which is read once per process and change."""
     facts = path.stat()
     return _hash_file(path, facts.st_size, facts.st_mtime_ns)
 
@@ -112,8 +112,8 @@ def digest_of(path: Path) -> str:
 def read_card_languages(folder: Path) -> frozenset[str] | None:
     """Return the languages that the model card of a folder names, as ISO 639-1 codes.
 
-    They stand in the metadata at its head, as the authors of models publish it. None if the card
-    names no language, or is not readable: a wrong card must not keep a model from its work.
+    They are in the metadata at its head, as the authors of models publish it. None if the card does
+    not name a language, or is not readable: a wrong card must not disable a model.
     """
     try:
         with (folder / "README.md").open(encoding="utf-8", errors="replace") as file:
@@ -129,7 +129,7 @@ def read_card_languages(folder: Path) -> frozenset[str] | None:
 
 
 def positive(value: object) -> int | None:
-    """A configured number, if it is a positive integer within the largest window."""
+    """Return a configured number if it is a positive integer within the largest window."""
     return value if isinstance(value, int) and 0 < value < _LARGEST_WINDOW else None
 
 

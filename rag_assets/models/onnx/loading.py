@@ -25,7 +25,7 @@ _KNOWN = ("input_ids", "attention_mask", "token_type_ids")
 
 
 def load_session(weights: Path) -> Any:
-    """Load a model whose calls run on the calling thread.
+    """Load a model with calls that run on the calling thread.
 
     Raises:
         ConfigurationError: it is not an ONNX model.
@@ -57,12 +57,12 @@ def load_tokenizer(path: Path) -> Tokenizer:
 
     try:
         return Tokenizer.from_file(str(path))
-    except Exception as error:  # the Rust library raises Exception itself
+    except Exception as error:  # the Rust library raises the base class
         raise ConfigurationError(f"the file is not a readable tokenizer: {path}") from error
 
 
 def plan_inputs(session: Any, weights: Path) -> Inputs:
-    """Find which of the known inputs a model has.
+    """Select the known inputs that a model has.
 
     Raises:
         ConfigurationError: it requires others.
@@ -78,7 +78,7 @@ def plan_inputs(session: Any, weights: Path) -> Inputs:
 
 
 def feed(inputs: Inputs, encodings: list[Encoding]) -> dict[str, npt.NDArray[Any]]:
-    """A model's inputs for texts of equal length, each of shape (texts, tokens)."""
+    """Return a model's inputs for texts of equal length, each of shape (texts, tokens)."""
     values = {
         "input_ids": [encoding.ids for encoding in encodings],
         "attention_mask": [encoding.attention_mask for encoding in encodings],
@@ -88,7 +88,7 @@ def feed(inputs: Inputs, encodings: list[Encoding]) -> dict[str, npt.NDArray[Any
 
 
 def encodable(text: str) -> str:
-    """Replace lone surrogates, which have no UTF-8 and which tokenizers refuse."""
+    """Replace lone surrogates, which UTF-8 cannot encode and which tokenizers refuse."""
     try:
         text.encode()
     except UnicodeEncodeError:

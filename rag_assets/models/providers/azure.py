@@ -1,8 +1,9 @@
 """Azure OpenAI: models by deployment, with a key or the installation's managed identity.
 
-A deployment is a model under a name of one's own. `model` names OpenAI's model, which decides
-dimensions, limits and prices; `connection.deployment` names the deployment, if it has another name.
-Prices are OpenAI's, as Azure charges them in its global and US regions (November 2026).
+A deployment is a model under a name chosen by the customer. `model` names OpenAI's model, which
+determines dimensions, limits and prices; `connection.deployment` names the deployment, if it has
+another name. Prices are OpenAI's, as Azure charges them in its global and US regions (November
+2026).
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
 API_VERSION: Final = "2024-10-21"
-"""The latest version of the data plane's inference API that is generally available."""
+"""The latest generally available version of the data plane's inference API."""
 
 _SCOPE: Final = "https://cognitiveservices.azure.com/.default"
 
@@ -49,9 +50,9 @@ class AzureSettings(CloudSettings):
     """The settings of a connection to Azure OpenAI.
 
     Attributes:
-        deployment: the deployment's name, if it is not the model's.
+        deployment: the deployment's name, if it differs from the model's.
         api_version: of the inference API.
-        client_id: of a user-assigned managed identity; None: the system-assigned one.
+        client_id: of a user-assigned managed identity; None: the system-assigned identity.
     """
 
     deployment: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]{1,64}$")] | None = None
@@ -61,7 +62,7 @@ class AzureSettings(CloudSettings):
     client_id: Annotated[str, StringConstraints(pattern=r"^[0-9a-fA-F-]{36}$")] | None = None
 
     def recipe(self) -> dict[str, str]:
-        """See ConnectionSettings: a deployment may be of another model than its name says."""
+        """See ConnectionSettings: a deployment may serve another model than its name suggests."""
         return {"deployment": self.deployment} if self.deployment else {}
 
 
@@ -115,10 +116,11 @@ class AzureChat(AzureConnection, OpenAIChat):
 
 
 def _managed_identity(settings: AzureSettings) -> Callable[[], Awaitable[str]]:
-    """Return a source of tokens of the managed identity, which are cached until they expire.
+    """Return a source of the managed identity's tokens, which are cached until they expire.
 
-    The address that gives them out is the platform's, from its own environment variables or fixed.
-    The source raises HttpRefusal if that service fails, which Azure's errors do not always tell.
+    The platform defines the address of the token service, by its own environment variables or as a
+    constant. The source raises HttpRefusal if that service fails, which Azure's errors do not
+    always show.
     """
     from azure.identity import ManagedIdentityCredential
 
@@ -145,7 +147,7 @@ def _managed_identity(settings: AzureSettings) -> Callable[[], Awaitable[str]]:
 
 
 def _is_without_response(error: Exception) -> bool:
-    """Whether a request for a token got no response, or a broken one."""
+    """Return whether a request for a token got no response, or a broken response."""
     from azure.core.exceptions import ServiceRequestError, ServiceResponseError
 
     kinds = (ServiceRequestError, ServiceResponseError)

@@ -1,4 +1,4 @@
-"""The value that defines a provider of models."""
+"""The definition of a provider of models."""
 
 from __future__ import annotations
 
@@ -84,12 +84,12 @@ class RemoteEmbedding:
     """Embedding by a remote provider.
 
     Attributes:
-        endpoint: creates the endpoint for one event loop; nothing is opened yet.
+        endpoint: creates the endpoint for one event loop, without opening connections.
         models: known models by name.
         unlisted: the assumed properties of other models, except for their configured dimensions.
         default_model: used if none is configured; None if one must be.
         auto_dimensions: of the default model, if `auto` may choose this provider.
-        batch_api: creates the batch API for one event loop; None if it offers none.
+        batch_api: creates the batch API for one event loop; None if there is none.
         options: the supported fields of EmbedderConfig.
         module: the provider's SDK, which requests import.
     """
@@ -104,7 +104,7 @@ class RemoteEmbedding:
     module: str | None = None
 
     def known(self, model: str, dimensions: int | None) -> KnownModel:
-        """The properties of a model: known, or assumed if it is not listed.
+        """Return the properties of a model: known, or assumed if it is not listed.
 
         Raises:
             ValueError: it is not listed, and its dimensions are not configured.
@@ -125,7 +125,7 @@ class ChatOffer:
     """Chat models of a remote provider.
 
     Attributes:
-        endpoint: creates the endpoint of a model for one event loop; nothing is opened yet.
+        endpoint: creates the endpoint of a model for one event loop, without opening connections.
         prices: by model, at the provider's own server.
         module: see RemoteEmbedding.
     """
@@ -141,8 +141,8 @@ class KnownReranker:
 
     Attributes:
         tokens: limit of a question and one passage together.
-        per_thousand_searches: dollars for so many questions with up to 100 passages each.
-        per_million_tokens: dollars, where tokens are charged.
+        per_thousand_searches: dollars for a thousand questions with up to 100 passages each.
+        per_million_tokens: dollars, if tokens are charged.
     """
 
     tokens: int
@@ -155,7 +155,7 @@ class RerankOffer:
     """Rerankers of a remote provider.
 
     Attributes:
-        endpoint: creates the connection of a model for one event loop; nothing is opened yet.
+        endpoint: creates the connection of a model for one event loop, without opening it.
         models: by name; the first is the default.
         module: see RemoteEmbedding.
     """
@@ -171,7 +171,7 @@ class Extra:
 
     Attributes:
         name: in pyproject.toml.
-        module: that it installs.
+        module: a module that it installs.
         is_for_identity: whether only connections with a cloud identity import it.
     """
 
@@ -188,15 +188,15 @@ class Provider:
         name: in tenants.yaml, in stored keys and in the ids of embedders.
         key: whether requests have a tenant's key.
         own_server: whether it has its own server; otherwise a base_url is required.
-        embedding: None if it offers none.
-        chat: None if it offers none that is supported.
-        reranking: None if it offers none.
+        embedding: None without embedding models.
+        chat: None without supported chat models.
+        reranking: None without rerankers.
         settings: of its connections, `connection` in tenants.yaml.
         extra: that installs its SDK; None if it is always installed.
-        own_domains: of servers for which the listed prices hold, beside its own server.
+        own_domains: domains of other servers with the listed prices, besides its own server.
         chat_names: the pattern of its chat models' names, also behind a gateway.
-        embeddings_of: if it offers no embeddings, the providers that `auto` chooses for its chat
-            models, in order of preference.
+        embeddings_of: for a provider without embeddings: the providers that `auto` chooses for its
+            chat models, in order of preference.
     """
 
     name: str
@@ -212,25 +212,25 @@ class Provider:
     embeddings_of: tuple[str, ...] = ()
 
     def embedding_price(self, model: str) -> Price | None:
-        """The price of a model at the provider's own server; None if none is known."""
+        """Return the price of a model at the provider's own server; None if unknown."""
         if isinstance(self.embedding, LocalEmbedding):
             return FREE
         listed = self.embedding.models.get(model) if self.embedding else None
         return listed.price if listed else None
 
     def chat_price(self, model: str) -> ChatPrice | None:
-        """The price of a chat model at the provider's own server; None if none is known."""
+        """Return the price of a chat model at the provider's own server; None if unknown."""
         return self.chat.prices.get(model.removeprefix("models/")) if self.chat else None
 
     def charges_list_prices(self, base_url: str | None) -> bool:
-        """Whether the listed prices hold at a server; None: the provider's own."""
+        """Return whether the listed prices apply at a server; None: the provider's own."""
         if base_url is None:
             return True
         host = urlsplit(base_url).hostname or ""
         return any(host.endswith(f".{domain}") for domain in self.own_domains)
 
     def read_settings(self, values: Any) -> ConnectionSettings | None:
-        """Read the settings of its connections; None if it has none and none are given.
+        """Validate the settings of its connections; None if it has none and none are given.
 
         Raises:
             ValueError: they are not the provider's, or one is missing.
@@ -252,7 +252,7 @@ class Provider:
         """Require that the provider's SDK is installed, without importing it.
 
         Raises:
-            ConfigurationError: it is not; with the command that installs it.
+            ConfigurationError: it is not; the hint has the command that installs it.
         """
         extra = self.extra
         if extra is None or (
@@ -271,11 +271,11 @@ class Provider:
 
 
 def with_settings(values: Any, provider: Provider | None) -> Any:
-    """Replace `connection` in a configuration by the provider's settings, read and checked.
+    """Replace `connection` in a configuration by the provider's settings, validated.
 
     Args:
         values: the configuration, before validation.
-        provider: that it names; None if it names none that is known.
+        provider: the provider that it names; None without a known provider.
     """
     if provider is None or not isinstance(values, Mapping):
         return values
@@ -284,7 +284,7 @@ def with_settings(values: Any, provider: Provider | None) -> Any:
 
 
 def require_one_credential(settings: ConnectionSettings | None, api_key: str | None) -> None:
-    """Refuse a key beside a cloud identity.
+    """Refuse an API key together with a cloud identity.
 
     Raises:
         ValueError: both are configured.

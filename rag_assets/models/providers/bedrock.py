@@ -1,8 +1,8 @@
 """Amazon Bedrock: embeddings and chat models, through botocore, and the table of its models.
 
-Limits are those of https://docs.aws.amazon.com/bedrock/latest/userguide/model-parameters.html;
-prices in dollars per million tokens those of https://aws.amazon.com/bedrock/pricing/ in us-east-1,
-as of November 2026. `embedder.price` and `chat_model.prices` in tenants.yaml replace them.
+Source of limits: https://docs.aws.amazon.com/bedrock/latest/userguide/model-parameters.html. Source
+of prices, in dollars per million tokens in us-east-1: https://aws.amazon.com/bedrock/pricing/, as
+of November 2026. `embedder.price` and `chat_model.prices` in tenants.yaml replace them.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _THREADS: Final = 32
 """Concurrent requests of a connection: botocore blocks a thread for each."""
 _COHERE_3 = re.compile(r"cohere\.embed-[a-z]+-v3")
 _COHERE_3_CHARACTERS: Final = 2_048
-"""Limit of a text, whatever its tokens. With `truncate: NONE`, Bedrock rejects shorter ones too."""
+"""Limit of a text in characters. With `truncate: NONE`, Bedrock rejects shorter texts too."""
 _INPUT_TYPES: Mapping[Purpose, str] = {"document": "search_document", "query": "search_query"}
 _FAULTS: Mapping[str, Fault] = {
     "AccessDeniedException": "key",
@@ -78,18 +78,18 @@ class BedrockSettings(CloudSettings):
     """The settings of a connection to Amazon Bedrock.
 
     Attributes:
-        region: whose server is used, and whose name is part of signatures.
+        region: selects the server, and is part of signatures.
     """
 
     region: str = Field(pattern=r"^[a-z]{2}(-[a-z]+)+-[0-9]{1,2}$")
 
 
 class _Client:
-    """A client of botocore, whose requests are sent through the guarded client.
+    """A botocore client that sends its requests through the guarded client.
 
     botocore asks the handlers of its event `before-send` for a response before it opens a
-    connection: this one always has one, or raises, so that botocore opens none. The request is
-    signed by then, and is sent as it is.
+    connection. This handler always returns a response or raises, so that botocore opens no
+    connection. The request is already signed then, and is sent unchanged.
     """
 
     def __init__(self, sdk: Any, http: httpx2.AsyncClient) -> None:
@@ -100,7 +100,7 @@ class _Client:
         sdk.meta.events.register("before-send.bedrock-runtime", self._send)
 
     async def call(self, send: Callable[[Any], Any]) -> Any:
-        """Call the SDK in a thread; a call that is cancelled leaves its thread at once."""
+        """Call the SDK in a thread; a cancelled call frees its thread at once."""
         loop = asyncio.get_running_loop()
         call = _Call(loop)
 
@@ -115,7 +115,7 @@ class _Client:
             call.cancel()
 
     def close(self) -> None:
-        """Stop the threads, once their requests have ended."""
+        """Stop the threads after their requests have ended."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _send(self, request: AWSPreparedRequest, **_: object) -> AWSResponse:
@@ -134,7 +134,7 @@ class _Client:
 
 
 class _Call:
-    """A call of the SDK in a thread, whose request is sent by an event loop."""
+    """An SDK call in a thread; an event loop sends its request."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -156,7 +156,7 @@ class _Call:
         return sent.result()
 
     def cancel(self) -> None:
-        """Cancel the request; has no effect after it has ended."""
+        """Cancel the request, unless it has ended."""
         with self._lock:
             self._is_cancelled = True
             if self._sent is not None:
@@ -164,7 +164,7 @@ class _Call:
 
 
 class _Body(BytesIO):
-    """A body that is read, as botocore expects one of urllib3."""
+    """A complete body with the interface of urllib3's, which botocore expects."""
 
     def stream(self, *_: object, **__: object) -> Any:
         """Yield the body."""
@@ -178,8 +178,8 @@ def _text(value: str | bytes) -> str:
 class BedrockConnection(SdkConnection[_Client]):
     """A connection to Bedrock in one region; see SdkConnection.
 
-    The key is an API key of Bedrock, or `ACCESS_KEY_ID:SECRET_ACCESS_KEY`, with `:SESSION_TOKEN`
-    if it is a temporary one.
+    The key is an API key of Bedrock, or `ACCESS_KEY_ID:SECRET_ACCESS_KEY`, followed by
+    `:SESSION_TOKEN` if it is temporary.
     """
 
     key_headers = frozenset({"authorization", "x-amz-security-token"})
@@ -232,7 +232,7 @@ class BedrockConnection(SdkConnection[_Client]):
         if isinstance(error, HttpRefusal) and _kind(error) in _LIMITED:
             return failure_of(Refusal(HTTPStatus.TOO_MANY_REQUESTS, error.headers), self.server.id)
         if isinstance(error, HttpRefusal) and error.status == HTTPStatus.FAILED_DEPENDENCY:
-            # The model failed, or its stream did: Bedrock's own words for an error of the server.
+            # The model failed, or its stream did: Bedrock's own wording for a server error.
             return failure_of(
                 Refusal(HTTPStatus.SERVICE_UNAVAILABLE, error.headers), self.server.id
             )
@@ -257,7 +257,7 @@ class BedrockConnection(SdkConnection[_Client]):
 
 
 def _kind(refusal: HttpRefusal) -> str:
-    """Return the kind of an error, which AWS puts into a header, with a suffix at times."""
+    """Return the kind of an error, which AWS puts into a header, sometimes with a suffix."""
     return refusal.headers.get("x-amzn-errortype", "").partition(":")[0]
 
 
@@ -269,7 +269,7 @@ def _own_session() -> Session:
 
 
 def _tenants_session(key: str) -> tuple[Session, str]:
-    """Return a session that reads nothing of the operator's environment and files.
+    """Return a session that does not read the operator's environment and files.
 
     Returns:
         the session, and how its requests carry the key: signed with it, or as it is.
@@ -277,7 +277,7 @@ def _tenants_session(key: str) -> tuple[Session, str]:
     from botocore.session import Session
     from botocore.tokens import FrozenAuthToken
 
-    # Each has its name in files, its AWS_ variables, its default and its type.
+    # Each variable has its name in files, its AWS_ variables, its default and its type.
     nowhere = {
         name: (None, None, default, kind)
         for name, (_, _, default, kind) in Session.SESSION_VARIABLES.items()

@@ -1,7 +1,7 @@
 """Cohere: embeddings, chat models and rerankers, through its SDK, and the table of its models.
 
-Limits are those of https://docs.cohere.com/docs/models; prices in dollars those of
-https://cohere.com/pricing, as of November 2026, where it names one. `embedder.price` and
+Source of limits: https://docs.cohere.com/docs/models. Source of prices in dollars:
+https://cohere.com/pricing, as of November 2026, if listed there. `embedder.price` and
 `chat_model.prices` in tenants.yaml replace them.
 """
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from cohere import AsyncClientV2
 
 _MODULE = "cohere.client_v2"
-"""Of the SDK: it imports its parts only when they are used."""
+"""Module of the SDK, which imports its parts only when they are used."""
 _INPUT_TYPES: Mapping[Purpose, str] = {"document": "search_document", "query": "search_query"}
 
 
@@ -71,7 +71,7 @@ class CohereConnection(SdkConnection["AsyncClientV2"]):
     def _refusal(self, error: Exception) -> ProviderError | None:
         from cohere.core import ApiError
 
-        # Refusals do not reach the SDK: what it objects to is a response of success.
+        # The SDK receives no refusals: its own errors are about a successful response.
         if isinstance(error, ApiError):
             return MalformedResponse(f"{self.server.id} returned a malformed response")
         return super()._refusal(error)
@@ -143,7 +143,7 @@ class CohereReranker(CohereConnection, SdkReranker["AsyncClientV2"]):
 
 
 def _tokens(reported: float | None) -> int | None:
-    """Return the tokens charged, which Cohere reports as a decimal; None if it reports none."""
+    """Return the tokens charged, which Cohere reports as a decimal; None if not reported."""
     return plausible_tokens(int(reported)) if isinstance(reported, int | float) else None
 
 

@@ -1,9 +1,9 @@
 """Google Gemini: its connection, embeddings, chat models, and the table of its models.
 
-Models and their limits are those of the references of its API; prices in dollars per million
-tokens those of https://ai.google.dev/gemini-api/docs/pricing, of embeddings as of November 2026,
-of chat models (up to 200,000 tokens of input) as of March 2026. `embedder.price` and
-`chat_model.prices` in tenants.yaml replace them.
+Source of models and limits: the references of its API. Source of prices, in dollars per million
+tokens: https://ai.google.dev/gemini-api/docs/pricing, for embeddings as of November 2026, for chat
+models (up to 200,000 tokens of input) as of March 2026. `embedder.price` and `chat_model.prices` in
+tenants.yaml replace them.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class GeminiConnection(SdkConnection["Client"]):
 
 
 def _details(body: Any) -> Iterable[Mapping[str, Any]]:
-    """The typed details of an error, as google.rpc defines them."""
+    """Return the typed details of an error, as google.rpc defines them."""
     error = body.get("error", body) if isinstance(body, Mapping) else {}
     details = error.get("details") if isinstance(error, Mapping) else None
     return (each for each in details or () if isinstance(each, Mapping))
@@ -92,7 +92,7 @@ def _fault(details: Iterable[Mapping[str, Any]]) -> Fault | None:
             return fault
         violations = detail.get("violations")
         for violation in violations if isinstance(violations, list) else ():
-            # A quota per minute recovers by itself; one per day needs a person.
+            # A quota per minute recovers without help; a quota per day needs a person.
             if isinstance(violation, Mapping) and "PerDay" in str(violation.get("quotaId")):
                 return "quota"
     return None
@@ -154,7 +154,7 @@ class GeminiEndpoint(GeminiConnection, SdkEndpoint["Client"]):
 
 
 def _tokens(answer: EmbedContentResponse) -> int | None:
-    """The tokens charged, if the response has them: of all texts, or of each."""
+    """Return the tokens charged, of all texts or summed; None if the response lacks them."""
     total = getattr(answer.usage_metadata, "prompt_token_count", None)
     if total is None:
         each = [embedding.statistics for embedding in answer.embeddings or ()]
@@ -163,7 +163,7 @@ def _tokens(answer: EmbedContentResponse) -> int | None:
 
 
 class GeminiChat(GeminiConnection, SdkChatEndpoint["Client"]):
-    """One chat model of Google, or of a server that implements its API; see SdkChatEndpoint."""
+    """A chat model of Google, or of a server that implements its API; see SdkChatEndpoint."""
 
     async def _complete(self, sdk: Client, prompt: Prompt) -> ChatReply:
         from google.genai.types import (
@@ -195,13 +195,13 @@ class GeminiChat(GeminiConnection, SdkChatEndpoint["Client"]):
 
 
 def _text_parts(candidate: Candidate) -> Iterator[str]:
-    """The text of an answer without thinking; empty if it stopped before any text."""
+    """Return the text parts of an answer without thinking; empty if it stopped before any text."""
     parts = candidate.content.parts if candidate.content else None
     return (part.text for part in parts or () if part.text and not part.thought)
 
 
 def _written(answer: GenerateContentResponse) -> int | None:
-    """The output tokens charged; the response counts thinking separately."""
+    """Return the output tokens charged; the response counts thinking separately."""
     usage = answer.usage_metadata
     text = plausible_tokens(getattr(usage, "candidates_token_count", None))
     thoughts = plausible_tokens(getattr(usage, "thoughts_token_count", None))

@@ -1,4 +1,4 @@
-"""ONNX models on this machine: the shipped one, or an operator's own."""
+"""ONNX models on this machine: a shipped model, or an operator's own."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _settings(options: EmbedderOptions) -> _Settings:
 
 @cache
 def shipped_model() -> Embedder:
-    """The shipped model, which costs nothing and is there wherever this runs."""
+    """Return the shipped model, which is free and available in every installation."""
     from rag_assets.models.embedding.local import OnnxEmbedder
 
     return OnnxEmbedder()

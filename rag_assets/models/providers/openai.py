@@ -1,9 +1,9 @@
 """OpenAI: its connection, embeddings, chat models, batches, and the table of its models.
 
-Models and their limits are those of the references of its API; prices in dollars per million
-tokens those of https://platform.openai.com/docs/pricing, of embeddings as of November 2026, of
-chat models (up to 200,000 tokens of input) as of March 2026. `embedder.price` and
-`chat_model.prices` in tenants.yaml replace them.
+Source of models and limits: the references of its API. Source of prices, in dollars per million
+tokens: https://platform.openai.com/docs/pricing, for embeddings as of November 2026, for chat
+models (up to 200,000 tokens of input) as of March 2026. `embedder.price` and `chat_model.prices` in
+tenants.yaml replace them.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class OpenAIConnection(SdkConnection["AsyncOpenAI"]):
 
 
 def _without_key(sdk: AsyncOpenAI) -> dict[str, Any]:
-    """Options of a request that remove the header of a key if there is no key."""
+    """Return the request options that remove the key's header, if the SDK has no key."""
     from openai import Omit
 
     return {"extra_headers": {"Authorization": Omit()}} if sdk.api_key == _NO_KEY else {}
@@ -134,7 +134,7 @@ class OpenAIEndpoint(OpenAIConnection, SdkEndpoint["AsyncOpenAI"]):
             encoding_format=self.encoding,
             **options,
         )
-        # The SDK's own objects and lists of numbers would take twice as long as all else.
+        # The SDK's own objects and lists of numbers would take twice as long as all the rest.
         body = json.loads(answer.content)
         return self._reply(
             lambda: in_order(body["data"], len(texts), self.model.embedder_id), _tokens(body)
@@ -142,10 +142,10 @@ class OpenAIEndpoint(OpenAIConnection, SdkEndpoint["AsyncOpenAI"]):
 
 
 def in_order(data: Sequence[Any], count: int, embedder: str) -> list[Any]:
-    """Vectors in the order of the texts; the response may have any order.
+    """Return vectors in the order of the texts; the response may have any order.
 
     Raises:
-        WrongShape: there is not exactly one for each text.
+        WrongShape: there is not exactly one vector for each text.
     """
     by_index = {item["index"]: item["embedding"] for item in data}
     if len(data) != count or by_index.keys() != set(range(count)):
@@ -158,7 +158,7 @@ def in_order(data: Sequence[Any], count: int, embedder: str) -> list[Any]:
 
 
 def _unpacked(vector: Any) -> npt.NDArray[np.float32] | list[float]:
-    """Return a vector as numbers, whether it was sent as such or packed; empty if it is neither."""
+    """Return a vector that was sent as numbers or packed; empty if it is neither."""
     if isinstance(vector, str):
         try:
             return np.frombuffer(a2b_base64(vector, strict_mode=True), dtype="<f4")
@@ -168,18 +168,18 @@ def _unpacked(vector: Any) -> npt.NDArray[np.float32] | list[float]:
 
 
 def _tokens(body: Mapping[str, Any]) -> int | None:
-    """The tokens charged, if the response has them."""
+    """Return the tokens charged, if the response has them."""
     usage = body.get("usage") or {}
     return plausible_tokens(usage.get("total_tokens") or usage.get("prompt_tokens"))
 
 
 _BETWEEN_TOKENS_SECONDS = 60.0
 _THOUGHTS = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
-"""Some self-hosted servers put the model's thinking in front of its answer."""
+"""Thinking that some self-hosted servers put before the model's answer."""
 
 
 class OpenAIChat(OpenAIConnection, SdkChatEndpoint["AsyncOpenAI"]):
-    """One chat model of OpenAI; see SdkChatEndpoint."""
+    """A chat model of OpenAI; see SdkChatEndpoint."""
 
     length_option = "max_completion_tokens"
 
@@ -188,7 +188,7 @@ class OpenAIChat(OpenAIConnection, SdkChatEndpoint["AsyncOpenAI"]):
     ) -> None:
         super().__init__(server, credentials, allowed, model)
         if server.silent_seconds is not None:
-            # Each token comes in an event with fields of its own; the text is counted apart.
+            # Each token comes in an event with more fields; the text is counted separately.
             self.most_bytes = MOST_STREAM_BYTES
 
     async def _complete(self, sdk: AsyncOpenAI, prompt: Prompt) -> ChatReply:
@@ -217,12 +217,12 @@ class OpenAIChat(OpenAIConnection, SdkChatEndpoint["AsyncOpenAI"]):
 
 
 async def _streamed(sdk: AsyncOpenAI, options: dict[str, Any]) -> ChatReply:
-    """Return an answer that comes token by token.
+    """Return an answer that is streamed token by token.
 
     Raises:
-        TimeoutError: nothing came for a minute after the first token.
-        MalformedResponse: the text is longer than an answer may be.
-        ValueError: the answer is malformed, or ended without its end.
+        TimeoutError: a minute passed without data after the first token.
+        MalformedResponse: the text exceeds the limit of an answer.
+        ValueError: the answer is malformed, or the stream ended early.
     """
     stream = await sdk.chat.completions.create(
         **options, stream=True, stream_options={"include_usage": True}
@@ -235,7 +235,7 @@ async def _streamed(sdk: AsyncOpenAI, options: dict[str, Any]) -> ChatReply:
     async with stream:
         chunks = aiter(stream)
         while True:
-            # How long the prompt is read is bounded by the limit of the whole answer alone.
+            # Only the limit of the whole answer bounds the time for reading the prompt.
             async with asyncio.timeout(_BETWEEN_TOKENS_SECONDS if begun else None):
                 chunk = await anext(chunks, None)
             if chunk is None:
@@ -283,7 +283,7 @@ _CODES = frozenset(
 class OpenAIBatches(OpenAIEndpoint):
     """One model's batch API; see batch_api.BatchApi.
 
-    Each text is a separate request, so that a refused one does not affect the others.
+    Each text is a separate request, so that a refused text does not affect the others.
     """
 
     def __init__(
@@ -294,7 +294,7 @@ class OpenAIBatches(OpenAIEndpoint):
 
     @property
     def dimensions(self) -> int:
-        """Length of every vector."""
+        """Return the length of every vector."""
         return self.model.dimensions
 
     async def submit(self, items: Sequence[EmbedItem], tag: str) -> str:
@@ -395,7 +395,7 @@ def _files_of(batch: Batch) -> list[str]:
 
 
 def _code(batch: Batch) -> str:
-    """The provider's code for a batch's failure; its messages may quote a text."""
+    """Return the provider's code for a batch's failure; its messages may quote a text."""
     errors = batch.errors.data if batch.errors and batch.errors.data else []
     return next((error.code for error in errors if error.code in _CODES), batch.status)
 
@@ -412,7 +412,7 @@ def _checked(id_: str, form: re.Pattern[str]) -> str:
 
 
 _READ_SECONDS = 1_800.0
-"""Time limit of a whole file: a server may send a byte a minute for ever."""
+"""Time limit of a whole file: a server may send one byte per minute for ever."""
 _LINE_BYTES = 1024 * 1024
 """Limit of a line: many times a vector of 4,096 dimensions as JSON."""
 _MOST_CHARGED = 1_000_000
@@ -427,7 +427,7 @@ class ResultFiles(OpenAIEndpoint):
     """Room for 50,000 vectors of 3,072 dimensions as base64."""
 
     async def read(self, file_id: str) -> AsyncIterator[BatchResult]:
-        """The result of each text.
+        """Yield the result of each text.
 
         Raises:
             BatchLost: the provider no longer has the file.
@@ -483,7 +483,7 @@ async def _lines(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
 
 
 def _result(line: bytes, embedder_id: str) -> BatchResult:
-    """Parse one line of a result file.
+    """Parse a line of a result file.
 
     Raises:
         MalformedResponse: it is malformed.
@@ -518,7 +518,7 @@ def _charged(body: dict[str, Any]) -> int:
 
 _REQUEST_TOKENS = 300_000
 MODULE = "openai.resources"
-"""Of the SDK: it imports its resources only when they are used."""
+"""Module of the SDK, which imports its resources only when they are used."""
 
 EMBEDDING = RemoteEmbedding(
     endpoint=OpenAIEndpoint,
@@ -572,6 +572,6 @@ OPENAI = Provider(
     "openai",
     embedding=EMBEDDING,
     chat=ChatOffer(endpoint=OpenAIChat, prices=CHAT_PRICES, module=MODULE),
-    # OpenAI's names, also with a gateway's prefix. gpt-oss is served by others.
+    # OpenAI's names, also with a gateway's prefix. Other providers serve gpt-oss.
     chat_names=re.compile(r"(^|[/.:])(gpt-(?!oss)|chatgpt-|codex-|o[1-9](-|$))"),
 )

@@ -1,8 +1,8 @@
 """Servers that implement OpenAI's API: Ollama, vLLM, and any other by its base_url.
 
-The tables list models that these servers are run with most, by the names they have there.
-Dimensions, limits and prefixes are those of the models' own cards: all of them are free, and what
-they cost depends on the operator of the server.
+The tables list the models that these servers run most often, by their names there. Dimensions,
+limits and prefixes come from the models' own cards. All of the models are free; their cost depends
+on the operator of the server.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class CompatibleEndpoint(OpenAIEndpoint):
 
 
 class CompatibleChat(OpenAIChat):
-    """One chat model of a server that implements OpenAI's API."""
+    """A chat model of a server that implements OpenAI's API."""
 
     length_option = "max_tokens"
     """Deprecated by OpenAI, and supported by every such server."""
@@ -38,7 +38,7 @@ class CompatibleChat(OpenAIChat):
 def _model(
     dimensions: int, tokens: int, documents: str = "", queries: str = "", *, shortens: bool = False
 ) -> KnownModel:
-    """Describe a model of one's own; only Matryoshka models shorten their vectors."""
+    """Describe a self-hosted model; only Matryoshka models shorten their vectors."""
     return KnownModel(
         dimensions,
         dimensions,
@@ -100,7 +100,7 @@ def _server(name: str, models: dict[str, KnownModel]) -> Provider:
 
 OLLAMA = _server("ollama", _OLLAMA_MODELS)
 VLLM = _server("vllm", _VLLM_MODELS)
-# A server may offer models under OpenAI's names; their price there is not known.
+# A server may offer models under OpenAI's names; their price there is unknown.
 OPENAI_COMPATIBLE = _server(
     "openai-compatible",
     {name: replace(model, price=None) for name, model in EMBEDDING.models.items()},

@@ -28,23 +28,23 @@ PROVIDERS: Mapping[str, Provider] = MappingProxyType(
         )
     }
 )
-"""By name. `auto` prefers the first for which a tenant has a key."""
+"""Providers by name. `auto` prefers the first for which a tenant has a key."""
 
 EMBEDDING = tuple(name for name, provider in PROVIDERS.items() if provider.embedding)
-"""Names of those that offer embeddings."""
+"""Names of providers with embeddings."""
 
 CHAT = tuple(name for name, provider in PROVIDERS.items() if provider.chat)
-"""Names of those that offer chat models."""
+"""Names of providers with chat models."""
 
 RERANKING = tuple(name for name, provider in PROVIDERS.items() if provider.reranking)
-"""Names of those that offer rerankers."""
+"""Names of providers with rerankers."""
 
 WITH_KEYS = tuple(name for name, provider in PROVIDERS.items() if provider.key != "none")
-"""Names of those that accept a tenant's key."""
+"""Names of providers that accept a tenant's key."""
 
 
 def provider_of(name: str) -> Provider:
-    """A provider by its name.
+    """Return a provider by its name.
 
     Raises:
         ConfigurationError: no provider has that name.
@@ -57,7 +57,7 @@ def provider_of(name: str) -> Provider:
 
 
 def provider_of_chat_model(model: str | None) -> Provider | None:
-    """The provider of a chat model by the model's name; None if the name matches none."""
+    """Return the provider of a chat model by the model's name; None without a match."""
     name = (model or "").strip().lower()
     # A gateway's name precedes the model's: the most specific provider is last.
     for provider in reversed(list(PROVIDERS.values())):
@@ -67,7 +67,7 @@ def provider_of_chat_model(model: str | None) -> Provider | None:
 
 
 def auto_embeddings() -> dict[str, RemoteEmbedding]:
-    """The embeddings that `auto` may choose, in order of preference."""
+    """Return the embeddings that `auto` may choose, in order of preference."""
     return {
         provider.name: provider.embedding
         for provider in PROVIDERS.values()

@@ -1,10 +1,11 @@
 """Vertex AI: Google's models in a project of Google Cloud, through the SDK of Gemini.
 
-The key is a service account's JSON file in base64; without one, the installation's own cloud
+The key is a service account's JSON file in base64; without a key, the installation's own cloud
 identity is used.
-Limits are those of https://cloud.google.com/vertex-ai/generative-ai/docs/embeddings; prices in
-dollars per million tokens those of https://cloud.google.com/vertex-ai/generative-ai/pricing, as of
-November 2026. `embedder.price` and `chat_model.prices` in tenants.yaml replace them.
+
+Source of limits: https://cloud.google.com/vertex-ai/generative-ai/docs/embeddings. Source of
+prices, in dollars per million tokens: https://cloud.google.com/vertex-ai/generative-ai/pricing, as
+of November 2026. `embedder.price` and `chat_model.prices` in tenants.yaml replace them.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class VertexSettings(CloudSettings):
 
     Attributes:
         project: the id of the project that pays.
-        location: the region whose server is used, or "global".
+        location: the region of the server, or "global".
     """
 
     project: str = Field(pattern=r"^[a-z][a-z0-9-]{4,28}[a-z0-9]$")
@@ -126,7 +127,7 @@ def _own_credentials() -> Credentials:
 
 
 def _tenants_credentials(key: str, allowed: PrivateEndpoints) -> Credentials:
-    """Return the credentials of a service account, whose tokens come over a guarded connection.
+    """Return a service account's credentials, which fetch tokens over a guarded connection.
 
     Raises:
         google.auth.exceptions.GoogleAuthError: the key is not a service account's.
@@ -150,10 +151,10 @@ def _tenants_credentials(key: str, allowed: PrivateEndpoints) -> Credentials:
 
 
 def _guarded_request(token_server: str, allowed: PrivateEndpoints) -> Any:
-    """Return a request of google.auth, which blocks, through the guarded client.
+    """Return a blocking request of google.auth that uses the guarded client.
 
     Args:
-        token_server: of the service account's file, which a tenant may have written.
+        token_server: from the service account's file, which a tenant may have written.
     """
     from google.auth.exceptions import TransportError
     from google.auth.transport import Request, Response

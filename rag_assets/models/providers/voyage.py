@@ -1,7 +1,7 @@
 """Voyage: embeddings and rerankers, through its SDK, and the table of its models.
 
-Limits are those of https://docs.voyageai.com/docs/embeddings and /reranker; prices in dollars per
-million tokens those of https://docs.voyageai.com/docs/pricing, as of November 2026.
+Source of limits: https://docs.voyageai.com/docs/embeddings and /reranker. Source of prices, in
+dollars per million tokens: https://docs.voyageai.com/docs/pricing, as of November 2026.
 `embedder.price` in tenants.yaml replaces them.
 """
 
@@ -46,11 +46,11 @@ _MODULE = "voyageai"
 
 
 class _Client:
-    """The SDK's resources with the HTTP session that their requests are sent through.
+    """The SDK's resources with the HTTP session that sends their requests.
 
-    The SDK takes a session from a context variable alone, which is set for each request: tenants'
-    requests in other tasks have their own. Its own client returns vectors without the index of
-    their texts.
+    The SDK takes a session only from a context variable, which is set for each request. Requests of
+    other tenants run in other tasks, with their own value. The SDK's own client returns vectors
+    without the index of their texts.
     """
 
     def __init__(self, key: str, address: str, http: httpx2.AsyncClient) -> None:
@@ -83,7 +83,7 @@ class VoyageConnection(SdkConnection[_Client]):
     def _refusal(self, error: Exception) -> ProviderError | None:
         from voyageai.error import VoyageError
 
-        # Refusals do not reach the SDK: what it objects to is a response of success.
+        # The SDK receives no refusals: its own errors are about a successful response.
         if isinstance(error, VoyageError):
             return MalformedResponse(f"{self.server.id} returned a malformed response")
         return super()._refusal(error)
@@ -145,7 +145,7 @@ def _model(dollars: float, request_tokens: int, *, dimensions: int = 1024) -> Kn
 
 
 def _fixed(input_tokens: int) -> KnownModel:
-    """Describe a model of one domain, whose vectors have 1,024 dimensions."""
+    """Describe a model for one domain, with vectors of 1,024 dimensions."""
     return KnownModel(
         1024,
         1024,

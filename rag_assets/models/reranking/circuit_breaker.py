@@ -1,4 +1,4 @@
-"""A circuit breaker for rerankers, so that searches do not wait for one that keeps failing."""
+"""A circuit breaker for rerankers, so that searches do not wait for a failing reranker."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from rag_assets.common.errors import RagAssetsError, RerankFailed
 from rag_assets.models.reranking.protocol import Reranker
 
 FAILURES = 3
-"""In a row, after which the circuit opens."""
+"""Number of consecutive failures after which the circuit opens."""
 
 OPEN_SECONDS = 30.0
-"""How long the circuit stays open; then one search tries the reranker."""
+"""Time for which the circuit stays open; then one search tries the reranker."""
 
 
 class CircuitBreakerReranker:
     """A reranker that is not called for a while after several failures in a row.
 
     Args:
-        reranker: that may fail.
+        reranker: the wrapped reranker, which may fail.
         clock: seconds of a monotonic clock.
     """
 
@@ -31,13 +31,13 @@ class CircuitBreakerReranker:
 
     @property
     def reranker_id(self) -> str:
-        """The id of the wrapped reranker."""
+        """Return the id of the wrapped reranker."""
         return self._reranker.reranker_id
 
     async def scores(
         self, question: str, passages: Sequence[str], *, seconds: float
     ) -> Sequence[float | None]:
-        """One score for each passage; see Reranker.scores.
+        """Return one score for each passage; see Reranker.scores.
 
         Raises:
             RerankFailed: it failed, or the circuit is open.
@@ -64,7 +64,7 @@ class CircuitBreakerReranker:
         now = self._clock()
         if now < self._open_until:
             raise RerankFailed(f"{self.reranker_id} failed {self._failures} times", "resting")
-        # One search tries it; until it succeeds, others do not wait for it.
+        # One search tries it; until that succeeds, others do not wait for it.
         self._open_until = now + OPEN_SECONDS
 
     def _count_failure(self) -> None:

@@ -37,14 +37,14 @@ from rag_assets.models.reranking.protocol import MODELS
 _OUTPUTS = ("logits", "scores", "score")
 _TWO_CLASSES = 2
 _LEAST_SCORED = 2
-"""Passages that need a score before there is anything to order."""
+"""Minimum of scored passages that can be ordered."""
 
 
 def require_cross_encoder(folder: Path) -> None:
     """Load a folder's model and score a pair with it.
 
     Raises:
-        ConfigurationError: the folder is missing, or holds no usable cross-encoder.
+        ConfigurationError: the folder is missing, or contains no usable cross-encoder.
     """
     CrossEncoder(folder, threads=1).check()
 
@@ -53,12 +53,12 @@ class CrossEncoder:
     """An ONNX cross-encoder, run by onnxruntime on the CPU.
 
     Each pair of question and passage is one call on one thread, and pairs run in parallel in a pool
-    of threads. On a CPU that is as fast as padded batches, a score does not depend on other
-    passages, and a late search occupies no core for longer than one passage takes. Passages are
-    scored in their order: if the time ends, the first ones have their scores.
+    of threads. On a CPU that is as fast as padded batches, and a score does not depend on other
+    passages. A late search occupies no core for longer than one passage takes. Passages are scored
+    in their order: if the time ends, the first passages have their scores.
 
-    A passage is cut where it exceeds the model's window. A question is cut only if it takes more
-    than half of the window.
+    A passage is cut if it exceeds the model's window. A question is cut only if it takes more than
+    half of the window.
 
     The model is loaded at the first use, not when the object is created.
 
@@ -67,7 +67,7 @@ class CrossEncoder:
         threads: pairs scored concurrently, over all searches; by default the cores of this process.
 
     Raises:
-        ConfigurationError: the folder lacks a required file or setting, or holds several models.
+        ConfigurationError: the folder lacks a required file or setting, or contains several models.
     """
 
     def __init__(self, folder: Path, threads: int | None = None) -> None:
@@ -83,7 +83,7 @@ class CrossEncoder:
 
     @property
     def reranker_id(self) -> str:
-        """The folder's name; scores are not stored, so it need not distinguish weights."""
+        """Return the folder's name; scores are not stored, so it need not distinguish weights."""
         return self._id
 
     def check(self) -> None:
@@ -116,15 +116,15 @@ class CrossEncoder:
                 async with asyncio.timeout(seconds):
                     await asyncio.gather(*jobs)
             finally:
-                todo.clear()  # after a failure or a cancellation no thread begins another pair
-        # Threads end in any order: of passages behind one without a score, none counts.
+                todo.clear()  # after a failure or a cancellation, no thread starts another pair
+        # Threads end in any order: passages after the first one without a score do not count.
         count = scores.index(None) if None in scores else len(scores)
         if count < min(_LEAST_SCORED, len(passages)):
             raise RerankFailed(f"{self._id} was not ready in time", "late")
         return [*scores[:count], *[None] * (len(scores) - count)]
 
     async def close(self) -> None:
-        """There are no connections to close; the loaded model is kept for the next call."""
+        """Keep the loaded model for the next call; no connections are open."""
 
     def _work_off(
         self,
@@ -133,7 +133,7 @@ class CrossEncoder:
         scores: list[float | None],
         deadline: float,
     ) -> None:
-        """Score passages into their places until none or no time is left, in several threads."""
+        """Score remaining passages into their places while there is time, in several threads."""
         pairs = self._loaded()
         shortened = pairs.cut(question)
         while todo and time.monotonic() < deadline:
@@ -202,7 +202,7 @@ class _Pairs:
         return encodable(question)[: encoded.offsets[self._question_limit - 1][1]]
 
     def score(self, question: str, passage: str) -> float:
-        """The score of a passage; of two classes, the log-odds of the second."""
+        """Return the score of a passage; for two classes, the log-odds of the second."""
         values = self._answer(question, passage).reshape(-1)
         return float(values[-1] - values[0]) if values.size == _TWO_CLASSES else float(values[0])
 

@@ -1,7 +1,7 @@
 """Reranking over the network: through a provider's SDK, or by any rerank endpoint's address.
 
 Servers such as Cohere, Jina, Voyage, vLLM and text-embeddings-inference share one request format,
-and nearly share one response format:
+and almost share one response format:
 
     POST {"model": …, "query": …, "documents": […]}
     {"results": [{"index": 1, "relevance_score": 0.98}, …]}
@@ -51,10 +51,10 @@ HTTP_MODULE: Final = "rag_assets.models.transport.http_client"
 
 
 class RerankConnection(Protocol):
-    """One reranker at one server, for one event loop; it does not retry."""
+    """One reranker at one server, for one event loop, without retries."""
 
     async def rank(self, question: str, passages: Sequence[str]) -> object:
-        """Send one request for the scores of all passages.
+        """Send a request for the scores of all passages.
 
         Returns:
             the response's JSON, or its list of results; see scores_of.
@@ -65,20 +65,20 @@ class RerankConnection(Protocol):
         ...
 
     async def close(self) -> None:
-        """Close connections, in the event loop that rank was called in."""
+        """Close connections, in the event loop in which rank was called."""
         ...
 
 
 class RerankEndpoint:
     """A reranker over the network, with one request for all passages of a question.
 
-    Connections follow the rules of all providers: public, encrypted, only to validated addresses,
+    Connections follow the rules for all providers: public, encrypted, only to validated addresses,
     without redirects, unless the operator allows the server. No error quotes its response.
 
     Args:
         connect: creates the connection for one event loop.
         id_: the server's host or the provider, and the model's name.
-        module: that requests import; its import counts for no time limit.
+        module: imported by requests; the import does not count towards a time limit.
     """
 
     def __init__(
@@ -89,13 +89,13 @@ class RerankEndpoint:
 
     @property
     def reranker_id(self) -> str:
-        """The server's host or the provider, and the model's name."""
+        """Return the server's host or the provider, and the model's name."""
         return self._id
 
     async def scores(
         self, question: str, passages: Sequence[str], *, seconds: float
     ) -> list[float]:
-        """One score for each passage; see Reranker.scores.
+        """Return one score for each passage; see Reranker.scores.
 
         Raises:
             RerankFailed: see Reranker.scores.
@@ -112,7 +112,7 @@ class RerankEndpoint:
             failure = RerankFailed(error.message, _fault(error), hint=error.hint)
         except ValueError as error:
             failure = RerankFailed(f"{self._id} sent a malformed response: {error}", "malformed")
-        # Raised outside of the except block: the context would quote the server's response.
+        # Raised outside the except block: the context would quote the server's response.
         raise failure
 
     async def close(self) -> None:
@@ -121,14 +121,14 @@ class RerankEndpoint:
 
 
 def scores_of(answer: object, count: int) -> list[float]:
-    """The scores in a response, in the order of the passages.
+    """Extract the scores from a response, in the order of the passages.
 
     Args:
         answer: a response's JSON.
         count: number of passages.
 
     Raises:
-        ValueError: it does not have one finite score for each; does not quote it.
+        ValueError: it does not have one finite score for each; the message does not quote it.
     """
     if isinstance(answer, Mapping):
         answer = answer.get("results", answer.get("data"))
@@ -157,7 +157,7 @@ def _fault(error: ProviderError) -> RerankFault:
 
 
 class SdkReranker(SdkConnection[Sdk]):
-    """One reranker at one provider, through the provider's SDK; see RerankConnection.
+    """A reranker at a provider, through the provider's SDK; see RerankConnection.
 
     Args:
         server, credentials, allowed: see SdkConnection.
@@ -173,16 +173,16 @@ class SdkReranker(SdkConnection[Sdk]):
         self._model = model
 
     async def rank(self, question: str, passages: Sequence[str]) -> object:
-        """Send one request; see RerankConnection.rank."""
+        """Send a request; see RerankConnection.rank."""
         return await self.exchange(lambda sdk: self._rank(sdk, question, passages))
 
     @abstractmethod
     async def _rank(self, sdk: Sdk, question: str, passages: Sequence[str]) -> object:
-        """Send one request; raises the SDK's errors, and ValueError for a malformed response."""
+        """Send a request; raise the SDK's errors, and ValueError for a malformed response."""
 
 
 class UrlReranker(SdkReranker["httpx2.AsyncClient"]):
-    """A reranker at any address, through the HTTP client: there is no SDK.
+    """A reranker at any address, through the HTTP client, without an SDK.
 
     Args:
         server, credentials, allowed, model: see SdkReranker; the server's base_url is the whole

@@ -8,28 +8,29 @@ from typing import Final, Protocol
 
 MODELS: Final = Path(__file__).parent / "models"
 MS_MARCO: Final = "ms-marco-minilm-l12"
-"""The name, and the folder, of the cross-encoder that is shipped."""
+"""The name, and the folder, of the shipped cross-encoder."""
 
 
 class Reranker(Protocol):
     """Reads a question and a passage together, and scores how well the passage answers it.
 
-    It is slower and more accurate than comparing vectors: it is for the top candidates of a search.
+    It is slower and more accurate than comparing vectors, and intended for a search's top
+    candidates.
     """
 
     @property
     def reranker_id(self) -> str:
-        """The model's name, for people and logs."""
+        """Return the model's name, for people and logs."""
         ...
 
     async def scores(
         self, question: str, passages: Sequence[str], *, seconds: float
     ) -> Sequence[float | None]:
-        """Return one finite score for each passage, in their order; a higher one is better.
+        """Return one finite score for each passage, in their order; higher is better.
 
-        The first passages have a score, the others None, if the time ends before all are scored.
+        If the time ends before all passages are scored, the first have a score and the others None.
         Scores have the model's own scale: they order the passages of one question, and cannot be
-        compared with others.
+        compared across questions.
 
         Args:
             question: of the search.
@@ -37,7 +38,7 @@ class Reranker(Protocol):
             seconds: time limit; afterwards no work continues.
 
         Raises:
-            RerankFailed: there are no scores; with the reason.
+            RerankFailed: scoring failed; with the reason.
         """
         ...
 

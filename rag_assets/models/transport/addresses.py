@@ -1,7 +1,7 @@
 """Rules for the servers that tenants may name, by URL and by address (against SSRF).
 
-A tenant names a server, and this process connects to it: without these rules a tenant could
-reach any server that this machine reaches, such as a cloud's metadata service or another tenant's
+A tenant names a server, and this process connects to it. Without these rules a tenant could reach
+any server that this machine reaches, such as a cloud's metadata service or another tenant's
 database.
 """
 
@@ -15,7 +15,7 @@ from rag_assets.common.private_endpoints import Address, PrivateEndpoints
 
 _UNICAST = IPv6Network("2000::/3")  # all global unicast addresses that IANA has assigned
 _NAT64 = IPv6Network("64:ff9b::/96")
-# Global by ipaddress, in this or an earlier Python, although no public server has one.
+# Global according to ipaddress, in this or an earlier Python, but without public servers.
 _NOT_PUBLIC = (
     IPv4Network("192.0.0.0/24"),  # protocol assignments
     IPv4Network("192.88.99.0/24"),  # relays of 6to4
@@ -27,9 +27,9 @@ _NOT_PUBLIC = (
 
 
 def is_public(address: Address) -> bool:
-    """Whether an address belongs to a server on the public internet.
+    """Return whether an address belongs to a server on the public internet.
 
-    An address that embeds another one is as public as that one: IPv4-mapped, NAT64, 6to4.
+    An address that embeds an IPv4 address (IPv4-mapped, NAT64, 6to4) is public if that is.
     """
     embedded = _embedded(address)
     if embedded is not None:
@@ -50,11 +50,11 @@ def _embedded(address: Address) -> IPv4Address | None:
 
 
 def normal_base_url(url: str) -> str:
-    """Normalise a base_url: no slash at its end, its host in lower case.
+    """Normalise a base_url: without a trailing slash, its host in lower case.
 
     Raises:
-        ValueError: it is not a usable URL. The message does not quote it, since a
-            malformed one may hold a password.
+        ValueError: it is not a usable URL. The message does not quote it, since a malformed URL may
+            contain a password.
     """
     if not url.isascii() or not url.isprintable() or " " in url or "\\" in url:
         raise ValueError("base_url has characters that are not valid in a URL")
@@ -84,11 +84,11 @@ def permitted(
     Args:
         resolved: the addresses of its name.
         scheme, host, port: of the URL.
-        allowed: by the operator.
+        allowed: private endpoints that the operator allows.
 
     Raises:
-        ProviderRefused: one of them is not public, or the connection would not be encrypted, and
-            the operator does not allow it.
+        ProviderRefused: an address is not public, or the connection would not be encrypted, and the
+            operator does not allow it.
     """
     if allowed.names(host, port):
         return resolved
@@ -109,7 +109,7 @@ def permitted(
 
 
 def refused(message: str, *, hint: str | None = None) -> ProviderRefused:
-    """An error for a request that was not sent."""
+    """Return the error for a request that was not sent."""
     error = ProviderRefused(message, hint=hint, fault="address")
     error.requests = 0
     return error

@@ -1,8 +1,8 @@
-"""Bridges from SDKs with an HTTP client of another kind to the guarded one (http_client).
+"""Bridges to the guarded HTTP client (http_client) for SDKs with another kind of client.
 
-An SDK whose HTTP client is httpx, aiohttp or blocking hands each request over here. It gets only
-responses of success: a refusal is raised as HttpRefusal, so that no parser, logger or error of an
-SDK sees what a server says in one.
+An SDK with an httpx, aiohttp or blocking client passes each request to these bridges. It receives
+only successful responses: a refusal is raised as HttpRefusal. So no parser, logger or error of an
+SDK sees the content of a refusal.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class HeadersLike(Protocol):
     """Headers of any HTTP library."""
 
     def items(self) -> Any:
-        """Pairs of names and values."""
+        """Return pairs of names and values."""
         ...
 
 
@@ -32,7 +32,7 @@ async def send(
     """Send a request through the guarded client, and read its response.
 
     Raises:
-        HttpRefusal: the response is no success.
+        HttpRefusal: the response is not a success.
     """
     pairs = {str(name): str(value) for name, value in headers.items()}
     response = await http.request(method, url, headers=pairs, content=content)
@@ -42,7 +42,7 @@ async def send(
 
 
 def httpx_client(http: httpx2.AsyncClient) -> httpx.AsyncClient:
-    """Return a client of httpx that sends its requests through the guarded one."""
+    """Return an httpx client that sends its requests through the guarded client."""
     import httpx
 
     class Transport(httpx.AsyncBaseTransport):
@@ -57,7 +57,7 @@ def httpx_client(http: httpx2.AsyncClient) -> httpx.AsyncClient:
 
 
 class AiohttpSession:
-    """The part of aiohttp's session that an SDK needs to send requests through the guarded client.
+    """The part of aiohttp's session that an SDK needs for sending through the guarded client.
 
     Args:
         http: the guarded client.
@@ -69,7 +69,7 @@ class AiohttpSession:
     async def request(
         self, method: str, url: str, *, headers: Mapping[str, str], data: bytes | None, **_: object
     ) -> AiohttpResponse:
-        """Send a request; the SDK's own proxy and time limit are not used."""
+        """Send a request; the SDK's own proxy and time limit are ignored."""
         return AiohttpResponse(await send(self._http, method.upper(), url, headers, data))
 
 
@@ -78,7 +78,7 @@ class AiohttpResponse:
 
     def __init__(self, response: httpx2.Response) -> None:
         self.status = response.status_code
-        # Any spelling of a name finds its value, as in aiohttp's own headers.
+        # Names are case-insensitive, as in aiohttp's own headers.
         self.headers = response.headers
         self.content = response.content
 
@@ -87,4 +87,4 @@ class AiohttpResponse:
         return self.content
 
     def release(self) -> None:
-        """Do nothing: the body is read."""
+        """Do nothing: the body has been read."""

@@ -15,4 +15,4 @@ Raises NoProviderKey if the tenant has none, KeyUnreadable if its key cannot be 
 """
 
 KEY_HEADERS: Final = frozenset({"authorization"})
-"""Headers that carry a key, in lower case, unless a provider has others."""
+"""Headers that carry a key, in lower case; the default for providers."""

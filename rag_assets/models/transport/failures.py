@@ -22,7 +22,7 @@ from rag_assets.common.errors import (
 )
 
 _LONGEST_WAIT = 86_400.0
-"""A server may require any number of seconds; more than a day is cut to a day."""
+"""Limit of the seconds that a server may require: longer waits are cut to a day."""
 
 _KEY_HINT = "set a valid key with `rag-assets keys set`"
 _TRANSIENT = frozenset({408, 409, 425, 429})
@@ -37,7 +37,7 @@ class Refusal:
     Attributes:
         status: of HTTP.
         headers: of the response.
-        fault: from its body, if the status has none.
+        fault: from its body, if the status does not imply one.
         retry_after: seconds that its body requires.
     """
 
@@ -75,10 +75,10 @@ def failure_of(refusal: Refusal, model: str) -> ProviderError:
 
 
 def interruption_of(error: BaseException, model: str) -> ProviderError:
-    """Convert a connection's failure into an error, which is transient as a rule.
+    """Convert a connection's failure into an error, which is usually transient.
 
     An error of the project among its causes, such as an address that is not permitted, is returned
-    itself; a certificate that cannot be verified needs a person.
+    unchanged. A certificate that cannot be verified needs a person.
     """
     for cause in causes(error):
         if isinstance(cause, ProviderError):
@@ -97,7 +97,7 @@ def interruption_of(error: BaseException, model: str) -> ProviderError:
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds to wait by a response's headers, in any of the usual forms; None without one.
+    """Return the wait in seconds from a response's headers, in any usual form; None without one.
 
     Args:
         headers: with names in lower case, or case-insensitive.

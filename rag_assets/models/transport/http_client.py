@@ -1,6 +1,6 @@
 """HTTP clients of models: permitted servers, headers sent, limits of responses.
 
-Providers' SDKs get their HTTP client from here. Importing this loads httpx2.
+Providers' SDKs receive their HTTP client from here. Importing this loads httpx2.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from rag_assets.models.transport.addresses import permitted, refused
 from rag_assets.models.transport.credentials import KEY_HEADERS
 
 Resolve: TypeAlias = Callable[[str, int], Awaitable[list[str]]]
-"""Resolves a server's name and port to addresses; raises OSError if there are none."""
+"""Resolves a server's name and port to addresses; raises OSError without addresses."""
 
 MAX_RESPONSE_BYTES = 32 * 1024 * 1024
-"""Twice what 100 vectors of 4,096 dimensions take as JSON, with room for verbose servers."""
+"""Twice the size of 100 vectors of 4,096 dimensions as JSON, with room for verbose servers."""
 
 _MOST_REFUSAL_BYTES = 64 * 1024
 _TIMEOUTS = {"connect": 10.0, "read": 60.0, "write": 60.0, "pool": 60.0}
@@ -32,11 +32,11 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 # SDKs add headers from the environment (an operator's account) and about this machine.
 _HEADERS_SENT = frozenset(
     {"host", "accept", "content-type", "content-length", "connection", "user-agent"}
-    # AWS signs each of these.
+    # AWS signs each of these headers.
     | {"x-amz-date", "x-amz-content-sha256"}
     | {"amz-sdk-invocation-id", "amz-sdk-request"}
 )
-# A server may return what it was sent, even the key, in any header of its response.
+# A server may echo its request, even the key, in any header of its response.
 _HEADERS_TAKEN = frozenset(
     {"content-type", "retry-after", "retry-after-ms"}
     | {"x-amzn-errortype", "x-amzn-bedrock-input-token-count"}
@@ -44,7 +44,7 @@ _HEADERS_TAKEN = frozenset(
 
 
 async def resolve(host: str, port: int) -> list[str]:
-    """Resolve a name by the system's resolver, which also takes literal addresses."""
+    """Resolve a name with the system's resolver, which also accepts literal addresses."""
     found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(entry[4][0]) for entry in found))
 
@@ -58,20 +58,20 @@ def tenants_client(
     read_seconds: float | None = None,
     key_headers: frozenset[str] = KEY_HEADERS,
 ) -> httpx2.AsyncClient:
-    """A client that connects to one server, named by a tenant, and to no other.
+    """Return a client that connects only to one server, named by a tenant.
 
-    Its name is resolved once, all its addresses are validated, and connections go to exactly these
-    addresses; TLS still verifies the name. Redirects are not followed, proxies, certificates and
-    passwords of the environment are not used.
+    Its name is resolved once, all its addresses are validated, and connections use exactly these
+    addresses; TLS still verifies the name. Redirects are not followed, and proxies, certificates
+    and passwords of the environment are not used.
 
     Args:
         base_url: of the server.
         allowed: private endpoints that the operator allows.
         resolver: finds its addresses.
         most_bytes: limit of a response.
-        read_seconds: that it may send nothing, if not a minute.
-        key_headers: in lower case, that carry the tenant's key; those of other providers are
-            removed.
+        read_seconds: limit of silence, if it is not a minute.
+        key_headers: headers, in lower case, that carry the tenant's key; other providers' key
+            headers are removed.
 
     Raises:
         ProviderRefused: it is not a URL.
@@ -90,7 +90,7 @@ def providers_client(
     most_bytes: int = MAX_RESPONSE_BYTES,
     key_headers: frozenset[str] = KEY_HEADERS,
 ) -> httpx2.AsyncClient:
-    """A client for a provider's own server, through the environment's proxy if it has one.
+    """Return a client for a provider's own server, through the environment's proxy if it has one.
 
     Args:
         base_url: of the provider, as in its SDK.
@@ -125,7 +125,7 @@ def _client(
 
 
 class _BoundedTransport(httpx2.AsyncBaseTransport):
-    """Limits headers sent, responses and timeouts, whatever an SDK sets."""
+    """Limits the headers sent, responses and timeouts, regardless of an SDK's settings."""
 
     def __init__(
         self,
@@ -194,7 +194,7 @@ class _BoundedStream(httpx2.AsyncByteStream):
 
 
 class _PinnedTransport(httpx2.AsyncBaseTransport):
-    """Connects to the addresses of a server's name that were permitted."""
+    """Connects to the permitted addresses of a server's name."""
 
     def __init__(self, base_url: httpx2.URL, allowed: PrivateEndpoints, resolver: Resolve) -> None:
         self._origin = _origin(base_url)
@@ -238,7 +238,7 @@ class _PinnedTransport(httpx2.AsyncBaseTransport):
         return self._addresses
 
     def _to(self, address: str, request: httpx2.Request) -> httpx2.Request:
-        """The same request to an address; the name stays in the Host header and for TLS."""
+        """Return the request for an address; the Host header and TLS keep the name."""
         return httpx2.Request(
             request.method,
             request.url.copy_with(host=address),

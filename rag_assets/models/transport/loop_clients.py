@@ -13,10 +13,10 @@ from weakref import WeakKeyDictionary
 
 
 class Client(Protocol):
-    """Holds connections of the loop it is used in."""
+    """Holds the connections of one event loop."""
 
     async def close(self) -> None:
-        """Close them."""
+        """Close the connections."""
         ...
 
 
@@ -31,11 +31,11 @@ class _Opened(Generic[ClientT]):
 
 
 class LoopClients(Generic[ClientT]):
-    """Opens a loop's client at its first use, and closes it when it is no longer used.
+    """Opens a loop's client at its first use, and closes it when it is not used any more.
 
     Args:
         connect: creates a client.
-        module: that its requests import; None: none that takes long.
+        module: slow module that its requests import; None without such a module.
     """
 
     def __init__(self, connect: Callable[[], ClientT], module: str | None = None) -> None:
@@ -48,7 +48,7 @@ class LoopClients(Generic[ClientT]):
         )
 
     async def load(self) -> None:
-        """Import what requests need, outside of their time limits and of the event loop.
+        """Import the modules that requests need, outside their time limits and the event loop.
 
         An SDK takes seconds to import on a busy machine.
         """
@@ -58,7 +58,7 @@ class LoopClients(Generic[ClientT]):
 
     @asynccontextmanager
     async def use(self) -> AsyncIterator[ClientT]:
-        """This loop's client, which stays open for the block."""
+        """Return this loop's client, which stays open for the block."""
         loop = asyncio.get_running_loop()
         with self._lock:
             opened = self._opened.get(loop)
@@ -73,7 +73,7 @@ class LoopClients(Generic[ClientT]):
                 await opened.client.close()
 
     async def close(self) -> None:
-        """Close this loop's client: now, or once nothing uses it."""
+        """Close this loop's client: now, or once no request uses it."""
         with self._lock:
             opened = self._opened.pop(asyncio.get_running_loop(), None)
         if opened is not None:

@@ -14,7 +14,7 @@ from rag_assets.common.errors import DeadlineExceeded, ProviderError, ProviderUn
 from rag_assets.models.transport.traffic import Traffic
 
 _LONGEST_SHARED_PAUSE = 300.0
-"""Longest pause: the cause may be repaired long before the time that a provider requires."""
+"""Longest pause: the cause may be fixed long before the time that a provider requires."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +25,9 @@ class RetryPolicy:
         turn: longest wait until the first attempt may be sent, in seconds.
         tries: limit of attempts.
         seconds: limit of all attempts and the pauses between them.
-        least: seconds that must be left for a further attempt to begin.
+        least: seconds that must be left for a further attempt to start.
         first_pause: longest pause before the second attempt, in seconds; doubled before every
-            further one.
+            further attempt.
         longest_pause: limit of that growth, unless the provider requires more.
     """
 
@@ -39,7 +39,7 @@ class RetryPolicy:
     longest_pause: float = 20.0
 
     def pause(self, attempts: int) -> float:
-        """Seconds to wait when so many attempts have failed.
+        """Return the seconds to wait after a number of failed attempts.
 
         Drawn evenly from zero to a bound that doubles ("full jitter"), so that callers who failed
         together do not retry together.
@@ -60,7 +60,7 @@ class Charged(Protocol):
 
     @property
     def tokens(self) -> int:
-        """The tokens charged."""
+        """Return the tokens charged."""
         ...
 
 
@@ -68,10 +68,10 @@ AnswerT = TypeVar("AnswerT", bound=Charged)
 
 
 class RetriedCall(Generic[AnswerT]):
-    """One call to a provider: attempts within its limits until one succeeds.
+    """A call to a provider: attempts within its limits until one succeeds.
 
     Args:
-        send: makes one attempt.
+        send: makes an attempt.
         traffic: limits attempts, and observes the pauses that the provider requires.
         tokens: of an attempt, estimated.
         policy: limits of attempts and time.
@@ -101,19 +101,19 @@ class RetriedCall(Generic[AnswerT]):
 
     @property
     def attempts(self) -> int:
-        """Requests sent so far."""
+        """Return the number of requests sent so far."""
         return self._attempts
 
     async def answer(self, deadline: float | None) -> AnswerT:
         """Make attempts until one succeeds.
 
         Args:
-            deadline: time.monotonic() after which the first attempt is not sent, nor a further one
-                that the provider has put off.
+            deadline: time.monotonic() after which the first attempt is not sent, and no further
+                attempt that the provider has postponed.
 
         Raises:
-            DeadlineExceeded: that is so; the call may be made again later.
-            ProviderError: what the last attempt raised, with the number of attempts.
+            DeadlineExceeded: the deadline passed; the call may be made again later.
+            ProviderError: the error of the last attempt, with the number of attempts.
         """
         until = time.monotonic() + self._policy.turn
         try:
@@ -131,7 +131,7 @@ class RetriedCall(Generic[AnswerT]):
         return answer
 
     async def _attempt(self, until: float) -> AnswerT | None:
-        """Make one attempt; None after a transient failure."""
+        """Make an attempt; return None after a transient failure."""
         try:
             async with self._traffic.turn(self._tokens, until, is_bulk=self._is_bulk) as turn:
                 if not self._attempts:
@@ -147,7 +147,7 @@ class RetriedCall(Generic[AnswerT]):
             self._failure = error
         except DeadlineExceeded:
             raise
-        except ProviderError as error:  # without a key no attempt was made
+        except ProviderError as error:  # without a key, no attempt was made
             error.requests += self._attempts - 1
             raise
         return None

@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     import httpx2
 
 REQUEST_SECONDS = 120.0
-"""Time limit of one request: a server may send a byte a minute for ever."""
+"""Time limit of one request: a server may send one byte per minute for ever."""
 
 _MOST_TOKENS = 10_000_000
-"""Limit of a request's tokens: no model accepts as many."""
+"""Limit of a request's tokens, beyond that of any model."""
 
 Sdk = TypeVar("Sdk")
 T = TypeVar("T")
@@ -45,9 +45,9 @@ class Server:
         id: provider and model, for messages.
         base_url: of a server other than the provider's own.
         key_optional: whether the server may accept requests without a key.
-        silent_seconds: that it may send nothing, where answers are streamed since it reads and
-            writes slowly; None for answers in one piece.
-        settings: that the provider has beside these.
+        silent_seconds: limit of silence of a slow server with streamed answers; None for answers in
+            one piece.
+        settings: other settings of the provider.
     """
 
     id: str
@@ -60,7 +60,7 @@ class Server:
 class HttpRefusal(Exception):
     """A response that reports a failure, as an SDK would raise one.
 
-    Its text has the status alone: the response may echo a key or a text.
+    Its text has only the status: the response may echo a key or a text.
 
     Args:
         status: of HTTP.
@@ -86,8 +86,8 @@ class _Client(Generic[Sdk]):
 class SdkConnection(ABC, Generic[Sdk]):
     """A connection to a provider through its SDK, with the project's HTTP client.
 
-    For one event loop. The SDK is imported, the key read and the server's name resolved at the
-    first request.
+    For one event loop. At the first request the SDK is imported, the key is read and the server's
+    name is resolved.
 
     Args:
         server: the provider's server.
@@ -130,7 +130,7 @@ class SdkConnection(ABC, Generic[Sdk]):
             except Exception as error:  # of the SDK, its HTTP client, its parsers
                 failure = self._classified(error)
             client.retired |= isinstance(failure, ProviderRefused)
-        # Raised outside of the except block: the context would quote the provider's response.
+        # Raised outside the except block: the context would quote the provider's response.
         raise failure
 
     async def close(self) -> None:
@@ -144,7 +144,7 @@ class SdkConnection(ABC, Generic[Sdk]):
 
     @abstractmethod
     def _open(self, key: SecretStr | None, http: httpx2.AsyncClient) -> Sdk:
-        """The SDK's client; the one place where the key is unwrapped. Called in a thread."""
+        """Return the SDK's client; only this method unwraps the key. Called in a thread."""
 
     def _refusal(self, error: Exception) -> ProviderError | None:
         """Convert the SDK's error; None if it is not about a response of the provider."""
@@ -154,15 +154,15 @@ class SdkConnection(ABC, Generic[Sdk]):
         return failure_of(refusal, self.server.id)
 
     def _fault(self, refusal: HttpRefusal) -> Fault | None:
-        """Return the fault that a refusal names beside its status; None if it names none."""
+        """Return the fault that a refusal names in addition to its status; None without one."""
         return None
 
     def _shut(self, sdk: Sdk) -> None:
-        """Close what the SDK holds beside the HTTP client; as a rule nothing."""
+        """Close the SDK's resources other than the HTTP client; by default there are none."""
 
     @asynccontextmanager
     async def _client(self) -> AsyncIterator[_Client[Sdk]]:
-        """A client whose key the provider has not refused, open for the block."""
+        """Return a client with a key that the provider has not refused, open for the block."""
         async with self._opening:
             if self._current is None or self._current.retired:
                 self._current = await self._opened(await self._key())
@@ -181,7 +181,7 @@ class SdkConnection(ABC, Generic[Sdk]):
             return _Client(await asyncio.to_thread(self._open, key, http), http)
         except ImportError:
             raise
-        except Exception as error:  # of the SDK: it may quote a key that has another form
+        except Exception as error:  # of the SDK: it may quote a malformed key
             failure = self._classified(error)
         await http.aclose()
         raise failure
@@ -193,7 +193,7 @@ class SdkConnection(ABC, Generic[Sdk]):
 
     @property
     def key_headers(self) -> frozenset[str]:
-        """Headers that carry the key; an SDK may add others from the operator's environment."""
+        """Return the headers that carry the key; an SDK may add others from the environment."""
         return KEY_HEADERS
 
     def address(self) -> str:
@@ -252,10 +252,10 @@ class SdkConnection(ABC, Generic[Sdk]):
 
 
 def plausible_tokens(reported: object) -> int | None:
-    """The tokens that a provider reports as charged; None if that is not a positive number."""
+    """Return the tokens that a provider reports as charged; None if not a positive number."""
     return reported if type(reported) is int and 0 < reported <= _MOST_TOKENS else None
 
 
 def encodable(text: str) -> str:
-    """Replace lone surrogates, which have no UTF-8, so that a request can hold the text."""
+    """Replace lone surrogates, which UTF-8 cannot encode, so that a request can hold the text."""
     return text.encode("utf-8", "replace").decode("utf-8")

@@ -26,7 +26,7 @@ class ConnectionSettings(BaseModel):
 
     @property
     def uses_identity(self) -> bool:
-        """Whether requests carry a token of the installation's cloud identity, and no key."""
+        """Return whether requests carry a token of the installation's cloud identity, not a key."""
         return False
 
     def recipe(self) -> dict[str, str]:

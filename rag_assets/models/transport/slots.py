@@ -12,7 +12,7 @@ from rag_assets.common.errors import DeadlineExceeded
 
 
 class Slots:
-    """A semaphore: a number of tasks hold a slot, others wait in order of arrival.
+    """A semaphore: a fixed number of tasks hold a slot, others wait in order of arrival.
 
     asyncio.Semaphore belongs to one loop, and threading.Semaphore would block it.
 
@@ -33,7 +33,7 @@ class Slots:
             seconds: longest wait.
 
         Raises:
-            DeadlineExceeded: none became free in time.
+            DeadlineExceeded: no slot became free in time.
         """
         await self._acquire(seconds)
         try:
@@ -56,7 +56,7 @@ class Slots:
             with self._lock:
                 if waiter in self._waiting:
                     self._waiting.remove(waiter)
-                else:  # it was handed over at the same moment
+                else:  # the slot was handed over at the same moment
                     self._release()
             if isinstance(error, TimeoutError):
                 raise DeadlineExceeded("no call in progress ended in time") from None

@@ -14,7 +14,7 @@ from rag_assets.common.sliding_window import MINUTE, SlidingWindowLimiter
 from rag_assets.models.transport.slots import Slots
 
 _BURST_SHARE, _SPREAD_SHARE = 0.5, 0.4
-"""What bulk requests use of a limit, at once and evenly: the rest is for questions and edits."""
+"""Shares of a limit that bulk requests use at once and evenly; questions and edits get the rest."""
 
 
 @dataclass(slots=True)
@@ -34,7 +34,7 @@ class Traffic:
     Args:
         concurrency: limit of requests in progress.
         requests_per_minute: limit in every minute; None for no limit.
-        tokens_per_minute: likewise.
+        tokens_per_minute: limit in every minute; None for no limit.
         window: seconds in a minute.
     """
 
@@ -56,15 +56,15 @@ class Traffic:
         self._bulk_tokens = _BulkPace(self._tokens, tokens_per_minute, window)
         self._paused_until = 0.0
         self.is_limited = False
-        """Whether the last pause was required by a limit of requests, and not by an outage."""
+        """Whether a rate limit, and not an outage, required the last pause."""
 
     @property
     def pause_left(self) -> float:
-        """Seconds until requests may be sent again."""
+        """Return the seconds until requests may be sent again."""
         return max(0.0, self._paused_until - time.monotonic())
 
     def pause(self, seconds: float, *, is_limited: bool = True) -> None:
-        """Send no request for so long, as the provider requires."""
+        """Stop sending requests for a time that the provider requires."""
         with self._lock:
             self.is_limited = is_limited
             self._paused_until = max(self._paused_until, time.monotonic() + seconds)
@@ -76,12 +76,13 @@ class Traffic:
         """Wait until a request may be sent; it is in progress for the block.
 
         Bulk requests leave room for others in the limits of every minute. A request that waits for
-        a rate limit holds no slot meanwhile: a short query may fit where a long batch does not.
+        a rate limit releases its slot meanwhile: a short query may fit although a long batch does
+        not.
 
         Args:
             tokens: estimated.
             until: time.monotonic() by which it must be sent.
-            is_bulk: whether nobody waits for it.
+            is_bulk: whether no caller waits for it.
 
         Raises:
             DeadlineExceeded: it cannot be sent by then; raised as soon as that is known.
@@ -101,7 +102,7 @@ class Traffic:
             await asyncio.sleep(wait)
 
     def _begin(self, tokens: int, *, is_bulk: bool) -> float:
-        """Count a request as in progress; returns the seconds to wait if it may not begin."""
+        """Count a request as in progress; return the seconds to wait if it may not start."""
         with self._lock:
             now = time.monotonic()
             wait = max(
@@ -134,7 +135,7 @@ class _BulkPace:
     Args:
         limiter: of all requests.
         limit: of the limiter; None for no limit.
-        window: seconds in which it applies.
+        window: length of the limit's window in seconds.
     """
 
     def __init__(self, limiter: SlidingWindowLimiter, limit: int | None, window: float) -> None:
@@ -143,11 +144,11 @@ class _BulkPace:
         self._free_at = 0.0
 
     def wait(self, amount: int, now: float) -> float:
-        """Return the seconds until a bulk request may begin."""
+        """Return the seconds until a bulk request may start."""
         at_once = self._limiter.wait(amount, now, share=_BURST_SHARE)
         return min(at_once, max(0.0, self._free_at - now))
 
     def begin(self, amount: int, now: float) -> None:
-        """Count a bulk request that begins now."""
+        """Count a bulk request that starts now."""
         if self._limiter.wait(amount, now, share=_BURST_SHARE) > 0:
             self._free_at = max(self._free_at, now) + amount * self._seconds_of_one

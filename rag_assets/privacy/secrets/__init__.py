@@ -1,4 +1,5 @@
 """Finding credentials in text, and masking them.
 
-Belongs here: rules, scanners, views of a text. Does not: the handling of documents that hold one.
+Belongs here: rules, scanners, views of a text. Does not: the handling of documents that contain
+credentials.
 """

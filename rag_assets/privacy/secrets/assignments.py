@@ -1,7 +1,7 @@
 """`password = literal`, in the notations of configuration, code and notes.
 
-The name of a credential, a separator, and a value that is one: no placeholder, no type, no
-expression. Letters alone are a password only where they are neither code nor a word about
+A match is the name of a credential, a separator, and a value that is not a placeholder, a type or
+an expression. A value of letters only is a password if it is neither code nor a word about
 passwords.
 """
 
@@ -127,7 +127,7 @@ def assigned(text: str, name: Name) -> Iterator[SecretSpan]:
 
 
 def _listed(text: str, name: Name) -> Iterator[SecretSpan]:
-    """The items of a list: `tokens: [X, Y]`, or lines that begin with a dash."""
+    """Find the items of a list: `tokens: [X, Y]`, or lines that start with a dash."""
     found = _LISTED.match(text, name.end, name.end + _REACH)
     if found is None:
         return
@@ -153,7 +153,7 @@ def _value_of(text: str, name: Name) -> SecretSpan | None:
 
 
 def _paired(text: str, name: Name) -> SecretSpan | None:
-    """The password of `Login: admin / X`."""
+    """Find the password of `Login: admin / X`."""
     pair = _PAIR.match(text, name.end, name.end + _REACH) if name.text.isalpha() else None
     if pair is None or not _is_paired(text, pair):
         return None
@@ -161,7 +161,7 @@ def _paired(text: str, name: Name) -> SecretSpan | None:
 
 
 def _phrase(text: str, name: Name) -> SecretSpan | None:
-    """Several plain words up to the end of the line."""
+    """Find several plain words up to the end of the line."""
     found = _PHRASED.match(text, name.end, name.end + _REACH)
     if found is None or name.kind is not ValueKind.PASSWORD or not is_phrase(found["bare"]):
         return None
@@ -169,7 +169,7 @@ def _phrase(text: str, name: Name) -> SecretSpan | None:
 
 
 def _directive(text: str, name: Name) -> SecretSpan | None:
-    """The value after a blank in a directive: `ENV DB_PASSWORD X`, `requirepass X`."""
+    """Find the value after a blank in a directive: `ENV DB_PASSWORD X`, `requirepass X`."""
     known = name.text.lower() in _DIRECTIVES
     if not known and not _COMMAND.search(text, max(0, name.start - 20), name.end):
         return None
@@ -220,7 +220,7 @@ def _is_credential(text: str, name: Name, value: str, group: str, found: re.Matc
 
 
 def _is_label(text: str, name: Name, value: str) -> bool:
-    """Whether letters are the translation of a label: `"Repeat Password": "Heslo znovu"`."""
+    """Return whether letters translate a label: `"Repeat Password": "Heslo znovu"`."""
     if (
         any(c.isdigit() or c in "!@#$%^&*" for c in value)
         or text[name.end : name.end + 1] not in "\"'"
@@ -232,7 +232,10 @@ def _is_label(text: str, name: Name, value: str) -> bool:
 
 
 def _allows_letters_only(text: str, name: Name, value: str, found: re.Match[str]) -> bool:
-    """Whether letters alone are a password here: the line has nothing else, and is no code."""
+    """Return whether a value of letters only is a password on this line.
+
+    It is if the rest of the line is empty and the line is not code.
+    """
     begin = text.rfind("\n", 0, name.start) + 1
     end = text.find("\n", found.end())
     line = text[begin : end if end >= 0 else len(text)]
@@ -249,7 +252,7 @@ def _allows_letters_only(text: str, name: Name, value: str, found: re.Match[str]
 
 
 def _is_code(text: str, begin: int, end: int, line: str, value: str) -> bool:
-    """Whether a line is code: by its form, its neighbours, or a value that is a variable."""
+    """Return whether a line is code: by its form, its neighbours, or a value that is a variable."""
     near = _around(text, begin, end)
     if _LINE_CODE.search(line) or _TYPED.search(near):
         return True
@@ -260,7 +263,7 @@ def _is_code(text: str, begin: int, end: int, line: str, value: str) -> bool:
 
 
 def _around(text: str, begin: int, end: int) -> str:
-    """The paragraph of a line: up to the next blank lines."""
+    """Return the paragraph of a line: up to the next blank lines."""
     low, high = max(0, begin - _NEAR), (end if end >= 0 else len(text)) + _NEAR
     first = text.rfind("\n\n", low, begin)
     last = text.find("\n\n", begin, high)
@@ -268,7 +271,7 @@ def _around(text: str, begin: int, end: int) -> str:
 
 
 def _trimmed(text: str, start: int, end: int) -> int:
-    """The end of a bare value without punctuation, closing brackets and marks of emphasis."""
+    """Return the end of a bare value without punctuation, closing brackets and emphasis."""
     while end > start + 1:
         last = text[end - 1]
         opened = {")": "(", "]": "[", "}": "{"}.get(last)

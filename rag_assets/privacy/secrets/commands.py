@@ -72,7 +72,7 @@ _GROUPS = ("within", "inside", "double", "single", "bare")
 
 
 def _flags(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
-    """The value of a flag with the name of a credential."""
+    """Find the value of a flag with the name of a credential."""
     done = 0
     for anchor in anchors:
         if anchor.start < done or (anchor.start and text[anchor.start - 1] not in _BEFORE_FLAG):
@@ -92,7 +92,7 @@ def _flags(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
 
 
 def _users(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
-    """`-u user:X` of HTTP clients."""
+    """Find X in `-u user:X` of HTTP clients."""
     for anchor in anchors:
         if anchor.start and not (
             text[anchor.start - 1].isspace() or text[anchor.start - 1] in "\"'`("
@@ -114,7 +114,7 @@ def _users(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
 
 
 def _attached(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
-    """`-pX` and `-p X` of programs that take a password this way."""
+    """Find X in `-pX` and `-p X` of programs that take a password this way."""
     for anchor in anchors:
         if not anchor.start or not text[anchor.start - 1].isspace():
             continue
@@ -150,7 +150,7 @@ def _netrc(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
 
 
 def _pgpass(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
-    """`host:port:database:user:X`, as in .pgpass."""
+    """Find X in `host:port:database:user:X`, as in .pgpass."""
     for anchor in anchors:
         found = _PGPASS.match(text, anchor.start)
         if found is None or not _HOST.search(text, max(0, anchor.start - 256), anchor.start):
@@ -162,13 +162,13 @@ def _pgpass(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
 def _accepted(
     found: re.Match[str], *, password: bool, strict: bool, known: bool = False
 ) -> SecretSpan | None:
-    """The value of a match, where it is a credential.
+    """Return the value of a match; None if it is not a credential.
 
     Args:
         found: a match with one of the value groups.
         password: whether a password is expected, else a key.
         strict: whether only a credential is possible at this position.
-        known: whether the program takes a credential there, so that it is no sentence.
+        known: whether the program takes a credential there, so that it is not a sentence.
     """
     start, end = _span(found)
     value = found.string[start:end]
@@ -202,7 +202,7 @@ def _rule(pattern: re.Pattern[str], *anchors: str, strict: bool = True) -> Rule:
 
 
 _FLAG_PROGRAMS: Sequence[tuple[str, str, str]] = (
-    # anchor, programs that take a credential after it, what stands between the two
+    # anchor, programs that take a credential after it, the text between the two
     (" -k ", r"openssl(?:\.exe)?[ \t]+(?:enc|aes|des|camellia|aria|bf|rc)", r"-k[ \t]{1,4}"),
     (" -p", r"7z[aarz]?(?:\.exe)?|rar|unrar|7zz", r"-p"),
     (" -P ", r"unzip|zip|7z|zipcloak|ipmitool|sqlcmd|bcp", r"-P[ \t]{1,4}"),
@@ -260,7 +260,7 @@ _LINE_PATTERNS: Sequence[tuple[str, str]] = (
 def _program_flags(
     programs: re.Pattern[str], value: re.Pattern[str], text: str, anchors: Sequence[Anchor]
 ) -> Iterator[SecretSpan]:
-    """Find the value of a flag that means a credential to some programs alone."""
+    """Find the value of a flag that means a credential only to some programs."""
     for anchor in anchors:
         at = anchor.start + 1
         low = max(0, at - _COMMAND_LINE)
@@ -272,7 +272,7 @@ def _program_flags(
 
 
 def is_written_value(value: str) -> bool:
-    """Return whether a value of a command is none of a manual: `mypassword`, `COMMUNITY`."""
+    """Return whether a value of a command is not a manual's example: `mypassword`, `COMMUNITY`."""
     if value.isdigit() or value.isupper():
         return False
     lowered = value.lower()

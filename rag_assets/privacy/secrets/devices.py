@@ -1,7 +1,7 @@
 """Credentials in the configuration of routers, switches, firewalls and wireless networks.
 
-A row of the table is a kind of line: the literals it is anchored at, and a pattern whose group is the
-credential. What stands there is one unless it is a placeholder or a default such as `public`.
+A row of the table is a kind of line: the literals that anchor it, and a pattern with a group for
+the credential. The group is a credential unless it is a placeholder or a default such as `public`.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def _lines(pattern: re.Pattern[str], text: str, anchors: Sequence[Anchor]) -> It
 
 
 def _begins_line(text: str, at: int) -> bool:
-    """Return whether nothing but a prompt, a mark or other words of a setting precede on the line."""
+    """Return whether only a prompt, a mark or other words of a setting precede on the line."""
     low = max(0, at - _LINE_LEFT)
     begin = max(text.rfind("\n", low, at) + 1, low)
     before = text[begin:at]
@@ -96,7 +96,7 @@ def _begins_line(text: str, at: int) -> bool:
 
 
 def is_device_secret(found: re.Match[str]) -> bool:
-    """Return whether the value of a line is a credential; letters alone only at the line's end."""
+    """Return whether the value of a line is a credential; a value of letters must end the line."""
     value = found["value"].rstrip(".,:")
     if is_placeholder(value) or value.lower() in _DEFAULTS or value.lower() in WORDS:
         return False

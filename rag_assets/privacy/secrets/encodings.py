@@ -29,7 +29,7 @@ _REACH = 240
 
 
 def decoded(text: str, places: Sequence[tuple[int, int]]) -> View | None:
-    """The encoded parts of a text, decoded where the result is text; None if there are none."""
+    """Decode the encoded parts of a text that decode to text; None if it has none."""
     builder = ViewBuilder()
     for word, at in _words_with(text, _PERCENT):
         _unquote(builder, word, at)
@@ -92,7 +92,7 @@ def _from_hex(word: str) -> str | None:
 
 
 def _readable(raw: bytes) -> str | None:
-    """The text of bytes; None if they are none."""
+    """Return the text of bytes; None if they are not readable text."""
     try:
         plain = raw.decode()
     except UnicodeDecodeError:
@@ -102,7 +102,7 @@ def _readable(raw: bytes) -> str | None:
 
 
 def _words_with(text: str, pattern: re.Pattern[str]) -> Iterator[tuple[str, int]]:
-    """Words in which a pattern is found, with where they begin."""
+    """Find the words with a match of a pattern, and their start offsets."""
     done = 0
     for found in pattern.finditer(text):
         if found.start() < done:

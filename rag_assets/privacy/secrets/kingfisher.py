@@ -1,4 +1,4 @@
-"""Kingfisher's rules for credentials of some hundred services, run offline."""
+"""Kingfisher's rules for credentials of about a hundred services, run offline."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from rag_assets.privacy.secrets.spans import SecretSpan
 if TYPE_CHECKING:
     from kingfisher_sdk import Scanner
 
-_CONTINUATION = re.compile(rb"[\x80-\xbf]")  # bytes that start no character of UTF-8
-# Greedy over lines and quotation marks; commands.py has a rule for each of its flags.
+_CONTINUATION = re.compile(rb"[\x80-\xbf]")  # continuation bytes of UTF-8
+# Greedy across lines and quotation marks; commands.py has a rule for each of its flags.
 _REPLACED_RULES = ("curl-auth-user",)
 _WINDOW = 8_192
 _OVERLAP = 2_048
@@ -23,13 +23,13 @@ _ADDRESS = re.compile(r"://[^/\s]*@")
 
 
 class Kingfisher:
-    """Kingfisher's scanner, loaded when it is first needed.
+    """Kingfisher's scanner, loaded at its first use.
 
-    Credentials are not verified with their services: nothing leaves the process. All instances of
-    a process share the rules that the first of them loads, since they are the same everywhere.
+    Credentials are not verified with their services: no data leaves the process. All instances of a
+    process share the rules that the first of them loads, since they are the same everywhere.
 
     Args:
-        cache_dir: a private folder for its compiled rules; without one they are compiled anew.
+        cache_dir: a private folder for its compiled rules; without it they are compiled each time.
         timeout: seconds one scan may take.
     """
 
@@ -41,7 +41,7 @@ class Kingfisher:
         self._timeout = timeout
 
     def load(self) -> Scanner:
-        """Return the loaded rules, which the first scan of a process loads otherwise."""
+        """Return the rules; load them if no scan of the process has done so."""
         with Kingfisher._lock:
             if Kingfisher._scanner is None:
                 from kingfisher_sdk import Rules, Scanner
@@ -76,7 +76,7 @@ class Kingfisher:
         for low, high, rule in found:
             start, end = characters[low], characters[high]
             value = text[start:end]
-            # The password alone is a credential of an address, and our own rule finds it.
+            # In an address, only the password is a credential, and our own rule finds it.
             if _ADDRESS.search(value) or is_placeholder(value):
                 continue
             if not is_placeholder(value.rpartition(":")[2]):
@@ -84,7 +84,7 @@ class Kingfisher:
 
 
 def _windows(length: int) -> Iterator[tuple[int, int]]:
-    """Overlapping parts of a text: some rules take time quadratic in its length."""
+    """Split a text into overlapping parts, since some rules take time quadratic in its length."""
     start = 0
     while start + _WINDOW < length:
         yield start, start + _WINDOW
@@ -93,7 +93,7 @@ def _windows(length: int) -> Iterator[tuple[int, int]]:
 
 
 def _character_offsets(raw: bytes, offsets: set[int]) -> dict[int, int]:
-    """The character offsets of byte offsets; within a character, that of the character."""
+    """Convert byte offsets to character offsets; inside a character, to that character's."""
     characters: dict[int, int] = {}
     at = count = 0
     for offset in sorted(offsets):

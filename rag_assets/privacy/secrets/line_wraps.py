@@ -1,4 +1,4 @@
-"""Lines joined where a layout wrapped a token."""
+"""Joins lines if a layout wrapped a token."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rag_assets.privacy.secrets.text_views import View, ViewBuilder, is_mixed_wo
 from rag_assets.privacy.secrets.values import HOST_NAME
 
 _WRAPPED = re.compile(r"[ \t]*(?:<br ?/?>|\\)?\r?\n[ \t>|]*(?=[A-Za-z0-9+/=_~-])")
-# Begins with a set of characters, by which the search skips the others quickly.
+# Starts with a character set, so that the search skips other characters quickly.
 _LINE_END = re.compile(
     r"([\dA-Z](?:(?<![A-Z])|(?<=[a-z][A-Z]))[A-Za-z0-9+/=_~.:-]{0,240})"
     r"[ \t]*(?:<br ?/?>|\\)?\r?\n"
@@ -27,11 +27,11 @@ class Seam:
     """A place in a view at which two lines were joined.
 
     Attributes:
-        at: offset in the view at which the second line begins.
+        at: offset in the view at which the second line starts.
         end: end of its first word, which may continue a token.
-        certain: whether that word is no word of a language.
-        is_name: whether that word names a value that follows, or a host, so that it continues
-            nothing.
+        certain: whether that word is certainly not a word of a language.
+        is_name: whether that word names a following value, or a host, so that it does not continue
+            a token.
     """
 
     at: int
@@ -41,7 +41,7 @@ class Seam:
 
 
 def joined(text: str) -> Iterator[tuple[View, list[Seam]]]:
-    """Lines joined across which a token may continue, with their seams."""
+    """Join lines across which a token may continue; yield views with their seams."""
     done = 0
     for gap in _gaps(text):
         if gap.start() < done:
@@ -69,10 +69,10 @@ def joined(text: str) -> Iterator[tuple[View, list[Seam]]]:
 
 
 def _gaps(text: str) -> Iterator[re.Match[str]]:
-    """Ends of lines whose last word looks like a part of a token."""
+    """Find the line ends after a word that looks like a part of a token."""
     for found in _LINE_END.finditer(text):
         end = found.end(1)
-        # Backwards: a pattern for what ends here would be tried from every beginning.
+        # Backwards: a pattern for the end of a word would be tried from every start.
         word = _WORD.match(text[max(0, end - _REACH) : end][::-1])
         if word is not None and is_mixed_word(word[0][::-1]):
             gap = _WRAPPED.match(text, end)

@@ -1,4 +1,4 @@
-"""Credentials beside a user's name: `log in as svc with X`, `jane.doe / X`, `WIFI:S:net;P:X;`."""
+"""Credentials next to a user's name: `log in as svc with X`, `jane.doe / X`, `WIFI:S:net;P:X;`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _WIFI = re.compile(r"WIFI:(?:[STHRK]:[^;\n]{0,80};){0,5}?P:(?P<value>(?:[^;\n\\]
 
 
 def stands_alone(value: str) -> bool:
-    """Return whether a value looks generated where a user's name stands beside it."""
+    """Return whether a value next to a user's name looks generated."""
     if is_placeholder(value) or value[0] in "/-.(<{$@" or "://" in value or "/" in value:
         return False
     if _QUALIFIED.fullmatch(value):
@@ -60,7 +60,7 @@ def _users(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
 
 
 def _before(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
-    """Find `als gast mit X einloggen`, where the verb stands last."""
+    """Find X in `als gast mit X einloggen`, with the verb at the end."""
     for anchor in anchors:
         low = max(0, anchor.start - _REACH)
         begin = max(text.rfind("\n", low, anchor.start) + 1, low)

@@ -89,7 +89,7 @@ def in_markup(text: str, name: Name) -> Iterator[SecretSpan]:
 
 
 def _beside(text: str, name: Name) -> SecretSpan | None:
-    """The cell beside a label at the start of a row, in plain text."""
+    """Return the value in the cell after a label at the start of a row, in plain text."""
     label = _LABEL_END.match(text, name.end)
     parting = _PARTING.match(text, label.end() if label else name.end)
     if parting is None or not _FIRST_CELL.search(text, max(0, name.start - 80), name.start):
@@ -109,7 +109,7 @@ def _beside(text: str, name: Name) -> SecretSpan | None:
 
 
 def _below(text: str, name: Name) -> Iterator[SecretSpan]:
-    """Cells below a name in the first row of a table, in wiki markup and plain text."""
+    """Find the cells below a name in the first row of a table, in wiki markup and plain text."""
     low = max(0, name.start - _LONGEST_ROW)
     begin = text.rfind("\n", low, name.start) + 1 or low
     if begin and text[begin - 1] != "\n":
@@ -131,7 +131,7 @@ def _below(text: str, name: Name) -> Iterator[SecretSpan]:
 
 
 def _cell_at(line: str, column: int) -> tuple[int, int] | None:
-    """The span of a column's cell in a row, without the marks around it."""
+    """Return the span of a column's cell in a row, without the marks around it."""
     partings = list(_DELIMITER.finditer(line))
     if column >= len(partings):
         return None
@@ -145,7 +145,7 @@ def _cell_at(line: str, column: int) -> tuple[int, int] | None:
 
 
 def _patterns(text: str, name: Name) -> Iterator[re.Pattern[str]]:
-    """The patterns for what follows a name."""
+    """Yield the patterns for the text after a name."""
     yield _ELEMENT
     if _FIRST_IN_ELEMENT.search(text, max(0, name.start - 60), name.start):
         yield _LABELLED
@@ -186,7 +186,10 @@ def _accepted(name: Name, found: re.Match[str], pattern: re.Pattern[str]) -> Sec
 
 
 def _takes_password(name: Name, found: re.Match[str]) -> bool:
-    """Whether a call takes a password and nothing about one: `setPassword("X")`, `PASSWORD || "X"`."""
+    """Return whether a call takes a password itself: `setPassword("X")`, `PASSWORD || "X"`.
+
+    Other calls take text about a password.
+    """
     if "(" not in found[0]:
         return True
     method = found.string[name.start - 1 : name.start] in {".", ">", ":"} or "." in name.text

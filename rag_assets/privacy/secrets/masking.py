@@ -1,4 +1,4 @@
-"""Masking of credentials, which keeps all offsets."""
+"""Masking of credentials without changing offsets."""
 
 from __future__ import annotations
 

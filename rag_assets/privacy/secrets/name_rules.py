@@ -14,7 +14,7 @@ from rag_assets.privacy.secrets.spans import SecretSpan
 
 _ARN_REACH = 120
 _ARN = re.compile(r"\barn:aws[\w-]*:[\w:/-]*\Z")
-"""Before a name that is a part of the name of a resource: `arn:aws:secretsmanager:…:secret:X`."""
+"""Text before a name that is part of a resource's name: `arn:aws:secretsmanager:…:secret:X`."""
 
 
 def _is_in_arn(text: str, start: int) -> bool:

@@ -20,7 +20,7 @@ ANCHORS = (
     "秘密鍵", "キー", "トークン", "토큰", "키", "暗証番号", "口令", "_auth", "login", "anmeldung", "acceso",
     "psk", "identifiants", "schlüssel", "jeton", "pat ", "pat:", "pat=", "pat\"", "totp", "2fa",
 )  # fmt: skip
-"""Literals, one of which is in every name of a credential, in small letters."""
+"""Literals in lower case; every name of a credential contains at least one of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,7 @@ _IGNORED_ENDINGS = frozenset(
     confirm again repeat""".split()  # noqa: SIM905
 )
 _IDEOGRAPHIC = "\u3000"
-"""From here on scripts have no blanks between words: a name needs no boundary."""
+"""First character of scripts without blanks between words: there a name needs no boundary."""
 _PASS_QUALIFIERS = frozenset(
     {"proxy", "first", "second", "two", "single", "one", "multi", "render", "ask"}
 )
@@ -169,7 +169,7 @@ def find_names(text: str, anchors: Sequence[Anchor]) -> Iterator[Name]:
 
 
 def value_kind(name: str) -> ValueKind | None:
-    """The kind of the value that a name alone announces, as of a column; None if of no credential."""
+    """Return the kind of value that a name alone announces, as for a column; None without one."""
     bare = name.strip(" \t*_`\"':")
     bare = re.sub(r"\s*\([^()]*\)$", "", bare)
     return _kind_in(bare, 0, len(bare))[0] if len(bare) <= _LEFT_REACH else None
@@ -183,7 +183,10 @@ def _name_start(text: str, at: int) -> int:
 
 
 def _kind_in(text: str, start: int, end: int) -> tuple[ValueKind | None, int]:
-    """The kind of value of the name between two offsets, and its start with the word before it."""
+    """Return the kind of value of the name between two offsets, and the start of the name.
+
+    The start includes the word before it.
+    """
     words = [word.lower() for word in _WORDS.findall(text[start:end])]
     while len(words) > 1 and (words[-1].isdigit() or words[-1] in _IGNORED_ENDINGS):
         words.pop()
@@ -199,7 +202,7 @@ def _kind_in(text: str, start: int, end: int) -> tuple[ValueKind | None, int]:
 
 
 def _is_other_term(name: str, words: list[str]) -> bool:
-    """Whether a name is another term: 1Password, a first pass, the verdict PASS."""
+    """Return whether a name is another term: 1Password, a first pass, the verdict PASS."""
     if words[:2] == ["1", "password"]:
         return True
     verdict = name.isupper() and len(words) == 1
@@ -211,11 +214,11 @@ _OTHER_BEFORE = {
     "tokens": re.compile(r"(?i:page|next|continuation|pagination)[ \t]\Z"),
     "pin": re.compile(r"(?i:gpio|bcm|header|board|digital|analog|led|connector)[ \t]\Z"),
 }
-"""Words before a name that make it another thing: a page token, a pin of a board."""
+"""Words before a name that change its meaning: a page token, a pin of a board."""
 
 
 def _is_other_thing(text: str, start: int, words: list[str]) -> bool:
-    """Return whether the word before a name makes it another thing, or a word that it needs lacks."""
+    """Return whether the word before a name changes its meaning, or a required word is missing."""
     low = max(0, start - _LEFT_REACH)
     if words[-1] == "passe":
         return _OF_PASSE.search(text, low, start) is None
@@ -241,11 +244,14 @@ _OTHER_TOKENS = frozenset(
     """page next continuation pagination cursor sync start eos bos pad stop lock change
     idempotency""".split()  # noqa: SIM905 - a list of words reads better as words
 )
-"""Before `token`: what no credential is called."""
+"""Words before `token` that never name a credential."""
 
 
 def _of_noun(text: str, start: int, end: int) -> ValueKind | None:
-    """The kind of value of a noun for a key, in languages that qualify it by words beside it."""
+    """Return the kind of value of a noun for a key, by the words around it.
+
+    Some languages qualify such a noun by nearby words.
+    """
     beside = {
         word.lower() for word in re.findall(r"[^\W\d_]+", text[max(0, start - 16) : end + 16])
     }
@@ -259,7 +265,7 @@ _WIFI_PARTS = ("wi-fi", "wifi", "wlan", "wpa", "ssid", "netzwerk")
 
 
 def _of_wifi(text: str, start: int, end: int) -> bool:
-    """Return whether a key is that of a wireless network: `WLAN key`, `WiFi: Depot, key`."""
+    """Return whether a key belongs to a wireless network: `WLAN key`, `WiFi: Depot, key`."""
     low = max(0, start - _LEFT_REACH)
     begin = max(text.rfind("\n", low, start) + 1, low)
     beside = text[begin:end].lower()
@@ -287,7 +293,7 @@ _GENERIC_BEFORE = frozenset(
 
 
 def _kind_of_key(text: str, start: int, words: list[str]) -> tuple[ValueKind | None, int]:
-    """The kind of value of a key, by the word before it: an API key, not a primary key."""
+    """Return the kind of value of a key, by the word before it: an API key, not a primary key."""
     if len(words) > 1:
         kind = ValueKind.KEY if words[-2] in _KEY_QUALIFIERS else ValueKind.RANDOM
         return (None if words[-2] in _GENERIC_BEFORE else kind), start

@@ -1,4 +1,4 @@
-"""Placeholders for credentials, as documentation has them."""
+"""Placeholders for credentials, as used in documentation."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _TOKEN_PARTS = (
     "replace", "dummy", "goes-here", "insert-", "insert_", "***", "•••", "verylong", "abc123", "fake-", "fake_",
 )  # fmt: skip
 _RUN = 6
-"""Equal characters in a row, as no generated value has them."""
+"""Number of equal characters in a row that no generated value has."""
 _SEQUENCES = (
     "abcdefghijklmnopqrstuvwxyz",
     "01234567890",
@@ -52,7 +52,7 @@ _EXPRESSION = re.compile(r"\^.*\$|.*\[(?:0-9|a-z|A-Z|\^).*\].*|[A-Za-z]+\[[\w., 
 
 
 def is_placeholder(value: str) -> bool:
-    """Whether a value is a placeholder: `$VAR`, `<your-password>`, `changeme`, `****`."""
+    """Return whether a value is a placeholder: `$VAR`, `<your-password>`, `changeme`, `****`."""
     bare = value.strip("\"'`“”‘’«» \t")
     lowered = bare.strip("()[]{}.,;:!?*_").lower()
     if not lowered:
@@ -63,7 +63,7 @@ def is_placeholder(value: str) -> bool:
 
 
 def _is_reference(bare: str) -> bool:
-    """Whether a value refers to another: a variable, a template, a name in brackets."""
+    """Return whether a value refers to another: a variable, a template, a name in brackets."""
     if _VARIABLE.match(bare) or _MENTIONED.search(bare) or _ESCAPED_LETTERS.search(bare):
         return True
     if any(form.fullmatch(bare) for form in (_BRACKETED, _EXPRESSION, _NAMES)):
@@ -73,7 +73,7 @@ def _is_reference(bare: str) -> bool:
 
 
 def _is_description(lowered: str) -> bool:
-    """Whether a value describes what belongs there, or repeats one or two characters."""
+    """Return whether a value describes the missing value, or repeats one or two characters."""
     if len(set(lowered)) < _FEW or is_made_of_words(lowered) or lowered.endswith(_ENDS):
         return True
     if (
@@ -98,10 +98,10 @@ def is_token_placeholder(body: str) -> bool:
 
 
 def has_placeholder_shape(lowered: str) -> bool:
-    """Return whether a long value repeats characters or counts through an alphabet.
+    """Return whether a long value repeats characters or runs through an alphabet.
 
     Args:
-        lowered: the value in small letters.
+        lowered: the value in lower case.
     """
     if is_documented(lowered):
         return True
@@ -110,7 +110,7 @@ def has_placeholder_shape(lowered: str) -> bool:
 
 
 def is_documented(lowered: str) -> bool:
-    """Return whether a value, or a part of it, is a published example; in small letters."""
+    """Return whether a lower-case value, or a part of it, is a published example."""
     parts = (lowered.rstrip("="), lowered.rpartition("_")[2], *lowered.split("."))
     return any(part in DOCUMENTED for part in parts)
 
@@ -128,7 +128,7 @@ def is_encoded_placeholder(value: str) -> bool:
 
 
 def _repeats(plain: str) -> bool:
-    """Return whether a character stands many times in a row, or the text repeats its beginning."""
+    """Return whether a character occurs many times in a row, or the text repeats its start."""
     run = 1
     for before, after in pairwise(plain):
         run = run + 1 if before == after else 1

@@ -46,7 +46,7 @@ _PKCS5 = bytes.fromhex("2a864886f70d0105")  # the identifiers of password-based 
 
 
 def _blocks(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
-    """Each key from its first dash to its END line, or as far as base64 goes."""
+    """Find each key from its first dash to its END line, or to the end of its base64."""
     done = 0
     for anchor in anchors:
         if anchor.start < done or (begin := _BEGIN.match(text, anchor.start)) is None:
@@ -72,7 +72,7 @@ def _key_end(text: str, after: int) -> int:
 
 
 def _rsa_lines(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
-    """Every line with BEGIN RSA, without the markup at its start."""
+    """Find every line with BEGIN RSA, without the markup at its start."""
     done = 0
     for anchor in anchors:
         if anchor.start < done or not _RSA_LINE.match(text, anchor.start):
@@ -88,7 +88,7 @@ def _rsa_lines(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
 
 
 def _putty(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
-    """The private lines of a PuTTY key, with their message authentication code."""
+    """Find the private lines of a PuTTY key, with their message authentication code."""
     for anchor in anchors:
         if head := _PUTTY.match(text, anchor.start):
             body = _PUTTY_BODY.match(text, head.end(), head.end() + _KEY_REACH)
@@ -97,7 +97,7 @@ def _putty(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
 
 
 def _bodies(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
-    """Bodies of keys without BEGIN and END, recognised by what they decode to."""
+    """Find bodies of keys without BEGIN and END, recognised by their decoded content."""
     done = 0
     for anchor in anchors:
         if anchor.start < done:
@@ -112,7 +112,7 @@ def _bodies(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
 
 
 def _begins_key(head: str) -> bool:
-    """Whether base64 begins a private key: PKCS#1, PKCS#8, SEC 1 or OpenSSH."""
+    """Return whether base64 starts a private key: PKCS#1, PKCS#8, SEC 1 or OpenSSH."""
     try:
         raw = base64.b64decode(head)
     except (binascii.Error, ValueError):
@@ -132,7 +132,7 @@ def _begins_key(head: str) -> bool:
 
 
 def _inside(der: bytes) -> bytes:
-    """The content of a DER sequence; empty if it is none."""
+    """Return the content of a DER sequence; empty if the bytes are not a sequence."""
     if len(der) < _INTEGER or der[0] != _SEQUENCE:
         return b""
     size = der[1]

@@ -1,7 +1,7 @@
 """The project's own rules for credentials, and their application in one pass over a text.
 
-A rule has anchors: short literals near which credentials of its kind are. One Aho-Corasick
-automaton finds the anchors of all rules in a single pass, so that a text without any costs one
+A rule has anchors: short literals that occur near credentials of its kind. One Aho-Corasick
+automaton finds the anchors of all rules in a single pass. A text without anchors thus costs one
 pass, whatever the number of rules.
 """
 
@@ -22,7 +22,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class Anchor(NamedTuple):
-    """An anchor's character offsets, half open."""
+    """The character offsets of an anchor, half open."""
 
     start: int
     end: int
@@ -33,10 +33,9 @@ class Rule:
     """A kind of credential.
 
     Attributes:
-        anchors: literals in small letters, found in any case; empty: the rule scans every text
-            itself.
+        anchors: literals in lower case, found in any case; empty: the rule scans every text itself.
         find: takes the text and the offsets of anchors, in order; yields findings. Its time must be
-            linear in the length of the text, whatever the text repeats.
+            linear in the length of the text, even for repetitive text.
     """
 
     anchors: tuple[str, ...]
@@ -53,7 +52,7 @@ class RuleSet:
         self._automaton: AhoCorasick | None = None
 
     def load(self) -> None:
-        """Build the automaton now rather than with the first text."""
+        """Build the automaton now instead of with the first text."""
         if self._automaton is None:
             from ahocorasick_rs import AhoCorasick
 
@@ -74,16 +73,16 @@ class RuleSet:
 
 
 def lowered(text: str) -> str:
-    """The text in small letters and of the same length."""
+    """Return the text in lower case, with the same length."""
     text = _SURROGATE.sub("?", text)
     small = text.lower()
-    # One character alone, a capital I with a dot, becomes two.
+    # Only one character, a capital I with a dot, becomes two.
     return small if len(small) == len(text) else text.replace("\u0130", "I").lower()
 
 
 @cache
 def own_rules() -> RuleSet:
-    """All of the project's own rules."""
+    """Return all of the project's own rules."""
     from rag_assets.privacy.secrets import (
         call_arguments,
         commands,
@@ -116,7 +115,7 @@ def own_rules() -> RuleSet:
 
 @cache
 def token_rules() -> RuleSet:
-    """Rules for tokens that their form alone identifies."""
+    """Return the rules for tokens that their form alone identifies."""
     from rag_assets.privacy.secrets import token_kinds, token_patterns
 
     return RuleSet([*token_kinds.RULES, *token_patterns.RULES])

@@ -1,4 +1,4 @@
-"""Finds credentials in a text by our own rules and kingfisher's, in several views of the text."""
+"""Finds credentials in a text and in several views of it, by our own rules and kingfisher's."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from rag_assets.privacy.secrets.spans import SecretSpan, merged
 __all__ = ["RULES_VERSION", "SecretScanner", "SecretSpan", "rules_version"]
 
 RULES_VERSION = 4
-"""Raised by hand when a scan finds anything else than before in any text: more, less, elsewhere.
+"""Increased by hand when a scan's findings change for any text: more, fewer, elsewhere.
 
-Raising it has everything that is stored of all tenants scanned again; see pipeline/rescan.py. An
-edit that changes no finding, such as of a name or a comment, does not raise it.
+An increase causes a new scan of all stored data of all tenants; see pipeline/rescan.py. An edit
+that changes no finding, such as of a name or a comment, does not increase it.
 tests/unit/privacy/secrets/test_rules_version.py fails if findings change and the version does not.
 """
 
@@ -31,7 +31,7 @@ _LONGEST_LINE = 2_000
 
 @cache
 def rules_version() -> str:
-    """The version of our own rules and of kingfisher's, which changes with either."""
+    """Return the version of our own rules and of kingfisher's, which changes with either."""
     from importlib.metadata import version
 
     return f"{RULES_VERSION}+kingfisher-{version('kingfisher-secret-scanner')}"
@@ -40,11 +40,11 @@ def rules_version() -> str:
 class SecretScanner:
     """Finds credentials; the scanners of a process share their rules, loaded in 0.3 s to 3 s.
 
-    Credentials are not verified with their services: nothing leaves the process.
+    Credentials are not verified with their services: no data leaves the process.
 
     Args:
-        cache_dir: a private folder for kingfisher's compiled rules, with which every load but the
-            first takes 0.3 s; without one, rules are compiled each time.
+        cache_dir: a private folder for kingfisher's compiled rules, with which every load after the
+            first takes 0.3 s; without it, rules are compiled each time.
         timeout: limit of one scan by kingfisher, in seconds.
     """
 
@@ -52,16 +52,16 @@ class SecretScanner:
         self._kingfisher = Kingfisher(cache_dir, timeout)
 
     def load(self) -> None:
-        """Load the rules now rather than on the first scan."""
+        """Load the rules now instead of on the first scan."""
         self._kingfisher.load()
         own_rules().load()
         token_rules().load()
 
     def scan(self, text: str) -> list[SecretSpan]:
-        """Find the credentials in a text, sorted, overlapping ones joined.
+        """Find the credentials in a text, sorted, with overlapping spans joined.
 
-        Findings are masked and their surroundings scanned again until nothing is found, since a
-        greedy rule can include the credential before the one that it reports.
+        Findings are masked, and the surrounding text is scanned again until there are no new
+        findings, since a greedy rule can cover a preceding credential.
 
         Raises:
             TimeoutError: the scan took too long; there is no partial answer.
@@ -85,7 +85,7 @@ class SecretScanner:
         places = text_views.candidates(text)
         if view := text_views.without_marks(text, places):
             for span in _in_view(view, self._kingfisher.scan):
-                # Blanks instead of brackets may have made a credential of a placeholder.
+                # Blanks in place of brackets may have turned a placeholder into a credential.
                 if not is_placeholder(text[span.start : span.end].rpartition(":")[2]):
                     yield span
         for view in filter(None, (text_views.folded(text), encodings.decoded(text, places))):
@@ -119,7 +119,7 @@ def _shifted(span: SecretSpan, by: int) -> SecretSpan:
 
 
 def _lines_around(text: str, spans: Sequence[SecretSpan]) -> Iterator[tuple[int, int]]:
-    """The lines around findings, as far as a rule reaches; adjacent parts are joined."""
+    """Find the lines around findings, as far as a rule reaches; adjacent parts are joined."""
     low = high = -1
     for span in spans:
         start, end = span.start, span.end
@@ -155,9 +155,9 @@ def _in_view(
 def _over_seams(
     view: text_views.View, seams: list[line_wraps.Seam], rules: RuleSet
 ) -> Iterator[SecretSpan]:
-    """Findings across the seams of joined lines.
+    """Find credentials across the seams of joined lines.
 
-    A word after a complete token is no part of it; after an incomplete one it may be.
+    A word after a complete token is not part of it; after an incomplete token it may be.
     """
     readings = [view.text]
     if not seams[-1].certain:
@@ -176,22 +176,24 @@ def _over_seams(
 def _continues(
     text: str, span: SecretSpan, seam: line_wraps.Seam, line: int, rules: RuleSet
 ) -> bool:
-    """Whether a token continues after a seam: no other begins there, nor a word after a complete one.
+    """Return whether a token continues after a seam.
+
+    It does not if another token starts there, or if a complete token is followed by a word.
 
     Args:
         text: of joined lines.
         span: the token, across the seam.
         seam: where lines were joined.
-        line: where the line begins in which the token does.
+        line: start offset of the line in which the token starts.
         rules: of tokens.
     """
     if any(other.start == 0 for other in rules.scan(text[seam.at :])):
         return False
     if seam.certain and not seam.is_name:
         return True
-    # A part of a complete token may look like the beginning of another one.
+    # A part of a complete token may look like the start of another.
     before = rules.scan(text[: seam.at])
-    # What ends on the line before the token's hides where another one begins.
+    # The end of the line before may hide the start of another token.
     before = chain(before, (_shifted(one, line) for one in rules.scan(text[line : seam.at])))
     whole = any(other.start <= span.start < other.end for other in before)
     return not whole and (seam.certain or span.end == seam.end)

@@ -1,4 +1,4 @@
-"""Credentials that people and browsers hold: cookies of sessions, backup codes, recovery keys."""
+"""Credentials that people and browsers hold: session cookies, backup codes, recovery keys."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _is_session(name: str, value: str) -> bool:
 
 
 def _codes(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
-    """Find the codes that are listed after the words `backup codes` and the like."""
+    """Find the codes that are listed after words such as `backup codes`."""
     for anchor in anchors:
         introduced = _INTRODUCED.match(text, anchor.end)
         at = introduced.end() if introduced is not None else anchor.end

@@ -1,4 +1,4 @@
-"""Spans of credentials in a text, and the union of spans that overlap."""
+"""Spans of credentials in a text, and the union of overlapping spans."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ class Scans(Protocol):
     """Finds credentials in a text; see SecretScanner."""
 
     def scan(self, text: str) -> list[SecretSpan]:
-        """The credentials, sorted, overlapping ones joined."""
+        """Return the credentials, sorted, with overlapping spans joined."""
         ...
 
 
 _GENERIC = frozenset(
     {"assigned-secret", "told-secret", "command-line-secret", "argument-secret", "login-secret"}
 )
-"""Rules that know where a credential stands, and not what it is: another one names it better."""
+"""Rules that know the position of a credential but not its kind; other rules name it better."""
 
 
 def merged(spans: Iterable[SecretSpan]) -> list[SecretSpan]:
-    """Sort spans, and join overlapping ones under the rule of the first."""
+    """Sort spans, and join overlapping spans under the rule of the first."""
     result: list[SecretSpan] = []
     for span in sorted(spans, key=lambda s: (s.start, -s.end, s.rule in _GENERIC)):
         if span.end <= span.start:

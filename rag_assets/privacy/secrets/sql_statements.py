@@ -47,14 +47,14 @@ def _inserted(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
 
 
 def _values(text: str, start: int, end: int) -> Iterator[tuple[int, int] | None]:
-    """The spans of the texts in a row; None for other values."""
+    """Yield the spans of the string values in a row; None for other values."""
     while start < end and (value := _VALUE.match(text, start, end)) and value.end() > start:
         yield value.span("text") if value["text"] is not None else None
         start = value.end()
 
 
 def _identified(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
-    """`IDENTIFIED BY 'X'`."""
+    """Find X in `IDENTIFIED BY 'X'`."""
     for anchor in anchors:
         found = _IDENTIFIED.match(text, anchor.start)
         if found is not None and is_secret_value(ValueKind.PASSWORD, found["text"], quoted=True):

@@ -1,7 +1,7 @@
-"""Views of a text, in which rules find what layout, alphabet or encoding hides from them.
+"""Views of a text, which reveal to rules the content that layout, alphabet or encoding hides.
 
-A view is a text with the offsets of each of its characters in the original. What is found in a view
-is masked in the original.
+A view is a text with the offsets of each of its characters in the original. A finding in a view is
+masked in the original.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class _Piece(NamedTuple):
     """A piece of a view.
 
     Attributes:
-        at: where it begins in the view.
+        at: its start in the view.
         start, end: the part of the original that it represents.
         copied: whether it equals that part; otherwise each of its characters stands for all of it.
     """
@@ -68,14 +68,14 @@ class View:
 
     Attributes:
         text: after the transformation.
-        pieces: what it consists of, in order.
+        pieces: the pieces of the view, in order.
     """
 
     text: str
     pieces: list[_Piece]
 
     def original(self, span: SecretSpan) -> SecretSpan:
-        """The span in the original of a span in the view."""
+        """Convert a span in the view to the span in the original."""
         first, last = self._piece(span.start), self._piece(span.end - 1)
         start = first.start + span.start - first.at if first.copied else first.start
         end = last.start + span.end - last.at if last.copied else last.end
@@ -94,7 +94,7 @@ class ViewBuilder:
         self._length = 0
 
     def copy(self, piece: str, at: int) -> None:
-        """Append a piece of the original, which begins at an offset, or one of equal length."""
+        """Append the piece of the original at an offset, or a text of equal length in its place."""
         self._append(piece, at, at + len(piece), copied=True)
 
     def replace(self, text: str, start: int, end: int) -> None:
@@ -102,7 +102,7 @@ class ViewBuilder:
         self._append(text, start, end, copied=False)
 
     def view(self) -> View:
-        """The view of all pieces appended."""
+        """Return the view of all pieces appended."""
         return View("".join(self._texts), self._pieces)
 
     def _append(self, text: str, start: int, end: int, *, copied: bool) -> None:
@@ -113,15 +113,15 @@ class ViewBuilder:
 
 
 def candidates(text: str) -> list[tuple[int, int]]:
-    """Long words with a digit: whatever a layout or an encoding may hide."""
+    """Return the spans of long words with a digit, which may be hidden tokens."""
     return [found.span() for found in _CANDIDATE.finditer(text) if _DIGIT.search(found[0])]
 
 
 def without_marks(text: str, places: Sequence[tuple[int, int]]) -> View | None:
-    """Lines with a candidate, with blanks for the marks beside words; None if there are none.
+    """Copy lines with a candidate, with marks around words blanked; None if there are none.
 
-    Most rules of libraries require a quotation mark, a blank or the end of the text after a token,
-    and so overlook one in bold type or at the end of a sentence.
+    Most rules of libraries require a quotation mark, a blank or the end of the text after a token.
+    They overlook a token in bold type or at the end of a sentence.
     """
     builder = ViewBuilder()
     done = 0
@@ -137,7 +137,7 @@ def without_marks(text: str, places: Sequence[tuple[int, int]]) -> View | None:
 
 
 def _is_enclosed(text: str, first: int, last: int) -> bool:
-    """Whether a candidate has a mark beside it, or at its end, that a library's rule may not expect."""
+    """Return whether a mark next to a candidate, or at its end, may defeat a library's rule."""
     if text[last - 1] in ".:~%_" or text[first] in ".:~_":
         return True
     return not (_is_open(text[first - 1 : first]) and _is_open(text[last : last + 1]))
@@ -152,7 +152,7 @@ def _blank(mark: re.Match[str]) -> str:
 
 
 def folded(text: str) -> View | None:
-    """Lines with confusable letters in a word, full-width forms or invisible characters, as ASCII."""
+    """Return lines with confusable or invisible characters or full-width forms, as ASCII."""
     if text.isascii():
         return None
     builder = ViewBuilder()
@@ -165,7 +165,7 @@ def folded(text: str) -> View | None:
 
 
 def _is_part_of_word(found: re.Match[str]) -> bool:
-    """Whether confusable letters are within a word, or are a word themselves."""
+    """Return whether confusable letters are within a word, or are a word themselves."""
     text, start, end = found.string, found.start(), found.end()
     if text[start - 1 : start] in _BESIDE or text[end : end + 1] in _BESIDE:
         return True
@@ -187,14 +187,17 @@ def _plain(character: str) -> str:
 
 
 def is_mixed_word(word: str) -> bool:
-    """Whether a word mixes letters and digits, or has a capital inside, as no word of a language."""
+    """Return whether a word mixes letters and digits, or has a capital inside.
+
+    No word of a language does.
+    """
     if _DIGIT.search(word):
         return _LETTER.search(word) is not None
     return _INNER_CAPITAL.search(word) is not None
 
 
 def lines_of(text: str, places: Iterable[re.Match[str]]) -> Iterator[tuple[int, int]]:
-    """The lines with matches, each once."""
+    """Yield the spans of the lines with matches, each once."""
     done = 0
     for found in places:
         if found.start() < done:

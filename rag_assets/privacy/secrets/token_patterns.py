@@ -1,4 +1,4 @@
-"""Tokens without a prefix, found by a pattern inside or beside them."""
+"""Tokens without a prefix, found by a pattern inside or next to them."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _AWS_SECRET_LENGTH = 40
 
 
 def _around(name: str, anchors: str, before: str, after: str, reach: int) -> Rule:
-    """A kind of two parts around its anchor.
+    """Return the rule of a kind with two parts around its anchor.
 
     Args:
         name: in reports.
-        anchors: between its parts, in small letters, separated by blanks.
+        anchors: between its parts, in lower case, separated by blanks.
         before: the part that ends with the anchor's first character.
         after: the anchor and the part after it.
-        reach: the most characters of the part before.
+        reach: limit of characters in the part before.
     """
     return Rule(
         tuple(anchors.split()),
@@ -64,7 +64,7 @@ def _find_around(
 def _value(
     name: str, anchors: str, pattern: str, accepts: Callable[[str], bool] = is_token_body
 ) -> Rule:
-    """A kind that follows a literal: the pattern's first group is the credential."""
+    """Return the rule of a kind after a literal; the pattern's first group is the credential."""
     return Rule(tuple(anchors.split()), partial(_find_value, name, re.compile(pattern), accepts))
 
 
@@ -84,7 +84,7 @@ def _find_value(
 
 
 def _is_pair(encoded: str) -> bool:
-    """Whether base64 encodes `user:password`."""
+    """Return whether base64 encodes `user:password`."""
     try:
         user, colon, password = base64.b64decode(encoded + "=" * (-len(encoded) % 4)).partition(
             b":"
@@ -96,7 +96,7 @@ def _is_pair(encoded: str) -> bool:
 
 
 def _is_hash(value: str) -> bool:
-    """Return whether a hash is no placeholder: `$2a$10$abcdefghijklmnopqrstuv…`."""
+    """Return whether a hash is not a placeholder: `$2a$10$abcdefghijklmnopqrstuv…`."""
     salted = value.rpartition("$")[2] if value.count("$") > _PARTS_OF_BCRYPT else value
     return value.lower() not in DOCUMENTED and not is_token_placeholder(salted)
 
@@ -121,7 +121,7 @@ def _discord(text: str, _anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
 
 
 def _aws_secrets(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
-    """A word of forty characters of base64 near a word about AWS."""
+    """Find a word of forty base64 characters near a word about AWS."""
     for low, high in _windows(anchors, len(text)):
         for found in _AWS_SECRET.finditer(text, low, high):
             start, end = found.span()
@@ -133,7 +133,7 @@ def _aws_secrets(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
 
 
 def _windows(anchors: Sequence[Anchor], length: int) -> Iterator[tuple[int, int]]:
-    """The surroundings of anchors; overlapping ones are joined, so that no text is searched twice."""
+    """Return the surroundings of anchors, joined if they overlap, so that each is searched once."""
     low = high = 0
     for anchor in anchors:
         begin, finish = max(0, anchor.start - _AWS_REACH), anchor.end + _AWS_REACH
@@ -150,7 +150,7 @@ _BASE32_WORD = re.compile(r"(?<![A-Za-z0-9])(?=[a-z]{0,50}[2-7])[a-z2-7]{52}(?![
 
 
 def _azure_devops(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
-    """Find 52 characters of base32 near words about Azure DevOps."""
+    """Find 52 base32 characters near words about Azure DevOps."""
     for low, high in _windows(anchors, len(text)):
         for found in _BASE32_WORD.finditer(text, low, high):
             if is_token_body(found[0]):

@@ -1,6 +1,6 @@
 """Tokens with a known prefix, `ghp_…`, `sk_live_…`, also if a layout wrapped them.
 
-Text taken from a page has soft hyphens, line breaks, or a blank where a line ended.
+Text taken from a page may have soft hyphens, line breaks, or a blank at a former line end.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ class TokenKind:
 
     Attributes:
         name: in reports.
-        prefix: the literal beginning.
+        prefix: the literal at its start.
         body: the rest.
-        run: the characters of a token without a match, which are skipped: a text of prefixes alone
-            is read once, and not once for each prefix.
+        run: the characters of a token without a match, which are skipped, so that a text of only
+            prefixes is read once instead of once for each prefix.
         accepts: validates the body, if the pattern alone is not enough.
     """
 
@@ -46,7 +46,7 @@ class TokenKind:
     accepts: Callable[[str], bool] = is_token_body
 
     def match(self, text: str, start: int) -> int | None:
-        """The end of the token that begins here; None if none does."""
+        """Return the end of the token that starts here; None without one."""
         prefix = self.prefix.match(text, start)
         if prefix is None:
             return None
@@ -54,14 +54,14 @@ class TokenKind:
         return body.end() if body is not None and self.accepts(body[0]) else None
 
     def rejected_end(self, text: str, start: int) -> int:
-        """Return the end of a placeholder that has the form of this kind; start for anything else."""
+        """Return the end of a placeholder in the form of this kind; start for any other text."""
         prefix = self.prefix.match(text, start)
         body = self.body.match(text, prefix.end()) if prefix is not None else None
         return body.end() if body is not None else start
 
 
 def starts_token(text: str, start: int) -> bool:
-    """Whether a token may begin here: no part of a longer word precedes it."""
+    """Return whether a token may start here, not inside a longer word."""
     if start == 0 or text[start - 1] not in _LETTERS:
         return True
     return _ESCAPED.search(text, max(0, start - _ESCAPE_REACH), start) is not None
@@ -82,7 +82,7 @@ def find_tokens(kind: TokenKind, text: str, anchors: Sequence[Anchor]) -> Iterat
 
 
 def _without_markup(text: str, start: int, end: int) -> int:
-    """The end of a token without the mark that closes its emphasis."""
+    """Return the end of a token without the mark that closes its emphasis."""
     while start and text[end - 1] in "_-" and text[start - 1] == text[end - 1]:
         start, end = start - 1, end - 1
     return end
@@ -106,7 +106,7 @@ def _piece_end(text: str, start: int) -> int:
 
 
 def _names_a_value(text: str, at: int) -> bool:
-    """Whether a word after a gap is the name of a value, as in `X-Api-Key: …`."""
+    """Return whether a word after a gap is the name of a value, as in `X-Api-Key: …`."""
     gap = _BREAK.match(text, at)
     return gap is not None and _NAME_OF_VALUE.match(text, gap.end()) is not None
 
@@ -117,10 +117,10 @@ def _continues_at(kind: TokenKind, text: str, at: int) -> bool:
 
 
 def _continues(kind: TokenKind, text: str, gap: re.Match[str]) -> bool:
-    """Whether what follows a gap belongs to the token.
+    """Return whether the text after a gap belongs to the token.
 
-    After an invisible character anything does, else only what is neither a word of a language nor a
-    host. Another token's prefix never does.
+    After an invisible character any text does; otherwise only text that is neither a word of a
+    language nor a host. Another token's prefix never does.
     """
     piece = _PIECE.match(text, gap.end(), gap.end() + _PIECE_REACH)
     if piece is None or kind.prefix.match(text, gap.end()):

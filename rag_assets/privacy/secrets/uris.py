@@ -15,7 +15,7 @@ _REACH = 600
 _SHORTEST = 3
 _TOKEN_LENGTH = 8
 _PASSWORD_WORDS = frozenset({"x-oauth-basic", "port", "oauth2", "[password]"})
-# The last @ before the path; a slash belongs to a password only where no port ends there.
+# The last @ before the path; a slash belongs to a password only if no port ends there.
 _CREDENTIALS = re.compile(
     r"(?P<user>[^\s/:@\"'<>`|\\?#]{0,128}):(?!//)(?P<password>(?!\d{1,5}/)[^\s\"'<>`|]{1,256})"
     r"@(?=[\w\[.-])"
@@ -42,7 +42,7 @@ _NO_VALUE = frozenset({"bearer", "basic", "token", "digest", "negotiate", "apike
 
 
 def _in_addresses(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
-    """The password in `scheme://user:password@host`, and a token that stands for the user."""
+    """Find the password in `scheme://user:password@host`, or a token in place of the user."""
     done = 0
     for anchor in anchors:
         if anchor.start < done or not _SCHEME.search(text, max(0, anchor.start - 32), anchor.start):
@@ -77,7 +77,7 @@ def _is_password(value: str) -> bool:
 
 
 def _in_headers(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
-    """The value of `Authorization` after its scheme, unless it is a placeholder."""
+    """Find the value of `Authorization` after its scheme, unless it is a placeholder."""
     for anchor in anchors:
         found = _AUTHORIZATION.match(text, anchor.start)
         if found is None:
@@ -95,7 +95,7 @@ def _in_headers(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
 
 
 def _is_opaque(text: str, end: int, value: str) -> bool:
-    """Whether a value after a known scheme is no word that describes one."""
+    """Return whether a value after a known scheme is not a word that describes a value."""
     letters = value.replace("-", "").replace("_", "")
     if not letters.isalpha():
         return True
@@ -106,7 +106,7 @@ def _is_opaque(text: str, end: int, value: str) -> bool:
 
 
 def _after_schemes(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
-    """A random value after `Bearer` or `Basic`."""
+    """Find a random value after `Bearer` or `Basic`."""
     for anchor in anchors:
         found = _SCHEME_VALUE.match(text, anchor.start)
         if found is None:

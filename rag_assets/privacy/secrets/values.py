@@ -1,4 +1,4 @@
-"""Values: which are passwords, keys or PINs, and which are code or placeholders."""
+"""Classification of values: passwords, keys and PINs, or code and placeholders."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _QUANTITY = re.compile(
     r"\d+(?:[.,:/-]\d+)*(?:px|em|rem|ms|s|m|h|d|%|kb|mb|gb|k|th|st|nd|rd|x)?\b", re.I
 )
 HOST_NAME = re.compile(r"(?:[a-z0-9-]{1,63}\.){1,10}[a-z]{2,24}(?![A-Za-z0-9_.-]*[A-Za-z0-9_-])")
-"""A name of a host or of a file, in lower case: no rest of a token that a layout wrapped."""
+"""A lower-case name of a host or a file, which never continues a token wrapped by a layout."""
 _SYMBOLS = 7
 _MARKS = "!@#$%^&*?+~=§€£"
 _PATH = re.compile(r"(?:\.{0,2}|~)/(?![^/.]*[A-Z][^/.]*\d|[^/.]*\d[^/.]*[A-Z])|file:|\\\\|[a-z]:\\")
@@ -57,7 +57,7 @@ class ValueKind(StrEnum):
     """The kind of value that a name announces.
 
     A pair is a user with a password. A random value is a credential only if it looks generated: its
-    name may be that of something else, such as a key of a dictionary.
+    name may mean something else, such as a key of a dictionary.
     """
 
     PASSWORD = "password"  # noqa: S105 - a word
@@ -68,7 +68,7 @@ class ValueKind(StrEnum):
 
 
 def is_mixed(value: str) -> bool:
-    """Whether capitals, small letters and digits are all in it, as in base64."""
+    """Return whether it has capitals, lower-case letters and digits, as in base64."""
     return (
         any(c.isdigit() for c in value)
         and any(c.isupper() for c in value)
@@ -77,7 +77,7 @@ def is_mixed(value: str) -> bool:
 
 
 def is_random(value: str) -> bool:
-    """Whether it looks generated: mixed, or a long run of digits and letters as in hex."""
+    """Return whether it looks generated: mixed, or a long run of digits and letters as in hex."""
     if is_mixed(value):
         return True
     digits, letters = sum(c.isdigit() for c in value), sum(c.isalpha() for c in value)
@@ -85,7 +85,7 @@ def is_random(value: str) -> bool:
 
 
 def is_token_body(body: str) -> bool:
-    """Whether what follows a token's prefix may be one, and is neither a word nor `xxxx`."""
+    """Return whether a text may be the rest of a token after its prefix, not a word or `xxxx`."""
     letters = [c for c in body if c.isalpha()]
     if is_token_placeholder(body):
         return False
@@ -96,12 +96,12 @@ def is_token_body(body: str) -> bool:
 
 
 def is_secret_value(kind: ValueKind, value: str, *, quoted: bool) -> bool:
-    """Whether the value of a name such as `password` is a credential.
+    """Return whether the value of a name such as `password` is a credential.
 
     Args:
         kind: announced by the name.
         value: of the name.
-        quoted: whether it is in quotation marks, so that it is no code.
+        quoted: whether it is in quotation marks, so that it is not code.
     """
     if is_placeholder(value) or _PATH.match(value):
         return False
@@ -113,7 +113,7 @@ def is_secret_value(kind: ValueKind, value: str, *, quoted: bool) -> bool:
 
 
 def is_key(value: str, *, quoted: bool = False) -> bool:
-    """Whether a value is a key or token: long and random, or short, mixed and no name."""
+    """Return whether a value is a key or token: long and random, or short, mixed and not a name."""
     if "://" in value or any(map(str.isspace, value)) or _TYPE_NAME.fullmatch(value):
         return False
     if not quoted and _CODE.match(value) and not _is_scrambled(value):
@@ -133,7 +133,7 @@ def is_key(value: str, *, quoted: bool = False) -> bool:
 
 
 def is_generated(value: str) -> bool:
-    """Whether a value is certainly generated: long, with capitals, small letters and digits."""
+    """Return whether a value is certainly generated: long, with upper and lower case and digits."""
     if len(value) < _GENERATED_LENGTH or "://" in value or _CODE.match(value):
         return False
     if not is_mixed(value) or not is_no_name(value) or "." in value[:-1] or ":" in value:
@@ -142,7 +142,7 @@ def is_generated(value: str) -> bool:
 
 
 def is_strong(value: str) -> bool:
-    """Whether digits, letters and symbols are mixed as in a generated password."""
+    """Return whether digits, letters and symbols are mixed as in a generated password."""
     return (
         len(value) >= _PASSWORD_LENGTH
         and any(map(str.isdigit, value))
@@ -153,7 +153,7 @@ def is_strong(value: str) -> bool:
 
 
 def _is_dense(value: str) -> bool:
-    """Whether digits are among letters more often than in a numbered name."""
+    """Return whether digits are among letters more often than in a numbered name."""
     if not any(map(str.isalpha, value)):
         return False
     runs = re.findall(r"\d+", value)
@@ -161,7 +161,7 @@ def _is_dense(value: str) -> bool:
 
 
 def is_no_name(value: str) -> bool:
-    """Whether a value is no identifier made of words: `access_token_v2`, `my-app-2024`."""
+    """Return whether a value is not an identifier of words: `access_token_v2`, `my-app-2024`."""
     if _TYPE_NAME.fullmatch(value):
         return False
     parts = [part for part in re.split(r"[^A-Za-z0-9]+", value) if part]
@@ -169,12 +169,12 @@ def is_no_name(value: str) -> bool:
 
 
 def _is_scrambled(value: str) -> bool:
-    """Whether capitals come in runs among small letters, as in no name of several words."""
+    """Return whether capitals come in runs among lower-case letters, unlike in names of words."""
     return len(_CAPITALS.findall(value)) >= _FEW
 
 
 def is_bare_password(value: str) -> bool:
-    """Whether a value without quotation marks is a password: it has more than letters."""
+    """Return whether a value without quotation marks is a password: not only letters."""
     if is_symbols(value):
         return True
     value = value.rstrip(".)")
@@ -187,7 +187,7 @@ def is_bare_password(value: str) -> bool:
 
 
 def _is_expression(value: str) -> bool:
-    """Whether a value without quotation marks is code; `Jane.Miller1` is a password."""
+    """Return whether a value without quotation marks is code; `Jane.Miller1` is a password."""
     if _CODE_WITHIN.search(value):
         return True
     found = _CODE.match(value)
@@ -195,12 +195,12 @@ def _is_expression(value: str) -> bool:
 
 
 def is_symbols(value: str) -> bool:
-    """Whether a value has only symbols, and too many different ones for an operator."""
+    """Return whether a value has only symbols, and too many different ones for an operator."""
     return len(value) >= _SYMBOLS and len(set(value)) >= _SHORT and all(c in _MARKS for c in value)
 
 
 def is_alphabetic_password(value: str) -> bool:
-    """Whether a value of letters, or letters and hyphens, may be a password where one is expected."""
+    """Return whether letters, or letters and hyphens, may be a password in its position."""
     if len(value) < _PASSWORD_LENGTH or is_placeholder(value) or _NAME_WORDS.search(value):
         return False
     if not all(c.isalpha() or c == "-" for c in value) or value.endswith("-"):
@@ -211,14 +211,14 @@ def is_alphabetic_password(value: str) -> bool:
 
 
 def has_inner_capitals(value: str) -> bool:
-    """Whether a word has several capitals inside, as neither words nor names of products do."""
+    """Return whether a word has several capitals inside, unlike words and product names."""
     if not value.isalpha() or len(value) < _NAMED_KEY_LENGTH or is_placeholder(value):
         return False
     return sum(a.islower() and b.isupper() for a, b in pairwise(value)) > 1
 
 
 def is_scrambled_word(value: str) -> bool:
-    """Whether a word changes case as if at random."""
+    """Return whether a word changes case as if at random."""
     if not value.isalpha() or len(value) < _NAMED_KEY_LENGTH or is_placeholder(value):
         return False
     switches = sum(a.isupper() != b.isupper() for a, b in pairwise(value))
@@ -226,19 +226,19 @@ def is_scrambled_word(value: str) -> bool:
 
 
 def is_type_name(value: str) -> bool:
-    """Whether a value looks like the name of a type: `String`, `Secret[str]`."""
+    """Return whether a value looks like the name of a type: `String`, `Secret[str]`."""
     return _TITLE_WORD.fullmatch(value) is not None
 
 
 def is_phrase(value: str) -> bool:
-    """Whether several plain words are a passphrase and no sentence."""
+    """Return whether several plain words are a passphrase and not a sentence."""
     if not _PHRASE.fullmatch(value) or not value.isascii():
         return False
     return not any(map(is_sentence_word, re.split(r"[ -]", value.lower())))
 
 
 def is_pin(value: str) -> bool:
-    """Whether a value is four to eight digits."""
+    """Return whether a value is four to eight digits."""
     return value.isdigit() and _SHORT <= len(value) <= _PIN_LENGTH
 
 
@@ -252,13 +252,13 @@ def _is_quoted_password(value: str) -> bool:
     if len(value) < _PASSWORD_LENGTH and not is_mixed(value) and not value.isalpha():
         return False
     if value.replace("_", "").replace("-", "").replace(".", "").isalpha():
-        # A label, a translation, a member or another name of a credential is none.
+        # A label, a translation, a member or another name of a credential is not a password.
         return not _NAME_WORDS.search(value) and value.isascii() and not _MEMBER.fullmatch(value)
     return not _ALGORITHM.fullmatch(value)
 
 
 def is_cell_secret(kind: ValueKind, value: str, *, described: bool = False) -> bool:
-    """Whether a cell below or beside the name of a credential is one.
+    """Return whether a cell below or next to the name of a credential is a credential.
 
     Args:
         kind: announced by the name.
@@ -289,7 +289,7 @@ def _is_word_of_secret(kind: ValueKind, value: str, *, described: bool) -> bool:
 
 
 def _is_technical(value: str) -> bool:
-    """Whether a value is an algorithm, a number with its unit, or a member of something."""
+    """Return whether a value is an algorithm, a number with its unit, or a member of an object."""
     if _ALGORITHM.fullmatch(value) or (_MEMBER.fullmatch(value) and not _is_scrambled(value)):
         return True
     return _QUANTITY.fullmatch(value) is not None and not value.isdigit()

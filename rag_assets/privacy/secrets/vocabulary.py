@@ -72,7 +72,7 @@ DOCUMENTED = frozenset(
         "$2a$10$vI8aWBnW3fID.ZQ4/zo1G.q1lRps.9cGLcZEiGDMVr5yUP1KUOYTa",
     )
 )
-"""Examples that specifications and vendors publish: in small letters, without padding."""
+"""Examples that specifications and vendors publish: in lower case, without padding."""
 
 _FILLERS = frozenset("my some super very insecure the a an db app this is".split())  # noqa: SIM905
 _FUNCTION_WORDS = frozenset(
@@ -93,7 +93,7 @@ _SHORT = 6
 
 
 def is_made_of_words(value: str) -> bool:
-    """Whether a value is made of such words: `my-secret-token`, `changeme`."""
+    """Return whether a value consists of words of WORDS: `my-secret-token`, `changeme`."""
     parts = [part for part in re.split(r"[-_ /:]+", value.lower()) if part]
     if len(parts) < 2:  # noqa: PLR2004 - a single word
         return value.lower() in WORDS
@@ -101,13 +101,13 @@ def is_made_of_words(value: str) -> bool:
 
 
 def is_sentence_word(word: str) -> bool:
-    """Whether a word is one of a sentence: an article, a participle, a word of WORDS."""
+    """Return whether a word belongs to a sentence: an article, a participle, a word of WORDS."""
     return word in _FUNCTION_WORDS or word in WORDS or _INFLECTED.search(word) is not None
 
 
 def is_predicate(word: str) -> bool:
-    """Whether a single word can follow `The password is`: an adjective, a participle.
+    """Return whether a single word can follow `The password is`: an adjective, a participle.
 
-    A noun without an article cannot in the languages covered here: it is the password itself.
+    In the languages covered here, a noun without an article cannot: it is the password itself.
     """
     return len(word) < _SHORT or word.lower() in WORDS or _PREDICATE.search(word) is not None

@@ -1,1 +1,1 @@
-"""Blobs: uploaded files as they came, named by the hash of their content."""
+"""Blobs: uploaded files as received, named by the hash of their content."""

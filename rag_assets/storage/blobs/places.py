@@ -1,8 +1,8 @@
 """Places of blobs: a local folder, or a prefix of an object store.
 
-A file is received in a local folder, so that its content can be looked at and hashed before
-anything is kept. It is then made durable aside, and moved to its name in one step: a reader finds
-the whole file or none, whatever happens to the writer.
+A file is received in a local folder, so that its content can be inspected and hashed before it is
+stored. It is then made durable in a staging folder, and moved to its name in one step: a reader
+finds the whole file or no file, whatever happens to the writer.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from obstore.store import ObjectStore
 
 PIECE_BYTES = 1 << 20
-"""The largest piece that is read or written at once."""
+"""Maximum size of a piece that is read or written at once."""
 
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -33,7 +33,7 @@ class StoredFile:
     Attributes:
         name: below the place, with slashes.
         size: bytes.
-        modified_at: when it was put there.
+        modified_at: when it was stored.
     """
 
     name: str
@@ -42,42 +42,42 @@ class StoredFile:
 
 
 class Place(Protocol):
-    """Where blobs lie. Names are made of ids, numbers and hashes, never of what somebody wrote."""
+    """A store for blobs. Names consist of ids, numbers and hashes, never of user input."""
 
     def received_in(self, folder: str) -> Path:
-        """The local folder in which files for a folder of the place are received; it exists."""
+        """Return the local folder for receiving files for a folder of the place; it exists."""
         ...
 
     def stage(self, received: Path, name: str) -> None:
-        """Make a received file durable under a name aside."""
+        """Make a received file durable under a staging name."""
         ...
 
     def move(self, name: str, to: str) -> None:
-        """Give a staged file its name; one that has it is replaced."""
+        """Move a staged file to its name, replacing an existing file."""
         ...
 
     def write(self, name: str, content: bytes) -> None:
-        """Write a small file as a whole: a reader finds the former content or this one."""
+        """Write a whole small file: a reader finds either the former or the new content."""
         ...
 
     def stream(self, name: str) -> Iterator[bytes]:
-        """The content of a file in pieces; raises FileNotFoundError."""
+        """Yield the content of a file in pieces; raises FileNotFoundError."""
         ...
 
     def exists(self, name: str) -> bool:
-        """Whether there is a file of that name."""
+        """Return whether a file of that name exists."""
         ...
 
     def delete(self, name: str) -> bool:
-        """Delete a file; returns whether there was one."""
+        """Delete a file; return whether it existed."""
         ...
 
     def files(self, folder: str) -> Iterator[StoredFile]:
-        """The files below a folder, by name; none if it does not exist."""
+        """Yield the files below a folder, by name; empty if it does not exist."""
         ...
 
     def folders(self, folder: str) -> list[str]:
-        """Sorted names of the folders directly in a folder."""
+        """Return the sorted names of the folders directly in a folder."""
         ...
 
     def remove(self, folder: str) -> None:
@@ -86,10 +86,10 @@ class Place(Protocol):
 
 
 class FolderPlace:
-    """A local folder, readable by the service's user alone.
+    """A local folder, readable only by the service's user.
 
     Args:
-        root: the folder; made at need.
+        root: the folder; created if necessary.
     """
 
     def __init__(self, root: Path) -> None:
@@ -158,7 +158,7 @@ class FolderPlace:
 
     def remove(self, folder: str) -> None:  # noqa: D102
         path = self._path(folder)
-        # Who receives a file meanwhile makes new ones: it finds that the tenant is gone.
+        # A concurrent receiver may create new files; it then finds that the tenant is gone.
         for _ in range(3):
             shutil.rmtree(path, ignore_errors=True)
             if not path.exists():
@@ -177,7 +177,7 @@ class ObjectPlace:
 
     Args:
         url: its address (s3://bucket/prefix, gs://…, az://…); credentials and settings come from
-            the environment, under the names that the lake reads as well.
+            the environment, under the same names as for the lake.
         spool: local folder in which files are received.
         store: the store, if it is open already.
     """
@@ -265,7 +265,7 @@ def _files_below(folder: Path) -> Iterator[str]:
 
 
 def _make_private(folder: Path) -> None:
-    """Make a folder for this user alone, and those above it, such that they stay."""
+    """Create a folder for this user only, and its parents, durably."""
     if folder.is_dir():
         return
     _make_private(folder.parent)
@@ -274,7 +274,7 @@ def _make_private(folder: Path) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Have a name that was made in a folder survive a loss of power."""
+    """Make a new name in a folder survive a power loss."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)

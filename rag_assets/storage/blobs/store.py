@@ -1,7 +1,7 @@
 """Uploaded files of all tenants, content-addressed per tenant and incarnation.
 
-`<tenant>/<incarnation>/blobs/<2 digits>/<sha-256>` holds a file as it came. The catalog says which
-of them are needed: one that no upload needs is nobody's, and upkeep deletes it.
+`<tenant>/<incarnation>/blobs/<2 digits>/<sha-256>` contains a file as received. The catalog lists
+the needed files; upkeep deletes a blob that no upload needs.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ class Blob:
     """A stored file.
 
     Attributes:
-        sha256: by its name; its content may have been altered since.
+        sha256: from its name; its content may have been altered since.
         size: bytes.
-        modified_at: when it was put there last.
+        modified_at: when it was last stored.
     """
 
     sha256: str
@@ -49,17 +49,17 @@ class Blob:
 
 
 class BlobStore:
-    """All tenants' blobs.
+    """The blobs of all tenants.
 
     Args:
-        place: where they lie.
+        place: where they are stored.
     """
 
     def __init__(self, place: Place) -> None:
         self._place = place
 
     def tenant(self, tenant: str, incarnation: int) -> TenantBlobs:
-        """The blobs of one tenant; opens and creates nothing.
+        """Return the blobs of one tenant, without opening or creating files.
 
         Raises:
             ConfigurationError: the id or the incarnation is invalid.
@@ -68,11 +68,11 @@ class BlobStore:
 
     @property
     def notes(self) -> BlobNotes:
-        """Notes about the catalog."""
+        """Return the notes about the catalog."""
         return BlobNotes(self._place)
 
     def incarnations(self) -> Iterator[tuple[str, int]]:
-        """Every tenant and incarnation with blobs."""
+        """Yield every tenant and incarnation with blobs."""
         with _available():
             for tenant in self._place.folders(""):
                 for incarnation in self._place.folders(tenant):
@@ -81,13 +81,13 @@ class BlobStore:
 
 
 class BlobNotes:
-    """Notes beside blobs: small files in the root and in tenants' folders (see NoteStore)."""
+    """Notes next to blobs: small files in the root and in tenants' folders (see NoteStore)."""
 
     def __init__(self, place: Place) -> None:
         self._place = place
 
     def read(self, name: str) -> str | None:
-        """Return a note; None if there is none."""
+        """Return a note; None if it does not exist."""
         try:
             with _available(may_lack=True):
                 return b"".join(self._place.stream(name)).decode("utf-8", "replace")
@@ -95,7 +95,7 @@ class BlobNotes:
             return None
 
     def write(self, name: str, text: str) -> None:
-        """Write a note as a whole."""
+        """Write a whole note."""
         with _available():
             self._place.write(name, text.encode())
 
@@ -113,7 +113,7 @@ class TenantBlobs:
         self._folder = folder
 
     def receive(self) -> ReceivedFile:
-        """A new file, to be written and kept, or discarded at the end of the `with` block.
+        """Return a new file to write to; discarded at the end of the `with` block unless kept.
 
         Raises:
             ServiceUnavailable: the place cannot be written to.
@@ -123,10 +123,10 @@ class TenantBlobs:
             return ReceivedFile(self._place, self._folder, folder / uuid4().hex)
 
     def stream(self, sha256: str) -> Iterator[bytes]:
-        """The content of a blob in pieces of at most a few MiB.
+        """Yield the content of a blob in pieces of at most a few MiB.
 
         Raises:
-            BlobMissing: there is none of that hash.
+            BlobMissing: no blob has that hash.
             BlobAltered: its content has another hash, which is known only after the last piece.
             ServiceUnavailable: the place does not answer.
         """
@@ -148,17 +148,17 @@ class TenantBlobs:
             )
 
     def exists(self, sha256: str) -> bool:
-        """Whether there is a blob of that hash, whatever it holds."""
+        """Return whether a blob of that name exists, whatever its content."""
         with _available():
             return self._place.exists(_name(self._folder, sha256))
 
     def delete(self, sha256: str) -> bool:
-        """Delete a blob; returns whether there was one."""
+        """Delete a blob; return whether it existed."""
         with _available():
             return self._place.delete(_name(self._folder, sha256))
 
     def all(self) -> Iterator[Blob]:
-        """The tenant's blobs, streamed."""
+        """Yield the tenant's blobs."""
         with _available():
             for file in self._place.files(f"{self._folder}/blobs"):
                 sha256 = file.name.rpartition("/")[2]
@@ -166,7 +166,7 @@ class TenantBlobs:
                     yield Blob(sha256, file.size, file.modified_at)
 
     def discard_staged(self, before: datetime) -> int:
-        """Delete files that were received before a time and never kept; returns how many."""
+        """Delete files received before a time and never kept; return how many."""
         with _available():
             old = [
                 file.name
@@ -182,7 +182,7 @@ class TenantBlobs:
 
 
 class ReceivedFile:
-    """A file that is being received; nothing of it is kept until `keep`.
+    """A file that is being received; it is not stored until `keep`.
 
     Args:
         place, folder: where it belongs.
@@ -214,10 +214,10 @@ class ReceivedFile:
         self.discard()
 
     def write(self, piece: bytes) -> None:
-        """Write on.
+        """Append a piece.
 
         Raises:
-            ServiceUnavailable: it cannot be written, as where no space is left.
+            ServiceUnavailable: it cannot be written, for example because the disk is full.
         """
         with _available():
             left = memoryview(piece)
@@ -228,17 +228,17 @@ class ReceivedFile:
 
     @property
     def sha256(self) -> str:
-        """The hash of what was written so far."""
+        """Return the hash of the bytes written so far."""
         return self._digest.hexdigest()
 
     @contextmanager
     def opened(self) -> Iterator[BinaryIO]:
-        """The file as it is so far, for reading."""
+        """Open the bytes written so far for reading."""
         with _available(), self._path.open("rb") as file:
             yield file
 
     def stage(self) -> None:
-        """Make it durable aside; nothing can be written to it any more.
+        """Make the file durable in the staging folder; it can no longer be written to.
 
         Raises:
             ServiceUnavailable: see write().
@@ -248,7 +248,7 @@ class ReceivedFile:
             self._place.stage(self._path, self._staged)
 
     def keep(self) -> None:
-        """Make it the blob of its hash. Right before the catalog says that it is needed.
+        """Make it the blob of its hash, right before the catalog records that it is needed.
 
         Raises:
             ServiceUnavailable: see write().
@@ -257,7 +257,7 @@ class ReceivedFile:
             self._place.move(self._staged, _name(self._folder, self.sha256))
 
     def discard(self) -> None:
-        """Delete what was received and is not kept."""
+        """Delete the received file, unless it was kept."""
         self._file.close()
         self._path.unlink(missing_ok=True)
         with _available():
@@ -265,7 +265,7 @@ class ReceivedFile:
 
 
 def open_blobs(settings: Settings) -> BlobStore:
-    """The installation's blobs; nothing is opened or created yet."""
+    """Return the installation's blobs, without opening or creating files."""
     return open_blobs_at(settings.blobs_url, settings)
 
 
@@ -275,7 +275,7 @@ def open_blobs_at(url: str, settings: Settings) -> BlobStore:
 
 
 def blobs_folder(url: str) -> Path | None:
-    """The local folder of blobs; None where they are in an object store."""
+    """Return the local folder of blobs; None if they are in an object store."""
     return None if "://" in url else Path(url)
 
 
@@ -293,7 +293,7 @@ def _name(folder: str, sha256: str) -> str:
 
 @contextmanager
 def _available(*, may_lack: bool = False) -> Iterator[None]:
-    """Turn errors of the file system and of object stores into the project's."""
+    """Convert errors of the file system and of object stores to the project's errors."""
     try:
         yield
     except (RagAssetsError, GeneratorExit):
@@ -308,7 +308,7 @@ def _available(*, may_lack: bool = False) -> Iterator[None]:
     except Exception as error:
         if not type(error).__module__.startswith("obstore"):
             raise
-        # Its message may hold an address with credentials.
+        # Its message may contain an address with credentials.
         raise ServiceUnavailable(
             f"the store of blobs fails: {type(error).__name__}",
             hint="check RAG_ASSETS_BLOBS_URL and the credentials of the object store",

@@ -1,4 +1,4 @@
-"""The mark of each tenant's catalog: counts changes, and never goes back.
+"""The mark of each tenant's catalog: it counts changes, and never decreases.
 
 Raised by every change that a restored catalog must not forget: published versions, uploads, purges,
 tokens, grants and holds. The stores keep the mark as well; see rag_assets/pipeline/mark_keeper.py.
@@ -19,10 +19,10 @@ from rag_assets.storage.catalog.tables import catalog_marks, tenants
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """How many changes a tenant's catalog has counted.
+    """The number of changes in a tenant's catalog.
 
     Attributes:
-        tag: of the last change, random; None for a mark of an earlier version.
+        tag: random, of the last change; None for a mark of an earlier version.
     """
 
     number: int
@@ -48,7 +48,7 @@ class MarkTable:
         self._database = database
 
     def read(self, ref: TenantRef) -> CatalogMark | None:
-        """Return the mark; None if this incarnation of the tenant is removed or being removed."""
+        """Return the mark; None if this incarnation is removed or being removed."""
         columns = catalog_marks.c
         query = (
             select(columns.mark, columns.tag, columns.kept)
@@ -84,7 +84,7 @@ class MarkTable:
 def next_mark(connection: Connection, ref: TenantRef) -> datetime:
     """Raise the mark in the transaction of a change; return Postgres's time.
 
-    The stores keep the mark after the commit. Changes of one tenant wait here for each other.
+    The stores keep the mark after the commit. Changes of one tenant wait for each other here.
     """
     tag = uuid4().hex[:16]
     raised = {"mark": catalog_marks.c.mark + 1, "tag": tag}

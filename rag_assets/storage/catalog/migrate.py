@@ -49,7 +49,7 @@ from rag_assets.storage.catalog.roles import GRANTS_SQL
 if TYPE_CHECKING:
     from alembic.config import Config
 
-HEAD = "0058"
+HEAD = "0059"
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _VERSION_TABLE = "alembic_version"
 _MIGRATION_LOCK = 0x7261675F61737365
@@ -60,7 +60,7 @@ class _History:
     """The migrations of the core, or of one system.
 
     Attributes:
-        version_table: holds its present revision.
+        version_table: the table with its current revision.
         head: its newest revision.
         owner: the system; None for the core.
     """
@@ -71,21 +71,21 @@ class _History:
 
     @property
     def version(self) -> TableClause:
-        """The version table."""
+        """Return the version table."""
         return table(self.version_table, column("version_num"), schema=SCHEMA)
 
 
 def migrate(database: Database, systems: Systems | None = None) -> bool:
-    """Create or upgrade the catalog's tables, and those of the installed systems.
+    """Create or upgrade the tables of the catalog and of the installed systems.
 
-    Safe to call from many processes at once: the first one upgrades, the others wait.
+    Safe to call from many processes at once: the first process upgrades, the others wait.
 
     Args:
-        database: that holds the catalog.
+        database: the catalog's database.
         systems: used instead of the installed ones.
 
     Returns:
-        whether anything was upgraded.
+        whether a table was upgraded.
 
     Raises:
         ConfigurationError: a system's migrations are not usable.
@@ -106,7 +106,7 @@ def migrate(database: Database, systems: Systems | None = None) -> bool:
 
 
 def is_behind(database: Database, systems: Systems | None = None) -> bool:
-    """Return whether the catalog's tables are not those of this program; see migrate."""
+    """Return whether the catalog's tables differ from this program's schema; see migrate."""
     histories = list(_histories(systems or installed_systems()))
     return _versions(database, histories) != {one.version_table: one.head for one in histories}
 
@@ -118,7 +118,7 @@ def is_new(database: Database) -> bool:
 
 
 def _histories(systems: Systems) -> Iterable[_History]:
-    """The histories, that of the core first, because tables of systems refer to its tables."""
+    """Yield the histories, the core's first, because tables of systems refer to its tables."""
     yield _History(_VERSION_TABLE, HEAD)
     for owner in systems:
         if (migrations := owner.system.migrations) is not None:
@@ -126,7 +126,7 @@ def _histories(systems: Systems) -> Iterable[_History]:
 
 
 def _versions(database: Database, histories: Iterable[_History]) -> Mapping[str, str] | None:
-    """The present revision by version table; None if a version table is missing."""
+    """Return the current revision by version table; None if a version table is missing."""
     found = (select(literal(one.version_table), one.version.c.version_num) for one in histories)
     try:
         with database.begin() as connection:
@@ -137,10 +137,10 @@ def _versions(database: Database, histories: Iterable[_History]) -> Mapping[str,
 
 
 def alembic_config(connection: Connection | None, owner: InstalledSystem | None = None) -> Config:
-    """Configuration of Alembic's commands for one history of migrations.
+    """Return the configuration of Alembic's commands for one history of migrations.
 
     Args:
-        connection: on which they run; None for those that only read files.
+        connection: used by the commands; None for commands that only read files.
         owner: the system that has the history; None for the core.
 
     Raises:
@@ -175,12 +175,12 @@ def _upgrade(connection: Connection, history: _History) -> None:
     present = _present_revision(connection, history)
     if present is not None and present not in _known_revisions(history):
         raise _too_new(history, present)
-    # Not "head": the files may have been replaced by those of a newer program meanwhile.
+    # Not "head": a newer program's files may have replaced these meanwhile.
     command.upgrade(config, history.head)
 
 
 def _known_revisions(history: _History) -> frozenset[str]:
-    """Return the revisions up to that of this program; none where its files were replaced."""
+    """Return the revisions up to this program's; empty if its files were replaced."""
     from alembic.script import ScriptDirectory
     from alembic.util import CommandError
 
@@ -193,12 +193,12 @@ def _known_revisions(history: _History) -> frozenset[str]:
 
 
 def watch_schema(database: Database, systems: Systems | None = None) -> None:
-    """Have the connections of a running process notice that a newer program upgraded the schema.
+    """Make the connections of a running process notice a schema upgrade by a newer program.
 
-    It costs no round trip of its own where a connection was idle: it takes the place of a ping.
+    The check replaces the ping of an idle connection, so it costs no extra round trip.
 
     Args:
-        database: that is up to date.
+        database: an up-to-date catalog.
         systems: used instead of the installed ones.
     """
     histories = {one.version_table: one for one in _histories(systems or installed_systems())}
@@ -223,7 +223,7 @@ def watch_schema(database: Database, systems: Systems | None = None) -> None:
 
 @contextmanager
 def _alone(connection: psycopg.Connection[Any]) -> Iterator[None]:
-    """Have a statement be a transaction of its own."""
+    """Run a statement in its own transaction."""
     before = connection.autocommit
     connection.autocommit = True
     try:
@@ -234,10 +234,10 @@ def _alone(connection: psycopg.Connection[Any]) -> Iterator[None]:
 
 
 def require_present_schema(database: Database, systems: Systems | None = None) -> None:
-    """Require that no newer program upgraded the schema; changes nothing.
+    """Require that no newer program upgraded the schema; changes no data.
 
     Raises:
-        SchemaTooNew: one did.
+        SchemaTooNew: a newer program did.
         ServiceUnavailable: Postgres does not answer.
     """
     histories = {one.version_table: one for one in _histories(systems or installed_systems())}
@@ -248,7 +248,7 @@ def require_present_schema(database: Database, systems: Systems | None = None) -
 
 
 def other_programs(database: Database) -> list[str]:
-    """Describe the connections to the catalog of programs with another schema, on any machine.
+    """Describe connections to the catalog by programs with another schema, on any machine.
 
     Raises:
         ServiceUnavailable: Postgres does not answer.
@@ -269,7 +269,7 @@ def other_programs(database: Database) -> list[str]:
 
 
 def _present_revision(connection: Connection, history: _History) -> str | None:
-    """Return the revision of a history's tables; None if there are none."""
+    """Return the revision of a history's tables; None if they do not exist."""
     exists = text("SELECT to_regclass(:name) IS NOT NULL")
     if not connection.scalar(exists, {"name": f"{SCHEMA}.{history.version_table}"}):
         return None
@@ -310,15 +310,15 @@ def _folder(owner: InstalledSystem, migrations: Migrations) -> Path:
 
 
 def _escaped(path: Path) -> str:
-    """A path as a value in Alembic's configuration, where % begins a variable."""
+    """Return a path as a value of Alembic's configuration, in which % starts a variable."""
     return str(path).replace("%", "%%")
 
 
 def _require_distinct_tables(systems: Systems) -> None:
-    """Check that no system has a table with the name of one of the core's.
+    """Check that no system's table has the name of a core table.
 
     Raises:
-        ConfigurationError: a system has one.
+        ConfigurationError: a system has such a table.
     """
     own = {
         found.name

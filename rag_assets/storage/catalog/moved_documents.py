@@ -1,7 +1,7 @@
-"""Documents whose content lies elsewhere in their source now: they answer until it is found there.
+"""Documents that moved within their source: they answer until they are found at the new place.
 
-A document is its place: what is moved is deleted and added. Until its new place is indexed,
-searches return the former one; so a folder that is renamed is found at any moment.
+A document is identified by its place: a moved document is deleted and added. Until its new place is
+indexed, searches return the former document, so that a renamed folder can be found at any moment.
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ class MovedDocuments:
         self._database = database
 
     def record(self, ref: TenantRef, successors: Mapping[str, str]) -> None:
-        """Record documents that their source no longer has at their place, but at another one.
+        """Record documents that their source moved to another place.
 
         Args:
             ref: the tenant.
-            successors: the document at the new place, by the one at the former.
+            successors: the document at the new place, by the document at the former place.
 
         Raises:
             TenantGone: the tenant was removed.
@@ -75,14 +75,14 @@ class MovedDocuments:
                 ]
                 connection.execute(statement, rows)
                 for id_ in _awaited(connection, ref, batch):
-                    # What was to be found there is moved on.
+                    # Documents that moved to this place have been moved on.
                     there = and_(moved.tenant == ref.id, moved.successor == id_)
                     connection.execute(
                         update(moved_documents).where(there).values(successor=successors[id_])
                     )
 
     def end(self, ref: TenantRef) -> int:
-        """Mark documents deleted that wait for none at their new place; returns how many.
+        """Mark documents deleted that do not wait for their new place; return how many.
 
         Raises:
             TenantGone: the tenant was removed.
@@ -105,7 +105,7 @@ class MovedDocuments:
 
 
 def is_moved() -> ColumnElement[bool]:
-    """Whether the content of a document lies at another place now."""
+    """Return the condition that a document's content is at another place now."""
     moved = moved_documents.c
     return exists().where(
         moved.tenant == documents.c.tenant, moved.document_id == documents.c.document_id
@@ -113,7 +113,7 @@ def is_moved() -> ColumnElement[bool]:
 
 
 def forget_moves(connection: Connection, ref: TenantRef, document_ids: Collection[str]) -> None:
-    """Forget that documents were moved: they are gone, or there again."""
+    """Delete the record of moves of documents that are gone, or back at their place."""
     moved = moved_documents.c
     wanted = moved.tenant == ref.id, among(moved.document_id, [*document_ids])
     connection.execute(delete(moved_documents).where(*wanted))

@@ -1,4 +1,4 @@
-"""Organizations: what holds for all projects of one."""
+"""Organizations: settings for all projects of an organization."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Unchanged(Enum):
 
 
 UNCHANGED: Final = Unchanged.UNCHANGED
-"""The value of a parameter that leaves a setting as it is, where None is a value."""
+"""The value of a parameter that leaves a setting unchanged, if None is a valid value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +39,14 @@ class Organization:
     """One row of `organizations`.
 
     Attributes:
-        rag_guidelines: whether documents are embedded and searched for guidelines of its projects.
-        chat_model: the name of the chat model of its projects that have none of their own.
-        updated_at: when one of these changed last.
+        has_opted_in: whether documents are embedded and searched for projects with a profile that
+            requires an opt-in.
+        chat_model: the name of the chat model for projects without their own model.
+        updated_at: when one of these last changed.
     """
 
     id: str
-    rag_guidelines: bool
+    has_opted_in: bool
     chat_model: str | None
     updated_at: datetime
 
@@ -57,13 +58,13 @@ class OrganizationTable:
         self._database = database
 
     def all(self) -> list[Organization]:
-        """Every organization, by id."""
+        """Return every organization, by id."""
         query = select(organizations).order_by(organizations.c.id)
         with self._database.begin() as connection:
             return [_organization(row) for row in connection.execute(query)]
 
     def find(self, organization_id: str) -> Organization | None:
-        """One organization; None if no tenant names it and nothing was set for it."""
+        """Return an organization; None if no tenant names it and it has no settings."""
         query = select(organizations).where(organizations.c.id == organization_id)
         with self._database.begin() as connection:
             row = connection.execute(query).first()
@@ -73,17 +74,17 @@ class OrganizationTable:
         self,
         organization_id: str,
         *,
-        rag_guidelines: bool | Unchanged = UNCHANGED,
+        has_opted_in: bool | Unchanged = UNCHANGED,
         chat_model: str | Unchanged | None = UNCHANGED,
     ) -> tuple[Organization, bool]:
-        """Set what is given of an organization; whatever else is set stays.
+        """Set the given settings of an organization; its other settings stay.
 
-        Its projects follow: their configuration counts as changed.
+        The configuration of its projects counts as changed.
 
         Returns:
             the organization, and whether anything changed.
         """
-        given: dict[str, Any] = {"rag_guidelines": rag_guidelines, "chat_model": chat_model}
+        given: dict[str, Any] = {"has_opted_in": has_opted_in, "chat_model": chat_model}
         given = {name: value for name, value in given.items() if value is not UNCHANGED}
         columns = organizations.c
         with self._database.begin() as connection:
@@ -104,11 +105,11 @@ class OrganizationTable:
 
 
 def add_organizations(connection: Connection, organization_ids: Iterable[str]) -> None:
-    """Add organizations that are not there yet, with nothing set."""
+    """Add organizations that do not exist yet, without settings."""
     rows = [{"id": organization_id} for organization_id in organization_ids]
     if rows:
         connection.execute(upsert(organizations).values(rows).on_conflict_do_nothing())
 
 
 def _organization(row: Row[Any]) -> Organization:
-    return Organization(row.id, row.rag_guidelines, row.chat_model, row.updated_at)
+    return Organization(row.id, row.has_opted_in, row.chat_model, row.updated_at)

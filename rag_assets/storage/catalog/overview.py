@@ -31,7 +31,7 @@ class TenantSummary:
 
     Attributes:
         documents: their number by status.
-        entries: that the serving generation should hold.
+        entries: expected number in the serving generation.
         generation, index_name: of the serving generation; None before the first build is complete.
         synced_at: when all of its sources were last synced.
         error: why the last sync failed, if it did.
@@ -52,7 +52,7 @@ class FormatSummary:
     """The state of a tenant's documents of one format.
 
     Attributes:
-        media_type: derived from the files' names; None if a name does not tell.
+        media_type: derived from the files' names; None if a name does not show it.
         documents: their number by status, without deleted ones.
         chunks: of all of these documents.
         bytes: size of all of these documents at the source.
@@ -70,7 +70,7 @@ class HeldEntries:
 
     Attributes:
         state: of the generation.
-        current: whether they were made from the document as last listed.
+        current: whether they were made from the document's last listed version.
     """
 
     generation: int
@@ -95,11 +95,11 @@ class Overview:
         limit: int | None = None,
         offset: int = 0,
     ) -> list[TenantSummary]:
-        """The state of tenants, by id.
+        """Return the state of tenants, by id.
 
         Args:
-            containing: only tenants whose id contains this text.
-            in_trouble: only tenants with a failed document, check or last sync, and those never
+            containing: only tenants with this text in their id.
+            in_trouble: only tenants with a failed document, check or last sync, or that were never
                 checked.
             limit, offset: the most tenants to return, and the number to skip.
         """
@@ -113,7 +113,7 @@ class Overview:
         return self._summaries(chosen)
 
     def not_compacted_since(self, since: datetime) -> list[str]:
-        """Ids of active tenants with documents that are older and were not compacted since then."""
+        """Return the ids of older active tenants with documents but without compaction since."""
         compacted = exists().where(
             events.c.tenant == tenants.c.id, events.c.kind == "compacted", events.c.at >= since
         )
@@ -127,7 +127,7 @@ class Overview:
             return list(connection.scalars(query.order_by(tenants.c.id)))
 
     def tenant(self, tenant_id: str) -> TenantSummary:
-        """The state of one tenant.
+        """Return the state of one tenant.
 
         Raises:
             UnknownTenant: no tenant has that id.
@@ -138,7 +138,7 @@ class Overview:
         return found[0]
 
     def _summaries(self, chosen: Select[tuple[str]]) -> list[TenantSummary]:
-        """The state of the chosen tenants, in one query that counts only their rows."""
+        """Return the state of the chosen tenants, in one query that counts only their rows."""
         ids = chosen.cte("chosen")
         counts, entries, last = _status_counts(ids), _entry_counts(ids), _last_syncs(ids)
         query = (
@@ -161,7 +161,7 @@ class Overview:
             ]
 
     def formats(self, tenant_id: str) -> list[FormatSummary]:
-        """The state of a tenant's documents by format, the most frequent first."""
+        """Return the state of a tenant's documents by format, the most frequent first."""
         not_deleted = and_(documents.c.tenant == tenant_id, documents.c.status != "DELETED")
         query = (
             select(
@@ -194,12 +194,11 @@ class Overview:
         limit: int,
         offset: int = 0,
     ) -> list[Document]:
-        """A page of a tenant's documents by uri.
+        """Return a page of a tenant's documents by URI.
 
         Args:
-            tenant_id: the tenant.
-            status: only those with this status; by default all but the deleted ones.
-            containing: only those whose uri contains this text, ignoring case.
+            status: only documents with this status; by default all but the deleted ones.
+            containing: only documents with this text in their URI, ignoring case.
             limit, offset: the most documents to return, and the number to skip.
         """
         wanted = documents.c.status == status if status else documents.c.status != "DELETED"
@@ -209,11 +208,11 @@ class Overview:
         return self._documents(query.limit(limit).offset(offset))
 
     def failed(self, tenant_id: str, limit: int) -> list[Document]:
-        """The first quarantined documents of a tenant, by uri."""
+        """Return the first quarantined documents of a tenant, by URI."""
         return self.page(tenant_id, status="FAILED", limit=limit)
 
     def held_entries(self, tenant_id: str, document_id: str) -> list[HeldEntries]:
-        """The entries of a document in each generation, the newest generation first."""
+        """Return the entries of a document in each generation, the newest generation first."""
         indexed = document_index.c
         current = func.coalesce(indexed.document_key == documents.c.document_key, False)
         query = (
@@ -263,7 +262,7 @@ def _is_unchecked() -> ColumnElement[bool]:
 
 
 def _status_counts(ids: CTE) -> Subquery:
-    """By tenant, a JSON object with the number of documents by status."""
+    """Return, by tenant, a JSON object with the number of documents by status."""
     by_status = (
         select(documents.c.tenant, documents.c.status, func.count().label("documents"))
         .where(documents.c.tenant.in_(select(ids.c.id)))
@@ -281,7 +280,7 @@ def _status_counts(ids: CTE) -> Subquery:
 
 
 def _entry_counts(ids: CTE) -> Subquery:
-    """By tenant, the number of entries that its serving generation should hold."""
+    """Return, by tenant, the expected number of entries in its serving generation."""
     is_serving: ColumnElement[bool] = and_(
         serving.c.tenant == document_index.c.tenant,
         serving.c.generation == document_index.c.generation,
@@ -303,7 +302,7 @@ def _entry_counts(ids: CTE) -> Subquery:
 
 
 def _last_syncs(ids: CTE) -> Subquery:
-    """By tenant, when all of its sources were last synced, and the last error."""
+    """Return, by tenant, when all of its sources were last synced, and the last error."""
     return (
         select(
             syncs.c.tenant,

@@ -1,4 +1,4 @@
-"""The pace at which builds were made, from which plans estimate how long the next one takes."""
+"""The pace of former builds, from which plans estimate the duration of the next."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class Pace:
     """How fast a build was made in its largest slice, which fixed costs distort least.
 
     Attributes:
-        texts, embedding_seconds: that were embedded at once, and the time it took.
-        entries, writing_seconds: that were written, and the time it took.
+        texts, embedding_seconds: number of texts embedded in one slice, and the time it took.
+        entries, writing_seconds: number of entries written in one slice, and the time it took.
     """
 
     texts: int = 0
@@ -27,17 +27,17 @@ class Pace:
 
     @property
     def texts_per_second(self) -> float | None:
-        """Texts embedded a second; None if none was."""
+        """Return the number of texts embedded per second; None if unknown."""
         return self.texts / self.embedding_seconds if self.embedding_seconds else None
 
     @property
     def entries_per_second(self) -> float | None:
-        """Entries written a second; None if none was."""
+        """Return the number of entries written per second; None if unknown."""
         return self.entries / self.writing_seconds if self.writing_seconds else None
 
 
 class PaceTable:
-    """Writes the columns of `generations` that hold the pace."""
+    """Writes the columns of `generations` that contain the pace."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -61,5 +61,5 @@ class PaceTable:
 
 
 def pace_of(row: Row[Any]) -> Pace:
-    """The pace in a row with all columns of `generations`."""
+    """Return the pace in a row with all columns of `generations`."""
     return Pace(row.embedded_texts, row.embedding_seconds, row.written_entries, row.writing_seconds)

@@ -1,4 +1,4 @@
-"""Pages of a workspace, one level at a time, with the titles of those that somebody reads."""
+"""Pages of a workspace, one level at a time, with the titles that the caller may read."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class ListedPage:
     """A page in a list.
 
     Attributes:
-        has_pages: whether there are pages below it.
+        has_pages: whether it has pages below it.
     """
 
     page: Page
@@ -37,18 +37,18 @@ class PageLists:
     def below(
         self, tenant_id: str, parent: str, *, after: str | None, limit: int
     ) -> list[ListedPage]:
-        """The pages directly below another one, known or not, by uuid.
+        """Return the pages directly below a known or unknown page, by uuid.
 
         Args:
             tenant_id: the tenant.
             parent: the page above them.
-            after: the last one of the page before.
+            after: the last uuid of the previous list.
             limit: the most to return.
         """
         return self._list(tenant_id, pages.c.parent == parent, after, limit)
 
     def unplaced(self, tenant_id: str, *, after: str | None, limit: int) -> list[ListedPage]:
-        """The pages whose parent is not known; see below()."""
+        """Return the pages with an unknown parent; see below()."""
         above = pages.alias("above")
         known = exists().where(above.c.tenant == pages.c.tenant, above.c.uuid == pages.c.parent)
         return self._list(tenant_id, (pages.c.kind != "root") & ~known, after, limit)
@@ -56,7 +56,7 @@ class PageLists:
     def titles(
         self, tenant_id: str, uuids: Collection[str], principals: Collection[str]
     ) -> dict[str, str]:
-        """The titles of those pages that one of the principals may read, by uuid."""
+        """Return the titles of the pages that one of the principals may read, by uuid."""
         table = documents.c
         query = select(table.page_uuid, table.title).where(
             table.tenant == tenant_id,
@@ -72,9 +72,9 @@ class PageLists:
     def paths(
         self, tenant_id: str, uuids: Collection[str], principals: Collection[str]
     ) -> dict[str, tuple[tuple[str, str], ...]]:
-        """Return the pages from the root down to each of some, by its uuid, with their titles.
+        """Return, by uuid, the pages from the root down to each given page, with their titles.
 
-        Pages that none of the principals may read, or that have no title, are left out.
+        Pages without a title, or that none of the principals may read, are left out.
         """
         first = select(
             pages.c.uuid.label("origin"), pages.c.uuid, pages.c.parent, literal(0).label("distance")

@@ -1,4 +1,4 @@
-"""What goes with the records of pages: all that hangs on them, and on the pages below."""
+"""Documents removed together with pages: all documents attached to them and to the pages below."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rag_assets.workspace.tree import ROOT
 def pages_of_records(
     connection: Connection, ref: TenantRef, document_ids: Collection[str]
 ) -> set[str]:
-    """The pages whose own records are among those of some documents."""
+    """Return the pages with their own records among the records of some documents."""
     record = source_records.c
     query = select(record.page_uuid).where(
         record.tenant == ref.id,
@@ -30,13 +30,12 @@ def pages_of_records(
 def standing_pages(
     connection: Connection, ref: TenantRef, uuids: Collection[str], removals: Collection[str]
 ) -> set[str]:
-    """Those of some pages that have a record which does not go.
+    """Return the pages with a record that is not being removed.
 
     Args:
         connection: of the transaction that removes the others.
-        ref: the tenant.
         uuids: the pages.
-        removals: documents whose records go.
+        removals: documents with records to remove.
     """
     if not uuids:
         return set()
@@ -59,22 +58,21 @@ def going_with_pages(
     spared: Collection[str] = (),
     keep_stored: bool = False,
 ) -> set[str]:
-    """Documents that go with the records of pages: what hangs on these, or on a page below.
+    """Return the documents to remove with pages: all attached to these or to pages below.
 
-    A page that another record stands for as well is still there, and takes nothing along.
+    A page that still has another record stays, with the documents attached to it.
 
     Args:
         connection: of the transaction that removes the records.
-        ref: the tenant.
         uuids: the pages.
-        removals: documents whose records go, those of the pages among them.
-        spared: pages below that stay, with what hangs on them or is below them.
-        keep_stored: whether all pages stay whose records are stored and do not go.
+        removals: documents with records to remove, including the pages' own.
+        spared: pages below that stay, with their documents and the pages below them.
+        keep_stored: whether to keep all pages with stored records that are not being removed.
     """
     if not uuids:
         return set()
     gone = {*uuids} - standing_pages(connection, ref, uuids, removals)
-    # A record may be called as the root is: all else in the workspace stays.
+    # A record may have the id of the root: everything else in the workspace stays.
     below = _below(connection, ref, gone - {ROOT}) - gone
     kept = below & {*spared}
     if keep_stored:
@@ -84,7 +82,7 @@ def going_with_pages(
 
 
 def _below(connection: Connection, ref: TenantRef, uuids: Collection[str]) -> set[str]:
-    """All pages below some."""
+    """Return all pages below some pages."""
     if not uuids:
         return set()
     tree = below_query(ref.id, [*uuids])

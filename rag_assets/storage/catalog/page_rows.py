@@ -40,7 +40,7 @@ _COLUMNS = ("uuid", "kind", "parent", "inherit", "readers", "archived", "ai")
 
 
 def page_of(row: Row[Any]) -> Page:
-    """The page in a row."""
+    """Return the page in a row."""
     return Page(
         uuid=row.uuid,
         kind=row.kind,
@@ -53,17 +53,17 @@ def page_of(row: Row[Any]) -> Page:
 
 
 def values_of(page: Page) -> dict[str, Any]:
-    """What a page itself says, as columns."""
+    """Return a page's own fields as columns."""
     return {name: getattr(page, name) for name in _COLUMNS} | {"readers": list(page.readers)}
 
 
 def page_query(tenant_id: str, uuid: str) -> Select[Any]:
-    """One page."""
+    """Return the query of one page."""
     return select(pages).where(pages.c.tenant == tenant_id, pages.c.uuid == uuid)
 
 
 def above_query(tenant_id: str, uuid: str) -> Select[Any]:
-    """A page and the pages above it, from the highest one that is known."""
+    """Return the query of a page and the pages above it, from the highest known page down."""
     first = select(pages, literal(0).label("distance")).where(
         pages.c.tenant == tenant_id, pages.c.uuid == uuid
     )
@@ -87,7 +87,7 @@ def tree_query(tenant_id: str, uuids: Sequence[str], *, upwards: bool) -> Select
 def below_query(
     tenant_id: str | ColumnElement[str], uuids: Texts, *, itself: bool = False
 ) -> FromClause:
-    """All pages below others, each with its distance; with `itself`, also those."""
+    """Return all pages below others, each with its distance; with `itself`, also the others."""
     begun = pages.c.uuid if itself else pages.c.parent
     first = select(pages, literal(1, Integer).label("distance")).where(
         pages.c.tenant == tenant_id, among(begun, uuids)
@@ -102,7 +102,7 @@ def below_query(
 def pages_below(
     connection: Connection, ref: TenantRef, uuids: Collection[str]
 ) -> dict[str, set[str]]:
-    """All pages below each of some."""
+    """Return all pages below each of some pages."""
     if not uuids:
         return {}
     table = pages.c
@@ -121,20 +121,20 @@ def pages_below(
 
 
 def readable_within(tenant: ColumnElement[str], uuids: Texts, principals: Texts) -> Select[Any]:
-    """Some pages and all below them, of those that one of these principals may read."""
+    """Return some pages and all below them that one of these principals may read."""
     below = below_query(tenant, uuids, itself=True)
     return select(below.c.uuid).where(is_readable(below, principals, column="scope")).distinct()
 
 
 def hanging_documents(connection: Connection, ref: TenantRef, uuids: Sequence[str]) -> list[str]:
-    """Ids of the documents that hang on some pages, with the pages' own."""
+    """Return the ids of the documents attached to some pages, including the pages' own."""
     if not uuids:
         return []
     listed, record = documents.c, source_records.c
     of_documents = select(listed.document_id).where(
         listed.tenant == ref.id, among(listed.page_uuid, uuids), listed.status != "DELETED"
     )
-    # A record that no listing has found yet hangs on its page, too.
+    # A record that was not listed yet is attached to its page, too.
     of_records = select(record.document_id).where(
         record.tenant == ref.id, among(record.page_uuid, uuids)
     )
@@ -142,7 +142,7 @@ def hanging_documents(connection: Connection, ref: TenantRef, uuids: Sequence[st
 
 
 def is_moved(table: FromClause) -> ColumnElement[bool]:
-    """The condition that the entries of a row's document may have another scope than it has."""
+    """Return the condition that the entries of a row's document may have another scope than it."""
     return exists().where(
         pages.c.tenant == table.c.tenant,
         pages.c.uuid == table.c.page_uuid,
@@ -153,9 +153,9 @@ def is_moved(table: FromClause) -> ColumnElement[bool]:
 def scopes_of_pages(
     connection: Connection, tenant_id: str, uuids: Sequence[str]
 ) -> Mapping[str, str]:
-    """The access scope of what hangs on each of these pages, as the transaction sees them.
+    """Return the access scope of each page's documents, as the transaction sees them.
 
-    Nobody reads what hangs on a page that is not known.
+    Documents attached to an unknown page are readable by nobody.
     """
     query = select(pages.c.uuid, pages.c.scope).where(
         pages.c.tenant == tenant_id, among(pages.c.uuid, uuids)
@@ -166,7 +166,7 @@ def scopes_of_pages(
 def with_scopes(
     connection: Connection, ref: TenantRef, changes: Sequence[DocumentChange]
 ) -> list[DocumentChange]:
-    """The changes of a listing, with the access scopes that pages have by now.
+    """Return the changes of a listing, with the pages' current access scopes.
 
     A page may have been moved since its documents were listed.
     """
@@ -183,14 +183,14 @@ def with_scopes(
 
 
 def excluded_pages(tenant_id: str, uuids: Select[Any] | None = None) -> FromClause:
-    """The pages that are out of the knowledge, each with the scope that it would have in it.
+    """Return the pages excluded from the knowledge, each with the scope that it would have in it.
 
     Args:
         tenant_id: the tenant.
         uuids: only these pages.
 
     Returns:
-        their `uuid`, that `scope`, and whether they are out for being archived: `is_archived`.
+        their `uuid`, that `scope`, and whether archiving excludes them: `is_archived`.
     """
     own = ("uuid", "parent", "kind", "inherit", "readers", "archived", "ai")
     columns = [pages.c[name] for name in own]
@@ -221,13 +221,13 @@ def excluded_pages(tenant_id: str, uuids: Select[Any] | None = None) -> FromClau
 def _first(
     value: ColumnElement[Any], order: ColumnElement[Any], type_: TypeEngine[Any]
 ) -> ColumnElement[Any]:
-    """The first value of a group that is not null."""
+    """Return the first value of a group that is not null."""
     all_: ColumnElement[Any] = func.array_agg(aggregate_order_by(value, order))
     return func.array_remove(all_, null(), type_=ARRAY(type_))[1]
 
 
 def ensure_root(connection: Connection, tenant_id: str) -> None:
-    """Put the root, which all members read, unless it is there."""
+    """Add the root, which all members may read, unless it exists."""
     root = new_root()
     made = connection.execute(
         upsert(pages)
@@ -244,7 +244,7 @@ def ensure_root(connection: Connection, tenant_id: str) -> None:
 
 
 def as_rows(pairs: Collection[tuple[str, str]], *, name: str) -> FromClause:
-    """Pairs as rows of `key` and `value`: two parameters, however many there are."""
+    """Return pairs as rows of `key` and `value`, in two parameters regardless of their number."""
     keys, values = ([pair[at] for pair in pairs] for at in (0, 1))
     return (
         func.unnest(literal(keys, ARRAY(Text)), literal(values, ARRAY(Text)))

@@ -1,4 +1,4 @@
-"""A workspace's tree of pages: every change holds with its transaction."""
+"""A workspace's tree of pages; every change takes effect when its transaction commits."""
 
 from __future__ import annotations
 
@@ -55,12 +55,12 @@ from rag_assets.workspace.tree import (
 
 @dataclass(frozen=True, slots=True)
 class TreeChange:
-    """What a change of the tree did.
+    """The result of a change of the tree.
 
     Attributes:
-        scope: of what hangs on the page now.
-        documents: that have another scope by it, or went with a page.
-        blobs: hashes of contents that were theirs.
+        scope: access scope of the page's documents after the change.
+        documents: number of documents that got another scope or were deleted with a page.
+        blobs: hashes of the deleted documents' contents.
     """
 
     scope: str
@@ -70,12 +70,12 @@ class TreeChange:
 
 @dataclass(frozen=True, slots=True)
 class TreeChanges:
-    """What changes of many pages did.
+    """The result of changes of many pages.
 
     Attributes:
-        scopes: of what hangs on each of these pages now.
-        documents: that have another scope by them.
-        refused: why edits were not followed, by their number.
+        scopes: by page, the access scope of its documents after the change.
+        documents: number of documents that got another scope.
+        refused: the errors of rejected edits, by the edit's number.
     """
 
     scopes: Mapping[str, str]
@@ -84,19 +84,19 @@ class TreeChanges:
 
 
 PageEdit: TypeAlias = tuple[str, Callable[[Page | None], Page]]
-"""The uuid of a page, and a function from what it is to what it shall be.
+"""The uuid of a page, and a function from its current to its new state.
 
-It may raise InvalidRequest or UnknownDocument, and the page is left as it is.
+The function may raise InvalidRequest or UnknownDocument; the page then stays unchanged.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class MovedPages:
-    """Pages whose entries may have another scope than their documents.
+    """Pages with entries that may have another scope than their documents.
 
     Attributes:
         uuids: of the pages.
-        move: the last one among their moves.
+        move: the last of their moves.
     """
 
     uuids: tuple[str, ...]
@@ -110,7 +110,7 @@ class PageTable:
         self._database = database
 
     def put(self, ref: TenantRef, page: Page) -> TreeChange:
-        """Put a page, or what it is now; see change().
+        """Add or replace a page; see change().
 
         Raises:
             InvalidRequest: it would be below itself, or too far from the root.
@@ -121,14 +121,14 @@ class PageTable:
         return TreeChange(changes.scopes[page.uuid], changes.documents)
 
     def change(self, ref: TenantRef, edits: Sequence[PageEdit]) -> TreeChanges:
-        """Put or change pages in one transaction; holds for every search that begins afterwards.
+        """Add or change pages in one transaction; applies to every search that starts afterwards.
 
-        What counts is the tree that all edits together make, whatever their order; of edits of one
-        page each follows the one before. The work grows with the pages below those that change,
-        and only where they depend on what changes.
+        The edits are checked as a whole, so their order does not matter. Edits of the same page
+        build on each other. The work grows with the number of affected pages below the changed
+        pages.
 
         Raises:
-            InvalidRequest: a page would be too far from the root; nothing is changed.
+            InvalidRequest: a page would be too far from the root; no page is changed.
             TenantGone: the tenant was removed.
             TenantBusy: other transactions did not end within five seconds.
         """
@@ -164,19 +164,19 @@ class PageTable:
             narrowed = _grant(connection, ref, written)
             narrowed |= {uuid for uuid in shaped if uuid in stored}
             if narrowed:
-                # One is enough: whoever restores a dump of before has the whole tree put again.
+                # One event is enough: after restoring an earlier dump, the whole tree must be put
+                # again.
                 record_change(connection, ref, "page_changed", min(narrowed))
             if documents_moved:
                 notify(connection, ref.id)
         return TreeChanges({uuid: scopes[uuid] for uuid in wanted}, documents_moved, refused)
 
     def remove(self, ref: TenantRef, uuids: Sequence[str], by: str) -> TreeChange:
-        """Delete pages, all pages below them, and the records that hang on any of them.
+        """Delete pages, all pages below them, and the records attached to any of them.
 
-        What hangs on a page that is not known is deleted as well.
+        Records attached to an unknown page are deleted as well.
 
         Args:
-            ref: the tenant.
             uuids: of the pages.
             by: the caller's name, for the events.
         """
@@ -199,18 +199,18 @@ class PageTable:
         return TreeChange(NOBODY, len(ids), blobs)
 
     def find(self, tenant_id: str, uuid: str) -> Page | None:
-        """One page; None if it is not known."""
+        """Return a page; None if it is unknown."""
         with self._database.begin() as connection:
             row = connection.execute(page_query(tenant_id, uuid)).first()
         return None if row is None else page_of(row)
 
     def path(self, tenant_id: str, uuid: str) -> list[Page]:
-        """A page after the pages above it, from the highest one that is known."""
+        """Return a page, preceded by the pages above it from the highest known page down."""
         with self._database.begin() as connection:
             return [page_of(row) for row in connection.execute(above_query(tenant_id, uuid))]
 
     def all(self, tenant_id: str) -> list[tuple[Page, str]]:
-        """All pages by uuid, each with the scope of what hangs on it."""
+        """Return all pages by uuid, each with the access scope of its documents."""
         query = select(pages).where(pages.c.tenant == tenant_id).order_by(pages.c.uuid)
         with self._database.begin() as connection:
             return [(page_of(row), row.scope) for row in connection.execute(query)]
@@ -218,12 +218,11 @@ class PageTable:
     def page(
         self, tenant_id: str, *, parent: str | None, after: str | None, limit: int
     ) -> list[tuple[Page, str]]:
-        """Return pages by uuid, each with the scope of what hangs on it.
+        """Return pages by uuid, each with the access scope of its documents.
 
         Args:
-            tenant_id: the tenant.
-            parent: only those directly below this page; None: all.
-            after: the last one of the list before.
+            parent: only return pages directly below this page; None: all.
+            after: the last uuid of the previous list.
             limit: the most to return.
         """
         query = select(pages).where(pages.c.tenant == tenant_id)
@@ -243,12 +242,12 @@ class PageTable:
             return {row.uuid: (page_of(row), row.updated_at) for row in rows}
 
     def within(self, tenant_id: str, uuid: str) -> list[str]:
-        """A page, known or not, and all pages below it."""
+        """Return the uuids of a page, known or unknown, and of all pages below it."""
         with self._database.begin() as connection:
             return [uuid, *_uuids_below(connection, tenant_id, [uuid])]
 
     def moved(self, tenant_id: str) -> MovedPages | None:
-        """The pages whose entries have to follow their documents; None if there are none."""
+        """Return the pages with entries that still lack their documents' scope; None if empty."""
         query = select(pages.c.uuid, pages.c.moved).where(
             pages.c.tenant == tenant_id, pages.c.moved.is_not(None)
         )
@@ -259,9 +258,9 @@ class PageTable:
         return MovedPages(tuple(row.uuid for row in rows), max(row.moved for row in rows))
 
     def scopes_of_documents(self, tenant_id: str, uuids: Sequence[str]) -> dict[str, str]:
-        """The access scope of each document that hangs on one of these pages, by its id.
+        """Return the access scope of each document attached to one of these pages, by its id.
 
-        Those are left out that leave the builds.
+        Documents that leave the builds are left out.
         """
         table = documents.c
         query = select(table.document_id, table.access_scope).where(
@@ -271,7 +270,7 @@ class PageTable:
             return {row.document_id: row.access_scope for row in connection.execute(query)}
 
     def followed(self, ref: TenantRef, moved: MovedPages) -> None:
-        """Record that the entries of pages have the scope of their documents, as of a move."""
+        """Record that the entries of pages have their documents' scope, up to a move."""
         table = pages.c
         statement = (
             update(pages)
@@ -296,7 +295,7 @@ def _rows_of(connection: Connection, tenant_id: str, uuids: Collection[str]) -> 
 def _followed(
     edits: Sequence[PageEdit], stored: Mapping[str, Page]
 ) -> tuple[dict[str, Page], dict[int, RagAssetsError]]:
-    """Return the pages that edits make, and why edits cannot be followed, by their number."""
+    """Return the pages that result from edits, and the errors of rejected edits by number."""
     wanted: dict[str, Page] = {}
     refused: dict[int, RagAssetsError] = {}
     for number, (uuid, edit) in enumerate(edits):
@@ -310,7 +309,7 @@ def _followed(
 def _neighbours(
     connection: Connection, tenant_id: str, shaped: Mapping[str, Page], stored: Mapping[str, Page]
 ) -> dict[str, Row[Any]]:
-    """Return the rows of the pages above and below some that change."""
+    """Return the rows of the pages above and below the changed pages."""
     if not shaped:
         return {}
     former = {stored[uuid].parent for uuid in shaped if uuid in stored}
@@ -325,7 +324,7 @@ def _neighbours(
 
 
 def _take_back_loops(shaped: dict[str, Page], known: Mapping[str, Page]) -> set[str]:
-    """Take out the pages that would be below themselves; returns them."""
+    """Remove the pages that would be below themselves from `shaped`, and return them."""
     taken = set[str]()
     while looping := looping_pages({**known, **shaped}) & shaped.keys():
         taken |= looping
@@ -350,10 +349,10 @@ def _write_pages(
 
 
 def _grant(connection: Connection, ref: TenantRef, written: Sequence[Page]) -> set[str]:
-    """Make the readers of pages those of their scopes; a page that says nothing has no grants.
+    """Grant the readers of pages their scopes; a page without readers gets no grants.
 
     Returns:
-        the pages of which readers were removed.
+        the scopes from which readers were removed.
     """
     if not written:
         return set()
@@ -383,7 +382,7 @@ def _grant(connection: Connection, ref: TenantRef, written: Sequence[Page]) -> s
 def _write_ancestors(
     connection: Connection, ref: TenantRef, shaped: Collection[str], plan: TreePlan
 ) -> None:
-    """Store which scopes those from some pages on downwards inherit from, where it changed."""
+    """Store from which scopes the given pages and the pages below inherit, if it changed."""
     table = scope_ancestors.c
     scopes = [*dict.fromkeys((*map(scope_of, shaped), *plan.ancestors))]
     query = select(table.scope, table.ancestor).where(
@@ -409,10 +408,10 @@ def _write_ancestors(
 
 
 def _move_documents(connection: Connection, ref: TenantRef, scopes: Mapping[str, str]) -> int:
-    """Give the documents of pages their scope; returns how many had another."""
+    """Give the documents of pages their scope; return how many had another."""
     new = as_rows(scopes.items(), name="new")
     table = documents.c
-    # What comes back to the knowledge has left the builds, or is about to.
+    # A document that is no longer excluded has left the builds, or is about to.
     is_back = and_(table.access_scope == EXCLUDED, new.c.value != EXCLUDED)
     status = case((and_(is_back, table.status == "READY"), "PROCESSING"), else_=table.status)
     return connection.execute(
@@ -430,7 +429,7 @@ def _move_documents(connection: Connection, ref: TenantRef, scopes: Mapping[str,
 def _move_pages(
     connection: Connection, ref: TenantRef, scopes: Mapping[str, str], *, followed: bool
 ) -> None:
-    """Give pages their scope; unless there are no entries to follow, these follow later."""
+    """Give pages their scope; unless `followed`, mark that their entries must follow."""
     new = as_rows(scopes.items(), name="new")
     table = pages.c
     move = {} if followed else {"moved": connection.scalar(select(page_moves.next_value()))}

@@ -1,6 +1,6 @@
-"""Sessions of the panel: begun by a code of one use or by a token, kept as hashes.
+"""Sessions of the panel: started with a one-time code or a token, and stored as hashes.
 
-Times are Postgres's, so that all workers agree on them.
+All times come from Postgres, so that all workers agree on them.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ from rag_assets.storage.catalog.tables import tenants
 CODE_LIFETIME = timedelta(seconds=60)
 SESSION_LIFETIME = timedelta(hours=8)
 IDLE_TIME = timedelta(minutes=30)
-"""After which a session that nobody uses ends."""
+"""Time after which an unused session ends."""
 RECENT_TIME = timedelta(minutes=10)
-"""Within which a session that has begun may change credentials."""
+"""Time after its start during which a session may change credentials."""
 
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """By whose token a session is.
+    """The owner of the token that started a session.
 
     Attributes:
         name: of the token, in logs and as the author of changes; not a secret.
         principals: the names under which access may have been granted.
-        token_id: of the service token, whose revocation ends the session; None: a JWT's, or the
-            operator's.
+        token_id: of the service token; revoking it ends the session. None for a JWT or the
+            operator.
         token_expires_at: when the token expires, and the session with it.
     """
 
@@ -59,15 +59,15 @@ class Holder:
 
 @dataclass(frozen=True, slots=True)
 class PanelSession:
-    """A session, or what one would be that a code begins.
+    """A session, or the session that a code would start.
 
     Attributes:
-        tenant: that it is for.
+        tenant: the tenant that it is for.
         profile, organization, project: of the tenant.
         name, principals: see Holder.
-        created_at, used_at: when it began, and when it was last used; a code is not used.
+        created_at, used_at: when it was started and last used; a code has no last use.
         expires_at: when it ends at the latest.
-        is_recent: whether it began within RECENT_TIME.
+        is_recent: whether it was started within RECENT_TIME.
     """
 
     tenant: TenantRef
@@ -89,7 +89,7 @@ class PanelSessionTable:
         self._database = database
 
     def add_code(self, ref: TenantRef, sha256: bytes, holder: Holder) -> datetime:
-        """Store the hash of a code that begins one session; returns until when it does.
+        """Store the hash of a code that starts one session; return when the code expires.
 
         Raises:
             TenantGone: the tenant was removed.
@@ -107,14 +107,14 @@ class PanelSessionTable:
         return expires_at
 
     def find_code(self, sha256: bytes) -> PanelSession | None:
-        """What a code begins, if it still does; it stays usable."""
+        """Return the session that a valid code would start; the code stays usable."""
         query = _joined(panel_codes).where(_valid_code(sha256))
         with self._database.begin() as connection:
             row = connection.execute(query).first()
         return _session(row) if row else None
 
     def redeem(self, code_sha256: bytes, session_sha256: bytes) -> bool:
-        """Begin the session of a code, which is used up. Returns whether it was valid."""
+        """Start the session of a code and use the code up. Return whether it was valid."""
         columns = panel_codes.c
         used_up = delete(panel_codes).where(_valid_code(code_sha256)).returning(panel_codes)
         with self._database.begin() as connection:
@@ -127,7 +127,7 @@ class PanelSessionTable:
         return True
 
     def begin(self, ref: TenantRef, session_sha256: bytes, holder: Holder) -> None:
-        """Begin a session by a token.
+        """Start a session with a token.
 
         Raises:
             TenantGone: the tenant was removed.
@@ -136,11 +136,11 @@ class PanelSessionTable:
             _begin(connection, session_sha256, _values(ref, holder), holder.token_expires_at)
 
     def find(self, sha256: bytes, *, use: bool) -> PanelSession | None:
-        """The session of that hash, if it has not ended.
+        """Return the session with that hash, if it has not ended.
 
         Args:
-            sha256: of its secret.
-            use: whether this counts as a use, so that it is not idle.
+            sha256: hash of its secret.
+            use: whether to count this as a use, which restarts the idle time.
         """
         columns = panel_sessions.c
         valid = (columns.session_sha256 == sha256, _has_not_ended())
@@ -159,14 +159,14 @@ class PanelSessionTable:
         return [_session(row) for row in rows]
 
     def end_others(self, sha256: bytes) -> int:
-        """End those other sessions, and the codes that begin any; return how many sessions."""
+        """End those other sessions and their unused codes; return the number of sessions."""
         with self._database.begin() as connection:
-            # The codes first: one that is redeemed meanwhile has become a session.
+            # Codes first: a code redeemed meanwhile has become a session.
             connection.execute(delete(panel_codes).where(_is_other_of(sha256, panel_codes)))
             return connection.execute(delete(panel_sessions).where(_is_other_of(sha256))).rowcount
 
     def end_all(self) -> None:
-        """End every session, and every code that begins one."""
+        """End all sessions and invalidate all codes."""
         with self._database.begin() as connection:
             for table in (panel_sessions, panel_codes):
                 connection.execute(delete(table))
@@ -211,7 +211,7 @@ def _has_not_ended() -> ColumnElement[bool]:
     return and_(
         columns.expires_at > func.now(),
         columns.used_at > func.now() - IDLE_TIME,
-        # A session that began while the clock was ahead would last until that time.
+        # A session started while the clock was fast would otherwise last until that time.
         columns.created_at < func.now() + MOST_SKEW,
     )
 

@@ -1,4 +1,4 @@
-"""Tables of the panel's sessions, and of the codes in links that begin them; hashes only."""
+"""Tables of the panel's sessions, and of the codes in links that start sessions; hashes only."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from rag_assets.storage.catalog.columns import metadata, now_column, tenant_colu
 
 
 def _holder() -> tuple[Column[Any], ...]:
-    """By whose token a session is, and how long that lives."""
+    """Return the columns for the owner of a session's token, and for its lifetime."""
     return (
         tenant_column(primary_key=False),
         Column("name", Text, nullable=False),
         Column("principals", ARRAY(Text), nullable=False, server_default="{}"),
-        # A revoked token takes its sessions with it.
+        # Revoking a token deletes its sessions.
         Column("token_id", Text, ForeignKey("service_tokens.token_id", ondelete="CASCADE")),
         now_column("created_at"),
         Column("expires_at", DateTime(timezone=True), nullable=False),
@@ -27,7 +27,7 @@ panel_codes = Table(
     metadata,
     Column("code_sha256", LargeBinary, primary_key=True),
     *_holder(),
-    # When the token of the session that it begins expires.
+    # When the token of the started session expires.
     time_column("token_expires_at"),
     Index(None, "tenant"),
     Index(None, "token_id"),

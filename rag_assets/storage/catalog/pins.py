@@ -1,4 +1,4 @@
-"""Pins: which build a tenant is to answer from, whatever its configuration asks for."""
+"""Pins: the build that answers for a tenant, regardless of its configuration."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _COLUMNS = ("pinned_generation", "pinned_at", "pinned_by", "pin_reason")
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """The build that is to answer, whatever the configuration asks for.
+    """The build that answers, regardless of the configuration.
 
     Attributes:
         at: None before it is written.
@@ -31,26 +31,26 @@ class Pin:
 
 
 class PinTable:
-    """Queries on the columns of `serving` that hold the pin."""
+    """Queries on the columns of `serving` that contain the pin."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def set(self, ref: TenantRef, pin: Pin) -> None:
-        """Record which build is to answer; it does so when it is brought up to date."""
+        """Record which build must answer; it does so once it is up to date."""
         with self._database.begin_for(ref) as connection:
             connection.execute(
                 update(serving).where(serving.c.tenant == ref.id).values(**pin_columns(pin))
             )
 
     def delete(self, ref: TenantRef) -> None:
-        """Delete the pin, if there is one."""
+        """Delete the pin, if it exists."""
         nothing = dict.fromkeys(_COLUMNS)
         with self._database.begin_for(ref) as connection:
             connection.execute(update(serving).where(serving.c.tenant == ref.id).values(**nothing))
 
     def of(self, tenant_id: str) -> Pin | None:
-        """A tenant's pin."""
+        """Return a tenant's pin."""
         query = select(serving).where(
             serving.c.tenant == tenant_id, serving.c.pinned_generation.is_not(None)
         )
@@ -62,6 +62,6 @@ class PinTable:
 
 
 def pin_columns(pin: Pin) -> dict[str, Any]:
-    """The columns of `serving` for a pin that is set now."""
+    """Return the columns of `serving` for a pin that is set now."""
     values = (pin.generation, func.now(), pin.by, pin.reason)
     return dict(zip(_COLUMNS, values, strict=True))

@@ -20,7 +20,8 @@ class StoredProbes:
 
     Attributes:
         vectors: of the first measurement, packed little-endian float32.
-        distances: of the last measurement from these, by probe; empty before the second one.
+        distances: between these and the last measurement, by probe; empty before the second
+            measurement.
         passed: whether the last measurement passed.
     """
 
@@ -39,7 +40,7 @@ class ProbeTable:
         self._database = database
 
     def find(self, embedders: Mapping[str, str]) -> dict[str, StoredProbes]:
-        """The stored probes of these embedders, by tenant.
+        """Return the stored probes of these embedders, by tenant.
 
         Args:
             embedders: the embedder_id of each tenant.
@@ -52,7 +53,7 @@ class ProbeTable:
             return {row.tenant: _stored(row) for row in connection.execute(query)}
 
     def store(self, ref: TenantRef, embedder_id: str, probes: StoredProbes) -> None:
-        """Store the reference vectors with which later measurements are compared."""
+        """Store the reference vectors for comparison with later measurements."""
         values = {"vectors": probes.vectors, "stored_at": probes.stored_at, **_measurement(probes)}
         with self._database.begin_for(ref) as connection:
             connection.execute(

@@ -26,17 +26,17 @@ if TYPE_CHECKING:
 _LOCK = text("SELECT pg_advisory_xact_lock(hashtextextended(:name, 0x70726f6a))")
 
 Compose: TypeAlias = Callable[[str, Mapping[str, Any] | None], Mapping[str, Any]]
-"""From a tenant's id, and its present configuration if there is one, to its configuration."""
+"""From a tenant's id, and its current configuration if it exists, to its configuration."""
 
 
 @dataclass(frozen=True, slots=True)
 class PutProject:
-    """What became of a request to make or change a project.
+    """The result of a request to create or change a project.
 
     Attributes:
         record: its tenant.
         created: whether it is new.
-        changed: whether its configuration is new, or another one than before.
+        changed: whether its configuration is new or has changed.
     """
 
     record: TenantRecord
@@ -45,19 +45,19 @@ class PutProject:
 
 
 class ProjectTable:
-    """Queries on `tenants` whose profile requires a project."""
+    """Queries on `tenants` with a profile that requires a project."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def find(self, project: Project) -> TenantRecord | None:
-        """The tenant of a project; None if there is none."""
+        """Return the tenant of a project; None if it does not exist."""
         with self._database.begin() as connection:
             row = connection.execute(_rows(project)).first()
         return tenant_record(row) if row else None
 
     def of_organization(self, organization: str, profile: str | None = None) -> list[TenantRecord]:
-        """The tenants of an organization's projects, by project and profile."""
+        """Return the tenants of an organization's projects, by project and profile."""
         columns = tenants.c
         query = tenant_rows().where(columns.of_project, columns.organization == organization)
         if profile is not None:
@@ -65,13 +65,13 @@ class ProjectTable:
         return self._records(query.order_by(columns.project, columns.profile))
 
     def all(self) -> list[TenantRecord]:
-        """The tenants of all projects, by organization, project and profile."""
+        """Return the tenants of all projects, by organization, project and profile."""
         columns = tenants.c
         query = tenant_rows().where(columns.of_project)
         return self._records(query.order_by(columns.organization, columns.project, columns.profile))
 
     def covered(self, tenant_ids: Iterable[str], profile: str, project: str) -> list[TenantRecord]:
-        """Those of some tenants that are this project, of whatever organization."""
+        """Return the tenants among these that belong to this project, in any organization."""
         columns = tenants.c
         query = tenant_rows().where(
             columns.of_project,
@@ -82,12 +82,12 @@ class ProjectTable:
         return self._records(query.order_by(columns.organization))
 
     def put(self, project: Project, compose: Compose) -> PutProject:
-        """Make the tenant of a project, or change its configuration; its state stays.
+        """Create the tenant of a project, or change its configuration; its state stays.
 
-        Of several at once, each sees what the one before it left.
+        Concurrent changes run one after another.
 
         Args:
-            project: whose tenant.
+            project: the tenant's project.
             compose: makes the configuration; see Compose.
 
         Raises:
@@ -125,7 +125,7 @@ class ProjectTable:
 
 
 def configured_by_operator(tenant_id: str) -> ConfiguredByOperator:
-    """The error for a project of tenants.yaml that is to be changed otherwise."""
+    """Return the error for changing a project of tenants.yaml in another way."""
     return ConfiguredByOperator(
         f"tenants.yaml defines this project, as tenant {tenant_id!r}",
         hint="change it there",

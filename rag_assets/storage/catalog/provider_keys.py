@@ -30,7 +30,7 @@ from rag_assets.storage.catalog.security_changes import record_change
 from rag_assets.storage.catalog.tables import tenants
 
 KeyOwner: TypeAlias = TenantRef | OrganizationRef
-"""Whose a key is: a tenant's, or an organization's, for all tenants of it."""
+"""The owner of a key: a tenant, or an organization for all of its tenants."""
 
 _ROTATION_LOCK = 0x7261675F6B657973
 
@@ -50,7 +50,7 @@ class StoredKey:
 
     Attributes:
         id: of the row.
-        owner: whose key it is.
+        owner: the owner of the key.
         last_four: its last four characters; empty for a short key.
         worked: whether the provider accepted it at its last use; None if it was never used.
     """
@@ -77,9 +77,9 @@ class ProviderKeyTable:
         """Store a key in place of the owner's former key for that provider.
 
         Args:
-            owner: whose key it is.
-            provider: that accepts the key.
-            seal: encrypts the key; called while no rotation can begin.
+            owner: the owner of the key.
+            provider: the provider that accepts the key.
+            seal: encrypts the key; called while rotation is locked out.
             last_four: the characters that may be shown.
         """
         with self._begin_for(owner) as connection:
@@ -106,9 +106,9 @@ class ProviderKeyTable:
             )
 
     def find(self, owner: KeyOwner, provider: str) -> StoredKey | None:
-        """The key for a provider: an organization's, or the one that a tenant uses.
+        """Return the key for a provider, of an organization or for a tenant.
 
-        A tenant uses its own, else its organization's. None if neither has one.
+        A tenant uses its own key, or else its organization's. None if neither has a key.
         """
         query = (
             _of_tenant(owner)
@@ -121,27 +121,27 @@ class ProviderKeyTable:
         return _key(row) if row else None
 
     def usable(self, ref: TenantRef) -> list[StoredKey]:
-        """All keys that a tenant may use, by provider: its own before its organization's."""
+        """Return all keys that a tenant may use, by provider: its own before its organization's."""
         query = _of_tenant(ref, provider_keys.c.provider)
         with self._database.begin() as connection:
             return [_key(row) for row in connection.execute(query)]
 
     def all(self) -> list[StoredKey]:
-        """All keys, by owner and provider; those of tenants first."""
+        """Return all keys, by owner and provider, tenants' keys first."""
         columns = provider_keys.c
         query = _stored().order_by(columns.tenant, columns.organization, columns.provider)
         with self._database.begin() as connection:
             return [_key(row) for row in connection.execute(query)]
 
     def of_organization(self, organization_id: str) -> list[StoredKey]:
-        """An organization's own keys, by provider."""
+        """Return an organization's own keys, by provider."""
         query = _stored().where(provider_keys.c.organization == organization_id)
         with self._database.begin() as connection:
             rows = connection.execute(query.order_by(provider_keys.c.provider))
             return [_key(row) for row in rows]
 
     def remove(self, owner: KeyOwner, provider: str) -> bool:
-        """Delete an owner's key; returns whether it existed."""
+        """Delete an owner's key; return whether it existed."""
         its = provider_keys.c[_column(owner)] == owner.id
         with self._begin_for(owner) as connection:
             deleted = connection.execute(
@@ -156,7 +156,7 @@ class ProviderKeyTable:
     def record_use(self, key: StoredKey, *, worked: bool) -> None:
         """Record a use of a key, and whether the provider accepted the key.
 
-        Nothing is recorded if the key was replaced in the meantime.
+        Ignored if the key was replaced in the meantime.
         """
         with self._database.begin() as connection:
             connection.execute(
@@ -177,7 +177,7 @@ class ProviderKeyTable:
                 connection.execute(text("SELECT pg_advisory_unlock(:key)"), key)
 
     def reseal_all(self, reseal: Callable[[StoredKey], SealedKey]) -> int:
-        """Encrypt all keys again in one transaction; returns their number."""
+        """Encrypt all keys again in one transaction; return their number."""
         with self._database.begin() as connection:
             rows = connection.execute(_stored().with_for_update(of=provider_keys)).all()
             for stored in map(_key, rows):
@@ -214,7 +214,7 @@ def _stored() -> Select[Any]:
 
 
 def _of_tenant(ref: TenantRef, *order: ColumnElement[Any]) -> Select[Any]:
-    """The keys that a tenant may use; ordered, and its own before its organization's."""
+    """Return the query of keys that a tenant may use, its own before its organization's."""
     keys = provider_keys.c
     its = or_(keys.tenant == tenants.c.id, keys.organization == tenants.c.organization)
     return (

@@ -1,4 +1,4 @@
-"""Records as applications push them, and the rows that they are."""
+"""Records as applications push them, and their rows."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class PushedRecord:
         source_type: the application's kind of record, such as page or comment.
         source_id: its id among records of that kind.
         media_type: the format of its text.
-        page_uuid: of a record of a workspace, the page or database that it hangs on.
-        resolved_at: of a comment.
+        page_uuid: for a workspace record, the page or database that it is attached to.
+        resolved_at: for a comment.
     """
 
     source: str
@@ -40,19 +40,19 @@ class PushedRecord:
 
     @cached_property
     def document_id(self) -> str:
-        """The id of the record's document."""
+        """Return the id of the record's document."""
         return record_document_id(self.source, self.source_type, self.source_id)
 
     @cached_property
     def content_sha256(self) -> str:
-        """Hash of its text."""
+        """Return the hash of its text."""
         return sha256_hex(self.text)
 
     @cached_property
     def key(self) -> str:
-        """Hash of the record's text and metadata, without its time of modification."""
+        """Return the hash of the record's text and metadata, without its time of modification."""
         metadata = self.source_metadata
-        # Only where there is any: the keys of other records must not change.
+        # Only if there are any: the keys of other records must not change.
         resolved = None if self.resolved_at is None else stamp(self.resolved_at)
         placed = [["of", self.page_uuid, resolved]] if self.page_uuid or resolved else []
         return key_of(
@@ -64,7 +64,7 @@ class PushedRecord:
 
 
 def record_values(ref: TenantRef, record: PushedRecord) -> dict[str, Any]:
-    """The row of a record, but for its revision and the time of its change."""
+    """Return the row of a record, without its revision and the time of its change."""
     metadata = record.source_metadata
     return {
         "tenant": ref.id,

@@ -1,4 +1,4 @@
-"""Documents that wait: quarantined after a failure, or deferred until a provider's batch ends."""
+"""Waiting documents: quarantined after a failure, or deferred until a provider's batch ends."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rag_assets.storage.catalog.tables import document_index, documents, source_
 
 
 class QuarantineTable:
-    """Queries on the rows of `documents` that wait."""
+    """Queries on waiting rows of `documents`."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -25,7 +25,7 @@ class QuarantineTable:
     def fail(self, ref: TenantRef, failures: Sequence[Failure], *, config_key: str) -> None:
         """Quarantine documents; the serving version stays searchable.
 
-        Not so that of a record of a workspace which is left out as it is now: nothing of it is
+        Except for a workspace record that is left out in its current version: it can no longer be
         found.
         """
         attempts = documents.c.attempts + 1
@@ -41,7 +41,7 @@ class QuarantineTable:
         self._put_off(ref, waits, config_key, {"status": "PROCESSING"})
 
     def release(self, ref: TenantRef) -> int:
-        """Make deferred documents due now; returns their number."""
+        """Make deferred documents due now; return their number."""
         with self._database.begin_for(ref) as connection:
             connection.execute(_try_again_beside(ref))
             return connection.execute(
@@ -55,7 +55,7 @@ class QuarantineTable:
             ).rowcount
 
     def deferred_count(self, tenant_id: str) -> int:
-        """The number of documents that wait for a provider's batch."""
+        """Return the number of documents that wait for a provider's batch."""
         query = select(func.count()).where(
             documents.c.tenant == tenant_id,
             documents.c.status == "PROCESSING",
@@ -65,7 +65,7 @@ class QuarantineTable:
             return connection.scalar(query) or 0
 
     def retry_transient_failures(self, ref: TenantRef) -> int:
-        """Make documents with transient failures due now; returns their number."""
+        """Make documents with transient failures due now; return their number."""
         with self._database.begin_for(ref) as connection:
             connection.execute(_try_again_beside(ref))
             return connection.execute(
@@ -79,14 +79,14 @@ class QuarantineTable:
             ).rowcount
 
     def retry_in_environment(self, tenant_ids: Collection[str], environment: str) -> set[str]:
-        """Make documents due now that failed by a setting, and not yet in this environment.
+        """Make documents due now that failed because of a setting, in another environment.
 
         Args:
-            tenant_ids: whose documents.
+            tenant_ids: the tenants of the documents.
             environment: see rag_assets.common.environment.
 
         Returns:
-            the tenants that have such documents. Their next sync need not wait, either.
+            the tenants with such documents. Their next sync does not need to wait either.
         """
         found = set[str]()
         with self._database.begin() as connection:
@@ -107,7 +107,7 @@ class QuarantineTable:
         return found
 
     def waiting_count(self, tenant_id: str) -> int:
-        """The number of documents quarantined for a transient failure."""
+        """Return the number of documents quarantined for a transient failure."""
         query = select(func.count()).where(
             documents.c.tenant == tenant_id,
             documents.c.status == "FAILED",
@@ -124,7 +124,7 @@ class QuarantineTable:
             .where(
                 documents.c.tenant == ref.id,
                 documents.c.document_id == bindparam("waiting"),
-                # A document that changed in the meantime is processed as it is now.
+                # A document that changed in the meantime is processed in its current version.
                 documents.c.document_key == bindparam("key"),
                 documents.c.status != "DELETED",
             )
@@ -160,7 +160,7 @@ class QuarantineTable:
 
 
 def _left_out(ref: TenantRef, document_ids: Sequence[str]) -> Select[Any]:
-    """Those of some documents that are records of a workspace, and failed as they are now."""
+    """Return the documents that are workspace records and failed in their current version."""
     record, row = source_records.c, documents.c
     return (
         select(row.document_id)
@@ -178,7 +178,7 @@ def _left_out(ref: TenantRef, document_ids: Sequence[str]) -> Select[Any]:
 
 
 def _try_again_beside(ref: TenantRef) -> Update:
-    """The statement that makes documents due that wait in a build beside the configuration's."""
+    """Return the statement that makes documents due that wait in a further build."""
     return (
         update(document_index)
         .where(document_index.c.tenant == ref.id, document_index.c.retry_at > func.now())

@@ -1,4 +1,4 @@
-"""The vectors of judged questions, kept so that each is paid for once."""
+"""The vectors of judged questions, kept so that each is paid for only once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class QuestionVectorTable:
         self._database = database
 
     def find(self, tenant_id: str, embedder_id: str, hashes: Collection[str]) -> dict[str, bytes]:
-        """The packed vectors of these questions by one embedder, by their hash."""
+        """Return the packed vectors of these questions by one embedder, by their hash."""
         query = select(question_vectors.c.question_sha256, question_vectors.c.vector).where(
             question_vectors.c.tenant == tenant_id,
             question_vectors.c.embedder_id == embedder_id,
@@ -28,7 +28,7 @@ class QuestionVectorTable:
             return {key: bytes(vector) for key, vector in connection.execute(query)}
 
     def keep(self, ref: TenantRef, embedder_id: str, vectors: Mapping[str, bytes]) -> None:
-        """Store packed vectors of questions by their hash; one that is there already stays."""
+        """Store packed vectors of questions by their hash; existing vectors stay."""
         rows = [
             {
                 "tenant": ref.id,

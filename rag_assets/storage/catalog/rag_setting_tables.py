@@ -1,4 +1,4 @@
-"""The table of what applications set of their workspaces."""
+"""The table of the settings that applications make for their workspaces."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ rag_settings = Table(
     "rag_settings",
     metadata,
     tenant_column(),
-    # What the operator has configured, over which the settings lie: tenants.config has both.
+    # The operator's configuration below the settings; tenants.config combines both.
     json_column("operator_config"),
     Column("operator_enabled", Boolean, nullable=False),
     Column("enabled", Boolean),

@@ -32,13 +32,13 @@ class ReadableDocuments:
         document_ids: Sequence[str],
         principals: Collection[str],
     ) -> dict[str, ReadableVersion]:
-        """The version of each named document that one of these principals may read."""
+        """Return the version of each named document that one of these principals may read."""
         query = readable_versions(tenant_id, generation, document_ids, principals)
         with self._database.begin() as connection:
             return readable_by_document(connection.execute(query))
 
     def any(self, tenant_id: str, principals: Collection[str]) -> bool:
-        """Whether one of these principals may read a passage that a tenant's searches can find."""
+        """Return whether these principals may read a passage that the tenant's searches find."""
         is_serving = and_(
             document_index.c.tenant == serving.c.tenant,
             document_index.c.generation == serving.c.generation,
@@ -69,13 +69,13 @@ class ReadableDocuments:
         limit: int,
         after: str | None = None,
     ) -> list[ReadableDocument]:
-        """The first documents, by uri, of which one of these principals may read a version.
+        """Return the first documents, by URI, with a version that these principals may read.
 
         Args:
             tenant_id, generation: the tenant's generation.
             principals: the caller's principals.
             limit: the most documents to return.
-            after: only documents after the one with this `place`.
+            after: only documents after the document with this `place`.
         """
         found = documents.c
         query = (

@@ -1,7 +1,7 @@
-"""Receipts: what was erased, when, by which rule, and how much of it in each store.
+"""Receipts of erasures: when, by which rule, and how much was erased in each store.
 
-They hold no name, path or text, outlive their tenant, and form one chain: each holds the hash of
-its predecessor, so that none can be altered, inserted or left out unnoticed.
+Receipts contain no name, path or text, and outlive their tenant. Each contains the hash of its
+predecessor; this chain reveals any altered, inserted or missing receipt.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ _Shape = TypeVar("_Shape", dict[str, Any], list[str])
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What was erased for one reason at one time.
+    """A record of the data erased for one reason at one time.
 
     Attributes:
         number: counted from 1, over all tenants.
         id: of the erasure.
-        kind: prune: by retention; purge: of documents, on request; removal: of a tenant; discard:
-            of a build; secrets: of credentials that new rules found.
+        kind: prune: by retention; purge: documents, on request; removal: a tenant; discard: a
+            build; secrets: credentials that new rules found.
         rule: the setting, or the request, that demanded it.
-        by: who asked for it, or what runs by itself.
-        counts: what was erased, by store.
+        by: the person or the automatic process that asked for it.
+        counts: the number of erased items, by store.
         documents: keyed hashes of the documents' ids.
-        proof: what was searched for traces afterwards, with what was found and what cannot be
-            reached.
+        proof: the search for traces afterwards: its scope, its results, and the places that cannot
+            be reached.
         previous: hash of the receipt before it.
     """
 
@@ -59,7 +59,7 @@ class Receipt:
 
     @property
     def hash(self) -> str:
-        """Hash of everything in it."""
+        """Return the hash of all its fields."""
         return sha256_hex(
             canonical(
                 [
@@ -76,9 +76,9 @@ class ChainReport:
     """The result of verifying the chain.
 
     Attributes:
-        receipts: how many there are.
-        broken: numbers of receipts that were altered, or whose predecessor is missing or altered.
-        last: hash of the last one; a copy kept elsewhere shows later whether any was removed.
+        receipts: how many exist.
+        broken: numbers of receipts that were altered, or with a missing or altered predecessor.
+        last: hash of the last receipt; a copy kept elsewhere shows later whether any was removed.
     """
 
     receipts: int
@@ -93,7 +93,7 @@ class ReceiptTable:
         self._database = database
 
     def all(self, tenant_id: str | None = None) -> list[Receipt]:
-        """The receipts of one tenant, or of all, in order."""
+        """Return the receipts of one tenant, or of all, in order."""
         query = select(receipts).order_by(receipts.c.number)
         if tenant_id is not None:
             query = query.where(receipts.c.tenant == tenant_id)
@@ -101,7 +101,7 @@ class ReceiptTable:
             return [_receipt(row) for row in connection.execute(query)]
 
     def removed_tenants(self, tenant_ids: Collection[str]) -> set[str]:
-        """Return those of the tenants whose removal a receipt states."""
+        """Return the tenants with a receipt of their removal."""
         query = select(receipts.c.tenant).where(
             receipts.c.kind == "removal", receipts.c.tenant.in_(tenant_ids)
         )
@@ -109,7 +109,7 @@ class ReceiptTable:
             return set(connection.scalars(query.distinct()))
 
     def verify(self) -> ChainReport:
-        """Verify every receipt, and that none is missing before another."""
+        """Verify every receipt, and that no earlier receipt is missing."""
         with self._database.begin() as connection:
             return verify_chain(connection)
 
@@ -119,13 +119,13 @@ class ReceiptTable:
             return dict(zip(document_hashes(connection, document_ids), document_ids, strict=True))
 
     def document_hash(self, document_id: str) -> str:
-        """The keyed hash by which receipts name a document."""
+        """Return the keyed hash by which receipts name a document."""
         with self._database.begin() as connection:
             return document_hashes(connection, [document_id])[0]
 
 
 def verify_chain(connection: Connection) -> ChainReport:
-    """Verify every receipt that a transaction sees, and that none is missing before another."""
+    """Verify every receipt that a transaction sees, and that no earlier receipt is missing."""
     query = select(receipts).order_by(receipts.c.number)
     broken = []
     count = number = 0
@@ -153,7 +153,7 @@ def append_receipt(
     document_ids: Sequence[str],
     proof: Mapping[str, Any],
 ) -> Receipt:
-    """Append a receipt to the chain, in the transaction of the erasure's end."""
+    """Append a receipt to the chain, in the transaction that ends the erasure."""
     connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _CHAIN_LOCK})
     last = connection.execute(
         select(receipts.c.number, receipts.c.hash).order_by(receipts.c.number.desc()).limit(1)
@@ -199,12 +199,12 @@ def document_hashes(connection: Connection, document_ids: Sequence[str]) -> list
 
 
 def receipt_key(connection: Connection) -> bytes:
-    """Return the key of the hashes, which the catalog alone holds."""
+    """Return the key of the hashes, which is stored only in the catalog."""
     return bytes(connection.execute(select(receipt_keys.c.key)).scalar_one())
 
 
 def _receipt(row: Row[Any]) -> Receipt:
-    """Return the receipt of a row; one that was altered to another shape has another hash."""
+    """Return the receipt of a row; an altered shape leads to another hash."""
     return Receipt(
         number=row.number,
         id=row.id,

@@ -12,11 +12,11 @@ from rag_assets.storage.catalog.tables import source_records, tenants
 from rag_assets.storage.catalog.upload_tables import uploads
 
 RESOLVED_DAYS = 30
-"""Days for which a resolved comment is found, unless a workspace says otherwise."""
+"""Days for which a resolved comment can be found, unless a workspace sets another number."""
 
 
 def is_found() -> ColumnElement[bool]:
-    """The condition that a record is listed: not resolved too long ago, and with its content."""
+    """Return the condition that a record is listed: not expired, and with its content."""
     columns = source_records.c
     content = uploads.alias("content")
     has_content = exists().where(
@@ -29,12 +29,12 @@ def is_found() -> ColumnElement[bool]:
 
 
 def is_expired() -> ColumnElement[bool]:
-    """The condition that a record is a comment that was resolved too long ago to be found."""
+    """Return the condition that a record is a comment resolved too long ago to be found."""
     return and_(source_records.c.resolved_at.is_not(None), expires_at() < latest_trusted_time())
 
 
 def expires_at() -> ColumnElement[datetime]:
-    """When a record is found no more because it is a comment that was resolved; null: never."""
+    """Return the time from which a resolved comment can no longer be found; null: never."""
     columns = source_records.c
     set_days = tenants.c.config[("workspace", "resolved_comment_days")].astext
     days = (

@@ -1,4 +1,4 @@
-"""Pushed records compared with the documents that they are."""
+"""Pushed records compared with their documents."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from rag_assets.storage.catalog.tables import documents, source_records
 
 @dataclass(frozen=True, slots=True)
 class RecordDrift:
-    """How records differ from what the catalog knows of them.
+    """Differences between records and the catalog's documents.
 
     Attributes:
         compared: how many texts were compared.
-        missing: ids of documents without their record. Whoever removes a record withdraws its
-            document in the same transaction.
-        altered: ids of documents whose record has another text than was pushed.
-        nobodys: names of sources that the tenant does not have, of which there are records.
+        missing: ids of documents without their record. Removing a record withdraws its document in
+            the same transaction.
+        altered: ids of documents with a record text that differs from the pushed text.
+        nobodys: names of sources that have records, but do not belong to the tenant.
     """
 
     compared: int = 0
@@ -38,12 +38,12 @@ class RecordDriftQuery:
         self._database = database
 
     def of(self, tenant_id: str, sources: Collection[str], compared: HashRange) -> RecordDrift:
-        """The drift of a tenant's records.
+        """Return the drift of a tenant's records.
 
         Args:
             tenant_id: the tenant.
             sources: names of its sources of pushed records.
-            compared: ids of the documents whose texts are hashed again, by Postgres.
+            compared: ids of the documents to check by hashing their texts again, in Postgres.
         """
         record, row = source_records.c, documents.c
         mine = exists().where(record.tenant == row.tenant, record.document_id == row.document_id)

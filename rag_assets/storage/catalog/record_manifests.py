@@ -1,6 +1,6 @@
-"""An application's manifest of its records, compared with the records that are stored.
+"""An application's manifest of its records, compared with the stored records.
 
-A manifest may have any length: it lies in a temporary table, and is compared by Postgres.
+A manifest may have any length: Postgres compares it in a temporary table.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from rag_assets.storage.catalog.record_writes import write_records
 from rag_assets.workspace.bodies import PageBody
 
 NAMED = 10_000
-"""Records of each kind that are named; the others are counted."""
+"""Maximum number of differences listed per kind; the others are only counted."""
 _BATCH = 10_000
 
 Difference: TypeAlias = Literal["missing", "stale", "extra"]
@@ -91,11 +91,11 @@ _NAMED_PAGES = text("SELECT source_id FROM manifest WHERE source_type = :type AN
 
 @dataclass(frozen=True, slots=True)
 class ManifestLine:
-    """A record as the manifest names it, with what its application knows of it.
+    """A record in the manifest.
 
     Attributes:
-        is_part: whether it is a part of the record, which was changed when that was: it names no
-            record.
+        is_part: whether the line is only a part of a record, which changed when the part did; it
+            does not name a record.
     """
 
     source_type: str
@@ -110,7 +110,7 @@ class NamedDifference:
     """A record that differs.
 
     Attributes:
-        difference: `missing`: it is not stored; `stale`: it is stored as it was; `extra`: the
+        difference: `missing`: it is not stored; `stale`: a former version is stored; `extra`: the
             manifest does not name it.
     """
 
@@ -121,14 +121,15 @@ class NamedDifference:
 
 @dataclass(frozen=True, slots=True)
 class ManifestComparison:
-    """How the stored records differ from a manifest.
+    """The differences between the stored records and a manifest.
 
     Attributes:
         counts: of each difference.
         named: the first NAMED of each, by type and id.
-        going: records that go with `remove_extra`: the extra ones, and what hangs on their pages.
-        removed: how many of them were removed.
-        blobs: hashes of contents that were theirs.
+        going: number of records that `remove_extra` removes: extra records, and those attached to
+            their pages.
+        removed: number of records removed.
+        blobs: hashes of the removed records' contents.
     """
 
     counts: dict[Difference, int]
@@ -162,15 +163,15 @@ class ManifestTable:
             ref: the tenant.
             source: of the records.
             lines: the manifest, read once.
-            remove_extra: whether records that it does not name are removed.
-            allow_deletes: whether they may be any number.
-            window_hours: in which earlier manifests are judged together with this one.
-            as_of: when the manifest was made: what was pushed later is not extra, though it was as
-                it is.
+            remove_extra: whether to remove records that the manifest does not name.
+            allow_deletes: whether to allow any number of removals.
+            window_hours: period in which earlier manifests count together with this manifest.
+            as_of: when the manifest was made. Records pushed later are not extra, even if
+                unchanged.
             by: the caller's name, for events.
 
         Raises:
-            DeletionsHeld: they are suspiciously many; nothing was removed.
+            DeletionsHeld: suspiciously many records would be removed; no record was removed.
             TenantGone: the tenant was removed.
         """
         begin = self._database.begin_exclusive if remove_extra else self._database.begin_for
@@ -224,9 +225,9 @@ class ManifestTable:
 
 
 def _going(connection: Connection, ref: TenantRef) -> set[str]:
-    """Documents of extra records, and of what hangs on pages among these.
+    """Return the documents of extra records, and those attached to pages among them.
 
-    A page below that is named, or stored otherwise, stays with what hangs on it.
+    A page below stays, with its documents, if it is named or has another stored record.
     """
     extra = {*connection.scalars(_EXTRA)}
     gone = pages_of_records(connection, ref, extra)

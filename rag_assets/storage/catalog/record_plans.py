@@ -1,4 +1,4 @@
-"""What is done with pushed records, worked out of what there is in the same transaction."""
+"""Plans for changes of pushed records, computed from the state in the same transaction."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rag_assets.storage.catalog.pushed_records import PushedRecord
 
 @dataclass(frozen=True, slots=True)
 class WriteClock:
-    """When a write was made, as its application says: by this, writes of one record are ordered.
+    """The time of a write according to its application, which orders the writes of one record.
 
     Attributes:
         updated_at: when the record was changed.
@@ -25,7 +25,7 @@ class WriteClock:
     def is_before(self, other: WriteClock) -> bool:
         """Return whether a write is older than another: by version, or else by time.
 
-        Without a value that both have, neither is older.
+        False if the two writes have no value in common.
         """
         if self.version is not None and other.version is not None:
             return self.version < other.version
@@ -41,7 +41,7 @@ class WriteClock:
 
 
 UNORDERED: Final = WriteClock()
-"""Of a write without a time and a version: it is never older than another."""
+"""A write without a time and a version: it is never older than another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +50,10 @@ class RecordPut:
 
     Attributes:
         record: as it was pushed.
-        scope: its access scope, given by the record itself, its source or the tenant; None: that of
-            its page.
-        lane: 0 where a person waits for it, 1 of many at once.
-        secret_blocks: ids of blocks of a page that its application does not want kept any more.
+        scope: its access scope, given by the record itself, its source or the tenant; None: its
+            page's scope.
+        lane: 0 if a person waits for it, 1 for bulk writes.
+        secret_blocks: ids of blocks of a page that its application no longer wants kept.
     """
 
     record: PushedRecord
@@ -64,12 +64,12 @@ class RecordPut:
 
 @dataclass(frozen=True, slots=True)
 class RecordChanges:
-    """What is done with records.
+    """Changes of records.
 
     Attributes:
         puts: records to store.
-        removals: ids of documents whose records go.
-        pages: of a workspace that are deleted, with what hangs on them but is not stored.
+        removals: ids of documents with records to remove.
+        pages: a workspace's pages to delete, with attached documents that are not stored.
         pages_deleted_at: the earliest of the times of their deletion.
         clocks: the latest of the writes of records, by document and part: see `record_clocks`.
     """
@@ -83,12 +83,12 @@ class RecordChanges:
 
 @dataclass(frozen=True, slots=True)
 class Present:
-    """What there is, as far as a plan depends on it.
+    """The current state, as far as a plan depends on it.
 
     Attributes:
         records: by document id.
-        below: pages below those of a workspace that the plan may delete.
-        standing: those of these pages that another record stands for: they take nothing along.
+        below: pages below those that the plan may delete.
+        standing: pages among them that another record still represents; their documents stay.
         clocks: the latest of the writes of records, by document and part: see `record_clocks`.
         etags: of the records that a write may be conditional on, by document.
     """
@@ -101,4 +101,4 @@ class Present:
 
 
 RecordPlan: TypeAlias = Callable[[Present], RecordChanges]
-"""From what there is to what is done with it."""
+"""A function from the current state to the changes."""

@@ -1,4 +1,4 @@
-"""Access scopes of documents whose records were stored: nobody reads them as before meanwhile."""
+"""Access scopes of documents after their records were stored: the former scope ends at once."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from rag_assets.workspace.tree import NOBODY
 
 
 def leave_scopes(connection: Connection, ref: TenantRef, puts: Sequence[RecordPut]) -> None:
-    """Have documents leave the scope that they had, before the next listing says so as well.
+    """Withdraw documents from their former scope, before the next listing does so.
 
     Args:
         connection: of the transaction that stores the records.
         ref: the tenant.
-        puts: records that were stored and are new or changed.
+        puts: stored records that are new or changed.
     """
     of_pages = [put.record.document_id for put in puts if put.scope is None]
     if of_pages:
@@ -36,7 +36,7 @@ def leave_scopes(connection: Connection, ref: TenantRef, puts: Sequence[RecordPu
 
 
 def _moved_key(record: PushedRecord) -> str:
-    """A document_key that no listing makes, so that the next one finds the document changed."""
+    """Return a document_key that no listing makes, so that the next finds the document changed."""
     return key_of("moved", record.key)
 
 
@@ -54,7 +54,7 @@ def _change_scope_statement(ref: TenantRef) -> Update:
 
 
 def _leave_page_statement(ref: TenantRef, document_ids: Sequence[str]) -> Update:
-    """Have nobody read documents that hang on another page now, until it is listed which one."""
+    """Hide documents that are now attached to another page, until it is listed."""
     record = source_records.c
     return (
         update(documents)

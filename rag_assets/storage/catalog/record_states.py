@@ -1,4 +1,4 @@
-"""What became of pushed records, as far as the catalog knows."""
+"""The state of pushed records, as far as the catalog knows."""
 
 from __future__ import annotations
 
@@ -38,22 +38,22 @@ RECORD_STATUSES: tuple[RecordStatus, ...] = get_args(RecordStatus)
 
 @dataclass(frozen=True, slots=True)
 class RecordState:
-    """A record, and what became of it.
+    """A record and its state.
 
     Attributes:
         source, source_type, source_id, document_id, page_uuid: of the record.
         title: of its document; None before it was read.
-        status: of its present version.
-        sha256: of its text, or of its content where that is put by itself.
+        status: of its current version.
+        sha256: of its text, or of its content if that was uploaded separately.
         is_expired: whether it is a comment that was resolved too long ago.
         is_found: whether it is listed; else it is left out.
-        page_is: what takes its page out of the knowledge.
-        is_placed: whether the tree has the page that it hangs on, and all above it.
-        chunk_count: of its version that is found.
+        page_is: why its page is excluded from the knowledge.
+        is_placed: whether the tree has the page that it is attached to, and all pages above it.
+        chunk_count: of its searchable version.
         error_kind: why it failed, or is left out.
-        dropped: passages that were dropped for a credential.
-        updated_at: when it was changed, as its application said.
-        pushed_at: when its present version came.
+        dropped: passages that were dropped because of a credential.
+        updated_at: when it was changed, according to its application.
+        pushed_at: when its current version arrived.
         etag: of the record as it is stored.
     """
 
@@ -82,10 +82,10 @@ class RecordFilter:
     """Which records are listed.
 
     Attributes:
-        status: only those of which this became.
-        source_type: only those of this type.
-        page_uuid: only those that hang on this page.
-        after: source, type and id of the last one of the page before.
+        status: only records with this status.
+        source_type: only records of this type.
+        page_uuid: only records attached to this page.
+        after: source, type and id of the last record of the previous page.
     """
 
     status: RecordStatus | None = None
@@ -108,13 +108,12 @@ class RecordStateQuery:
         *,
         scope: str,
     ) -> RecordState | None:
-        """The state of a record; None where there is none that one of the principals may read.
+        """Return the state of a record; None if unreadable or missing.
 
         Args:
-            tenant_id: the tenant.
             document_id: of the record.
-            principals: the caller's; None: whoever may read it.
-            scope: the access scope of records that name none, and hang on no page.
+            principals: the caller's; None: do not check access.
+            scope: the access scope of records without their own scope and page.
         """
         rows = placed_records(tenant_id, literal(scope))
         rows = rows.where(source_records.c.document_id == document_id)
@@ -136,14 +135,13 @@ class RecordStateQuery:
         scopes: Mapping[str, str],
         limit: int,
     ) -> list[RecordState]:
-        """A page of the records that one of the principals may read, by source, type and id.
+        """Return a page of the records that the principals may read, by source, type and id.
 
         Args:
-            tenant_id: the tenant.
-            principals: the caller's; None: whoever may read them.
+            principals: the caller's; None: do not check access.
             chosen: which records.
-            scopes: of each source, that of records that name none, and hang on no page; nobody
-                reads those of other sources.
+            scopes: by source, the access scope of records without their own scope and page; records
+                of other sources are unreadable.
             limit: the most records to return.
         """
         columns = source_records.c
@@ -172,7 +170,7 @@ def _may_see(placed: FromClause, principals: Collection[str] | None) -> ColumnEl
 
 
 def with_excluded(rows: Select[Any], excluded: FromClause) -> FromClause:
-    """Records, those of pages that are out by the scope that they would have in the knowledge.
+    """Return records; those on excluded pages get the scope they would have in the knowledge.
 
     Args:
         rows: from placed_records().
@@ -199,11 +197,10 @@ def with_excluded(rows: Select[Any], excluded: FromClause) -> FromClause:
 
 
 def placed_records(tenant_id: str, scope: ColumnElement[str]) -> Select[Any]:
-    """The records of a tenant, each with its access scope and what became of it.
+    """Return the records of a tenant, each with its access scope and state.
 
     Args:
-        tenant_id: the tenant.
-        scope: the access scope of records that name none, and hang on no page.
+        scope: the access scope of records without their own scope and page.
     """
     record, row = source_records.c, documents.c
     answering = answering_versions(tenant_id)
@@ -218,7 +215,7 @@ def placed_records(tenant_id: str, scope: ColumnElement[str]) -> Select[Any]:
         case((record.page_uuid.is_not(None), of_page)),
         scope,
     )
-    # A deleted document does not follow the page that it hung on.
+    # A deleted document does not follow the page that it was attached to.
     listed = case((row.status != "DELETED", row.access_scope))
     waits = or_(
         row.revision.is_distinct_from(record.revision),
@@ -258,7 +255,7 @@ def placed_records(tenant_id: str, scope: ColumnElement[str]) -> Select[Any]:
 
 
 def answering_versions(tenant_id: str) -> FromClause:
-    """The documents of which the serving build has a version."""
+    """Return the documents with a version in the serving build."""
     held = document_index.c
     return (
         select(held.document_id, held.chunk_count)
@@ -272,7 +269,7 @@ def answering_versions(tenant_id: str) -> FromClause:
 
 
 def awaits_build(answering: FromClause) -> ColumnElement[bool]:
-    """The condition that a document is found as soon as the next build answers, and not before.
+    """Return the condition that a document becomes searchable with the next build.
 
     Args:
         answering: from answering_versions().

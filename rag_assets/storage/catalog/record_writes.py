@@ -1,4 +1,4 @@
-"""Writes of many records at once: a number of statements that does not grow with the records."""
+"""Writes of many records at once: the number of statements does not grow with the records."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ class RecordsWritten:
     """The result of writing records, by the ids of their documents.
 
     Attributes:
-        changed: new ones, and those that were changed.
-        removed: those that were there and are gone.
+        changed: new and changed records.
+        removed: records that existed and were removed.
         expired: comments that were resolved too long ago to be found.
-        blobs: hashes of contents that were theirs.
+        blobs: hashes of the removed records' contents.
     """
 
     changed: frozenset[str]
@@ -72,8 +72,9 @@ def write_records(
 ) -> RecordsWritten:
     """Store and remove records.
 
-    With pages goes what hangs on them, or on a page below, but for what is stored. A page whose
-    former text has a block that is secret now is found no more until it is indexed without it.
+    Removing pages also removes the documents attached to them and to the pages below, unless these
+    are being stored. If the former text of a page has a newly secret block, the page is withheld
+    until it is indexed without the block.
 
     Args:
         connection: of a transaction that excludes all others of the tenant.
@@ -113,7 +114,7 @@ def delete_records(
     """Delete pushed records, their former texts and their contents.
 
     Returns:
-        those that were there, and hashes of contents.
+        the records that existed, and hashes of contents.
     """
     if not document_ids:
         return frozenset(), ()
@@ -127,7 +128,7 @@ def delete_records(
 
 
 def forget_texts(connection: Connection, ref: TenantRef, document_ids: Collection[str]) -> None:
-    """Forget the former texts of records."""
+    """Delete the former texts of records."""
     connection.execute(
         delete(record_texts).where(
             record_texts.c.tenant == ref.id, among(record_texts.c.document_id, document_ids)
@@ -154,7 +155,7 @@ def withdraw_documents(
 
 
 def _upsert(connection: Connection, ref: TenantRef, puts: Sequence[RecordPut]) -> set[str]:
-    """Store records; returns the documents of those that are new or changed."""
+    """Store records; return the documents of new and changed records."""
     if not puts:
         return set()
     ids = [put.record.document_id for put in puts]
@@ -191,7 +192,7 @@ def _upsert(connection: Connection, ref: TenantRef, puts: Sequence[RecordPut]) -
 def read_clocks(
     connection: Connection, ref: TenantRef, document_ids: Collection[str]
 ) -> dict[str, dict[str, WriteClock]]:
-    """Return the latest of the writes of records, by document and part."""
+    """Return the latest writes of records, by document and part."""
     clocks: dict[str, dict[str, WriteClock]] = {}
     if document_ids:
         query = select(record_clocks).where(
@@ -206,7 +207,7 @@ def read_clocks(
 def _advance_clocks(
     connection: Connection, ref: TenantRef, clocks: Mapping[str, Mapping[str, WriteClock]]
 ) -> None:
-    """Store the times and versions of writes, unless later ones are stored."""
+    """Store the times and versions of writes, unless later values are stored."""
     rows = [
         {
             "tenant": ref.id,
@@ -231,7 +232,7 @@ def _advance_clocks(
 
 
 def _list_anew(connection: Connection, ref: TenantRef, document_ids: Collection[str]) -> None:
-    """Have the next listing find records changed that are as they were."""
+    """Make the next listing treat unchanged records as changed."""
     if not document_ids:
         return
     connection.execute(
@@ -246,7 +247,7 @@ def _list_anew(connection: Connection, ref: TenantRef, document_ids: Collection[
 
 
 def _touch(connection: Connection, ref: TenantRef, records: Sequence[PushedRecord]) -> None:
-    """Note when records were pushed that are as they were, and what is said of their last change.
+    """Record when unchanged records were pushed, and the last change that their application states.
 
     Manifests are compared with both.
     """
@@ -284,7 +285,7 @@ def _expired(connection: Connection, ref: TenantRef, document_ids: Sequence[str]
 
 
 def _pruned(connection: Connection, ref: TenantRef, puts: Sequence[RecordPut]) -> set[str]:
-    """Documents that were pruned with the content that is pushed, and are not back since."""
+    """Return documents that were pruned with exactly the pushed content, and not restored since."""
     contents = {put.record.document_id: put.record.content_sha256 for put in puts}
     if not contents:
         return set()

@@ -1,7 +1,7 @@
 """Records that applications push, stored until they are removed.
 
-A record gets a new revision with every change, so that a listing need not read texts and a running
-sync can tell whether a record that it listed is still current.
+Every change gives a record a new revision. A listing therefore need not read texts, and a running
+sync can detect whether a listed record is still current.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ _BATCH = 2_000
 
 @dataclass(frozen=True, slots=True)
 class StoredKey:
-    """What a record is stored as.
+    """The stored version of a record.
 
     Attributes:
         key: see PushedRecord.key.
-        modified_at: what its application says of its last change.
+        modified_at: the last change, according to its application.
     """
 
     key: str
@@ -65,13 +65,12 @@ class RecordTable:
         self._database = database
 
     def put(self, ref: TenantRef, record: PushedRecord, *, scope: str) -> bool:
-        """Store a record; returns whether it is new or changed.
+        """Store a record; return whether it is new or changed.
 
-        A new access scope applies at once to the record's former version, too. Nothing is kept of a
-        record that was pruned and is pushed again as it was.
+        A new access scope applies at once to the record's former version, too. A pruned record that
+        is pushed again unchanged is not stored.
 
         Args:
-            ref: the tenant.
             record: as it was pushed.
             scope: its access scope, given by the record itself, its source or the tenant.
 
@@ -86,8 +85,6 @@ class RecordTable:
         """Delete a record; searches no longer return its document.
 
         Args:
-            ref: the tenant.
-            document_id: of the record's document.
             by: the caller's name, for the event.
 
         Returns:
@@ -110,14 +107,13 @@ class RecordTable:
         """Store and remove records, in one transaction.
 
         Args:
-            ref: the tenant.
             plan: what to store and to remove.
             by: the caller's name, for events.
-            read: ids of documents whose records the plan depends on.
-            above: pages of which it has to know those below, each with the document of the record
-                that may go.
-            ordered: ids of documents of which it compares the times of writes.
-            conditional: ids of documents of which it compares the ETags.
+            read: ids of documents; the plan depends on their records.
+            above: pages; the plan needs the pages below them. Each maps to the document of the
+                record that may be deleted.
+            ordered: ids of documents; the plan compares the times of their writes.
+            conditional: ids of documents; the plan compares their ETags.
 
         Raises:
             TenantGone: the tenant was removed.
@@ -138,14 +134,14 @@ class RecordTable:
         return written
 
     def find(self, tenant_id: str, document_id: str) -> PushedRecord | None:
-        """The record of a document; None where there is none."""
+        """Return the record of a document; None if it does not exist."""
         query = _whole_records(tenant_id).where(source_records.c.document_id == document_id)
         with self._database.begin() as connection:
             row = connection.execute(query).first()
         return None if row is None else _pushed(row)
 
     def keys(self, tenant_id: str, document_ids: Collection[str]) -> dict[str, StoredKey]:
-        """What records are stored as, by the ids of their documents."""
+        """Return the stored versions of records, by the ids of their documents."""
         columns = source_records.c
         query = select(columns.document_id, columns.record_key, columns.modified_at).where(
             columns.tenant == tenant_id, among(columns.document_id, document_ids)
@@ -155,9 +151,9 @@ class RecordTable:
             return {row.document_id: StoredKey(row.record_key, row.modified_at) for row in rows}
 
     def forget_former_contents(self, ref: TenantRef) -> list[str]:
-        """Forget the former texts and files that no document of a tenant waits for any more.
+        """Delete the former texts and files that no document of a tenant waits for any more.
 
-        Called while no run is under way but the caller's.
+        Called while the caller's run is the only active run.
 
         Returns:
             hashes of the files.
@@ -166,9 +162,9 @@ class RecordTable:
             return forget_unneeded(connection, ref)
 
     def renew_stale(self, ref: TenantRef) -> int:
-        """Have records listed again whose entries have another time of change; returns how many.
+        """Mark records for listing if their entries have another time of change; return how many.
 
-        A time that is pushed alone makes no difference at once.
+        A newly pushed time alone does not take effect at once.
         """
         record, row = source_records.c, documents.c
         clamped = func.least(func.greatest(record.modified_at, FIRST_DAY), LAST_DAY)
@@ -192,7 +188,7 @@ class RecordTable:
         return renewed
 
     def of(self, tenant_id: str) -> TenantRecords:
-        """The records of one tenant, for its sources."""
+        """Return the records of one tenant, for its sources."""
         return TenantRecords(self._database, tenant_id)
 
 
@@ -206,7 +202,7 @@ class TenantRecords:
     def listed(self, source: str) -> Iterator[StoredRecord]:
         """Stream every record of one source that may be found, without the texts.
 
-        The content of a file is an upload of the same document; without it there is nothing to be
+        The content of a file is an upload of the same document; without the upload, it cannot be
         found.
         """
         columns, files = source_records.c, uploads.c
@@ -243,7 +239,7 @@ class TenantRecords:
                 )
 
     def withheld(self, source: str) -> frozenset[str]:
-        """Ids of documents of one source that are not listed, though their records are there."""
+        """Return the ids of a source's documents with a record that is not listed."""
         columns = source_records.c
         query = select(columns.document_id).where(
             columns.tenant == self.tenant_id, columns.source == source, ~is_found()
@@ -252,9 +248,9 @@ class TenantRecords:
             return frozenset(connection.scalars(query))
 
     def state(self, source: str) -> str:
-        """The newest revision and the number of records: a revision is never used again.
+        """Return the newest revision and the number of records; a revision is never used again.
 
-        Comments that are found no more since today make another number.
+        The number also changes when comments expire.
         """
         columns = source_records.c
         query = select(
@@ -267,7 +263,7 @@ class TenantRecords:
         return f"{newest or 0:x}-{count - expired:x}"
 
     def former_text(self, document_id: str, content_sha256: str) -> str | None:
-        """The text that a record had, if it is kept."""
+        """Return a record's former text, if it is kept."""
         columns = record_texts.c
         query = select(columns.text).where(
             columns.tenant == self.tenant_id,
@@ -279,9 +275,9 @@ class TenantRecords:
         return text
 
     def text(self, document_id: str) -> str | None:
-        """The text of one record; None if the record no longer exists."""
+        """Return the text of one record; None if the record no longer exists."""
         columns = source_records.c
-        # Not by its source as well: without statistics, Postgres would walk all of the source's.
+        # Not filtered by source: without statistics, Postgres would read all records of the source.
         query = select(columns.text).where(
             columns.tenant == self.tenant_id, columns.document_id == document_id
         )

@@ -27,7 +27,7 @@ class ReindexRequestTable:
         self._database = database
 
     def request_tenant(self, ref: TenantRef, by: str) -> int:
-        """Reindex all documents of a tenant; like the other methods, returns their number.
+        """Reindex all documents of a tenant; return their number, like the other methods.
 
         Args:
             ref: the tenant.
@@ -41,14 +41,14 @@ class ReindexRequestTable:
         return self._request(ref, scope, documents.c.source == source)
 
     def request_document(self, ref: TenantRef, document_id: str, by: str) -> int:
-        """Reindex one document; returns 0 if it does not exist or was deleted."""
+        """Reindex one document; return 0 if it does not exist or was deleted."""
         scope = {"scope": "document", "id": document_id, "by": by}
         return self._request(ref, scope, documents.c.document_id == document_id)
 
     def request_page(
         self, ref: TenantRef, uuid: str, kind: Literal["page", "database"], by: str
     ) -> int:
-        """Reindex a page of a workspace with what hangs on it, or the rows of a database."""
+        """Reindex a page of a workspace with its attached documents, or the rows of a database."""
         scope = {"scope": kind, "id": uuid, "by": by}
         is_row = documents.c.source_type == DbRowBody.TYPE
         of_kind = is_row if kind == "database" else ~is_row
@@ -69,7 +69,7 @@ class ReindexRequestTable:
         with self._database.begin_exclusive(ref) as connection:
             readmitted = connection.execute(delete(tombstones).where(*wanted)).rowcount
             if readmitted:
-                # Otherwise the next sync would take an unchanged source as listed.
+                # Otherwise the next sync would treat an unchanged source as listed.
                 of_tenant = syncs.c.tenant == ref.id
                 connection.execute(update(syncs).where(of_tenant).values(listing_digest=None))
                 notify(connection, ref.id)
@@ -89,12 +89,12 @@ def request_reindex(
     scope: Mapping[str, Any],
     *conditions: ColumnElement[bool],
 ) -> int:
-    """Reindex documents of a tenant; returns their number.
+    """Reindex documents of a tenant; return their number.
 
     Args:
         connection: of a transaction that excludes others of the tenant.
         ref: the tenant.
-        scope: what is reindexed and by whom, for the event.
+        scope: the scope of the request and the caller, for the event.
         conditions: which documents; none: all.
     """
     table = documents.c

@@ -1,4 +1,4 @@
-"""Counts of what relates to what in a build, by kind of relation."""
+"""Counts of a build's relations, by kind."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class RelationCount:
     """The relations of one kind.
 
     Attributes:
-        edges: how many there are.
-        resolved: how many lead to what the tenant's repositories define, or to a table, a setting,
-            a file or a package.
+        edges: their number.
+        resolved: how many lead to a definition in the tenant's repositories, or to a table, a
+            setting, a file or a package.
     """
 
     kind: str
@@ -48,7 +48,7 @@ class RelationCountQuery:
         self._database = database
 
     def symbols(self, tenant_id: str, generation: int) -> int:
-        """The number of definitions in the texts of a build, each text once."""
+        """Return the number of definitions in the distinct texts of a build."""
         held = _texts(tenant_id, generation)
         query = (
             select(func.count())
@@ -59,7 +59,7 @@ class RelationCountQuery:
             return connection.scalar(query) or 0
 
     def of(self, tenant_id: str, generation: int) -> list[RelationCount]:
-        """The relations of a build by kind, the most frequent first."""
+        """Return the relations of a build by kind, the most frequent first."""
         held = _texts(tenant_id, generation)
         named = select(symbols.c.symbol, symbols.c.short).where(
             symbols.c.tenant == tenant_id, symbols.c.chunk_set_key.in_(held)
@@ -83,7 +83,7 @@ class RelationCountQuery:
 
 
 def _defined_as(name: str) -> str:
-    """What a definition would be called: qualified, where its language qualifies names."""
+    """Return the name of a possible definition: qualified, if its language qualifies names."""
     return name if "\\" in name else short_name(name)
 
 

@@ -1,4 +1,4 @@
-"""Recorded symbols and edges beside the texts that they are of, to be compared and made anew."""
+"""Recorded symbols and edges, compared with their texts and recorded again if they differ."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _TABLES = (symbols, edges, name_uses)
 _OF_TEXT = frozenset({"tenant", "chunk_set_key"})
 
 RecordedRows: TypeAlias = frozenset[tuple[Any, ...]]
-"""Rows of one text, in no order."""
+"""Rows of one text, in no particular order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class RelationDriftQuery:
         self._database = database
 
     def texts(self, tenant_id: str, compared: HashRange) -> list[IndexedText]:
-        """The texts of all builds, each once, whose keys are in a range."""
+        """Return the texts of all builds with keys in a range, without duplicates."""
         held = document_index.c
         wanted = [held.tenant == tenant_id, held.chunk_set_key >= compared.first]
         if compared.end is not None:
@@ -73,7 +73,7 @@ class RelationDriftQuery:
             return [IndexedText(*row) for row in connection.execute(query)]
 
     def recorded(self, tenant_id: str, keys: Collection[str]) -> dict[str, RecordedRows]:
-        """The rows of texts, by chunk_set_key; of those that have some."""
+        """Return the rows of texts, by chunk_set_key; texts without rows are left out."""
         found: dict[str, set[tuple[Any, ...]]] = {}
         with self._database.begin() as connection:
             for table in _TABLES:
@@ -84,7 +84,7 @@ class RelationDriftQuery:
         return {key: frozenset(rows) for key, rows in found.items()}
 
     def nobodys(self, tenant_id: str) -> list[str]:
-        """The chunk_set_keys of rows whose text no build has."""
+        """Return the chunk_set_keys of rows with a text that is in no build."""
         found: set[str] = set()
         held = document_index.c
         with self._database.begin() as connection:
@@ -96,9 +96,9 @@ class RelationDriftQuery:
         return sorted(found)
 
     def record_anew(self, ref: TenantRef, relations: Mapping[str, Relations]) -> None:
-        """Replace the rows of texts by those of what they define and state.
+        """Replace the rows of texts by rows of their current definitions and edges.
 
-        Of a text that no build has, rows are deleted alone: it may have been erased meanwhile.
+        For a text that is in no build, rows are only deleted: it may have been erased meanwhile.
 
         Raises:
             TenantGone: the tenant was removed.
@@ -110,7 +110,7 @@ class RelationDriftQuery:
                     of_texts = table.c.tenant == ref.id, among(table.c.chunk_set_key, keys)
                     connection.execute(delete(table).where(*of_texts))
                 rows_were_made_anew(connection, ref)
-                # Whoever deletes such a version waits, and its rows go with it.
+                # A concurrent deletion of such a version waits, and then deletes its rows, too.
                 held = (
                     select(document_index.c.chunk_set_key)
                     .where(
@@ -124,7 +124,7 @@ class RelationDriftQuery:
 
 
 def rows_to_record(ref: TenantRef, relations: Mapping[str, Relations]) -> dict[str, RecordedRows]:
-    """The rows that relations should have, as `recorded` returns them."""
+    """Return the rows that relations should have, in the format of `recorded`."""
     found: dict[str, set[tuple[Any, ...]]] = {}
     for table, rows in (
         (symbols, rows_of_symbols(ref, relations)),

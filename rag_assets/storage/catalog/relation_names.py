@@ -1,4 +1,4 @@
-"""Names of nodes as rows have them, and what names of rows mean in a repository."""
+"""Names of nodes as stored in rows, and their meaning in a repository."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from rag_assets.ingest.sources.derived import repository_of
 from rag_assets.ingest.sources.model import path_of, uri_of
 
 _RELATIVE = (NAMELESS, FILE, OWN, ".", HANDED, OWN_SETTING)
-"""Beginnings of names whose meaning depends on where the file lies."""
+"""Prefixes of names with a meaning that depends on the file's path."""
 
 
 def qualified(name: str, uri: str) -> str:
-    """What a name in a document means in its repository."""
+    """Return the meaning of a document's name in its repository."""
     if not name.startswith(_RELATIVE):
-        return name  # Nearly all are: nothing of the uri need be read.
+        return name  # Nearly all names: the URI need not be parsed.
     if name.startswith(NAMELESS):
-        return f"{uri}#{name}"  # A class without a name is called after its line.
+        return f"{uri}#{name}"  # A class without a name is named after its line.
     if name.startswith(FILE):
         repository = repository_of(unquote(uri.partition("/")[0]))
         return FILE + uri_of(repository, name.removeprefix(FILE))
@@ -38,7 +38,7 @@ def qualified(name: str, uri: str) -> str:
 
 
 def defined(name: str, uri: str) -> str:
-    """The name in its repository of what a document defines."""
+    """Return the repository-wide name of a document's definition."""
     if name.startswith(NAMELESS):
         return f"{uri}#{name}"
     if name.startswith(OWN_SETTING):
@@ -47,7 +47,7 @@ def defined(name: str, uri: str) -> str:
 
 
 def spellings_of(name: str) -> Iterator[str]:
-    """The names by which documents may speak of a node."""
+    """Yield the names by which documents may refer to a node."""
     if name.startswith(FILE):
         yield FILE + path_of(name.removeprefix(FILE))
     else:
@@ -55,7 +55,7 @@ def spellings_of(name: str) -> Iterator[str]:
 
 
 def own_spellings_of(name: str) -> Iterator[str]:
-    """The names under which documents state something of a node."""
+    """Yield the names under which documents state something about a node."""
     if name.startswith(FILE):
         yield FILE + path_of(name.removeprefix(FILE))
     else:
@@ -63,11 +63,11 @@ def own_spellings_of(name: str) -> Iterator[str]:
 
 
 class Nameless(NamedTuple):
-    """A class without a name, or what it has: only its own document speaks of it.
+    """A class without a name, or its member: only its own document refers to it.
 
     Attributes:
         uri: of the document.
-        own: as that calls it, after its line.
+        own: its name in that document, after its line.
     """
 
     uri: str
@@ -75,10 +75,10 @@ class Nameless(NamedTuple):
 
 
 def nameless_apart(names: Iterable[str]) -> tuple[list[str], list[Nameless]]:
-    """Names that any document may have, and what is named after its line.
+    """Separate names that any document may have from names based on a line.
 
-    Every migration of an application may have a class in the same line: they are told apart by
-    their documents before they are looked for.
+    Every migration of an application may have a class in the same line: these are distinguished by
+    their documents before they are looked up.
     """
     named, nameless = [], []
     for name in names:

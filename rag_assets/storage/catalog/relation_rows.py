@@ -1,4 +1,4 @@
-"""Rows of symbols and edges, as they are recorded with the version whose text states them."""
+"""Rows of symbols and edges, recorded with the version with the text that states them."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _BATCH = 2_000
 def record_relations(
     connection: Connection, ref: TenantRef, relations: Mapping[str, Relations]
 ) -> None:
-    """Record what texts define and state; what is recorded of a text stays.
+    """Record the definitions and edges of texts; a text's existing records stay.
 
     Args:
-        connection: of the transaction that makes the versions of these texts count.
+        connection: of the transaction that makes the versions of these texts valid.
         ref: the tenant.
         relations: by chunk_set_key.
     """
@@ -40,7 +40,7 @@ def record_relations(
 
 
 def rows_of_symbols(ref: TenantRef, relations: Mapping[str, Relations]) -> Iterator[dict[str, Any]]:
-    """The rows of what texts define."""
+    """Yield the rows of texts' definitions."""
     for key, found in relations.items():
         for position, one in enumerate(found.symbols):
             yield {
@@ -58,7 +58,7 @@ def rows_of_symbols(ref: TenantRef, relations: Mapping[str, Relations]) -> Itera
 
 
 def rows_of_edges(ref: TenantRef, relations: Mapping[str, Relations]) -> Iterator[dict[str, Any]]:
-    """The rows of what texts state."""
+    """Yield the rows of texts' edges."""
     for key, found in relations.items():
         for position, one in enumerate(found.edges):
             row = asdict(one)
@@ -67,16 +67,16 @@ def rows_of_edges(ref: TenantRef, relations: Mapping[str, Relations]) -> Iterato
 
 
 def rows_of_names(ref: TenantRef, relations: Mapping[str, Relations]) -> Iterator[dict[str, Any]]:
-    """Yield the rows of the names in texts; a text without names has a row, as it was read."""
+    """Yield the rows of the names in texts; a scanned text without names has a row, too."""
     for key, found in relations.items():
         numbers = sorted({number_of_name(ref.id, name) for name in names_of(found.names)})
         yield {"tenant": ref.id, "chunk_set_key": key, "numbers": numbers, "names": found.names}
 
 
 def number_of_name(tenant_id: str, name: str) -> int:
-    """Return the number by which the texts of a tenant that have a name are found.
+    """Return the number by which a tenant's texts with a name are found.
 
-    Other names may have the same one: whoever asks compares the name itself.
+    Other names may have the same number, so the caller must compare the name itself.
     """
     number = zlib.crc32(f"{tenant_id}\0{name}".encode())
     return number - (1 << 32) if number >> 31 else number

@@ -1,6 +1,6 @@
-"""The state of a tenant's relations: equal as long as none of them can have changed.
+"""The state of a tenant's relations: equal as long as no relation can have changed.
 
-Triggers count what decides which relations there are: versions, documents, kinds, rows.
+Triggers count changes of everything that determines relations: versions, documents, kinds, rows.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class RelationState:
 
     Attributes:
         changes: of everything.
-        rows: of rows that were made anew for a text that had some.
+        rows: of rows that were recorded again for a text with existing rows.
     """
 
     changes: str
@@ -42,7 +42,7 @@ class RelationState:
 
 
 def state_columns(tenant: ColumnElement[str]) -> tuple[ColumnElement[Any], ColumnElement[Any]]:
-    """Two columns of a statement that also reads something else: `changes` and `row_changes`."""
+    """Return two columns to add to another statement: `changes` and `row_changes`."""
     totals, added = relation_change_totals.c, relation_changes.c
 
     def total(column: ColumnElement[Any], *wanted: ColumnElement[bool]) -> ColumnElement[Any]:
@@ -64,11 +64,11 @@ def state_columns(tenant: ColumnElement[str]) -> tuple[ColumnElement[Any], Colum
 
 @dataclass(frozen=True, slots=True)
 class RelationMoment:
-    """What a caller may read of a tenant's relations at one moment.
+    """A tenant's relations at one moment, as far as a caller may read them.
 
     Attributes:
         state: of the relations.
-        scopes: that the caller's principals may read, the public one among them.
+        scopes: the scopes that the caller's principals may read, including the public scope.
     """
 
     state: RelationState
@@ -78,7 +78,7 @@ class RelationMoment:
 _TENANT = bindparam("tenant", type_=Text)
 
 STATE = select(*state_columns(_TENANT))
-"""The state alone."""
+"""Selects only the state."""
 
 MOMENT = Statement.of(
     select(
@@ -88,10 +88,10 @@ MOMENT = Statement.of(
         ).scalar_subquery(),
     )
 )
-"""The state, and the scopes that principals may read."""
+"""Selects the state, and the scopes that principals may read."""
 
 
 def rows_were_made_anew(connection: Connection, ref: TenantRef) -> None:
-    """Count a change of rows whose texts stay."""
+    """Count a change of rows with unchanged texts."""
     counted = func.rag_catalog.count_relation_change(ref.id, literal(True, Boolean))
     connection.execute(select(counted))

@@ -1,8 +1,8 @@
-"""Statements on `symbols` and `edges`, compiled once: a walk runs several at each of its steps.
+"""Statements on `symbols` and `edges`, compiled once: each step of a walk runs several.
 
-Postgres keeps no statistics of names and paths, which would tell of texts, and takes a name to have
-thousands of rows. Left to it, the plan would read whole tables; `OFFSET 0` keeps it from joining
-before rows were looked up for each name, and texts for each row.
+Postgres keeps no statistics of names and paths, because they would reveal texts, and assumes
+thousands of rows per name. Its own plan would read whole tables. `OFFSET 0` keeps it from joining
+before it has looked up the rows of each name and the texts of each row.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ _DOCUMENT_COLUMNS: _Columns = (
     *(documents.c.access_scope, documents.c.source_type),
 )
 _APART: ColumnElement[int] = literal_column("0")
-"""The offset of a subquery that is run by itself."""
+"""The offset that makes Postgres run a subquery separately."""
 
 
 def _given(parameter: str) -> ColumnElement[str]:
@@ -92,7 +92,7 @@ def _one_of(value: ColumnElement[str], parameter: str) -> _Condition:
 
 
 def _versions(*columns: ColumnElement[Any]) -> Select[Any]:
-    """Columns of the versions that count and that the caller may read."""
+    """Return columns of the valid versions that the caller may read."""
     found = returnable(_TENANT, _GENERATION, *columns).where(is_readable(documents, _PRINCIPALS))
     if document_kinds.c.kinds not in set(columns):
         return found
@@ -114,10 +114,10 @@ def _of_readable(table: FromClause, *columns: ColumnElement[Any]) -> Select[Any]
 def _named_by(
     columns: _Columns, value: ColumnElement[str], parameter: str, *wanted: _Condition
 ) -> Subquery:
-    """The rows of a table with one of some values, each with the versions that have its text.
+    """Return the rows of a table with one of some values, with the versions of each row's text.
 
     Args:
-        columns: the first one is of the table.
+        columns: the first column belongs to the table.
     """
     table = columns[0].table
     own, others = _by_table(columns, table)
@@ -131,7 +131,7 @@ def _named_by(
 
 
 def _held_by(columns: _Columns, table: FromClause, parameter: str, *wanted: _Condition) -> Subquery:
-    """The rows of a table that the texts of documents at some uris have."""
+    """Return the rows of a table in the texts of documents at some URIs."""
     own, others = _by_table(columns, table)
     asked = _asked(parameter)
     at = _versions(*others, document_index.c.chunk_set_key).where(*_is_at(asked.c.value))
@@ -143,7 +143,7 @@ def _held_by(columns: _Columns, table: FromClause, parameter: str, *wanted: _Con
 
 
 def _is_at(uri: ColumnElement[str]) -> tuple[_Condition, ...]:
-    """Documents at a uri: uris may be too long for an index, their hashes are not."""
+    """Return the conditions for documents at a URI, by hash: URIs may be too long for an index."""
     return func.md5(documents.c.uri) == func.md5(uri), documents.c.uri == uri
 
 
@@ -165,7 +165,7 @@ def _symbols(found: Subquery) -> Select[Any]:
 
 
 def _named() -> Select[Any]:
-    """Definitions by their names, each once: it has a row for each name that people call it by."""
+    """Return definitions by name, without duplicates: each has a row for every short name."""
     found = _named_by(_PLACED_SYMBOLS, symbols.c.symbol, "names")
     once = found.c.uri, found.c.symbol, found.c.line_start
     rows = select(*_found_in(_SYMBOL_COLUMNS, found)).ext(distinct_on(*once))
@@ -199,11 +199,11 @@ def _files_called() -> Select[Any]:
 
 
 def _edges(*ways: Subquery, first: bool = True) -> Select[Any]:
-    """The edges that are found in one of some ways: no index serves several of them at once.
+    """Return the edges found in one of several ways: no index serves several of them at once.
 
     Args:
-        ways: each limited by itself.
-        first: whether the first ones are found where there are more, for which all are read.
+        ways: each with its own limit.
+        first: whether to return the first edges if there are more, which requires reading all.
     """
     some = [select(literal(number).label("way"), *way.c) for number, way in enumerate(ways)]
     if first:
@@ -288,7 +288,7 @@ def _name_uses() -> Select[Any]:
     wanted = name_uses.c.numbers.op("&&")(
         cast(bindparam("numbers", type_=_NUMBERS), ARRAY(Integer))
     )
-    # The numbers are of one tenant's names: with another condition, another index would be read.
+    # The numbers belong to one tenant's names: another condition would use another index.
     rows = select(name_uses).where(wanted).offset(_APART).subquery()
     of_text = document_index.c.chunk_set_key == rows.c.chunk_set_key
     versions = _versions(*_DOCUMENT_COLUMNS).where(of_text).offset(_APART).lateral()
@@ -314,52 +314,52 @@ def _name_uses() -> Select[Any]:
 
 
 NAMED = Statement.of(_named())
-"""Definitions by `names`, as their own texts give them."""
+"""Definitions by `names`, as stored in their own texts."""
 
 CALLED = Statement.of(_symbols(_named_by(_PLACED_SYMBOLS, symbols.c.short, "names")))
-"""Definitions by `names` that people call them by."""
+"""Definitions by their short names, `names`."""
 
 NAMES_CALLED = Statement.of(_names_called())
-"""The names of definitions by `names` that people call them by, with their documents."""
+"""The names of definitions by their short names, `names`, with their documents."""
 
 LIKE = Statement.of(_like())
-"""Some definitions whose names hold one of `parts`."""
+"""Some definitions with names that contain one of `parts`."""
 
 ENDING = Statement.of(_ending())
-"""Some definitions whose last part is one of `parts`, without marks; first those `marked` so."""
+"""Some definitions with a last part in `parts`, ignoring marks; those with `marked` first."""
 
 NAME_USES = Statement.of(_name_uses())
-"""The places of `names` in documents whose texts have a name of one of these `numbers`.
+"""The places of `names` in documents with one of the names of these `numbers`.
 
-Those come first in which a name is defined.
+Documents that define a name come first.
 """
 
 FILES_CALLED = Statement.of(_files_called())
-"""Some documents whose uri ends with the file name `name`, in lower case."""
+"""Some documents with a URI that ends with the lower-case file name `name`."""
 
 WITHIN = Statement.of(_symbols(_held_by(_PLACED_SYMBOLS, symbols, "uris")))
 """The definitions in documents."""
 
 EDGES = Statement.of(_edges(*_edges_at_nodes()))
-"""What is stated of `own` names; of files, outside of their definitions; or names `named`.
+"""Edges stated about `own` names, outside of the definitions of files, or naming `named`.
 
-Some names are told apart by their document: those are looked for `inside` documents alone.
+Names that only their document distinguishes are looked up only `inside` documents.
 
-Which of these ways an edge was found in is its first column."""
+The first column is the way in which an edge was found."""
 
 SOME_EDGES = Statement.of(_edges(*_edges_at_nodes(), first=False))
-"""The same, but any of them where there are more than `limit` in a way."""
+"""The same, but any `limit` edges if a way finds more."""
 
 EVIDENCE = Statement.of(_evidence())
-"""What edges are stated by, by `documents`, their `texts`, and `positions` in those."""
+"""The evidence of edges, by `documents`, their `texts`, and `positions` in the texts."""
 
 STATED = Statement.of(_edges(_stated()))
 """The edges of a kind."""
 
 FIRST_OF_SOURCES = Statement.of(_first_of_sources())
-"""A document of each of `sources` that has one."""
+"""A document of each of `sources` that has documents."""
 
 DOCUMENTS_OF_TYPE = Statement.of(_documents_of_type())
 DOCUMENTS_WITHOUT_NAMES = Statement.of(_documents_without_names())
-"""The documents of some types whose texts were not read for names yet."""
+"""The documents of some types that were not yet scanned for names."""
 DOCUMENTS_AT = Statement.of(_documents_at())

@@ -43,11 +43,11 @@ from rag_assets.storage.catalog.statements import BlockingRunner, Statement
 EvidencePlace: TypeAlias = tuple[str, str, int]
 
 _WAYS = ("own", "uris", "named", "inside", "own_inside", "named_inside", "only", "without")
-"""Parameters of EDGES and SOME_EDGES that are lists."""
+"""List parameters of EDGES and SOME_EDGES."""
 
 
 class Relations(Protocol):
-    """Definitions and edges of the versions that one caller may read, as something holds them."""
+    """The definitions and edges of the versions that one caller may read."""
 
     def edges(
         self,
@@ -60,95 +60,95 @@ class Relations(Protocol):
         without: Collection[str] = (),
         whole: bool = False,
     ) -> FoundEdges:
-        """The edges that begin or end at nodes, those that begin there first.
+        """Return the edges that start or end at nodes, those that start there first.
 
         Args:
             nodes: names as edges have them.
-            direction: out: that are stated of a node; in: that name one.
-            limit: the most to return, in each direction, and of files.
-            files: uris of documents: what they state outside of their definitions is returned too.
-            only: kinds of which edges are returned; none: of all.
-            without: kinds that are left out.
-            whole: whether nothing is returned where there are more.
+            direction: out: edges stated about a node; in: edges that name it.
+            limit: the maximum to return, for each direction and for files.
+            files: URIs of documents; edges stated outside of their definitions are returned too.
+            only: kinds of edges to return; empty: all.
+            without: kinds to leave out.
+            whole: whether to return no edges if there are more than the limit.
         """
         ...
 
     def evidence(self, edges: Sequence[FoundEdge]) -> list[FoundEdge]:
-        """The edges with their evidence; those are left out that there are no more."""
+        """Return the edges with their evidence, without those that no longer exist."""
         ...
 
     def stated(self, kind: str, limit: int) -> list[FoundEdge]:
-        """The edges of a kind, whatever they name."""
+        """Return the edges of a kind, whatever they name."""
         ...
 
     def naming(self, spellings: Sequence[str], kind: str, limit: int) -> list[FoundEdge]:
-        """The edges of a kind that name something by one of these spellings, as rows have them."""
+        """Return the edges of a kind that name something by one of these stored spellings."""
         ...
 
     def named(self, names: Sequence[str]) -> list[FoundSymbol]:
-        """The definitions with these qualified names."""
+        """Return the definitions with these qualified names."""
         ...
 
     def called(self, shorts: Sequence[str]) -> list[FoundSymbol]:
-        """The definitions that people call by these names; see short_name."""
+        """Return the definitions with these short names; see short_name."""
         ...
 
     def names_called(
         self, shorts: Collection[str], permits: Permits | None
     ) -> Mapping[str, NamesCalled]:
-        """The names of the definitions that people call by these names.
+        """Return the names of the definitions with these short names.
 
         Args:
-            shorts: see short_name; those that nothing is called by are left out of what is found.
+            shorts: see short_name; names without a definition are left out of the result.
             permits: narrows what the caller may read.
         """
         ...
 
     def like(self, parts: Sequence[str], limit: int) -> list[FoundSymbol]:
-        """Some definitions whose names, as people call them, hold one of these parts."""
+        """Return some definitions with a short name that contains one of these parts."""
         ...
 
     def ending(self, name: str, limit: int) -> list[FoundSymbol]:
-        """Return some definitions whose last part is a name, whatever its case and marks.
+        """Return some definitions with this last part of the name, ignoring case and marks.
 
-        Those with the same marks come first: `save!` before `save`.
+        Names with the same marks come first: `save!` before `save`.
         """
         ...
 
     def files_called(self, name: str, limit: int) -> list[FoundDocument]:
-        """Return some documents whose uri ends with the name of a file."""
+        """Return some documents with a URI that ends with this file name."""
         ...
 
     def name_uses(
         self, wanted: Collection[str], names: Collection[str], limit: int
     ) -> list[FoundNameUses]:
-        """Return the places of names in the documents that have one of some names.
+        """Return the positions of names in the documents that contain some names.
 
         Args:
-            wanted: a document counts if its text has one of these.
-            names: whose places are returned.
+            wanted: a document counts if its text contains one of these.
+            names: the names to locate.
             limit: the most to return; places in documents that define the name come first.
         """
         ...
 
     def within(self, uris: Sequence[str]) -> list[FoundSymbol]:
-        """The definitions in documents, in the order of the text."""
+        """Return the definitions in documents, in the order of the text."""
         ...
 
     def documents(self, source_types: Sequence[str]) -> list[FoundDocument]:
-        """The documents of these types, by uri."""
+        """Return the documents of these types, by URI."""
         ...
 
     def without_names(self, source_types: Sequence[str]) -> list[FoundDocument]:
-        """Return the documents of these types whose texts were not read for names yet."""
+        """Return the documents of these types that were not yet scanned for names."""
         ...
 
     def at(self, uris: Sequence[str]) -> list[FoundDocument]:
-        """The documents with these uris."""
+        """Return the documents with these URIs."""
         ...
 
     def first_of(self, sources: Sequence[str]) -> list[FoundDocument]:
-        """Any document of each of these sources that has one."""
+        """Return any document of each source that has documents."""
         ...
 
 
@@ -156,7 +156,7 @@ class RelationTable:
     """Queries on `symbols` and `edges`.
 
     Attributes:
-        graphs: the same in memory, of builds that are asked repeatedly.
+        graphs: the same relations in memory, for builds that are queried repeatedly.
     """
 
     def __init__(self, database: Database) -> None:
@@ -164,11 +164,11 @@ class RelationTable:
         self._statements = BlockingRunner(database)
 
     def readable(self, readable: Readable) -> RelationRows:
-        """The relations of versions that a caller may read."""
+        """Return the relations of versions that a caller may read."""
         return RelationRows(self._statements, readable)
 
     def moment(self, tenant_id: str, principals: Collection[str]) -> RelationMoment:
-        """The state of a tenant's relations, and the scopes that one of these principals may read.
+        """Return the state of a tenant's relations, and the scopes that the principals may read.
 
         Raises:
             ServiceUnavailable: Postgres does not answer.
@@ -180,10 +180,10 @@ class RelationTable:
 
 
 class RelationRows:
-    """Relations in the catalog, read anew by each call.
+    """Relations in the catalog; every call queries it again.
 
     Args:
-        statements: run them.
+        statements: runs the statements.
         readable: the versions that count.
     """
 
@@ -204,7 +204,7 @@ class RelationRows:
         """See Relations."""
         named, nameless = nameless_apart(nodes)
         rows = self._edge_rows(
-            # Which ones are read does not matter where nothing is returned.
+            # It does not matter which rows are read if no edges are returned.
             statements.SOME_EDGES if whole else statements.EDGES,
             own=spelled(own_spellings_of, named) if direction != "in" else [],
             uris=[*files],
@@ -226,14 +226,14 @@ class RelationRows:
         return FoundEdges([] if cut and whole else [*found], cut=cut)
 
     def evidence(self, edges: Sequence[FoundEdge]) -> list[FoundEdge]:
-        """See Relations: they are read with theirs."""
+        """See Relations: edges are read with their evidence."""
         return [*edges]
 
     def evidence_at(self, places: Sequence[EvidencePlace]) -> dict[EvidencePlace, str]:
-        """The evidence at places, of those that the caller may still read.
+        """Return the evidence at the positions that the caller may still read.
 
         Args:
-            places: a document, the chunk_set_key of its text, and a position in that.
+            places: a document, the chunk_set_key of its text, and a position in that text.
         """
         rows = self._rows(
             statements.EVIDENCE,
@@ -340,7 +340,7 @@ class RelationRows:
         return [FoundDocument(*row) for row in rows]
 
     def _edge_rows(self, statement: Statement, **given: Any) -> list[Any]:
-        """Rows of edges at nodes; what is not given is looked for in no way."""
+        """Return rows of edges at nodes; parameters that are not given match no edge."""
         return self._rows(statement, **{**{name: [] for name in _WAYS}, **given})
 
     def _symbols(self, statement: Statement, **values: Any) -> list[FoundSymbol]:
@@ -354,12 +354,12 @@ class RelationRows:
 
 
 def spelled(spellings: Callable[[str], Iterator[str]], names: Collection[str]) -> list[str]:
-    """All spellings of names, each once."""
+    """Return all spellings of names, without duplicates."""
     return list(dict.fromkeys(one for name in names for one in spellings(name)))
 
 
 def _found_symbol(symbol: str, role: str, public: bool, *rest: Any) -> FoundSymbol:
-    """The definition of a row, whose columns are nearly in the order of its fields."""
+    """Return the definition in a row with columns nearly in the order of its fields."""
     first, last, content_hash, document_id, uri, source, scope, type_, kinds, short = rest
     return FoundSymbol(
         *(defined(symbol, uri), role, public, first, last, content_hash, document_id, uri),
@@ -368,7 +368,7 @@ def _found_symbol(symbol: str, role: str, public: bool, *rest: Any) -> FoundSymb
 
 
 def _found_edge(kind: str, stated_of: str, target: str, *rest: Any) -> FoundEdge:
-    """The edge of a row, whose columns are in the order of its fields."""
+    """Return the edge in a row with columns in the order of its fields."""
     how, confidence, first, last, evidence, path, document_id, uri, source, scope, position = rest
     repository = repository_of(source)
     return FoundEdge(

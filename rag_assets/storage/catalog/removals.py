@@ -1,7 +1,7 @@
 """Deletion of documents on request, while a sync may be running.
 
 A sync holds the tenant's lock for minutes, too long for a request to wait. A deletion therefore
-excludes only the sync's transactions, for the time of its own (Database.begin_exclusive). Later
+only excludes the sync's transactions during its own transaction (Database.begin_exclusive). Later
 transactions see its result: a tombstone, a missing record, the document's status. A sync that
 listed a document before its deletion therefore neither records it again nor publishes it.
 """
@@ -67,8 +67,8 @@ class RemovalTable:
             ref: the tenant.
             document_id: the document to delete.
             by: the caller's name, for the event.
-            invalidate: whether a request may add the document again as it is. If it was removed
-                before, it stays out unless both removals say so.
+            invalidate: whether a request may add the document again unchanged. If it was removed
+                before, it stays out unless both removals allow this.
 
         Returns:
             whether the document existed; False if it was deleted before.
@@ -100,7 +100,7 @@ class RemovalTable:
 
 
 def delete_record(connection: Connection, ref: TenantRef, document_id: str) -> bool:
-    """Delete the pushed record of a document; returns whether it existed."""
+    """Delete the pushed record of a document; return whether it existed."""
     for table in (record_texts, source_records):
         gone = connection.execute(
             delete(table).where(table.c.tenant == ref.id, table.c.document_id == document_id)
@@ -118,10 +118,10 @@ def withdraw_document(connection: Connection, ref: TenantRef, document_id: str, 
 
 
 def mark_deleted_statement(ref: TenantRef, document_ids: Sequence[str]) -> Update:
-    """The statement that marks documents deleted and clears their titles, tags and metadata.
+    """Return the statement that marks documents deleted and clears titles, tags and metadata.
 
-    Their uris stay, so that a deleted document can still be looked up, and all of it while they are
-    held.
+    Their URIs stay, so that a deleted document can still be looked up. Held documents are not
+    cleared.
     """
     nothing = {"title": null(), "said_title": null(), "tags": literal([], ARRAY(Text))}
     nothing |= {"source_id": null(), "page_uuid": null()}
@@ -152,11 +152,10 @@ def mark_deleted_statement(ref: TenantRef, document_ids: Sequence[str]) -> Updat
 def not_superseded(
     connection: Connection, ref: TenantRef, changes: Sequence[DocumentChange]
 ) -> list[DocumentChange]:
-    """The changes of a listing without documents that were deleted since, or cannot be read.
+    """Return a listing's changes without documents that were deleted since or are unreadable.
 
-    A record that was pushed again since is recorded as it was listed if that content is kept, and
-    if it hangs on the same page and has the same access scope: however often it is pushed, each run
-    indexes it once.
+    A record pushed again since is recorded as listed if that content is kept, and its page and
+    access scope are unchanged: however often it is pushed, each run indexes it once.
     """
     tombstoned = _tombstone_contents(connection, ref, [change.document_id for change in changes])
     pushed = [change.document_id for change in changes if change.facts.revision is not None]
@@ -193,7 +192,7 @@ def _may_be_recorded(
 def _tombstone_contents(
     connection: Connection, ref: TenantRef, document_ids: Sequence[str]
 ) -> dict[str, str]:
-    """By document id, the content with which a deleted or unknown document must not be added."""
+    """Return, by document id, the content that must not be added again after a deletion."""
     table = tombstones.c
     exists = documents.c.document_id.is_not(None) & (documents.c.status != "DELETED")
     query = (
@@ -210,9 +209,9 @@ def _tombstone_contents(
 def _present(
     connection: Connection, ref: TenantRef, document_ids: Collection[str]
 ) -> dict[str, Row[Any]]:
-    """The revisions of pushed records and of uploads, with what decides who reads a record.
+    """Return the revisions of pushed records and uploads, with what decides access to a record.
 
-    `place` of a record is its page, or else the access scope that it names itself.
+    `place` of a record is its page, or else its own access scope.
     """
     columns = source_records.c
     records = select(
@@ -223,7 +222,7 @@ def _present(
     files = select(uploads.c.document_id, uploads.c.revision, null().label("place")).where(
         uploads.c.tenant == ref.id, among(uploads.c.document_id, document_ids), uploads.c.enabled
     )
-    # The content of a record that is a file is an upload: the record is what was listed.
+    # The content of a file record is an upload: the record is what was listed.
     found = {row.document_id: row for row in connection.execute(files)}
     return found | {row.document_id: row for row in connection.execute(records)}
 
@@ -248,7 +247,7 @@ def _add_tombstone(
 
 
 def _keep_out(connection: Connection, ref: TenantRef, document_id: str) -> None:
-    """Have no request add a document again that was invalidated before."""
+    """Prevent requests from adding back a document that was invalidated before."""
     table = tombstones.c
     of_document = (table.tenant == ref.id, table.document_id == document_id)
     connection.execute(update(tombstones).where(*of_document).values(invalidated=False))

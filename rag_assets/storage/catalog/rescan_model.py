@@ -1,4 +1,4 @@
-"""What scans of stored texts for credentials find, and how far they have come."""
+"""The findings and the progress of scans of stored texts for credentials."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from rag_assets.storage.catalog.erasure_rows import Erasure
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """How far a scan has come.
+    """The progress of a scan.
 
     Attributes:
         phase: texts, names, columns or stores.
-        after: the last key, document id or column that was scanned; empty: none.
+        after: the last key, document id or column that was scanned; empty before the first.
     """
 
     phase: str
@@ -23,7 +23,7 @@ class Place:
 
     @classmethod
     def of(cls, scan: Erasure) -> Place:
-        """The place that is recorded with a scan."""
+        """Return the position recorded with a scan."""
         return cls(scan.progress["phase"], scan.progress["after"])
 
 
@@ -41,11 +41,11 @@ class FoundTexts:
     """Texts in the lake in which credentials were found.
 
     Attributes:
-        masked: the key in the lake under which the masked text is kept for holds, by parse_key;
-            None: the text could not be masked, and is removed.
-        chunk_sets: keys of all chunks that are made of them.
-        hashes: text_sha256 of those chunks in which something was found.
-        present: documents of which one is the present text, with their number of reindex requests.
+        masked: by parse_key, the key in the lake under which the masked text is kept for holds;
+            None if the text could not be masked, and is removed.
+        chunk_sets: keys of all chunk sets made from them.
+        hashes: text_sha256 of the chunks with credentials.
+        present: documents with one of them as current text, with their number of reindex requests.
         rules: how many credentials were found, by rule.
     """
 
@@ -63,7 +63,7 @@ class MaskedDocument:
     Attributes:
         before: the row.
         change: as a listing would write it.
-        title: the shown title.
+        title: the displayed title.
     """
 
     before: Document

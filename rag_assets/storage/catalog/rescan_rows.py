@@ -18,7 +18,7 @@ from rag_assets.storage.catalog.tables import document_index, documents
 def versions_of_texts(
     ref: TenantRef, parse_keys: Sequence[str], *, unknown: bool = False
 ) -> tuple[ColumnElement[bool], ...]:
-    """The conditions for versions with these texts, and for those whose text is not known."""
+    """Return the conditions for versions with these texts, or with an unknown text."""
     held = document_index.c
     either = among(held.parse_key, parse_keys)
     if unknown:
@@ -29,7 +29,7 @@ def versions_of_texts(
 def mask_held_texts(
     connection: Connection, ref: TenantRef, masked: Mapping[str, str | None]
 ) -> None:
-    """Have holds keep the masked texts."""
+    """Make holds keep the masked texts."""
     kept = held_texts.c
     rows = connection.execute(
         delete(held_texts)
@@ -46,7 +46,7 @@ def mask_held_texts(
 
 
 def index_anew(connection: Connection, ref: TenantRef, present: Mapping[str, int]) -> None:
-    """Have documents indexed anew, under keys that the found text does not have."""
+    """Reindex documents, under keys that the found text does not have."""
     table = documents.c
     for requests in sorted(set(present.values())):
         ids = [id_ for id_, number in present.items() if number == requests]
@@ -76,7 +76,7 @@ def index_anew(connection: Connection, ref: TenantRef, present: Mapping[str, int
 
 
 def names_statement(ref: TenantRef, one: MaskedDocument) -> Any:
-    """The statement that writes what a listing does not, and names of deleted documents."""
+    """Return the statement for names that a listing does not write, or of deleted documents."""
     values: dict[str, Any] = {"title": one.title}
     if one.before.status == "DELETED":
         names = ("path", "uri", "source_type", "said_title", "metadata")

@@ -1,7 +1,7 @@
-"""Scans of what is stored by new rules for credentials: what they find, withhold and mask.
+"""Scans of stored data with new rules for credentials: findings are withheld and masked.
 
-A scan is an erasure of kind `secrets`: each batch withholds what it found and moves the scan's
-place on in one transaction, so that one that was killed goes on from there.
+A scan is an erasure of kind `secrets`. Each batch withholds its findings and advances the scan's
+position in one transaction, so that a killed scan continues from there.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from rag_assets.storage.catalog.tables import document_index, documents, events,
 
 
 class RescanTable:
-    """Begins, records and ends scans."""
+    """Starts, records and ends scans."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -58,7 +58,7 @@ class RescanTable:
     def begin(
         self, ref: TenantRef, version: str, *, rule: str, by: str, at: datetime
     ) -> Erasure | None:
-        """Record that a tenant's stores are scanned by these rules, and begin to.
+        """Record that a tenant's stores are scanned with these rules, and start the scan.
 
         Args:
             ref: the tenant.
@@ -66,7 +66,7 @@ class RescanTable:
             rule, by, at: for the receipt.
 
         Returns:
-            the scan; None if they were scanned, or nothing is stored yet.
+            the scan; None if the stores were already scanned, or are empty.
         """
         of_tenant = tenants.c.id == ref.id, tenants.c.incarnation == ref.incarnation
         with self._database.begin_exclusive(ref) as connection:
@@ -90,7 +90,7 @@ class RescanTable:
             return erasure_of(connection.execute(row.returning(erasures)).one())
 
     def versions(self, tenant_id: str, parse_keys: Collection[str]) -> list[StoredVersion]:
-        """The versions with these texts, in builds and under holds."""
+        """Return the versions with these texts, in builds and under holds."""
         queries = [
             select(held.c.document_id, held.c.parse_key, held.c.chunk_set_key).where(
                 held.c.tenant == tenant_id, among(held.c.parse_key, parse_keys)
@@ -102,7 +102,7 @@ class RescanTable:
             return [StoredVersion(*row) for row in rows]
 
     def documents_after(self, tenant_id: str, after: str, limit: int) -> list[Document]:
-        """The next documents of a tenant by id, deleted ones too."""
+        """Return the next documents of a tenant by id, including deleted documents."""
         query = (
             select(documents)
             .where(documents.c.tenant == tenant_id, documents.c.document_id > after)
@@ -115,13 +115,13 @@ class RescanTable:
     def withhold_texts(
         self, ref: TenantRef, scan: Erasure, found: FoundTexts, *, after: str
     ) -> Erasure:
-        """Withhold all versions with these texts, and have the documents indexed without them.
+        """Withhold all versions with these texts; their documents are reindexed without them.
 
         Args:
             ref: the tenant.
-            scan: under way.
-            found: the texts, whose masked forms are in the lake.
-            after: the key that the scan has come to.
+            scan: the running scan.
+            found: the texts; their masked forms are in the lake.
+            after: the last key that was scanned.
         """
         held = document_index.c
         keys = list(found.masked)
@@ -129,7 +129,7 @@ class RescanTable:
             known = set(
                 connection.scalars(select(held.parse_key).where(*versions_of_texts(ref, keys)))
             )
-            # A version whose text is not known may have the one that no known version has.
+            # A version with an unknown text may have a text that no known version has.
             of_texts = versions_of_texts(ref, keys, unknown=not known.issuperset(keys))
             rows = connection.execute(
                 select(held.document_id, held.chunk_count).where(*of_texts)
@@ -201,12 +201,12 @@ class RescanTable:
         place: Place,
         counts: Mapping[str, Mapping[str, int]],
     ) -> Erasure:
-        """Record how far a scan has come, and what it masked in its last batch."""
+        """Record the progress of a scan, and the counts that its last batch masked."""
         with self._database.begin_for(scan.ref) as connection:
             return _note(connection, scan, place, counts=counts)
 
     def end(self, scan: Erasure, proof: Mapping[str, Any]) -> Receipt | None:
-        """End a scan; returns the receipt, if anything was found."""
+        """End a scan; return the receipt, if it found credentials."""
         ref = scan.ref
         with self._database.begin_exclusive(ref) as connection:
             if not scan.counts:
@@ -228,7 +228,7 @@ class RescanTable:
 
 
 def found_hashes(scan: Erasure) -> set[str]:
-    """The text_sha256 of the chunks in which a scan has found something."""
+    """Return the text_sha256 of the chunks in which a scan has found credentials."""
     return set(scan.progress.get("hashes", ()))
 
 
@@ -253,7 +253,7 @@ def _note(
     hashes: Collection[str] = (),
     counts: Mapping[str, Mapping[str, int]],
 ) -> Erasure:
-    """Add what a batch found to a scan, and move its place on."""
+    """Add a batch's findings to a scan, and advance its position."""
     total = {store: Counter(of_store) for store, of_store in scan.counts.items()}
     for store, of_store in counts.items():
         if found := Counter({what: number for what, number in of_store.items() if number}):
@@ -274,7 +274,7 @@ def _note(
 
 
 def _report(connection: Connection, ref: TenantRef, result: Mapping[str, Any]) -> None:
-    """Keep a scan's result for the check."""
+    """Store a scan's result for the asset check."""
     of_tenant = tenants.c.id == ref.id, tenants.c.incarnation == ref.incarnation
     known = connection.scalar(select(tenants.c.scanned).where(*of_tenant)) or {}
     connection.execute(update(tenants).where(*of_tenant).values(scanned={**known, **result}))

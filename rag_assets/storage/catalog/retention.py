@@ -1,4 +1,4 @@
-"""The age of documents: which ones their tenant's retention no longer covers."""
+"""The age of documents, and which documents are past their tenant's retention."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ class Cutoffs:
 
     Attributes:
         each: by source type.
-        others: for all source types that are not named; None: they are kept.
+        others: for all other source types; None: they are kept.
     """
 
     each: Mapping[str, datetime]
     others: datetime | None = None
 
     def of(self, source_type: ColumnElement[str]) -> ColumnElement[Any]:
-        """The cutoff for a row's source type, or null."""
+        """Return the cutoff for a row's source type, or null."""
         kind = DateTime(timezone=True)
         others = null() if self.others is None else literal(self.others, kind)
         whens = [(source_type == name, literal(at, kind)) for name, at in self.each.items()]
@@ -55,7 +55,8 @@ class DueDocument:
     """A document that is past its retention.
 
     Attributes:
-        former: whether only a former version is: the present content is not embedded yet.
+        former: whether this holds only for a former version, because the current content is not
+            embedded yet.
     """
 
     document_id: str
@@ -68,8 +69,8 @@ class DueDocuments:
     """The documents of a tenant that are past their retention.
 
     Attributes:
-        documents: those.
-        living: how many documents each source has, by its name; none are counted if none are due.
+        documents: the due documents.
+        living: the number of documents in each source, by its name; empty if no document is due.
     """
 
     documents: Sequence[DueDocument]
@@ -78,11 +79,11 @@ class DueDocuments:
 
 @dataclass(frozen=True, slots=True)
 class Aging:
-    """The documents of one source type that age.
+    """The aging documents of one source type.
 
     Attributes:
-        left: until the oldest of them is past its retention; negative if it is.
-        before: how many are past it at a time that was asked for.
+        left: time until the oldest document is past its retention; negative if it already is.
+        before: number of documents past their retention at the requested time.
     """
 
     source_type: str
@@ -97,18 +98,17 @@ class RetentionQuery:
         self._database = database
 
     def due(self, tenant_id: str, cutoffs: Cutoffs) -> DueDocuments:
-        """The documents whose content was embedded before their cutoff."""
+        """Return the documents with content that was embedded before their cutoff."""
         with self._database.begin() as connection:
             due = due_documents(connection, tenant_id, cutoffs)
             return DueDocuments(due, _living(connection, tenant_id) if due else {})
 
     def aging(self, tenant_id: str, cutoffs: Cutoffs, later: Cutoffs) -> list[Aging]:
-        """What ages, by source type.
+        """Return the aging documents, by source type.
 
         Args:
-            tenant_id: the tenant.
             cutoffs: now.
-            later: at the time for which documents are counted.
+            later: the cutoffs at the time for which documents are counted.
         """
         age, kind = age_counts_from(), documents.c.source_type
         left = func.min(age - cutoffs.of(kind))
@@ -127,10 +127,10 @@ class RetentionQuery:
             return [Aging(*row) for row in connection.execute(query)]
 
     def record_held(self, ref: TenantRef, held: Mapping[str, int]) -> bool:
-        """Record how many documents of each source wait for a person's consent to be pruned.
+        """Record how many documents of each source await a person's consent to be pruned.
 
         Returns:
-            whether that has changed.
+            whether a number changed.
         """
         whens = [(syncs.c.source == source, literal(count)) for source, count in held.items()]
         counts = case(*whens, else_=0) if whens else literal(0)
@@ -144,7 +144,7 @@ class RetentionQuery:
 
 
 def due_documents(connection: Connection, tenant_id: str, cutoffs: Cutoffs) -> list[DueDocument]:
-    """The documents whose content was embedded before their cutoff, without held ones."""
+    """Return the documents embedded before their cutoff, without held documents."""
     former = and_(documents.c.embedded_at.is_not(None), ~_is_embedded())
     query = (
         select(documents.c.document_id, documents.c.source, former)
@@ -159,14 +159,14 @@ def due_documents(connection: Connection, tenant_id: str, cutoffs: Cutoffs) -> l
 
 
 def _may_age() -> tuple[ColumnElement[bool], ...]:
-    """The conditions for a document to be pruned at some age."""
+    """Return the conditions under which a document can be pruned by age."""
     return (documents.c.status != "DELETED", ~is_held(), ~is_pushed_anew())
 
 
 def age_counts_from() -> ColumnElement[Any]:
-    """The time from which a document's age counts; null for one that was not embedded yet.
+    """Return the time from which a document's age counts; null if it was not embedded yet.
 
-    The age of a document that failed for good, of which nothing is embedded, counts from when its
+    The age of a document that failed for good, without an embedded version, counts from when its
     content was listed.
     """
     failed = and_(documents.c.status == "FAILED", documents.c.retry_at.is_(None))
@@ -177,13 +177,13 @@ def age_counts_from() -> ColumnElement[Any]:
 
 
 def embedded_values(ahead: ColumnElement[Any]) -> dict[str, ColumnElement[Any]]:
-    """Return the values that record that a document's present content is embedded.
+    """Return the values that record that a document's current content is embedded.
 
-    A copy is as old as its content, and so is a document that was renamed: the row of its former
-    name has the same content.
+    A copy is as old as its content, and so is a renamed document: the row of its former name has
+    the same content.
 
     Args:
-        ahead: how far the clock of ages is ahead of Postgres's.
+        ahead: how much the clock of ages is later than Postgres's clock.
     """
     copies = documents.alias("copies")
     oldest = (

@@ -1,6 +1,6 @@
 """Roles of Postgres, so that no process can do more in the database than its work needs.
 
-The name of a role begins with that of its database, as in `rag_assets_service`:
+The name of a role starts with its database's name, as in `rag_assets_service`:
 
 | role | used by | may |
 |---|---|---|
@@ -10,7 +10,7 @@ The name of a role begins with that of its database, as in `rag_assets_service`:
 | dagster | Dagster's storage | own its tables in `rag_dagster`; nothing of the catalog |
 
 None of them is a superuser. The embedded server makes them; `rag-assets roles` prints the same SQL
-for another server. Where a server has no such roles, one account does everything.
+for another server. On a server without these roles, one account does everything.
 """
 
 from __future__ import annotations
@@ -23,30 +23,30 @@ Role: TypeAlias = Literal["owner", "writer", "service", "dagster"]
 ROLES: Final[tuple[Role, ...]] = get_args(Role)
 
 SERVICE_RIGHTS: Final[Mapping[str, str]] = {
-    # Runs write these.
+    # Written by runs.
     **dict.fromkeys(("check_results", "dagster_histories", "derivations", "document_kinds"), ""),
-    # Names in source code leave with its document.
+    # Names in source code are deleted with their document.
     **dict.fromkeys(("edges", "name_uses", "symbols"), "DELETE"),
     **dict.fromkeys(("embedder_probes", "embedding_batches", "moved_documents"), ""),
-    # A request to index a removed document again has its source listed.
+    # A request to index a removed document again triggers a listing of its source.
     "syncs": "UPDATE (listing_digest)",
     **dict.fromkeys(("serving", "tenant_locks"), ""),
-    # What a question costs counts for the tenant's run and build.
+    # The cost of a question counts for the tenant's run and build.
     "slices": "UPDATE (spent)",
     "generations": "UPDATE",
-    # Commands write these.
+    # Written by commands.
     **dict.fromkeys(("holds", "judged_questions", "question_vectors"), ""),
     "service_tokens": "UPDATE (last_used_at)",
-    # Proof of erasures, which outlives whatever it is about.
+    # Proof of erasures, which outlives the erased data.
     "receipts": "",
-    # Whoever opens the installation from another folder or machine records that.
+    # Opening the installation from another folder or machine is recorded.
     "installation": "UPDATE",
     "installation_homes": "INSERT, UPDATE",
     "installation_places": "INSERT, UPDATE",
 }
-"""What the service may do in tables of the catalog in which it may not do everything.
+"""The service's rights in tables of the catalog with restricted rights.
 
-A table that is not here is one in which requests add, change and delete rows.
+In all other tables, requests may add, change and delete rows.
 """
 
 _ROLES: Final = """
@@ -159,9 +159,9 @@ ROLES_SQL: Final = f"""\
 -- Makes the roles of the database in which it runs, whose names begin with the database's: _owner,
 -- _writer, _service and _dagster. It may run again at any time. Run it as a superuser.
 {_ROLES}{_GRANTS}"""
-"""Makes the roles, gives them what exists, and grants them what they need."""
+"""Creates the roles, makes them the owners of what exists, and grants them what they need."""
 GRANTS_SQL: Final = _GRANTS
-"""Grants what they need, after an upgrade by the owner; does nothing where there are no roles."""
+"""Grants what they need after an upgrade by the owner; has no effect without the roles."""
 
 
 def create_roles(url: str, passwords: Mapping[Role, str]) -> None:
@@ -183,7 +183,7 @@ def create_roles(url: str, passwords: Mapping[Role, str]) -> None:
 
 
 def is_superuser(url: str) -> bool:
-    """Return whether an account may do everything on its server.
+    """Return whether an account is a superuser of its server.
 
     Raises:
         psycopg.Error: the server does not answer.

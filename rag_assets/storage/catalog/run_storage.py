@@ -1,8 +1,9 @@
 """The schema of our own Dagster instance in the catalog's database.
 
 A team may keep the tables of its own Dagster in the schema `public` of the same database. Earlier
-versions made ours there. On the embedded server these are moved; on an operator's server they stay
-until a command moves them, and cannot be moved if they hold runs or sensors of other code.
+versions created ours there, too. On the embedded server these are moved. On an operator's server
+they stay until a command moves them; they cannot be moved if they have runs or sensors of other
+code.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ TABLES: Final = (
 )
 """The tables that Dagster makes."""
 IN_SCHEMA: Final = f"-csearch_path={DAGSTER_SCHEMA}"
-"""The option with which a connection to Postgres uses the schema, and no other."""
+"""The option that makes a connection to Postgres use only this schema."""
 _SIGNATURE: Final = ("runs", "run_tags", "event_logs", "instigators", "secondary_indexes")
 _LOCK: Final = "SELECT pg_advisory_xact_lock(hashtext('rag-assets: storage of Dagster'))"
 _PRESENT: Final = (
@@ -36,7 +37,7 @@ _PRESENT: Final = (
     " WHERE nspname = %s AND relkind IN ('r', 'p') AND relname = ANY(%s)"
     " AND has_table_privilege(c.oid, 'SELECT')"
 )
-"""Tables that the role may not read are of others."""
+"""Tables that the role may not read belong to others."""
 _FORMER: Final = """
 SELECT current_database(), (SELECT count(*) FROM public.runs), EXISTS (
   SELECT FROM public.runs r WHERE strpos(run_body, '"rag_assets.definitions"') = 0 AND (
@@ -47,13 +48,13 @@ SELECT current_database(), (SELECT count(*) FROM public.runs), EXISTS (
 ) OR EXISTS (
   SELECT FROM public.instigators WHERE strpos(instigator_body, '"rag_assets.definitions"') = 0
 ), EXISTS (SELECT FROM public.runs) OR EXISTS (SELECT FROM public.instigators)"""
-"""What `public` holds; a run is foreign that is neither of our code location nor of our commands,
-and a sensor that is not of our code location."""
+"""The contents of `public`. A run is foreign if it is neither of our code location nor of our
+commands; a sensor is foreign if it is not of our code location."""
 
 
 @dataclass(frozen=True, slots=True)
 class FormerTables:
-    """Dagster's tables in the schema `public` that hold runs or sensors.
+    """Dagster's tables in the schema `public` that contain runs or sensors.
 
     Attributes:
         database: its name.
@@ -76,8 +77,8 @@ def prepare_run_storage(
     Args:
         url: of the database, as the role of Dagster's storage.
         owner_url: the same, as the role that may create schemas.
-        is_embedded: whether the server is the embedded one, in which all tables are ours: those of
-            an earlier version are moved.
+        is_embedded: whether the server is the embedded one, in which all tables are ours: an
+            earlier version's tables are moved.
         before_move: raises an error if a process of an earlier version still uses the tables.
 
     Returns:
@@ -102,7 +103,7 @@ def prepare_run_storage(
 
 
 def find_former_tables(url: str) -> FormerTables | None:
-    """Return Dagster's tables in `public` that hold anything.
+    """Return Dagster's tables in `public` if they contain runs or sensors.
 
     Args:
         url: of the database, as the role of Dagster's storage.
@@ -116,14 +117,14 @@ def find_former_tables(url: str) -> FormerTables | None:
 
 
 def replace_run_tables(url: str, owner_url: str) -> FormerTables | None:
-    """Move Dagster's tables from `public` to the schema of our instance, in place of those there.
+    """Move Dagster's tables from `public` to our instance's schema, replacing its tables.
 
     Args:
         url: of the database, as the role of Dagster's storage, which owns the tables.
         owner_url: the same, as the role that may create schemas.
 
     Returns:
-        the moved tables; None if there are none, or if some hold runs or sensors of other code.
+        the moved tables; None if none exist, or if they contain runs or sensors of other code.
 
     Raises:
         ConfigurationError: the role may not move them.
@@ -145,7 +146,7 @@ def replace_run_tables(url: str, owner_url: str) -> FormerTables | None:
 
 
 def move_run_tables(url: str) -> None:
-    """Move all of Dagster's tables from `public` to the schema of our instance, if it has none.
+    """Move Dagster's tables from `public` to our instance's schema, unless it has tables.
 
     Args:
         url: of the embedded server's database, as its superuser.
@@ -158,7 +159,7 @@ def move_run_tables(url: str) -> None:
 
 @contextmanager
 def _opened(url: str) -> Iterator[Connection]:
-    """Connect for one transaction in which nobody else prepares or moves the tables."""
+    """Connect for one transaction that alone may prepare or move the tables."""
     import psycopg
 
     try:
@@ -183,7 +184,7 @@ def _opened(url: str) -> Iterator[Connection]:
 
 
 def _create_schema(connection: Connection, owner_url: str) -> None:
-    """Create the schema, as the owner where the role of Dagster's storage may not."""
+    """Create the schema, as the owner if the role of Dagster's storage may not."""
     import psycopg
     from psycopg import sql
 
@@ -229,7 +230,7 @@ def _former(connection: Connection) -> FormerTables | None:
         return None
     present = None
     if "runs" in _tables(connection, DAGSTER_SCHEMA):
-        # The connection's search path is the schema alone.
+        # The connection's search path contains only this schema.
         present = connection.execute("SELECT count(*) FROM runs").fetchone()
     return FormerTables(row[0], row[1], present[0] if present else 0, is_shared=row[2])
 

@@ -51,16 +51,16 @@ class SearchState:
     """A tenant's state at one moment, as one caller may see it.
 
     Attributes:
-        config: its configuration as JSON: equal text is equal configuration.
-        serving: the generation that answers: the serving one, None before the first is complete;
-            or the one that was named.
-        scopes: all access scopes that the caller may read, the public one included unless the
-            caller is a guest; where only some were to be read and there are more, not all of them.
-        are_some: whether there are more.
-        moved: pages whose entries may have another scope than their documents by now, each with
-            that of its documents.
+        config: its configuration as JSON; equal text means equal configuration.
+        serving: the generation that answers: the requested one, or else the serving one; None
+            before the first generation is complete.
+        scopes: all access scopes that the caller may read, including the public scope unless the
+            caller is a guest. Incomplete if `are_some`.
+        are_some: whether there are more scopes than were read.
+        moved: pages with entries that may still have another scope than their documents, each with
+            its documents' scope.
         relations: the state of its relations.
-        rag_guidelines: whether the tenant's organization has its guidelines switched on.
+        has_opted_in: whether the tenant's organization has opted in.
     """
 
     ref: TenantRef
@@ -71,7 +71,7 @@ class SearchState:
     relations: RelationState
     moved: Mapping[str, str] = field(default_factory=dict)
     are_some: bool = False
-    rag_guidelines: bool = False
+    has_opted_in: bool = False
 
 
 class SearchStateReader:
@@ -81,7 +81,7 @@ class SearchStateReader:
     StatementRunner).
 
     Args:
-        database: that holds the catalog.
+        database: the catalog's database.
     """
 
     def __init__(self, database: Database) -> None:
@@ -101,12 +101,11 @@ class SearchStateReader:
     async def search_state(
         self, tenant_id: str, principals: Collection[str], *, most: int | None = None
     ) -> SearchState:
-        """A tenant, its serving generation and the readable scopes, all at one moment.
+        """Return a tenant, its serving generation and the readable scopes, all at one moment.
 
         Args:
-            tenant_id: the tenant.
             principals: the caller's.
-            most: scopes that are read if there are more; None: all.
+            most: maximum number of scopes to read; None: all.
 
         Raises:
             UnknownTenant: no tenant has that id.
@@ -117,7 +116,7 @@ class SearchStateReader:
     async def state_of_build(
         self, tenant_id: str, principals: Collection[str], generation: int
     ) -> SearchState:
-        """As search_state, with a named generation in place of the serving one.
+        """Return the same as search_state, for a named generation instead of the serving one.
 
         Raises:
             UnknownTenant: no tenant has that id.
@@ -157,7 +156,7 @@ class SearchStateReader:
             RelationState(row.changes, row.row_changes),
             dict(row.moved or ()),
             limit is not None and len(row.scopes or ()) == limit,
-            bool(row.rag_guidelines),
+            bool(row.has_opted_in),
         )
 
     async def readable(
@@ -167,7 +166,7 @@ class SearchStateReader:
         document_ids: Sequence[str],
         principals: Collection[str],
     ) -> dict[str, ReadableVersion]:
-        """The version of each named document that one of these principals may read.
+        """Return the version of each named document that one of these principals may read.
 
         Raises:
             ServiceUnavailable: Postgres does not answer.
@@ -217,13 +216,12 @@ class SearchStateReader:
     async def pages_within(
         self, tenant_id: str, uuids: Sequence[str], principals: Collection[str], *, most: int
     ) -> list[str]:
-        """Pages and all below them, as far as one of these principals may read them.
+        """Return pages and all pages below them that one of these principals may read.
 
         Args:
-            tenant_id: the tenant.
             uuids: of the pages.
             principals: the caller's.
-            most: pages to return; where there are more, they are `most + 1`.
+            most: pages to return; if there are more, `most + 1` are returned.
 
         Raises:
             ServiceUnavailable: Postgres does not answer.
@@ -254,7 +252,7 @@ def _search_state_statement(generation: ColumnElement[int]) -> Select[Any]:
             generations,
             scopes.label("scopes"),
             moved.label("moved"),
-            organizations.c.rag_guidelines,
+            organizations.c.has_opted_in.label("has_opted_in"),
             *state_columns(tenant.id),
         )
         .select_from(tenants_table)

@@ -49,17 +49,17 @@ ChangeKind: TypeAlias = Literal[
     "restore_accepted",
 ]
 KEPT_OUTSIDE: Final = 200
-"""Newest changes that each store keeps."""
+"""Number of newest changes that each store keeps."""
 _KEPT: Final = 5_000
 
 security_changes = Table(
     "security_changes",
     metadata,
     Column("id", Uuid, primary_key=True),
-    # Not unique: changes that a restored catalog lacked are added when it is accepted.
+    # Not unique: accepting a restored catalog adds the changes that it lacked.
     Column("epoch", BigInteger, nullable=False),
     now_column("at"),
-    # No foreign key: the removal of a tenant is such a change.
+    # No foreign key: the removal of a tenant is a security change, too.
     Column("tenant", Text),
     Column("kind", Text, nullable=False),
     Column("name", Text, nullable=False),
@@ -70,17 +70,17 @@ security_changes = Table(
 
 @dataclass(frozen=True, slots=True)
 class SecurityChange:
-    """A change of who may do something, or of what must not be deleted or come back.
+    """A change of permissions, or of what must not be deleted or come back.
 
     Attributes:
         epoch: of the installation, from this change on.
-        tenant: that it concerns; None: no tenant alone.
+        tenant: the affected tenant; None if it does not affect a single tenant.
         name: id of a token, name of an access scope, uuid of a page, incarnation of a tenant,
             provider of a key.
-        about: of a token its role and principals, of a scope its principals, of a hold its source
-            ("" for any) and the keyed hash of its document, of a purge those of its documents, of
-            an organization's key the organization, which is before role and principals of its
-            tokens.
+        about: for a token, its role and principals; for a scope, its principals; for a hold, its
+            source ("" for any) and the keyed hash of its document; for a purge, the keyed hashes of
+            its documents; for an organization's key, the organization. For an organization's token,
+            the organization comes before role and principals.
     """
 
     id: UUID
@@ -94,7 +94,7 @@ class SecurityChange:
 
 @dataclass(frozen=True, slots=True)
 class SecurityState:
-    """The present epoch in the catalog.
+    """The current epoch in the catalog.
 
     Attributes:
         newest: id of the newest change; None before the first one.
@@ -113,7 +113,7 @@ class SecurityChangeTable:
         self._database = database
 
     def state(self) -> SecurityState:
-        """Return the present epoch."""
+        """Return the current epoch."""
         newest = (
             select(security_changes.c.id)
             .order_by(security_changes.c.epoch.desc(), security_changes.c.id)
@@ -133,9 +133,10 @@ class SecurityChangeTable:
             return [_change(row) for row in connection.execute(query)][::-1]
 
     def lacking(self, changes: Collection[SecurityChange]) -> list[SecurityChange]:
-        """Return those of the changes that the catalog does not have, oldest first.
+        """Return the changes that the catalog does not have, oldest first.
 
-        Changes that are older than all of the catalog's are left out: it has forgotten them.
+        Changes older than all of the catalog's are left out, because the catalog has forgotten
+        them.
         """
         columns = security_changes.c
         ids = [change.id for change in changes]
@@ -170,7 +171,7 @@ def record_change(
 ) -> None:
     """Record a security change in its transaction, and raise the epoch and the tenant's mark.
 
-    Security changes of all tenants wait here for each other until the transaction ends.
+    Security changes of all tenants wait for each other here until the transaction ends.
     """
     if ref is not None:
         next_mark(connection, ref)
@@ -178,7 +179,7 @@ def record_change(
 
 
 def record_removal(connection: Connection, ref: TenantRef) -> None:
-    """Record the removal of a tenant, and forget whom its former changes were about."""
+    """Record the removal of a tenant, and erase what its former changes were about."""
     columns = security_changes.c
     of_tenant = (columns.tenant == ref.id, columns.kind != "tenant_removed")
     forgotten: dict[str, Any] = {"tenant": None, "name": "", "about": []}
@@ -187,13 +188,13 @@ def record_removal(connection: Connection, ref: TenantRef) -> None:
 
 
 def changes_as_json(changes: Sequence[SecurityChange]) -> str:
-    """Return changes as a store keeps them."""
+    """Return changes in the format that a store keeps."""
     rows = [{**asdict(c), "id": str(c.id), "at": c.at.isoformat()} for c in changes]
     return json.dumps({"changes": rows})
 
 
 def parse_changes(text: str) -> list[SecurityChange]:
-    """Return the changes that a store has kept; none if their text is damaged."""
+    """Return the changes that a store has kept; empty if their text is damaged."""
     try:
         rows = json.loads(text)["changes"]
         return [_parsed(row) for row in rows if row["kind"] in get_args(ChangeKind)]

@@ -39,11 +39,11 @@ _CONNECTIONS = 4
 
 @dataclass(frozen=True, slots=True)
 class ServiceToken:
-    """The stored part of a token, which cannot be used in its place.
+    """The stored data of a token, which cannot be used instead of the token.
 
     Attributes:
-        token_id: names it, to people; no secret.
-        tenant, organization: that it is for; one of them is None.
+        token_id: its name for people; not secret.
+        tenant, organization: the owner; one of them is None.
         principals: the names under which access may have been granted.
         last_used_at: to the minute.
     """
@@ -100,7 +100,7 @@ class ServiceTokenTable:
         return self._database.begin()
 
     def all(self, owner_id: str, *, of_organization: bool = False) -> list[ServiceToken]:
-        """The tokens of a tenant or an organization, oldest first, including expired ones."""
+        """Return the tokens of a tenant or organization, oldest first, including expired tokens."""
         column = service_tokens.c.organization if of_organization else service_tokens.c.tenant
         query = (
             select(service_tokens)
@@ -111,7 +111,7 @@ class ServiceTokenTable:
             return [_token(row) for row in connection.execute(query)]
 
     def any(self) -> bool:
-        """Whether any valid token exists."""
+        """Return whether any valid token exists."""
         columns = service_tokens.c
         valid = or_(columns.expires_at.is_(None), columns.expires_at > func.now())
         with self._database.begin() as connection:
@@ -119,7 +119,7 @@ class ServiceTokenTable:
         return found is not None
 
     def revoke(self, owner: KeyOwner, token_id: str) -> bool:
-        """Delete a token, which is invalid at once. Returns whether it existed."""
+        """Delete a token, which becomes invalid at once. Return whether it existed."""
         columns = service_tokens.c
         the_token = (columns[_column(owner)] == owner.id, columns.token_id == token_id)
         revoked = delete(service_tokens).where(*the_token)
@@ -135,7 +135,7 @@ class TokenReader:
     """Finds tokens, and the tenants of an organization's projects, in one event loop.
 
     Args:
-        database: that holds the catalog.
+        database: the catalog's database.
     """
 
     def __init__(self, database: Database) -> None:
@@ -145,7 +145,7 @@ class TokenReader:
         self._projects = Statement.of(_projects_statement())
 
     async def find(self, sha256: bytes) -> ServiceToken | None:
-        """The token of that hash, if it is valid; records its use.
+        """Return the token with that hash, if it is valid, and record its use.
 
         Raises:
             ServiceUnavailable: Postgres does not answer.
@@ -158,7 +158,7 @@ class TokenReader:
         return _token(rows[0])
 
     async def projects(self, organization: str) -> frozenset[str]:
-        """The tenants of an organization's projects.
+        """Return the tenants of an organization's projects.
 
         Raises:
             ServiceUnavailable: Postgres does not answer.
@@ -216,7 +216,7 @@ def _record_use_statement() -> Update:
 
 
 def _use_is_due() -> ColumnElement[bool]:
-    """The condition that the recorded last use is older than a minute."""
+    """Return the condition that the recorded last use is older than a minute."""
     used = service_tokens.c.last_used_at
     return or_(used.is_(None), used < func.now() - _USE_INTERVAL)
 

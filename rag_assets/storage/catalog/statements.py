@@ -1,4 +1,4 @@
-"""Single statements in an event loop, each in a transaction of its own.
+"""Single statements in an event loop, each in its own transaction.
 
 SQLAlchemy compiles a statement once, and psycopg executes it directly: SQLAlchemy's overhead per
 execution is larger than the statement's cost.
@@ -39,16 +39,16 @@ class Statement:
 
     @classmethod
     def of(cls, query: Select[Any] | Update) -> Statement:
-        """Compile a query whose variable values are each a `bindparam`."""
+        """Compile a query with a `bindparam` for each variable value."""
         compiled = query.compile(dialect=PGDialect_psycopg())  # type: ignore[no-untyped-call]
         return cls(str(compiled).encode(), dict(compiled.params))
 
 
 class BlockingRunner:
-    """Runs statements in the thread that asks; each sees what was committed when it began.
+    """Runs statements in the calling thread; each sees the data committed before it started.
 
     Args:
-        database: where the catalog is, and whose connections are used.
+        database: the catalog's database, with the connections to use.
     """
 
     def __init__(self, database: Database) -> None:
@@ -69,11 +69,11 @@ class BlockingRunner:
 class StatementRunner:
     """Runs statements in one event loop; connections are kept.
 
-    Every statement sees what was committed when it began, and leaves no transaction behind.
+    Every statement sees the data committed before it started, and leaves no open transaction.
 
     Args:
-        database: where the catalog is.
-        connections: at most; more statements wait for their turn.
+        database: the catalog's database.
+        connections: maximum number; more statements wait for their turn.
     """
 
     def __init__(self, database: Database, connections: int) -> None:
@@ -95,7 +95,7 @@ class StatementRunner:
             except (psycopg.OperationalError, psycopg.InterfaceError) as error:
                 if not was_pooled:
                     raise unavailable(error) from None
-            # Postgres was restarted: no pooled connection works any more.
+            # Postgres was restarted: all pooled connections are broken.
             await self.close()
             try:
                 return await self._execute(statement, values)

@@ -14,7 +14,7 @@ from rag_assets.storage.catalog.database import Database, TenantRef, among
 from rag_assets.storage.catalog.tables import slices, syncs
 
 PARTLY = "partly-"
-"""Begins the digest of a listing of which a part is recorded."""
+"""Prefix of the digest of a partly recorded listing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,12 +22,12 @@ class Sync:
     """The last sync of one source.
 
     Attributes:
-        listing_digest: of the last listing that is recorded in `documents`; see also PARTLY.
+        listing_digest: of the last listing recorded in `documents`; see also PARTLY.
         held_deletions: deletions that await a person's confirmation.
-        held_reason: why they do; None where there are none.
-        held_prunes: documents past their retention that await the same.
-        folders: the root and the mount points of the last listing, see folders_from_json; None
-            where they are not known.
+        held_reason: why they do; None without held deletions.
+        held_prunes: documents past their retention that await confirmation.
+        folders: the root and the mount points of the last listing, see folders_from_json; None if
+            unknown.
         attempts: failed attempts since the last success.
         retry_at: the earliest time of the next attempt.
     """
@@ -51,7 +51,7 @@ class Slice:
     """The bounded share of a tenant's work that one run carries through all stages.
 
     Attributes:
-        unlisted: why some sources could not be listed when the run began.
+        unlisted: why some sources could not be listed when the run started.
     """
 
     run_id: str
@@ -68,19 +68,19 @@ class SyncTable:
         self._database = database
 
     def all(self, tenant_id: str) -> dict[str, Sync]:
-        """The last sync of each source of a tenant, by the source's name."""
+        """Return the last sync of each source of a tenant, by the source's name."""
         columns = [column for column in syncs.c if column.name != "tenant"]
         query = select(*columns).where(syncs.c.tenant == tenant_id)
         with self._database.begin() as connection:
             return {row["source"]: Sync(**row) for row in connection.execute(query).mappings()}
 
     def held(self, tenant_id: str) -> list[Sync]:
-        """The last syncs of a tenant's sources with deletions that await confirmation, by name."""
+        """Return the last syncs with deletions that await confirmation, by the source's name."""
         found = self.all(tenant_id)
         return [found[source] for source in sorted(found) if found[source].held_deletions]
 
     def of_tenants(self, tenant_ids: Iterable[str]) -> dict[str, dict[str, Sync]]:
-        """The last sync of each source of these tenants, by tenant and by the source's name."""
+        """Return the last sync of each source of these tenants, by tenant and source name."""
         query = select(syncs).where(among(syncs.c.tenant, tenant_ids))
         found: dict[str, dict[str, Sync]] = {}
         with self._database.begin() as connection:
@@ -90,13 +90,13 @@ class SyncTable:
         return found
 
     def retried_between(self, after: datetime, until: datetime) -> set[str]:
-        """Tenants that failed, and whose next attempt may begin since a time between these two."""
+        """Return failed tenants with their next attempt allowed since a time in this interval."""
         query = select(syncs.c.tenant).where(syncs.c.retry_at > after, syncs.c.retry_at <= until)
         with self._database.begin() as connection:
             return set(connection.scalars(query))
 
     def partly_listed(self, tenant_id: str) -> int:
-        """The number of a tenant's sources of which a part is recorded."""
+        """Return the number of a tenant's partly recorded sources."""
         query = select(func.count()).where(
             syncs.c.tenant == tenant_id, syncs.c.listing_digest.startswith(PARTLY)
         )
@@ -118,7 +118,7 @@ class SyncTable:
 
         Args:
             ref, source, digest, at_ns, held_deletions, held_reason: see Sync.
-            folders: see Sync; None: what is recorded of them stays.
+            folders: see Sync; None: keep the recorded folders.
         """
         values: dict[str, Any] = {} if folders is None else {"folders": folders}
         self._put(
@@ -170,13 +170,13 @@ class SyncTable:
             )
 
     def slice_documents(self, tenant_id: str) -> frozenset[str]:
-        """Ids of the documents that the running run works on, or the last one did."""
+        """Return the ids of the documents in the slice of the current or last run."""
         query = select(slices.c.document_ids).where(slices.c.tenant == tenant_id)
         with self._database.begin() as connection:
             return frozenset(connection.scalar(query) or ())
 
     def put_slice(self, ref: TenantRef, work: Slice) -> None:
-        """Store the slice of the running run."""
+        """Store the slice of the current run."""
         row = {
             "run_id": work.run_id,
             "generation": work.generation,
@@ -194,7 +194,7 @@ class SyncTable:
             )
 
     def slice_of(self, tenant_id: str, run_id: str) -> Slice | None:
-        """The slice of this run; None if it has none."""
+        """Return the slice of this run; None if it does not exist."""
         query = select(slices).where(slices.c.tenant == tenant_id, slices.c.run_id == run_id)
         with self._database.begin() as connection:
             row = connection.execute(query).first()
@@ -209,7 +209,7 @@ class SyncTable:
         )
 
     def last_generation(self, tenant_id: str) -> int | None:
-        """The build that the last run's slice was for; None if there was none."""
+        """Return the build of the last run's slice; None without a slice."""
         query = select(slices.c.generation).where(slices.c.tenant == tenant_id)
         with self._database.begin() as connection:
             return connection.scalar(query)

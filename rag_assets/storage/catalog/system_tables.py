@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class StagedRows(Protocol):
-    """Counts and deletes the rows that a system keeps until they become documents, and after."""
+    """Counts and deletes the rows that a system keeps before and after they become documents."""
 
     def count(self, connection: Connection, tenant_id: str) -> int:
         """Return the number of a tenant's rows."""
@@ -31,17 +31,17 @@ class StagedRows(Protocol):
     ) -> int:
         """Delete rows that were embedded before their cutoff; return the number of rows.
 
-        A row stays while a hold covers its document.
+        A row is kept while a hold covers its document.
 
         Args:
             cutoffs: by the type of the row's source.
-            kept_sources: names of sources whose documents are not deleted now.
+            kept_sources: names of sources with documents that are not deleted now.
         """
         ...
 
 
 def all_tables() -> list[Table]:
-    """Return the tables of the core and of all systems, each after those that it refers to."""
+    """Return the tables of the core and of all systems, sorted by their foreign keys."""
     installed_systems().load("tables")
     return metadata.sorted_tables
 

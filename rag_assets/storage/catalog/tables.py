@@ -34,7 +34,7 @@ from rag_assets.storage.catalog.columns import (
     time_column,
 )
 
-# Never reused, so a purged tenant leaves no record that a new tenant of the same id could meet.
+# Never reused, so that a new tenant with a purged tenant's id never finds its records.
 incarnations = Sequence("incarnations", metadata=metadata)
 
 tenants = Table(
@@ -44,16 +44,16 @@ tenants = Table(
     Column("incarnation", BigInteger, nullable=False),
     Column("state", Text, nullable=False),
     Column("origin", Text, nullable=False),
-    # The home folder whose tenants.yaml lists it; null for tenants of the API.
+    # The home folder with the tenants.yaml that lists it; null for tenants of the API.
     Column("home", Uuid),
     json_column("config"),
-    # Of the configuration: by these, applications name the tenant that is a project of theirs.
+    # From the configuration: applications use these to name the tenant of their project.
     Column("profile", Text, nullable=False, server_default="documents"),
     Column("organization", Text),
     Column("project", Text),
     # Whether the profile requires a project, which then has one tenant.
     Column("of_project", Boolean, nullable=False, server_default="false"),
-    # By which rules for credentials its stores were scanned, and what was found; see rescans.
+    # Which credential rules its stores were scanned with, and the results; see rescans.
     json_column("scanned"),
     now_column("created_at"),
     now_column("updated_at"),
@@ -73,9 +73,9 @@ organizations = Table(
     "organizations",
     metadata,
     Column("id", Text, primary_key=True),
-    # Whether documents are embedded and searched for the guidelines of its projects.
-    Column("rag_guidelines", Boolean, nullable=False, server_default="false"),
-    # Of its projects that have none of their own.
+    # Whether documents are embedded and searched for projects that require an opt-in.
+    Column("rag_guidelines", Boolean, key="has_opted_in", nullable=False, server_default="false"),
+    # For its projects without their own chat model.
     Column("chat_model", Text),
     now_column("updated_at"),
 )
@@ -87,14 +87,14 @@ documents = Table(
     Column("document_id", Text, primary_key=True),
     Column("source", Text, nullable=False),
     Column("source_type", Text, nullable=False),
-    # Of a pushed record: its id in its application, and the page or database that it belongs to.
+    # For a pushed record: its id in its application, and its page or database.
     Column("source_id", Text),
     Column("page_uuid", Text),
-    # File names are bytes: not every one is valid UTF-8.
+    # File names are bytes: not all are valid UTF-8.
     Column("path", LargeBinary, nullable=False),
     Column("uri", Text, nullable=False),
     Column("title", Text),
-    # The title that its source gives; without one, the title is read from its content.
+    # The title that its source gives; otherwise, the title is read from its content.
     Column("said_title", Text),
     Column("media_type", Text),
     Column("size", BigInteger, nullable=False),
@@ -103,11 +103,11 @@ documents = Table(
     Column("inode", Numeric(20, 0), nullable=False),
     # The revision of the pushed record that was listed; null for other documents.
     Column("revision", BigInteger),
-    # The version of its content that its source told, a blob id of Git; null where it tells none.
+    # The version of its content from its source, a Git blob id; null if the source gives none.
     Column("version", Text),
     Column("listed_at_ns", BigInteger, nullable=False),
     Column("content_sha256", Text),
-    # The content that was embedded last, and when: a new build or title does not change it.
+    # The content that was last embedded, and when: a new build or title does not change it.
     Column("embedded_sha256", Text),
     time_column("embedded_at", "event"),
     # When that content was written; touching a file does not change it.
@@ -122,7 +122,7 @@ documents = Table(
     Column("lane", SmallInteger, nullable=False, server_default="0"),
     Column("status", Text, nullable=False),
     Column("error_message", Text),
-    # What the people of the tenant are told: a kind of rag_assets.common.failure_kinds.
+    # The error for the people of the tenant: a kind of rag_assets.common.failure_kinds.
     Column("error_kind", Text),
     Column("failed_document_key", Text),
     Column("failed_config_key", Text),
@@ -133,7 +133,7 @@ documents = Table(
     now_column("first_seen"),
     now_column("changed_at", "event"),
     now_column("updated_at", "event"),
-    # When it began to wait, to be indexed or to leave; a trigger keeps it.
+    # When it started to wait to be indexed or to leave; kept by a trigger.
     now_column("waiting_since"),
     CheckConstraint("status IN ('PROCESSING', 'READY', 'FAILED', 'DELETED')", name="status"),
     CheckConstraint(
@@ -143,7 +143,7 @@ documents = Table(
     Index(None, "tenant", "source", "status"),
     Index(None, "tenant", "content_sha256"),
     Index(None, "tenant", "embedded_sha256", "embedded_at"),
-    # Uris may be too long for an index.
+    # URIs may be too long for an index.
     Index("ix_documents_tenant_uri", "tenant", text("md5(uri)")),
     Index(
         "ix_documents_tenant_page_uuid",
@@ -167,26 +167,26 @@ generations = Table(
     Column("state", Text, nullable=False),
     now_column("created_at", "event"),
     time_column("retired_at", "event"),
-    # Kept only in Postgres, so that write access to the index does not suffice to forge digests.
+    # Only stored in Postgres, so that write access to the index is not enough to forge digests.
     Column("digest_key", LargeBinary),
-    # Null in builds of earlier versions whose configuration was replaced since.
+    # Null in builds of earlier versions if their configuration was replaced since.
     Column("recipe", JSONB),
     # Why it is held.
     Column("reason", Text),
     time_column("completed_at", "event"),
     time_column("published_at"),
-    # The checks that it was judged by before it was published or held.
+    # The checks that decided whether it was published or held.
     Column("checks", JSONB),
-    # Dollars that its embeddings cost.
+    # Cost of its embeddings in dollars.
     Column("spent", Numeric(18, 8), nullable=False, server_default="0"),
     # Of its largest slice.
     Column("embedded_texts", Integer, nullable=False, server_default="0"),
     Column("embedding_seconds", Double, nullable=False, server_default="0"),
     Column("written_entries", Integer, nullable=False, server_default="0"),
     Column("writing_seconds", Double, nullable=False, server_default="0"),
-    # Whether its vectors are in the store beside the index, too; null: they are not.
+    # Whether its vectors are in the separate vector store, too; null: they are not.
     Column("vectors_beside", Text),
-    # Until when that store is left alone, after it did not answer.
+    # Until when that store is not used, after it did not answer.
     time_column("vectors_retry_at", "retry"),
     # By use of a search: the measured cosine and its reason, or the floors of questions so far.
     json_column("thresholds"),
@@ -207,9 +207,9 @@ document_index = Table(
     Column("indexed_key", Text),
     Column("document_key", Text),
     Column("config_key", Text),
-    # Of that version's content; null as well if it was indexed before that was recorded.
+    # The hash of that version's content; null if it was indexed before this was recorded.
     Column("content_sha256", Text),
-    # Of that version in the lake; null if it was indexed before they were recorded.
+    # Keys of that version in the lake; null if it was indexed before they were recorded.
     Column("parse_key", Text),
     Column("chunk_set_key", Text),
     Column("chunk_count", Integer, nullable=False, server_default="0"),
@@ -218,7 +218,7 @@ document_index = Table(
     # Whether other versions may have entries: set before a write, cleared after clean-up.
     Column("dirty", Boolean, nullable=False, server_default=text("true")),
     time_column("indexed_at"),
-    # Why the document waits, in a build beside the configuration's; that one's are in documents.
+    # Why the document waits in a further build; `documents` has the reason for the configuration's.
     Column("failed_document_key", Text),
     Column("failed_config_key", Text),
     Column("error_message", Text),
@@ -247,7 +247,7 @@ serving = Table(
     Column("index_uuid", Text, nullable=False),
     Column("embedder_id", Text, nullable=False),
     now_column("published_at"),
-    # The build that is to answer, whatever the configuration asks for.
+    # The build that answers, regardless of the configuration.
     Column("pinned_generation", Integer),
     time_column("pinned_at"),
     Column("pinned_by", Text),
@@ -273,7 +273,7 @@ tombstones = Table(
     Column("document_id", Text, primary_key=True),
     Column("content_sha256", Text, nullable=False),
     now_column("pruned_at"),
-    # Whether a request may index the document again as it is.
+    # Whether a request may index the document again unchanged.
     Column("invalidated", Boolean, nullable=False, server_default=text("false")),
 )
 
@@ -297,15 +297,15 @@ source_records = Table(
     json_column("said"),
     time_column("modified_at"),
     now_column("changed_at"),
-    # When it was pushed last as it was; before that, at its change.
+    # When it was last pushed unchanged; before that, the time of its change.
     time_column("pushed_at", "event"),
-    # Of a record of a workspace: the page or database that it hangs on.
+    # For a workspace record: the page or database that it is attached to.
     Column("page_uuid", Text),
     # Of a comment.
     time_column("resolved_at"),
-    # 0 where a person waits for it, 1 of many at once.
+    # 0 if a person waits for it, 1 for bulk writes.
     Column("lane", SmallInteger, nullable=False, server_default="0"),
-    # Of the first change that was not listed when it came.
+    # Of the first change that was not yet listed when the change arrived.
     now_column("waiting_since"),
     Index(None, "tenant", "document_id", unique=True),
     Index(
@@ -323,13 +323,13 @@ record_clocks = Table(
     metadata,
     tenant_column(),
     Column("document_id", Text, primary_key=True),
-    # Hash of the id of a block that was written alone; empty for the whole record.
+    # Hash of the id of a block that was written separately; empty for the whole record.
     Column("part", Text, primary_key=True, server_default=""),
     time_column("updated_at"),
     Column("version", BigInteger),
 )
 
-# Former texts of records, as long as a run may need them that listed them.
+# Former texts of records, as long as a run that listed them may need them.
 record_texts = Table(
     "record_texts",
     metadata,
@@ -345,7 +345,7 @@ syncs = Table(
     metadata,
     tenant_column(),
     Column("source", Text, primary_key=True),
-    # Digest of the last listing whose changes are all recorded in `documents`.
+    # Digest of the last listing with all changes recorded in `documents`.
     Column("listing_digest", Text),
     Column("listed_at_ns", BigInteger),
     Column("config_key", Text),
@@ -353,7 +353,7 @@ syncs = Table(
     Column("held_reason", Text),
     # Path, inode and file system of the root and of each mount point at the last listing.
     Column("folders", JSONB),
-    # Documents that are due for pruning, and so many that a person has to confirm it.
+    # Number of documents due for pruning, if so many that a person must confirm it.
     Column("held_prunes", Integer, nullable=False, server_default="0"),
     Column("attempts", Integer, nullable=False, server_default="0"),
     Column("last_error", Text),
@@ -375,14 +375,14 @@ slices = Table(
     Column("spent", Numeric(18, 8), nullable=False, server_default="0"),
 )
 
-# How often the tenant was changed in ways that a restored catalog must not forget. The stores keep
-# it as well.
+# Number of changes of the tenant that a restored catalog must not forget. The stores keep it as
+# well.
 catalog_marks = Table(
     "catalog_marks",
     metadata,
     tenant_column(),
     Column("mark", BigInteger, nullable=False),
-    # Of the last change: it differs in a catalog that was restored and changed otherwise.
+    # Of the last change: it differs in a restored catalog with other later changes.
     Column("tag", Text),
     # Whether a store has kept it.
     Column("kept", Boolean, nullable=False, server_default="false"),

@@ -44,7 +44,7 @@ class TenantUploads:
                 )
 
     def content(self, source: str, path: str) -> tuple[int, str] | None:
-        """The incarnation of the tenant, and the hash of an upload's content, if it is there."""
+        """Return the tenant's incarnation and the hash of an upload's content, if it exists."""
         table = uploads.c
         query = (
             select(tenants.c.incarnation, table.content_sha256)
@@ -59,7 +59,7 @@ class TenantUploads:
         return None if row is None else (row.incarnation, row.content_sha256)
 
     def former(self, source: str, path: str, content_sha256: str) -> int | None:
-        """The incarnation of the tenant, if a run may still read this content of an upload."""
+        """Return the tenant's incarnation, if a run may still read this content of an upload."""
         kept = record_files.c
         query = (
             select(tenants.c.incarnation)

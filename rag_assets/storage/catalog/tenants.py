@@ -25,22 +25,22 @@ from rag_assets.workspace.settings import NO_SETTINGS, WorkspaceSettings
 
 State = Literal["ACTIVE", "DISABLED", "REMOVING"]
 Origin = Literal["file", "api", "agents"]
-"""What lists a tenant: tenants.yaml, an application, or files that `agents` there names."""
+"""How a tenant is defined: in tenants.yaml, by an application, or by files that `agents` names."""
 
 
 @dataclass(frozen=True, slots=True)
 class TenantRecord:
-    """One row of `tenants`, and what holds for its organization.
+    """One row of `tenants`, with its organization's settings.
 
     Attributes:
-        config: the tenant's configuration as plain JSON, with what its application has set of it.
-            One that was made over the API has the chat model of its organization, unless it has
-            one of its own.
+        config: the tenant's configuration as plain JSON, with its application's settings. A tenant
+            created over the API has its organization's chat model, unless it has its own.
         organization, project: in the configuration.
-        rag_guidelines: of its organization.
-        scanned: by which rules for credentials its stores were scanned, and what was found.
-        settings: what its application has set.
-        operator_config, operator_enabled: what these lie over; None where nothing was set.
+        has_opted_in: of its organization.
+        scanned: which credential rules its stores were scanned with, and the results.
+        settings: set by its application.
+        operator_config, operator_enabled: the operator's values below these settings; None if the
+            application has not set any.
         home: the home folder that lists it; None for tenants of the API.
     """
 
@@ -51,7 +51,7 @@ class TenantRecord:
     config: Mapping[str, Any]
     organization: str | None = None
     project: str | None = None
-    rag_guidelines: bool = False
+    has_opted_in: bool = False
     scanned: Mapping[str, Any] = field(default_factory=dict)
     settings: WorkspaceSettings = NO_SETTINGS
     operator_config: Mapping[str, Any] | None = None
@@ -60,29 +60,29 @@ class TenantRecord:
 
     @property
     def configured(self) -> Mapping[str, Any]:
-        """The configuration without what its application has set."""
+        """Return the configuration without its application's settings."""
         return self.config if self.operator_config is None else self.operator_config
 
     @property
     def configured_state(self) -> State:
-        """The state that it has by its operator, whatever its application has set."""
+        """Return the state set by its operator, ignoring its application's settings."""
         if self.operator_enabled is None or self.state == "REMOVING":
             return self.state
         return "ACTIVE" if self.operator_enabled else "DISABLED"
 
     @property
     def is_switched_off(self) -> bool:
-        """Whether its application has switched it off, and only that keeps it off."""
+        """Return whether only its application has switched it off."""
         return self.state == "DISABLED" and self.configured_state == "ACTIVE"
 
     @property
     def profile(self) -> str:
-        """The profile that its configuration names."""
+        """Return the profile that its configuration names."""
         return str(self.config.get("profile", DEFAULT_PROFILE))
 
     @property
     def ref(self) -> TenantRef:
-        """The reference with which a writer identifies this incarnation."""
+        """Return the reference with which a writer identifies this incarnation."""
         return TenantRef(self.id, self.incarnation)
 
 
@@ -93,46 +93,46 @@ class TenantTable:
         self._database = database
 
     def all(self) -> list[TenantRecord]:
-        """Every tenant, by id."""
+        """Return every tenant, by id."""
         with self._database.begin() as connection:
             rows = connection.execute(tenant_rows().order_by(tenants.c.id))
             return [tenant_record(row) for row in rows]
 
     def active_versions(self) -> dict[str, tuple[int, datetime]]:
-        """The incarnation of each active tenant and the time of its last change, by id."""
+        """Return the incarnation and the time of the last change of each active tenant, by id."""
         query = select(tenants.c.id, tenants.c.incarnation, tenants.c.updated_at)
         with self._database.begin() as connection:
             rows = connection.execute(query.where(tenants.c.state == "ACTIVE").order_by("id"))
             return {id_: (incarnation, changed) for id_, incarnation, changed in rows}
 
     def named(self, tenant_ids: Iterable[str]) -> list[TenantRecord]:
-        """Those of the named tenants that exist, by id."""
+        """Return the named tenants that exist, by id."""
         query = tenant_rows().where(among(tenants.c.id, tenant_ids)).order_by(tenants.c.id)
         with self._database.begin() as connection:
             return [tenant_record(row) for row in connection.execute(query)]
 
     def with_source(self, kind: str) -> list[TenantRecord]:
-        """The active tenants with a source of a kind, by id."""
+        """Return the active tenants with a source of a kind, by id."""
         has_one = tenants.c.config.contains({"sources": [{"type": kind}]})
         query = tenant_rows().where(tenants.c.state == "ACTIVE", has_one).order_by(tenants.c.id)
         with self._database.begin() as connection:
             return [tenant_record(row) for row in connection.execute(query)]
 
     def of_organization(self, organization: str) -> list[TenantRecord]:
-        """The tenants whose configuration names an organization, by id."""
+        """Return the tenants with this organization in their configuration, by id."""
         query = tenant_rows().where(tenants.c.organization == organization)
         with self._database.begin() as connection:
             rows = connection.execute(query.order_by(tenants.c.id))
             return [tenant_record(row) for row in rows]
 
     def find(self, tenant_id: str) -> TenantRecord | None:
-        """One tenant, or None."""
+        """Return one tenant; None if it does not exist."""
         with self._database.begin() as connection:
             row = connection.execute(tenant_rows().where(tenants.c.id == tenant_id)).first()
         return tenant_record(row) if row else None
 
     def get(self, tenant_id: str) -> TenantRecord:
-        """One tenant.
+        """Return one tenant.
 
         Raises:
             UnknownTenant: no tenant has that id.
@@ -143,7 +143,7 @@ class TenantTable:
         return record
 
     def is_alive(self, ref: TenantRef) -> bool:
-        """Whether this incarnation of the tenant exists and is not being removed."""
+        """Return whether this incarnation of the tenant exists and is not being removed."""
         record = self.find(ref.id)
         return (
             record is not None
@@ -168,7 +168,7 @@ class TenantTable:
             home: the home folder that lists it; None for tenants of the API.
 
         Raises:
-            ConfigurationError: its project is another tenant already.
+            ConfigurationError: another tenant already has its project.
         """
         try:
             with self._database.begin() as connection:
@@ -196,7 +196,7 @@ class TenantTable:
         return self.get(tenant_id)
 
     def claim(self, tenant_ids: Iterable[str], home: UUID) -> list[str]:
-        """Make a home folder the one that lists these tenants; return their ids."""
+        """Assign these tenants to a home folder; return their ids."""
         changed = (
             update(tenants)
             .where(among(tenants.c.id, tenant_ids), tenants.c.origin != "api")
@@ -207,9 +207,9 @@ class TenantTable:
             return sorted(connection.scalars(changed))
 
     def set_state(self, tenant_id: str, state: State) -> None:
-        """Enable, disable or begin to remove a tenant.
+        """Enable or disable a tenant, or start to remove it.
 
-        One that its application has switched off stays disabled.
+        A tenant that its application has switched off stays disabled.
 
         Raises:
             UnknownTenant: no tenant has that id.
@@ -235,10 +235,10 @@ class TenantTable:
 
 
 def tenant_rows() -> Select[Any]:
-    """The query of tenants with what holds for their organizations; see tenant_record."""
+    """Return the query of tenants with their organizations' settings; see tenant_record."""
     return select(
         tenants,
-        organizations.c.rag_guidelines,
+        organizations.c.has_opted_in,
         organizations.c.chat_model.label("organization_chat_model"),
         *setting_columns(),
     ).select_from(
@@ -249,7 +249,7 @@ def tenant_rows() -> Select[Any]:
 
 
 def tenant_record(row: Row[Any]) -> TenantRecord:
-    """The record of a row of tenant_rows()."""
+    """Return the record of a row of tenant_rows()."""
     config = row.config
     inherits = row.origin == "api" and row.organization_chat_model is not None
     if inherits and config.get("chat_model") is None:
@@ -262,7 +262,7 @@ def tenant_record(row: Row[Any]) -> TenantRecord:
         config,
         row.organization,
         row.project,
-        bool(row.rag_guidelines),
+        bool(row.has_opted_in),
         row.scanned,
         settings_of(row),
         row.operator_config,
@@ -272,7 +272,7 @@ def tenant_record(row: Row[Any]) -> TenantRecord:
 
 
 def configured(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The columns of `tenants` that a configuration determines."""
+    """Return the columns of `tenants` that a configuration determines."""
     profile = config.get("profile", DEFAULT_PROFILE)
     return {
         "config": dict(config),
@@ -284,14 +284,14 @@ def configured(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def note_change(connection: Connection, config: Mapping[str, Any]) -> None:
-    """Add the organization of a tenant's new configuration, and tell those who follow tenants."""
+    """Add the organization of a new configuration, and notify processes that watch tenants."""
     if config.get("organization") is not None:
         add_organizations(connection, [config["organization"]])
     notify(connection, TENANTS)
 
 
 def unknown_tenant(tenant_id: str) -> UnknownTenant:
-    """The error for an unknown tenant id."""
+    """Return the error for an unknown tenant id."""
     return UnknownTenant(
         f"no tenant {tenant_id!r}",
         hint="`rag-assets tenants list` shows them; `rag-assets tenants add` creates one",

@@ -1,4 +1,4 @@
-"""Texts in columns of the catalog and of our Dagster's tables, read as a stream and replaced."""
+"""Texts in columns of the catalog and of our Dagster's tables, streamed and replaced."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _EVENTS = (
     f"(partition = :tenant OR run_id IN ({_RUNS})"
     f" OR (strpos(event, :tenant) > 0 AND run_id NOT IN ({_ANY_RUNS})))"
 )
-"""A job that visits every tenant names in each line of its log the one that it is about."""
+"""A job that visits every tenant names the tenant in each line of its log."""
 _BATCH = 500
 
 
@@ -37,7 +37,7 @@ class TextColumn:
 
     Attributes:
         table: with its schema.
-        type: of the column: text, jsonb, or text that holds JSON ("json").
+        type: of the column: text, jsonb, or text that contains JSON ("json").
         condition: for the tenant's rows.
     """
 
@@ -48,7 +48,7 @@ class TextColumn:
 
     @property
     def name(self) -> str:
-        """Its name, and its place in the order of a scan."""
+        """Return its name, which also gives its position in a scan."""
         return f"{self.table}.{self.column}"
 
 
@@ -83,12 +83,12 @@ SCANNED: Final = (
         *("last_materialization", "json", f"last_run_id IN ({_RUNS})"),
     ),
 )
-"""Columns with texts that people, sources or documents wrote. Names in `documents` enter keys, and
-are masked with their rows; a test names the columns that are left out, and why."""
+"""Columns with texts that people, sources or documents wrote. Names in `documents` are part of
+keys, and are masked with their rows; a test lists the columns left out, with reasons."""
 
 
 def scanned_columns() -> tuple[TextColumn, ...]:
-    """Return SCANNED, and the columns that installed systems name."""
+    """Return SCANNED, and the columns that installed systems declare."""
     tables = {table.name: table for table in all_tables()}
     added = []
     for found in installed_systems():
@@ -118,7 +118,7 @@ class TextColumnQuery:
         self._database = database
 
     def batches(self, ref: TenantRef, column: TextColumn) -> Iterator[list[StoredText]]:
-        """Stream the texts of a tenant in one column; none if Dagster has no such table yet."""
+        """Stream the texts of a tenant in one column; empty if Dagster's table does not exist."""
         query = text(
             f"SELECT ctid::text, {column.column}::text FROM {column.table}"  # noqa: S608 - ours
             f" WHERE {column.condition} AND {column.column} IS NOT NULL"
@@ -133,12 +133,12 @@ class TextColumnQuery:
     def replace(
         self, ref: TenantRef, column: TextColumn, texts: Sequence[tuple[StoredText, str]]
     ) -> int:
-        """Replace texts, where they are still the same; returns how many.
+        """Replace texts that have not changed since; return how many.
 
         Args:
             ref: the tenant.
-            column: that holds them.
-            texts: as they were read, and as they are to be.
+            column: the column with the texts.
+            texts: the texts as they were read, and their replacements.
         """
         kind = "jsonb" if column.type == "jsonb" else "text"
         statement = text(
@@ -155,13 +155,13 @@ class TextColumnQuery:
 
 
 def mask_column(query: TextColumnQuery, ref: TenantRef, column: TextColumn, masker: Masker) -> int:
-    """Mask the credentials in a column; returns in how many rows.
+    """Mask the credentials in a column; return the number of changed rows.
 
     Args:
         query: reads and replaces.
         ref: the tenant.
-        column: which one.
-        masker: uses the present rules.
+        column: the column to mask.
+        masker: uses the current rules.
     """
     changed = 0
     for batch in query.batches(ref, column):
@@ -199,7 +199,7 @@ def _leaves(value: Any) -> Iterator[str]:
 
 
 def _masked(value: Any, masker: Masker) -> Any:
-    """The value with credentials masked in its texts; names of fields stay."""
+    """Return the value with credentials masked in its texts; field names stay."""
     if isinstance(value, str):
         return masker.text(value)
     if isinstance(value, dict):

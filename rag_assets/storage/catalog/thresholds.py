@@ -1,4 +1,4 @@
-"""Measured thresholds of builds, and the floors of questions that calibrate them."""
+"""Measured thresholds of builds, and the floors of the questions that calibrate them."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _KEY_DIGITS = 16
 class ThresholdTable:
     """Writes the column `thresholds` of `generations`.
 
-    By use of a search it holds `floors`, by a digest of each question that calibrates, or in their
-    place `value`, `reason`, `by`, `at` and `questions`.
+    For each use of a search it contains `floors`, by a digest of each calibrating question, or
+    instead `value`, `reason`, `by`, `at` and `questions`.
     """
 
     def __init__(self, database: Database) -> None:
@@ -58,7 +58,7 @@ class ThresholdTable:
         by: str,
         questions: int,
     ) -> None:
-        """Set the threshold of all builds with an embedder; with None it is calibrated anew.
+        """Set the threshold of all builds with an embedder; None restarts the calibration.
 
         The event `settings_changed` records who set which value.
         """
@@ -87,7 +87,7 @@ class ThresholdTable:
 
 
 def measured_value(generation: Generation, use: str | None) -> float | None:
-    """Return the threshold that is set for a use of a build; None if none is."""
+    """Return the threshold that is set for a use of a build; None if it is not set."""
     value: float | None = generation.thresholds.get(use or "", {}).get("value")
     return value
 

@@ -1,8 +1,8 @@
-"""Tombstones: the contents of documents that were pruned or purged, and may still be in a source.
+"""Tombstones: the contents of pruned or purged documents that may still be in a source.
 
-The journal of security changes, which the stores keep outside the catalog, has those of purged
-documents as well, encrypted with a key of the catalog. So a catalog that is restored from a dump of
-before a purge can keep the documents out.
+The journal of security changes, which the stores keep outside the catalog, also contains the
+tombstones of purged documents, encrypted with a key of the catalog. A catalog restored from a dump
+from before a purge can therefore keep the documents out.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NONCE_BYTES: Final = 12
 
 
 def bury(connection: Connection, ref: TenantRef, document_ids: Sequence[str]) -> None:
-    """Leave tombstones with the contents that the documents have now."""
+    """Add tombstones with the documents' current contents."""
     content = func.coalesce(documents.c.content_sha256, "")
     buried = select(documents.c.tenant, documents.c.document_id, content).where(
         documents.c.tenant == ref.id, among(documents.c.document_id, document_ids)
@@ -47,7 +47,7 @@ def bury(connection: Connection, ref: TenantRef, document_ids: Sequence[str]) ->
 
 
 def seal(connection: Connection, ref: TenantRef, document_ids: Sequence[str]) -> list[str]:
-    """Return what the journal keeps of purged documents: keyed hashes and encrypted tombstones."""
+    """Return the journal's entries for purged documents: keyed hashes, encrypted tombstones."""
     query = select(tombstones.c.document_id, tombstones.c.content_sha256).where(
         tombstones.c.tenant == ref.id, among(tombstones.c.document_id, document_ids)
     )
@@ -63,14 +63,14 @@ def seal(connection: Connection, ref: TenantRef, document_ids: Sequence[str]) ->
 
 
 def hash_of(sealed: str) -> str:
-    """Return the keyed hash of a document that the journal names."""
+    """Return the keyed hash of a document in a journal entry."""
     return sealed.partition(".")[0]
 
 
 def bury_sealed(connection: Connection, ref: TenantRef, sealed: Sequence[str]) -> int:
-    """Leave the tombstones that a journal has kept; returns how many could be decrypted.
+    """Add the tombstones that a journal has kept; return how many could be decrypted.
 
-    A journal of another catalog, or of an earlier version, has none for this one.
+    The journal of another catalog, or of an earlier version, has no tombstones for this catalog.
     """
     cipher = _cipher(connection)
     rows = []

@@ -1,7 +1,7 @@
 """Traces of documents in Postgres: names in events and run records, and a search of every column.
 
-Our own Dagster instance has its tables in the same database. What is recorded there of other
-tenants is left as it is: a name may be theirs, too. So is a team's Dagster in this database.
+Our own Dagster instance has its tables in the same database. Records of other tenants there are not
+changed, because they may use the same name; the same holds for a team's Dagster in this database.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from rag_assets.storage.catalog.tables import documents, source_records
 from rag_assets.storage.catalog.upload_tables import uploads
 
 PURGED: Final = "(purged)"
-"""Stands where a name was."""
+"""Replaces a purged name."""
 _KEPT = frozenset({"erasures", "receipts", "record_clocks", "tombstones"})
 """Tables that hold hashes of erased documents on purpose."""
 _ATTEMPTS = 3
@@ -38,7 +38,7 @@ _NAMED: Mapping[tuple[str, str], str] = {
     (f"{DAGSTER_SCHEMA}.asset_check_executions", "evaluation_event"): "partition = :tenant",
     (f"{DAGSTER_SCHEMA}.asset_keys", "last_materialization"): f"last_run_id IN ({_OF_TENANT})",
 }
-"""Columns that name documents, with the condition for rows that are about one tenant."""
+"""Columns that name documents, with the condition for one tenant's rows."""
 _FORMER_HEADINGS: Final = r'("document": "\(purged\)", "heading": )"(?:[^"\\]|\\.)*"'
 """Headings of purged documents: earlier versions recorded them in the metadata of `chunks`."""
 _TEXT_COLUMNS = text(
@@ -61,7 +61,7 @@ class TraceQuery:
         self._database = database
 
     def names(self, ref: TenantRef, document_ids: Sequence[str]) -> list[str]:
-        """The names of documents: uris, and ids of chunks without their offsets."""
+        """Return the names of documents: URIs, and ids of chunks without their offsets."""
         of_tenant = documents.c.tenant == ref.id
         query = documents.select().where(of_tenant, among(documents.c.document_id, document_ids))
         found = []
@@ -75,9 +75,9 @@ class TraceQuery:
     def pushed_elsewhere(
         self, ref: TenantRef, document_ids: Sequence[str], phrases: Sequence[str]
     ) -> set[str]:
-        """Those of the phrases that another pushed record of the tenant has, too."""
+        """Return the phrases that another pushed record of the tenant contains, too."""
         query = text(
-            f"SELECT phrase FROM unnest(:phrases) AS phrase WHERE EXISTS ("  # noqa: S608 - likewise
+            f"SELECT phrase FROM unnest(:phrases) AS phrase WHERE EXISTS ("  # noqa: S608 - ours
             f"SELECT FROM {SCHEMA}.source_records WHERE tenant = :tenant"
             " AND document_id <> ALL(:ids) AND strpos(text, phrase) > 0)"
         ).bindparams(bindparam("phrases", type_=ARRAY(Text)), bindparam("ids", type_=ARRAY(Text)))
@@ -86,7 +86,7 @@ class TraceQuery:
             return set(connection.scalars(query, given))
 
     def living(self, ref: TenantRef, document_ids: Sequence[str]) -> set[str]:
-        """Return those of the documents that exist, because they were added again."""
+        """Return the documents that exist again, because they were added again."""
         queries = [
             select(table.c.document_id).where(
                 table.c.tenant == ref.id, among(table.c.document_id, document_ids)
@@ -98,12 +98,12 @@ class TraceQuery:
             return {id_ for query in queries for id_ in connection.scalars(query)}
 
     def redact(self, tenant_id: str, names: Sequence[str], phrases: Sequence[str] = ()) -> int:
-        """Replace names and phrases in a tenant's events and run records; return how many rows.
+        """Replace names and phrases in a tenant's events and run records; return how many.
 
         Args:
             tenant_id: the tenant.
-            names: replaced where they are not a part of a longer name.
-            phrases: replaced wherever they are.
+            names: replaced unless they are part of a longer name.
+            phrases: replaced everywhere.
         """
         if not names and not phrases:
             return 0
@@ -114,7 +114,7 @@ class TraceQuery:
             for (table, column), condition in _present(connection).items():
                 kind = "jsonb" if table.startswith(SCHEMA) else "text"
                 statement = (
-                    f"UPDATE {table} SET {column} = regexp_replace("  # noqa: S608 - nothing is given
+                    f"UPDATE {table} SET {column} = regexp_replace("  # noqa: S608 - ours
                     f"regexp_replace({column}::text, :pattern, :purged, 'g'),"
                     f" :headings, :heading, 'g')::{kind}"
                     f" WHERE {condition} AND {column}::text ~ :pattern"
@@ -126,12 +126,12 @@ class TraceQuery:
         """Remove deleted rows from the tables of the catalog and of run records.
 
         Args:
-            rewritten: tables of the catalog of which every page is written anew, because pages keep
-                the bytes of rows that left them.
+            rewritten: tables of the catalog to rewrite completely, because pages keep the bytes of
+                rows that were moved.
             only: these tables of the catalog; None: all.
 
         Returns:
-            how many deleted rows are left: those that another transaction may still read.
+            the number of remaining deleted rows, which another transaction may still read.
         """
         with self._database.session() as connection:
             for table in rewritten:
@@ -149,13 +149,13 @@ class TraceQuery:
         return left
 
     def holding(self, tenant_id: str, traces: Sequence[str], names: Sequence[str]) -> list[str]:
-        """The columns in which something of documents is found.
+        """Return the columns that contain traces of documents.
 
         Args:
-            tenant_id: whose rows are searched, and rows that name it: another tenant may have an
-                equal document.
-            traces: ids, hashes and phrases that nothing else of the tenant has; every text column
-                of every table is searched for them, but those of a team's Dagster.
+            tenant_id: search its rows, and rows that name it. Another tenant may have an equal
+                document.
+            traces: ids, hashes and phrases found nowhere else in the tenant's data; searched in
+                every text column of every table, except a team's Dagster.
             names: of the documents.
         """
         found = []
@@ -194,7 +194,7 @@ def _holding(schema: str, table: str, column: str, condition: str) -> TextClause
 
 
 def _present(connection: Connection) -> dict[tuple[str, str], str]:
-    """Those of the named columns whose table exists: Dagster may have none yet."""
+    """Return the named columns with an existing table: Dagster's may not exist yet."""
     exists = text("SELECT to_regclass(:name)")
     return {
         place: condition
@@ -221,7 +221,7 @@ def _dead_rows(connection: Connection, tables: Sequence[str]) -> int:
 
 
 def _pattern(names: Sequence[str], phrases: Sequence[str] = ()) -> str:
-    """Return a regular expression of Postgres that finds names and phrases within JSON."""
+    """Return a Postgres regular expression that finds names and phrases within JSON."""
     found = []
     if names:
         found.append(rf"(?<![\w./-])(?:{_either(names)})(?![\w/-]|\.\w)")
@@ -236,6 +236,6 @@ def _either(texts: Sequence[str]) -> str:
 
 
 def _in_json(text_: str) -> set[str]:
-    """Return how a text is written in a JSON string, and in JSON within such a string."""
+    """Return the spellings of a text in a JSON string, and in JSON within such a string."""
     once = {json.dumps(text_, ensure_ascii=is_ascii)[1:-1] for is_ascii in (True, False)}
     return once | {json.dumps(text_)[1:-1] for text_ in once}

@@ -25,15 +25,15 @@ pages = Table(
     tenant_column(),
     Column("uuid", Text, primary_key=True),
     Column("kind", Text, nullable=False),
-    # Null for the root alone. The parent may be unknown: what an application says of the two may
-    # come in any order.
+    # Null only for the root. The parent may be unknown: an application may send the two in any
+    # order.
     Column("parent", Text),
-    # Whether its readers are added to those above it; else they replace them.
+    # Whether its readers are added to the readers of the pages above; otherwise they replace them.
     Column("inherit", Boolean, nullable=False),
     Column("readers", ARRAY(Text), nullable=False, server_default="{}"),
     Column("archived", Boolean, nullable=False, server_default="false"),
     Column("ai", Boolean, nullable=False, server_default="true"),
-    # Of the documents that hang on it, as it follows from this page and those above it.
+    # Access scope of its documents, derived from this page and the pages above it.
     Column("scope", Text, nullable=False),
     # The move after which its entries may have another scope; null once they have followed.
     Column("moved", BigInteger),
@@ -48,7 +48,8 @@ scope_ancestors = Table(
     metadata,
     tenant_column(),
     Column("scope", Text, primary_key=True),
-    # Whose readers read the scope, too: all that it inherits from, over any number of steps.
+    # Readers of this scope also read `scope`: all scopes it inherits from, over any number of
+    # steps.
     Column("ancestor", Text, primary_key=True),
     Index(None, "tenant", "ancestor"),
 )

@@ -1,4 +1,4 @@
-"""Uploaded files as the catalog knows them."""
+"""Uploaded files as recorded in the catalog."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from rag_assets.common.failure_kinds import FailureKind
 
 @dataclass(frozen=True, slots=True)
 class NewUpload:
-    """A file that was received.
+    """A received file.
 
     Attributes:
         source: name of the source that it belongs to.
-        file_name: fit to be shown, credentials masked.
-        media_type: what it is, by its content.
+        file_name: safe to display, with credentials masked.
+        media_type: determined from its content.
         uploaded_by: name of the caller.
-        max_documents, max_total_bytes: what all files of the source may be together; None: any.
+        max_documents, max_total_bytes: limits for all files of the source; None: unlimited.
     """
 
     source: str
@@ -35,7 +35,7 @@ class UploadedFile:
     """An uploaded file.
 
     Attributes:
-        id: of its document, too; it stays when the file is replaced.
+        id: also of its document; it stays when the file is replaced.
         file_name, media_type, uploaded_by: see NewUpload.
         enabled: whether it may be found.
     """
@@ -53,7 +53,7 @@ class UploadedFile:
 
 @dataclass(frozen=True, slots=True)
 class Upload(UploadedFile):
-    """An uploaded file, and what became of its document.
+    """An uploaded file, and the state of its document.
 
     Attributes:
         source: name of the source that it belongs to.
@@ -61,8 +61,8 @@ class Upload(UploadedFile):
         chunk_count: of the version that may be found.
         error_message: why it failed, for operators.
         error_kind: of the failure, for the people of the tenant.
-        retry_at: when it is tried again, if it is.
-        note: why nothing of it is found although it is READY.
+        retry_at: when it is retried, if at all.
+        note: why it cannot be found although it is READY.
     """
 
     source: str
@@ -79,7 +79,7 @@ class Stored:
     """The result of storing a file.
 
     Attributes:
-        duplicate: whether its bytes were there already, so that nothing is to be done.
+        duplicate: whether its bytes were already stored, so that no work is needed.
         former: hash of the content that it replaced.
     """
 

@@ -1,4 +1,4 @@
-"""Rows of uploaded files: read, deleted, and the conditions that they set for documents."""
+"""Rows of uploaded files: reads, deletions, and the conditions that they set for documents."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rag_assets.storage.catalog.upload_tables import record_files, uploads
 
 
 def file_fields(row: Row[Any]) -> dict[str, Any]:
-    """The fields of UploadedFile, of a row of `uploads`."""
+    """Return the fields of UploadedFile from a row of `uploads`."""
     return {
         "id": row.document_id,
         "file_name": row.file_name,
@@ -31,7 +31,7 @@ def file_fields(row: Row[Any]) -> dict[str, Any]:
 
 
 def upload_values(new: NewUpload) -> dict[str, Any]:
-    """The columns of a file that was received; it has a new revision."""
+    """Return the columns of a received file, with a new revision."""
     return {
         "source": new.source,
         "revision": record_revisions.next_value(),
@@ -46,10 +46,10 @@ def upload_values(new: NewUpload) -> dict[str, Any]:
 def delete_uploads(
     connection: Connection, ref: TenantRef, upload_ids: Collection[str]
 ) -> list[str]:
-    """Delete uploads, their former contents, and what was kept because they were disabled.
+    """Delete uploads, their former contents, and the data kept because they were disabled.
 
     Returns:
-        hashes of the contents, none if there was no such upload.
+        hashes of the contents; empty if the uploads do not exist.
     """
     former, gone = (
         connection.scalars(
@@ -76,7 +76,7 @@ def delete_uploads(
 
 
 def is_pushed_again() -> ColumnElement[bool]:
-    """The condition that the document's record or upload changed since it was last listed."""
+    """Return the condition that a document's record or upload changed since the last listing."""
     return or_(
         *(
             exists().where(
@@ -94,7 +94,7 @@ def is_pushed_again() -> ColumnElement[bool]:
 
 
 def is_of_record() -> ColumnElement[bool]:
-    """The condition that an upload is the content of a pushed record, which has its revision."""
+    """Return the condition that an upload is the content of a pushed record, with its revision."""
     record = source_records.alias("its_record")
     return exists().where(
         record.c.tenant == uploads.c.tenant, record.c.document_id == uploads.c.document_id
@@ -102,7 +102,7 @@ def is_of_record() -> ColumnElement[bool]:
 
 
 def _has_content() -> ColumnElement[bool]:
-    """The condition that a pushed record is a file, whose content is an upload."""
+    """Return the condition that a pushed record is a file, with its content in an upload."""
     content = uploads.alias("its_content")
     return exists().where(
         content.c.tenant == source_records.c.tenant,
@@ -111,7 +111,7 @@ def _has_content() -> ColumnElement[bool]:
 
 
 def is_pushed_anew() -> ColumnElement[bool]:
-    """The condition that the document's record or upload has another content than was listed."""
+    """Return the condition that a document's record or upload has new, unlisted content."""
     return or_(
         *(
             exists().where(

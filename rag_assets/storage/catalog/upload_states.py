@@ -1,4 +1,4 @@
-"""Uploaded files with what is found of them, page by page: for the people of a tenant."""
+"""Uploaded files with their searchable versions, page by page: for the people of a tenant."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ UPLOAD_STATUSES: tuple[UploadStatus, ...] = get_args(UploadStatus)
 
 @dataclass(frozen=True, slots=True)
 class UploadState(UploadedFile):
-    """An uploaded file, and what is found of it.
+    """An uploaded file, and its searchable version.
 
     Attributes:
-        status: of its present content. A disabled one is READY: nothing is to be done.
-        listed: whether the chain has its present content.
-        error_kind, retry_at: why it failed or waits, and when it is tried again by itself.
-        answers: whether a version of it can be found: the present one, or the former one.
+        status: of its current content. A disabled file is READY, as it needs no processing.
+        listed: whether the chain has its current content.
+        error_kind, retry_at: why it failed or waits, and when it is retried automatically.
+        answers: whether a version can be found, current or former.
         chunk_count, token_count: of that version; None for tokens that were not counted.
-        dropped_count: passages of it that were withheld for a credential.
+        dropped_count: passages of it that were withheld because of a credential.
         chunk_set_key: of it, in the lake.
     """
 
@@ -46,7 +46,7 @@ class UploadState(UploadedFile):
 
     @property
     def place(self) -> tuple[datetime, str]:
-        """Its position in the list, which begins with the newest."""
+        """Return its position in the list, newest first."""
         return self.created_at, self.id
 
 
@@ -64,13 +64,12 @@ class UploadStates:
         after: tuple[datetime, str] | None = None,
         limit: int | None = None,
     ) -> list[UploadState]:
-        """A tenant's uploads, the newest first, in one query.
+        """Return a tenant's uploads, the newest first, in one query.
 
         Args:
-            tenant_id: the tenant.
-            status: only these; by default all.
-            after: the place of the last one of the page before.
-            limit: how many at most; by default all.
+            status: only uploads with this status; by default all.
+            after: the position of the last upload of the previous page.
+            limit: the maximum number; by default all.
         """
         table = uploads.c
         query = _states(tenant_id).order_by(table.created_at.desc(), table.document_id.desc())
@@ -82,7 +81,7 @@ class UploadStates:
             return [_state(row) for row in connection.execute(query.limit(limit))]
 
     def find(self, tenant_id: str, upload_id: str) -> UploadState | None:
-        """One upload of a tenant; None if there is none of that id."""
+        """Return one upload of a tenant; None if it does not exist."""
         query = _states(tenant_id).where(uploads.c.document_id == upload_id)
         with self._database.begin() as connection:
             row = connection.execute(query).first()
@@ -122,7 +121,7 @@ def _states(tenant_id: str) -> Select[Any]:
 
 
 def _waits() -> ColumnElement[bool]:
-    """The condition that the next listing finds it changed."""
+    """Return the condition that the next listing finds the upload changed."""
     return documents.c.revision.is_distinct_from(uploads.c.revision)
 
 

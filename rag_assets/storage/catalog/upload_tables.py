@@ -1,4 +1,4 @@
-"""Tables of uploaded files, whose contents are blobs."""
+"""Tables of uploaded files, with their contents in blobs."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ uploads = Table(
     # Of its document, and its own: it stays when the file is replaced.
     Column("document_id", Text, primary_key=True),
     Column("source", Text, nullable=False),
-    # Made once at random; the document's id derives from it.
+    # Created once at random; the document's id is derived from it.
     Column("path", Text, nullable=False),
-    # Of the sequence of records, so that no number is ever used twice.
+    # From the sequence of records, so that no number is ever used twice.
     Column("revision", BigInteger, nullable=False),
-    # Without folders and characters that cannot be shown, credentials masked.
+    # Without folders and unprintable characters, and with credentials masked.
     Column("file_name", Text, nullable=False),
     Column("media_type", Text, nullable=False),
     Column("size", BigInteger, nullable=False),
     Column("content_sha256", Text, nullable=False),
     Column("uploaded_by", Text, nullable=False),
-    # A disabled one is found by nobody; what was computed of it is kept.
+    # A disabled upload cannot be found; its computed data is kept.
     Column("enabled", Boolean, nullable=False, server_default=text("true")),
     now_column("created_at"),
     now_column("updated_at"),
     Index(None, "tenant", "content_sha256"),
 )
 
-# Former contents of records that are files, as long as a run may need them that listed them.
+# Former contents of file records, as long as a run that listed them may need them.
 record_files = Table(
     "record_files",
     metadata,

@@ -1,7 +1,7 @@
-"""Uploaded files: what is known of them; their contents are blobs.
+"""The catalog's data about uploaded files; their contents are blobs.
 
-A file gets a new revision with every change, as a record does. Its blob is put in its place while
-no other transaction of the tenant is under way (see blob_needs).
+Every change gives a file a new revision, like a record. Its blob is stored while no other
+transaction of the tenant is running (see blob_needs).
 """
 
 from __future__ import annotations
@@ -60,21 +60,20 @@ class UploadTable:
         *,
         replaces: str | None = None,
     ) -> Stored:
-        """Store a file: a new one, or the new content of another.
+        """Store a new file, or new content of an existing file.
 
-        A file with the same bytes in the same source is not stored twice; one that failed is tried
-        again.
+        A file with the same bytes in the same source is not stored twice; a failed file is retried.
 
         Args:
             ref: the tenant.
             new: the file.
-            keep: puts its blob in its place.
-            replaces: id of the upload that it replaces; its former version answers until the new
-                one is indexed.
+            keep: stores its blob.
+            replaces: id of the upload to replace; the former version answers until the new version
+                is indexed.
 
         Raises:
-            UnknownDocument: there is no upload to replace.
-            UploadsFull: its source holds as much as it may.
+            UnknownDocument: the upload to replace does not exist.
+            UploadsFull: its source is full.
             TenantGone: the tenant was removed.
         """
         table = uploads.c
@@ -84,7 +83,7 @@ class UploadTable:
             if not same:
                 _require_room(connection, ref, new, None if present is None else present.size)
             next_mark(connection, ref)
-            # Also for bytes that are there: a blob that was lost or damaged is whole again.
+            # Also for bytes already stored: this restores a blob that was lost or damaged.
             keep()
             if present is None:
                 path = uuid4().hex[:16]
@@ -110,12 +109,11 @@ class UploadTable:
         """Delete an upload; searches no longer return its document.
 
         Args:
-            ref: the tenant.
             upload_id: its id.
             by: the caller's name, for the event.
 
         Returns:
-            hashes of its content and of former ones; none if there was no such upload.
+            hashes of its current and former contents; empty if the upload does not exist.
         """
         with self._database.begin_exclusive(ref) as connection:
             gone = delete_uploads(connection, ref, [upload_id])
@@ -128,27 +126,26 @@ class UploadTable:
         return gone
 
     def set_enabled(self, ref: TenantRef, upload_id: str, by: str, *, enabled: bool) -> bool:
-        """Have nobody find an upload from now on, or have it found again.
+        """Exclude an upload from searches from now on, or include it again.
 
-        What was computed of a disabled one is kept, so that nothing is embedded again.
+        Computed data of a disabled upload is kept, so that its chunks are not embedded again.
 
         Args:
-            ref: the tenant.
             upload_id: its id.
             by: the caller's name, for the event.
             enabled: whether it may be found.
 
         Returns:
-            whether that is a change.
+            whether the upload was changed.
 
         Raises:
-            UnknownDocument: there is no such upload.
+            UnknownDocument: the upload does not exist.
         """
         table = uploads.c
         the_upload = (table.tenant == ref.id, table.document_id == upload_id)
         with self._database.begin_exclusive(ref) as connection:
             _one(connection, ref.id, upload_id)
-            # A new revision: a sync that has listed it as it was does not record that.
+            # A new revision: a sync that listed the former state does not record it.
             changed = connection.execute(
                 update(uploads)
                 .where(*the_upload, table.enabled != enabled)
@@ -162,16 +159,16 @@ class UploadTable:
         return changed > 0
 
     def find(self, tenant_id: str, upload_id: str) -> Upload:
-        """One upload.
+        """Return one upload.
 
         Raises:
-            UnknownDocument: there is no such upload.
+            UnknownDocument: the upload does not exist.
         """
         with self._database.begin() as connection:
             return _one(connection, tenant_id, upload_id)
 
     def all(self, tenant_id: str, source: str | None = None) -> list[Upload]:
-        """The uploads of a tenant, or of one of its sources, by name."""
+        """Return the uploads of a tenant, or of one of its sources, by name."""
         query = _uploads(tenant_id).where(~is_of_record())
         query = query.order_by(uploads.c.file_name, uploads.c.document_id)
         if source is not None:
@@ -185,11 +182,11 @@ class UploadTable:
             return connection.execute(select(uploads.c.document_id).limit(1)).first() is not None
 
     def of(self, tenant_id: str) -> TenantUploads:
-        """The uploads of one tenant, for its sources."""
+        """Return the uploads of one tenant, for its sources."""
         return TenantUploads(self._database, tenant_id)
 
     def forget_texts(self, ref: TenantRef) -> None:
-        """Forget what was kept of disabled uploads that are enabled and indexed again."""
+        """Delete the data kept of disabled uploads that are enabled and indexed again."""
         again = exists().where(
             documents.c.tenant == held_texts.c.tenant,
             documents.c.document_id == held_texts.c.document_id,
@@ -205,7 +202,7 @@ class UploadTable:
 def _locked(
     connection: Connection, ref: TenantRef, new: NewUpload, replaces: str | None
 ) -> Row[Any] | None:
-    """The upload that is replaced, or the one that has the same bytes."""
+    """Return the upload to replace, or the upload with the same bytes."""
     table = uploads.c
     query: Select[Any] = (
         select(
@@ -227,13 +224,13 @@ def _locked(
 def _require_room(
     connection: Connection, ref: TenantRef, new: NewUpload, replaced: int | None
 ) -> None:
-    """Refuse a file for which its source has no room.
+    """Refuse a file that exceeds the limits of its source.
 
     Args:
         connection: of the transaction that stores it.
         ref: the tenant.
         new: the file.
-        replaced: bytes of the one that it replaces; None: it is one more.
+        replaced: size in bytes of the file that it replaces; None: it is an additional file.
     """
     if new.max_documents is None and new.max_total_bytes is None:
         return
@@ -284,7 +281,7 @@ def _one(connection: Connection, tenant_id: str, upload_id: str) -> Upload:
 
 
 def _upload_of(row: Row[Any]) -> Upload:
-    # What the next listing finds changed is under way, whatever became of it before.
+    # A file that the next listing finds changed is in process, whatever its former status.
     waits = row.waits and row.enabled
     is_ready = row.status == "READY" and row.enabled and not waits
     return Upload(

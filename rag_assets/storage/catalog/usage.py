@@ -21,14 +21,14 @@ class Usage:
     """Usage of a provider, and its cost.
 
     Attributes:
-        requests: attempts, including failed ones.
-        retries: those of the requests that repeated a failed one.
-        texts: that were embedded, chunks and questions.
+        requests: attempts, including failed attempts.
+        retries: requests that repeated a failed request.
+        texts: embedded texts, chunks and questions.
         tokens: as the provider counts them.
-        batch_tokens: those of the tokens that went through the batch API.
-        unpriced_tokens: those of the tokens whose price is unknown.
+        batch_tokens: tokens that went through the batch API.
+        unpriced_tokens: tokens with an unknown price.
         cost: of all other tokens, in dollars.
-        output_tokens: those of the tokens that a chat model wrote.
+        output_tokens: tokens that a chat model wrote.
     """
 
     requests: int = 0
@@ -48,12 +48,12 @@ class Usage:
 
     @property
     def known_cost(self) -> float | None:
-        """The cost in dollars; None if the price of every token is unknown."""
+        """Return the cost in dollars; None if the price of every token is unknown."""
         return None if self.unpriced_tokens and self.unpriced_tokens == self.tokens else self.cost
 
     @property
     def cost_text(self) -> str:
-        """The cost as text, with the number of tokens whose price is unknown."""
+        """Return the cost as text, with the number of unpriced tokens."""
         if self.known_cost is None:
             return "no price known"
         more = f", and {self.unpriced_tokens:,} tokens without a known price"
@@ -65,7 +65,7 @@ _COUNTS = tuple(field.name for field in fields(Usage))
 
 @dataclass(frozen=True, slots=True)
 class UsageRow:
-    """One row of `usage`; a day is one of UTC."""
+    """One row of `usage`; days are in UTC."""
 
     tenant_id: str
     day: date
@@ -79,7 +79,7 @@ class SpendingTotals:
     """A tenant's spending in dollars.
 
     Attributes:
-        run: of the running sync, or of the last one.
+        run: of the running sync, or else of the last sync.
         day, month: of a day, and of its month up to that day.
     """
 
@@ -109,8 +109,8 @@ class UsageTable:
 
         Args:
             ref: the tenant.
-            provider, model: that were used.
-            used: the usage that is not recorded yet.
+            provider, model: the provider and the model used.
+            used: the usage not recorded yet.
             day: in UTC.
             run: dollars that the running sync has spent so far, including this usage.
             generation: the build that it was for.
@@ -129,12 +129,12 @@ class UsageTable:
                 connection.execute(_of_build(ref, generation, used.cost))
 
     def set_run_spending(self, ref: TenantRef, dollars: float) -> None:
-        """Record what the running sync has spent so far, without adding usage."""
+        """Record the running sync's spending so far, without adding usage."""
         with self._database.begin_for(ref) as connection:
             connection.execute(_of_run(ref, dollars))
 
     def spent(self, tenant_id: str, day: date) -> SpendingTotals:
-        """A tenant's spending up to the end of a day, in one query."""
+        """Return a tenant's spending up to the end of a day, in one query."""
         cost = func.sum(usage.c.cost)
         run = select(slices.c.spent).where(slices.c.tenant == tenant_id).scalar_subquery()
         query = select(run, cost.filter(usage.c.day == day), cost).where(
@@ -144,14 +144,14 @@ class UsageTable:
             return SpendingTotals(*(float(value or 0) for value in connection.execute(query).one()))
 
     def sum(self, tenant_ids: Iterable[str], since: date) -> Usage:
-        """The usage of several tenants since a day, in one query."""
+        """Return the total usage of several tenants since a day, in one query."""
         sums = (func.coalesce(func.sum(usage.c[name]), 0).label(name) for name in _COUNTS)
         query = select(*sums).where(among(usage.c.tenant, tenant_ids), usage.c.day >= since)
         with self._database.begin() as connection:
             return _used(connection.execute(query).mappings().one())
 
     def rows(self, since: date, tenant_id: str | None = None) -> list[UsageRow]:
-        """The usage since a day, of all tenants or one, the newest first."""
+        """Return the usage since a day, of all tenants or one, the newest first."""
         query = select(usage).where(usage.c.day >= since)
         if tenant_id is not None:
             query = query.where(usage.c.tenant == tenant_id)
@@ -184,10 +184,10 @@ def _used(row: RowMapping) -> Usage:
 
 
 def total(rows: Iterable[UsageRow]) -> Usage:
-    """The sum of the usage."""
+    """Return the sum of the usage."""
     return sum((row.used for row in rows), Usage())
 
 
 def today() -> date:
-    """Today's date in UTC."""
+    """Return today's date in UTC."""
     return datetime.now(UTC).date()

@@ -1,8 +1,8 @@
-"""Since when pushed records wait to be listed as they are.
+"""Waiting times of pushed records until their current version is listed.
 
-A record has waited since the first push that no listing has found yet, however often it was pushed
-since. Once it is listed, its document waits in its place: a trigger on `documents` keeps since when
-that is, whatever is written of it meanwhile.
+A record waits from its first push that was not listed yet, however often it was pushed since. Once
+it is listed, its document waits instead: a trigger on `documents` keeps the start of the wait,
+whatever is written to the row meanwhile.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from rag_assets.storage.catalog.tables import documents, source_records
 def waiting_since(
     connection: Connection, ref: TenantRef, document_ids: Collection[str]
 ) -> dict[str, datetime]:
-    """Since when records wait, by document, of those that wait to be listed as they are now."""
+    """Return the start of the wait of records with an unlisted current version, by document."""
     record, row = source_records.c, documents.c
     living = exists().where(
         row.tenant == record.tenant, row.document_id == record.document_id, row.status != "DELETED"
@@ -37,7 +37,7 @@ def waiting_since(
         record.tenant == ref.id,
         among(record.document_id, document_ids),
         ~listed,
-        # What is left out, and out, waits for nothing.
+        # A record that is left out and not indexed does not wait.
         or_(is_found(), living),
     )
     return {row.document_id: row.waiting_since for row in connection.execute(query)}
@@ -46,7 +46,7 @@ def waiting_since(
 def lanes_of_waiting(
     connection: Connection, ref: TenantRef, document_ids: Collection[str]
 ) -> dict[str, int]:
-    """The lanes of records that wait to be indexed as they are now, by document."""
+    """Return the lanes of records waiting to be indexed in their current version, by document."""
     record = source_records.c
     query = select(record.document_id, record.lane).where(
         record.tenant == ref.id, among(record.document_id, document_ids), ~_is_settled()
@@ -55,7 +55,7 @@ def lanes_of_waiting(
 
 
 def hasten(connection: Connection, ref: TenantRef, document_ids: Collection[str]) -> None:
-    """Have those of some records that wait go ahead of what was pushed many at once."""
+    """Give waiting records among these priority over bulk pushes."""
     if not document_ids:
         return
     record, row = source_records.c, documents.c
@@ -74,7 +74,7 @@ def hasten(connection: Connection, ref: TenantRef, document_ids: Collection[str]
 
 
 def _is_settled() -> ColumnElement[bool]:
-    """The condition that a record was listed as it is now, and nothing of that is to be done."""
+    """Return the condition that a record was listed and processed in its current version."""
     record, row = source_records.c, documents.c
     return exists().where(
         row.tenant == record.tenant,
@@ -85,9 +85,9 @@ def _is_settled() -> ColumnElement[bool]:
 
 
 def begin_waits_anew(connection: Connection, ref: TenantRef, document_ids: Collection[str]) -> None:
-    """Have records that were pushed again while they were listed wait since that push.
+    """Restart the wait of records pushed again while they were listed, from that push.
 
-    What was listed of them waits by itself.
+    The wait of their listed versions is recorded separately.
     """
     record, row = source_records.c, documents.c
     connection.execute(
@@ -106,12 +106,12 @@ def begin_waits_anew(connection: Connection, ref: TenantRef, document_ids: Colle
 def begin_waits_of_comments(
     connection: Connection, tenant_id: str, former: Mapping[str, Any], config: Mapping[str, Any]
 ) -> None:
-    """Have comments wait from now on that other days take out of what is found, or bring back.
+    """Start a wait for comments that a new number of days excludes or includes.
 
     Args:
         connection: of the transaction that changes the days.
         tenant_id: the workspace.
-        former, config: its configuration before and after that.
+        former, config: its configuration before and after the change.
     """
     before, after = _days_of(former), _days_of(config)
     if before == after:

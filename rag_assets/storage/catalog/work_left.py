@@ -1,4 +1,4 @@
-"""The work that the catalog knows to be left, of many tenants in a few queries."""
+"""The remaining work of many tenants that the catalog knows of, in a few queries."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ class WantedBuild:
     """A build that a tenant's documents should be in.
 
     Attributes:
-        generation: 0: a build that has not begun yet lacks every document.
-        config_key: of the configuration that it is made by.
-        beside: whether the tenant's present configuration asks for another one.
+        generation: 0 for a build that has not started yet, and lacks every document.
+        config_key: key of the configuration that it is made with.
+        beside: whether the tenant's current configuration asks for another build.
     """
 
     tenant_id: str
@@ -58,18 +58,17 @@ class WantedBuild:
 
 @dataclass(frozen=True, slots=True)
 class WorkLeft:
-    """The work that is left of a tenant.
+    """The remaining work of a tenant.
 
     Attributes:
-        pending: documents whose entries are not the desired ones and may be tried now, counted
-            in each build.
-        removals: deleted and excluded documents that a generation may still hold, counted in each,
-            moved ones that still answer at their former place, erasures that are not ended, and
-            pages whose entries have to follow their documents.
-        partly_replaced: documents that may have entries of several versions, likewise.
+        pending: documents with outdated entries that may be tried now, counted in each build.
+        removals: deleted and excluded documents that a generation may still contain, counted in
+            each, moved documents that still answer at their former place, erasures that have not
+            ended, and pages with entries that must follow their documents.
+        partly_replaced: documents that may have entries of several versions, counted in each build.
         read_again: documents that must be read again, by source.
-        oldest: by source and source type, from when the age of the oldest document counts that is
-            not held.
+        oldest: by source and source type, the time from which the age of the oldest document
+            counts, without held documents.
     """
 
     pending: int = 0
@@ -86,10 +85,11 @@ class WorkQuery:
         self._database = database
 
     def left(self, builds: Sequence[WantedBuild]) -> dict[str, WorkLeft]:
-        """The work left of each of these tenants, by id.
+        """Return the remaining work of each of these tenants, by id.
 
         Args:
-            builds: of each tenant that of its configuration, and others that it keeps current.
+            builds: for each tenant, the build of its configuration, and others that it keeps
+                current.
         """
         ids = list(dict.fromkeys(build.tenant_id for build in builds))
         with self._database.begin() as connection:
@@ -136,7 +136,7 @@ def _by_source(builds: Sequence[WantedBuild]) -> Select[Any]:
     indexed = and_(same_document(), document_index.c.generation == wanted.c.generation)
     living = documents.c.status != "DELETED"
     any_hold = exists().where(among(holds.c.tenant, [build.tenant_id for build in builds]))
-    # Asked once; is_held() would be asked for each document.
+    # Checked once; is_held() would be checked for each document.
     may_age = case((~any_hold, true()), else_=~is_held())
     key = wanted.c.config_key
     pending = case((wanted.c.beside, is_pending_beside(key)), else_=is_pending(key))

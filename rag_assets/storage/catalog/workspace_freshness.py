@@ -1,4 +1,4 @@
-"""What waits in a workspace, since when, and what is left out of it or failed."""
+"""The waiting, excluded and failed documents of a workspace, and how long they have waited."""
 
 from __future__ import annotations
 
@@ -53,14 +53,14 @@ from rag_assets.workspace.tree import NOBODY
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceFreshness:
-    """The freshness of a workspace, and what is not found in it.
+    """The freshness of a workspace, and its documents that cannot be found.
 
     Attributes:
         freshness: of its serving generation.
-        excluded: documents and records that are left out as they are.
+        excluded: documents and records that are left out on purpose.
         failed: documents that cannot be indexed.
-        oldest_wait_seconds: for how long the first of what waits has waited; None: nothing waits.
-        backfilled: whether its vectors are in the store beside the index, too, all of them.
+        oldest_wait_seconds: how long the oldest waiting item has waited; None if none is waiting.
+        backfilled: whether all of its vectors are in the separate vector store, too.
     """
 
     freshness: Freshness
@@ -79,10 +79,10 @@ class WorkspaceFreshnessQuery:
     def of(
         self, tenant_id: str, sources: Collection[str], *, readers: Collection[str] | None
     ) -> WorkspaceFreshness:
-        """The freshness of a workspace, in one query; see FreshnessQuery.of()."""
+        """Return the freshness of a workspace, in one query; see FreshnessQuery.of()."""
         record, answering = _records(tenant_id), answering_versions(tenant_id)
         waits = _waiting(record, answering)
-        # Once in the statement: each use of its own would walk the tree again.
+        # Once per statement: each further use would walk the tree again.
         out = excluded_pages(tenant_id)
         unlisted = _unlisted(tenant_id, sources, readers, out)
         came = [_value(select(func.min(rows.c[0]))) for rows in unlisted]
@@ -122,7 +122,7 @@ class WorkspaceFreshnessQuery:
 
 
 def _records(tenant_id: str) -> FromClause:
-    """The records of a workspace, each with whether it is listed, and until when."""
+    """Return the records of a workspace, with whether and until when each is listed."""
     record = source_records.c
     return (
         select(
@@ -138,9 +138,9 @@ def _records(tenant_id: str) -> FromClause:
 def _unlisted(
     tenant_id: str, sources: Collection[str], readers: Collection[str] | None, out: FromClause
 ) -> list[FromClause]:
-    """When the records and uploads came that the next listing finds; to readers: theirs.
+    """Return when the records and uploads arrived that the next listing finds.
 
-    Who reads an upload is not known before it was listed.
+    Readers get only theirs; the readers of an upload are unknown until it is listed.
     """
     if readers is None:
         return [rows.subquery() for rows in unlisted_rows(tenant_id, sources)]
@@ -152,9 +152,9 @@ def _unlisted(
 
 
 def _is_told(tenant_id: str, readers: Collection[str], out: FromClause) -> ColumnElement[bool]:
-    """The condition that readers are told of a document: they read it, or would if it were not out.
+    """Return the condition that readers may know of a document: they can, or could, read it.
 
-    A page that is archived, or off, is still that of its readers.
+    The readers of an archived or switched-off page still count.
     """
     placed = select(literal(tenant_id).label("tenant"), out.c.uuid, out.c.scope).subquery()
     theirs = select(placed.c.uuid).where(is_readable(placed, readers, column="scope"))
@@ -165,7 +165,7 @@ def _is_told(tenant_id: str, readers: Collection[str], out: FromClause) -> Colum
 def _waiting(
     record: FromClause, answering: FromClause
 ) -> list[tuple[ColumnElement[bool], ColumnElement[Any]]]:
-    """The conditions that a document waits, each with since when."""
+    """Return the conditions that a document waits, each with its start time."""
     row, own = documents.c, record.c
     uploaded_at = _value(select(uploads.c.updated_at).where(*_its_upload()))
     pushed_at = func.coalesce(own.waiting_since, uploaded_at)
@@ -183,19 +183,19 @@ def _waiting(
 
 
 def _is_left_out(record: FromClause) -> ColumnElement[bool]:
-    """The condition that a document is of a record which is kept, and not listed."""
+    """Return the condition that a document's record is kept but not listed."""
     return and_(record.c.document_id.is_not(None), ~record.c.is_found)
 
 
 def _is_pushed_again(record: FromClause) -> ColumnElement[bool]:
-    """The condition that a document's record or upload changed since it was listed."""
+    """Return the condition that a document's record or upload changed since it was listed."""
     own, revision = record.c, documents.c.revision
     changed = exists().where(
         *_its_upload(), uploads.c.enabled, uploads.c.revision.is_distinct_from(revision)
     )
     return or_(
         and_(own.document_id.is_not(None), own.revision.is_distinct_from(revision)),
-        # The content of a record that is a file has the record's revision.
+        # The content of a file record has the record's revision.
         and_(own.document_id.is_(None), changed),
     )
 
@@ -208,11 +208,11 @@ def _its_upload() -> tuple[ColumnElement[bool], ...]:
 def _records_left_out(
     tenant_id: str, readers: Collection[str] | None, out: FromClause
 ) -> ColumnElement[Any]:
-    """The number of records that are kept, and not listed."""
+    """Return the number of records that are kept but not listed."""
     if readers is None:
         kept = select(func.count()).where(source_records.c.tenant == tenant_id, ~is_found())
         return _value(kept)
-    # They all hang on pages: only comments and files are kept so.
+    # They are all attached to pages: only comments and files are kept like this.
     rows = placed_records(tenant_id, literal(NOBODY)).where(~is_found())
     placed = with_excluded(rows, out)
     return _value(select(func.count()).select_from(placed).where(is_readable(placed, [*readers])))

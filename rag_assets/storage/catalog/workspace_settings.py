@@ -1,4 +1,4 @@
-"""Queries on `rag_settings`: what applications set of their workspaces."""
+"""Queries on `rag_settings`: the settings that applications make for their workspaces."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ from rag_assets.workspace.settings import (
 )
 
 Change: TypeAlias = Callable[[WorkspaceSettings, Mapping[str, Any], bool], WorkspaceSettings]
-"""From present settings, the operator's configuration, and whether nothing was indexed yet."""
+"""From current settings, the operator's configuration, and whether the workspace is still
+unindexed."""
 
 _OPERATOR = "operator"
 _SETTINGS = tuple(field.name for field in fields(WorkspaceSettings))
@@ -37,7 +38,7 @@ _SET = frozenset(_SETTINGS) - {"updated_at", "updated_by"}
 
 @dataclass(frozen=True, slots=True)
 class ChangedSettings:
-    """What became of a change of settings.
+    """The result of a change of settings.
 
     Attributes:
         former, present: settings before and after it.
@@ -48,20 +49,20 @@ class ChangedSettings:
 
 
 class WorkspaceSettingsTable:
-    """Changes `rag_settings`, and with it the configuration that is in force."""
+    """Changes `rag_settings`, and the effective configuration with it."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def change(self, ref: TenantRef, change: Change, by: str) -> ChangedSettings:
-        """Change the settings of a workspace; what follows of them holds with the return.
+        """Change the settings of a workspace; the change is in force when the call returns.
 
-        Of several changes at once, each sees what the one before it left. A workspace that was off
-        and is on by it takes the model that waits, and is indexed again as a whole.
+        Concurrent changes run one after another. A workspace that gets enabled takes its pending
+        model, and is fully indexed again.
 
         Args:
             ref: the tenant.
-            change: makes the new settings; what it raises leaves everything as it was.
+            change: makes the new settings; if it raises, the settings stay as they were.
             by: the caller's name.
 
         Raises:
@@ -113,10 +114,9 @@ class WorkspaceSettingsTable:
         return ChangedSettings(former, settings_of(saved))
 
     def take_pending_model(self, ref: TenantRef, by: str) -> bool:
-        """Have the model that waits be that of the next build; returns whether one waited.
+        """Use the pending model for the next build; return whether a model was pending.
 
         Args:
-            ref: the tenant.
             by: the caller's name, for the event.
 
         Raises:
@@ -134,7 +134,7 @@ class WorkspaceSettingsTable:
 
 
 def setting_columns() -> list[ColumnElement[Any]]:
-    """The columns of a tenant's settings; see settings_of."""
+    """Return the columns of a tenant's settings; see settings_of."""
     own = rag_settings.c
     named = [own[name] for name in _SETTINGS if name not in {"updated_at", "updated_by"}]
     return [
@@ -147,7 +147,7 @@ def setting_columns() -> list[ColumnElement[Any]]:
 
 
 def settings_of(row: Row[Any]) -> WorkspaceSettings:
-    """The settings in a row with setting_columns()."""
+    """Return the settings in a row with setting_columns()."""
     values = {name: getattr(row, name) for name in _SET}
     return WorkspaceSettings(**values, updated_at=row.settings_at, updated_by=row.settings_by)
 
@@ -155,20 +155,20 @@ def settings_of(row: Row[Any]) -> WorkspaceSettings:
 def settle(
     connection: Connection, tenant_id: str, config: Mapping[str, Any], *, enabled: bool
 ) -> tuple[Mapping[str, Any], bool]:
-    """Put a new configuration of the operator's below what the application has set.
+    """Apply a new configuration of the operator, below the application's settings.
 
-    A model that makes other vectors waits until the workspace is indexed again as a whole, unless
-    nothing was indexed yet; the former one is in force until then.
+    A model with different vectors waits until the workspace is fully indexed again, unless it is
+    still unindexed; the former model is in force until then.
 
     Args:
         connection: of the transaction that changes the tenant.
         tenant_id: the tenant.
-        config, enabled: what its operator has configured.
+        config, enabled: set by its operator.
 
     Returns:
-        the configuration that is in force, and whether the tenant is enabled.
+        the effective configuration, and whether the tenant is enabled.
     """
-    # Changes of settings at the same time wait for this one.
+    # Concurrent changes of settings wait for this change.
     row = connection.execute(_rows(tenant_id).with_for_update(key_share=True, of=tenants)).first()
     if row is None:
         return config, enabled
@@ -183,7 +183,7 @@ def settle(
         event = {"tenant": tenant_id, "kind": "settings_changed", "payload": payload}
         connection.execute(insert(events).values(event))
     elif row.operator_config is None:
-        # Its application has set nothing.
+        # Its application has not set anything.
         return config, enabled
     connection.execute(
         upsert(rag_settings)
@@ -196,7 +196,7 @@ def settle(
 def _embedder_in_force(
     connection: Connection, tenant_id: str, row: Row[Any], config: Mapping[str, Any]
 ) -> Mapping[str, Any] | None:
-    """The embedder of a workspace whose operator has configured it anew; None: the operator's."""
+    """Return a workspace's embedder after its operator reconfigured it; None: the operator's."""
     settings = settings_of(row)
     before = row.config if row.operator_config is None else row.operator_config
     former, operators = configured_embedder(before), configured_embedder(config)
@@ -208,7 +208,7 @@ def _embedder_in_force(
 
 
 def _is_unused(connection: Connection, tenant_id: str) -> bool:
-    """Whether nothing was indexed yet: a build without a document that is found is nothing."""
+    """Return whether the workspace is unindexed: no build has a document that can be found."""
     row = document_index.c
     indexed = exists().where(row.tenant == tenant_id, row.indexed_key.is_not(None))
     return not connection.scalar(select(indexed))

@@ -1,6 +1,7 @@
-"""A store whose vectors are in a second one as well: writes go to both, vectors are searched there.
+"""A store with a second vector store: writes go to both, vectors are searched in the second.
 
-Words, texts and their own vectors stay in the first, which answers whenever the second does not.
+Words, texts and their own vectors stay in the first store, which answers whenever the second does
+not.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ class EntriesBeside:
 
     Args:
         first: the store of all entries.
-        second: has the vectors as well.
-        on_failure: called once the second has missed a write: from then on it must not answer.
+        second: the second store of vectors.
+        on_failure: called after the second store missed a write, and from then on must not answer.
     """
 
     def __init__(
@@ -95,7 +96,7 @@ class EntriesBeside:
 
 
 class SearcherBeside:
-    """Searches vectors in the second store for builds that say so (see EntrySearcher).
+    """Searches vectors in the second store for builds that use it (see EntrySearcher).
 
     Args:
         first: searches everything else, and the vectors of other builds.

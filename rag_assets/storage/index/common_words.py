@@ -1,6 +1,6 @@
-"""Common words of many languages: they show a text's language, and help to find no passage.
+"""Common words of many languages: they reveal a text's language, but do not help find passages.
 
-The lists hold closed classes of words only (articles, pronouns, prepositions, conjunctions,
+The lists only contain closed classes of words (articles, pronouns, prepositions, conjunctions,
 auxiliary verbs, question words), written for this program. Words that also name things are left
 out.
 """
@@ -244,21 +244,21 @@ STOP_WORDS: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
 COMMON_WORDS: Final = STOP_WORDS["en"]
 
 _SHARE: Final = 0.25
-"""Least share of common words in a sentence."""
+"""Minimum share of common words in a sentence."""
 _LEAST_FOREIGN: Final = 2
-"""Common words of another language than English that show it."""
+"""Number of common words that are evidence of a language other than English."""
 _LEAST_WORDS: Final = 3
-"""Words of a sentence without common words."""
+"""Minimum number of words in a sentence without common words."""
 _LEAST_SIGNS: Final = 8
-"""Signs of a sentence in a script without spaces."""
+"""Minimum number of signs in a sentence in a script without spaces."""
 _CERTAIN: Final = 0.8
-"""Probability from which on a detected language counts: no English question of the sets that
-fusion is measured with is taken for another language."""
+"""Minimum probability of a detected language: at this value, no English question in the sets used
+to measure fusion is taken for another language."""
 _SHORT: Final = 6
-"""Words from which on key words in plain letters are certain like any other text: names and words
-that languages share decide the language of fewer ones."""
+"""Minimum number of key words in plain letters to be treated like any other text: in fewer words,
+names and words shared by languages decide the detected language."""
 _CERTAIN_OF_SHORT: Final = 0.99
-"""The same probability of few key words without common ones of the language."""
+"""The same probability for fewer key words without common words of the language."""
 _LAST_LATIN: Final = "\u024f"
 _UNSPACED: Final = re.compile(
     r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]+"
@@ -267,14 +267,15 @@ SOUTHEAST_ASIAN: Final = (
     "\u0e01-\u0e3a\u0e40-\u0e4e\u0e81-\u0ecf\u0edc-\u0edf\u1000-\u103f\u104c-\u108f"
     "\u109a-\u109d\u1780-\u17d3\u17d7\u17dc\u17dd\ua9e0-\ua9ef\ua9fa-\ua9fe\uaa60-\uaa7f"
 )
-"""Letters, vowel signs and tone marks of Thai, Lao, Burmese and Khmer: nothing separates words."""
+"""Letters, vowel signs and tone marks of Thai, Lao, Burmese and Khmer, which do not separate
+words."""
 _SOUTHEAST_ASIAN: Final = re.compile(rf"[{SOUTHEAST_ASIAN}][{SOUTHEAST_ASIAN}\u200b-\u200d]*")
 _KANA: Final = re.compile(r"[\u3041-\u30fa]")
 _HAN_LANGUAGES: Final = frozenset({"zh", "ja"})
 _SAMPLE: Final = 100
-"""Words of a long text that are looked at."""
+"""Number of words inspected in a long text."""
 _WORD: Final = re.compile(r"[^\W_]+(?:[_.\-/:'’][^\W_]+)*")
-# Vowel signs of these scripts are no letters to Python.
+# Python does not treat vowel signs of these scripts as letters.
 _MARKED_WORD: Final = re.compile(
     rf"[\u0900-\u0963\u0966-\u0dff\u200c\u200d]+|{_SOUTHEAST_ASIAN.pattern}|{_WORD.pattern}"
 )
@@ -283,7 +284,7 @@ _ELISION: Final = re.compile(r"^(?:[cdjlmnst]|qu|dell|all|nell|dall|sull)['’](
 
 
 def significant_words(query: str) -> str:
-    """Return a query without the common words of its language; the whole one if they are all.
+    """Return a query without the common words of its language; all of it if all are common.
 
     Documents seldom contain questions, so a ranking by words would count `what` and `how` as rare
     and therefore important. A word in capitals, such as IT or US, is kept as a name.
@@ -295,11 +296,11 @@ def significant_words(query: str) -> str:
 
 
 def sentence_language(query: str) -> str | None:
-    """Return the language of a query that is a sentence; None of key words, or if unknown.
+    """Return the language of a query that is a sentence; None for key words, or if unknown.
 
-    A sentence in English is a text of which at least a quarter is common words. Other languages
-    have short sentences without any, such as Turkish with its suffixes: of these the detector of
-    documents' languages decides, where it is certain, and the common words where it is not.
+    A sentence in English is a text with at least a quarter of common words. Other languages, such
+    as Turkish with its suffixes, have short sentences without common words. For these, the detector
+    of documents' languages decides if it is certain, and otherwise the common words.
     """
     words = _words(query)
     language = _most_common_words(words)
@@ -309,10 +310,10 @@ def sentence_language(query: str) -> str | None:
     is_latin = _are_mostly_latin(words)
     if language == "en" and is_latin:
         return language
-    # Imported where it is used: what is never asked a question needs no detector.
+    # Imported here: a process that never gets a question needs no detector.
     from rag_assets.ingest.parsing.languages import language_of_text
 
-    # Words in plain letters may be common elsewhere, as `go to` is in Polish.
+    # Words in plain letters may be common in other languages, as `go to` is in Polish.
     is_doubtful = language == "en" or (language is not None and query.isascii())
     is_short = query.isascii() and len(words) < _SHORT and "?" not in query
     guess = language_of_text(
@@ -332,7 +333,7 @@ def is_english(query: str) -> bool:
 
 
 def is_certainly_english(query: str) -> bool:
-    """Return whether a query is a sentence in English, or key words that are certainly English."""
+    """Return whether a query is an English sentence, or certainly consists of English key words."""
     language = sentence_language(query)
     if language is not None:
         return language == "en"
@@ -342,7 +343,7 @@ def is_certainly_english(query: str) -> bool:
 
 
 def _detected_language(query: str, words: Sequence[str]) -> str | None:
-    """Return the language of a sentence as the detector sees it; None if it is not certain."""
+    """Return the detected language of a sentence; None if it is not certain."""
     letters = sum(len(run) for run in _UNSPACED.findall(query))
     if len(words) < _LEAST_WORDS and letters < _LEAST_SIGNS:
         return None
@@ -360,15 +361,15 @@ def _are_mostly_latin(words: Sequence[str]) -> bool:
 
 
 def prose_language(text: str) -> str | None:
-    """Return the language of the common words in a text; None if it has less than two of any."""
+    """Return the language of a text's common words; None with fewer than two in any language."""
     return _most_common_words([*islice(_iterate_words(text), _SAMPLE)], least=2)
 
 
 def _most_common_words(words: Iterable[str], least: int = 1) -> str | None:
-    """Return the language to which most words are common, English before others.
+    """Return the language with the most common words among these, English before others.
 
-    A single word of plain letters is evidence for English alone: `die`, `io` and `van` are common
-    words elsewhere.
+    A single word of plain letters is evidence only for English: `die`, `io` and `van` are common
+    words in other languages.
     """
     by_word = _languages_by_word()
     common = [(word, those) for word in words if (those := by_word.get(_plain(word)))]

@@ -1,4 +1,4 @@
-"""The connection to an Elasticsearch, from which every client is made."""
+"""The connection to an Elasticsearch, from which every client is created."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _PORTS = {"http": 80, "https": 443}
 
 @dataclass(frozen=True, slots=True)
 class ElasticsearchConnection:
-    """The nodes of a cluster, the account, and what their certificate is verified with.
+    """The nodes of a cluster, the account, and how to verify their certificate.
 
     Attributes:
-        nodes: addresses of the nodes, without an account; one that is down is passed over.
+        nodes: addresses of the nodes, without an account; a node that is down is skipped.
         api_key: an encoded API key.
-        account: name and password, where there is no API key.
-        ca_file: certificates that the server's is verified with; None: the system's.
-        fingerprint: SHA-256 of the server's certificate or of an authority that signed it, in place
+        account: name and password, if there is no API key.
+        ca_file: certificates for verifying the server's; None: the system's.
+        fingerprint: SHA-256 of the server's certificate or of an authority that signed it, instead
             of verifying it.
     """
 
@@ -36,7 +36,7 @@ class ElasticsearchConnection:
 
     @classmethod
     def from_url(cls, url: str) -> Self:
-        """Return the connection to addresses that are separated by commas; may hold an account.
+        """Return the connection to comma-separated addresses, which may contain an account.
 
         Raises:
             ConfigurationError: the nodes have different accounts.
@@ -77,11 +77,11 @@ class ElasticsearchConnection:
 
     @property
     def shown(self) -> str:
-        """The addresses of the nodes, without secrets."""
+        """Return the addresses of the nodes, without secrets."""
         return ", ".join(self.nodes)
 
     def client_options(self, *, is_async: bool = False) -> dict[str, Any]:
-        """Return the arguments of a client of `elasticsearch` that connect it.
+        """Return the connection arguments for a client of `elasticsearch`.
 
         Args:
             is_async: whether the client is for an event loop.
@@ -99,13 +99,13 @@ class ElasticsearchConnection:
             options["ssl_context"] = pinned_context(self.fingerprint)
             if not is_async:
                 # Without it, this client would demand an authority that the system knows; with it,
-                # the other one would accept the server's own certificate alone.
+                # the other client would only accept the server's own certificate.
                 options["ssl_assert_fingerprint"] = self.fingerprint.replace(":", "").lower()
         return options
 
 
 def connection_to(server: str | ElasticsearchConnection) -> ElasticsearchConnection:
-    """Return a connection as it is, or the one to an address."""
+    """Return a connection unchanged, or the connection to an address."""
     return ElasticsearchConnection.from_url(server) if isinstance(server, str) else server
 
 

@@ -27,10 +27,10 @@ _NOT_DIGESTED = frozenset({"digest", "terms", "vector"})
 
 
 def entry_source(entry: Entry) -> dict[str, Any]:
-    """The stored fields of an entry without its vector, with a digest over all of them.
+    """Return the stored fields of an entry without its vector, with a digest over all of them.
 
-    The field `terms`, which is searched but never returned, has a digest of its own, so that a hit
-    can be verified without reading it: it is as long as the text.
+    The field `terms`, which is searched but never returned, has a separate digest. A hit can
+    therefore be verified without reading `terms`, which is as long as the text.
     """
     owner, document, chunk = entry.owner, entry.document, entry.chunk
     headings = [part for part in (document.title, *chunk.heading_path) if part]
@@ -56,7 +56,8 @@ def entry_source(entry: Entry) -> dict[str, Any]:
         "terms_digest": key_of("terms", terms),
         "length_weight": length_weight(count_words(terms)),
         "text_sha256": chunk.text_sha256,
-        # text_sha256 also covers title and headings, so it differs for equal texts under others.
+        # text_sha256 also covers title and headings, so it differs for equal texts under other
+        # headings.
         "text_key": key_of("text", chunk.text, *context),
         "start": chunk.start,
         "end": chunk.end,
@@ -90,27 +91,27 @@ def entry_terms(text: str, language: str | None) -> str:
 
     Args:
         text: of the passage, with title and headings.
-        language: of the document, if that is sure.
+        language: of the document, if certain.
     """
     analysis = analysis_of(text, language)
     return f"{MARK}{analysis} {lexical_terms(text, analysis)}"
 
 
 def length_weight(terms: float) -> float:
-    """Return the weight of the words of an entry that has so many terms.
+    """Return the weight of the words of an entry with this number of terms.
 
-    A word says less about a long passage. Terms are counted and not a model's tokens, of which an
-    English term has one or two, and a Greek or Hindi one five.
+    A word says less about a long passage. Terms are counted instead of a model's tokens: an English
+    term has one or two tokens, a Greek or Hindi term five.
     """
     return float(f"{0.5 ** (terms / _HALVING_TERMS):.6g}")
 
 
 def digest_of(fields: Mapping[str, Any], key: bytes | None) -> str:
-    """The digest of an entry's stored fields.
+    """Return the digest of an entry's stored fields.
 
     Args:
-        fields: as stored; `terms` count by their own digest, the vector does not count.
-        key: the generation's digest key; None if it has none.
+        fields: as stored; `terms` count through their own digest, the vector does not count.
+        key: the generation's digest key; None if it has no key.
     """
     if key is None:
         return key_of("fields", {k: v for k, v in fields.items() if k not in ("digest", "vector")})
@@ -118,7 +119,7 @@ def digest_of(fields: Mapping[str, Any], key: bytes | None) -> str:
 
 
 def is_intact(fields: Mapping[str, Any], key: bytes | None) -> bool:
-    """Whether stored fields, with or without `terms`, match the digest written with them."""
+    """Return whether stored fields, with or without `terms`, match their digest."""
     digest, terms = fields.get("digest"), fields.get("terms")
     if not isinstance(digest, str) or not compare_digest(digest, digest_of(fields, key)):
         return False
@@ -126,7 +127,7 @@ def is_intact(fields: Mapping[str, Any], key: bytes | None) -> bool:
 
 
 def with_scope(stored: Mapping[str, Any], scope: str, key: bytes | None) -> dict[str, Any]:
-    """Stored fields with another access scope; altered fields keep their mismatching digest."""
+    """Return stored fields with another access scope; altered fields keep their wrong digest."""
     changed = {**stored, "access_scope": scope}
     if is_intact(stored, key):
         changed["digest"] = digest_of(changed, key)
@@ -136,20 +137,20 @@ def with_scope(stored: Mapping[str, Any], scope: str, key: bytes | None) -> dict
 def stored(
     owner: Owner, id_: str, fields: Mapping[str, Any], cosine: float | None = None
 ) -> StoredEntry:
-    """An entry that was read, verified if the generation has a digest key."""
+    """Return an entry that was read, verified if the generation has a digest key."""
     return StoredEntry(id_, fields["index_key"], fields, _is_genuine(owner, id_, fields), cosine)
 
 
 def scanned(
     id_: str, stored: Mapping[str, Any], routing: str | None, key: bytes | None
 ) -> ScannedEntry:
-    """An entry that a scan found, with defaults for missing fields.
+    """Return an entry that a scan found, with defaults for missing fields.
 
     Args:
         id_: of the entry.
         stored: its fields.
-        routing: the tenant whose searches may find it.
-        key: the generation's digest key; None if it has none.
+        routing: the tenant with searches that may find it.
+        key: the generation's digest key; None if it has no key.
     """
     return ScannedEntry(
         id=id_,
@@ -168,7 +169,7 @@ def scanned(
 def entry_vector(
     owner: Owner, id_: str, fields: Mapping[str, Any], vector: npt.NDArray[np.float32] | None
 ) -> EntryVector:
-    """The vector of an entry that was read with all its fields."""
+    """Return the vector of an entry that was read with all its fields."""
     known = {name: fields.get(name, "") for name in ("document_id", "index_key", "text_sha256")}
     genuine = "terms" in fields and is_intact(fields, owner.digest_key)
     if genuine:
@@ -178,7 +179,7 @@ def entry_vector(
 
 
 def _is_genuine(owner: Owner, id_: str, stored: Mapping[str, Any]) -> bool:
-    """Whether an entry's fields are unaltered and belong to its id."""
+    """Return whether an entry's fields are unaltered and belong to its id."""
     if owner.digest_key is None:
         return True
     if not is_intact(stored, owner.digest_key):

@@ -1,9 +1,9 @@
 """Terms for lexical search: identifiers split into their parts, words folded and stemmed.
 
 Elasticsearch's standard analyzer does not split `snake_case_name`, and its core server has no
-stemmer. This module does both. A text is analyzed in its language, which its first term names; a
-query in every language that texts have (see `query_words`), so that both agree whatever language
-the query is in.
+stemmer. This module does both. A text is analyzed in its language, which its first term names. A
+query is analyzed in every language of the texts (see `query_words`), so that both agree regardless
+of the query's language.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ FORMER: Final = "former"
 PLAIN: Final = "plain"
 """The analysis of texts in languages without a stemmer: words are only folded."""
 MARK: Final = "lang="
-"""Beginning of the term that names an entry's analysis. No word of a text has this character."""
+"""Prefix of the term that names an entry's analysis. No word of a text has this character."""
 
 _LATIN: Final = {
     "en": "english", "de": "german", "fr": "french", "es": "spanish", "it": "italian",
@@ -43,7 +43,7 @@ _STEMMERS: Final[Mapping[str, str]] = MappingProxyType(
     _LATIN | _CYRILLIC | _ARABIC | _DEVANAGARI | _OTHERS
 )
 """Snowball's algorithms by ISO 639-1 code."""
-# In languages with a script of their own and no stemmer, words in Latin letters are English.
+# In languages with a separate script and no stemmer, words in Latin letters are English.
 _OWN_SCRIPTS: Final = "am bn gu he ja ka km kn ko lo ml my pa si te th zh"
 _ALIASES: Final[Mapping[str, str]] = MappingProxyType(
     # `go` is a programming language.
@@ -55,7 +55,7 @@ ANALYSES: Final = (*_STEMMERS, _VIETNAMESE, PLAIN)
 EVERY_ANALYSIS: Final = (FORMER, *ANALYSES)
 """All analyses that entries of an index may have."""
 _SCRIPTS: Final = (
-    # The first letter of a word, the languages written so, and the usual one of them.
+    # The first letter of a word, the languages written in its script, and the usual one of them.
     (re.compile(r"[a-z\u00aa-\u024f\u1e00-\u1eff]"), frozenset({*_LATIN, _VIETNAMESE, "sr"}), "en"),
     (re.compile(r"[\u0400-\u052f]"), frozenset(_CYRILLIC), "ru"),
     (re.compile(r"[\u0370-\u03ff\u1f00-\u1fff]"), frozenset({"el"}), "el"),
@@ -74,7 +74,8 @@ _WORD: Final = re.compile(r"[^\W_]+(?:[_.\-/:][^\W_]+)*")
 _PART: Final = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
 # For words with letters beyond ASCII: split at punctuation and digits, never at an umlaut.
 _PLAIN_PART: Final = re.compile(r"[^\W\d_]+|\d+")
-# Vowel signs of Indic scripts are no letters to Python; dandas and digits are no parts of words.
+# Python does not treat vowel signs of Indic scripts as letters; dandas and digits are not parts of
+# words.
 _INDIC_WORD: Final = re.compile(
     r"(?:(?![\u0964\u0965])[\u0900-\u0dff\u200c\u200d])+|[^\W_]+(?:[_.\-/:][^\W_]+)*"
 )
@@ -84,12 +85,12 @@ _IDEOGRAPHS: Final = "\u2e80-\u309f\u31f0-\u9fff\uf900-\ufaff\U00020000-\U0003ff
 _KATAKANA: Final = "\u30a0-\u30ff"
 _SIGNS: Final = re.compile(rf"[{_IDEOGRAPHS}{_KATAKANA}]+")
 _SIGN: Final = re.compile(rf"[{_KATAKANA}]{{1,100}}|[{_IDEOGRAPHS}]")
-"""A sign of Chinese or Japanese; a word in katakana is one."""
+"""A sign of Chinese or Japanese; a word in katakana counts as one sign."""
 _SOUTHEAST_ASIAN: Final = re.compile(rf"[{SOUTHEAST_ASIAN}]+")
 _UNSEPARATED: Final = re.compile(rf"({_SIGNS.pattern}|{_SOUTHEAST_ASIAN.pattern})")
 _PAIR, _TRIPLE = 2, 3
 _UNMARKED: Final = re.compile(rf"[^\W\d_]{{{_TRIPLE + 1},}}")
-"""Letters between marks, more than entries of this version have as a term."""
+"""Letters between marks, in runs longer than any term of this version's entries."""
 _TERMS_PER_WORD: Final = (
     (re.compile(rf" (?=[{SOUTHEAST_ASIAN}])"), 10),
     (re.compile(rf" (?=[{_IDEOGRAPHS}{_KATAKANA}])"), 1.5),
@@ -113,14 +114,14 @@ _BEFORE_STEMS: Final[Mapping[str, Mapping[int, int]]] = MappingProxyType(
         "hi": str.maketrans("ँ", "ं"),
     }
 )
-"""Letters that are typed in several ways, and the one that the stemmer of a language expects."""
+"""Letters that are typed in several ways, and the form that the stemmer of a language expects."""
 _FOLDED: Final = str.maketrans(
     {"ß": "ss", "ı": "i", "ø": "o", "æ": "ae", "œ": "oe", "ł": "l", "đ": "d", "ð": "d", "þ": "th"}
     | {"ς": "σ", "ё": "е", "أ": "ا", "إ": "ا", "آ": "ا", "ٱ": "ا", "ى": "ي", "ی": "ي", "ة": "ه"}
     | {"ک": "ك"}
 )
 _MARKED: Final = re.compile(r"[\u00c0-\u024f\u1e00-\u1fff\u0386-\u03ce\u0300-\u036f]")
-"""Latin and Greek letters that may have diacritics. In other scripts these make other letters."""
+"""Latin and Greek letters that may have diacritics. In other scripts, marks make other letters."""
 _MARKS: Final = re.compile(r"[\u0300-\u036f]+")
 
 
@@ -130,7 +131,7 @@ def analysis_of(text: str, language: str | None) -> str:
     Args:
         text: to be analyzed.
         language: of its document, an ISO 639-1 code or the name of a programming language; None if
-            that is not sure.
+            uncertain.
     """
     if language is not None and len(language) != _CODE_LENGTH:
         return "en"  # identifiers and comments of source code
@@ -148,12 +149,12 @@ def lexical_terms(text: str, analysis: str = "en") -> str:
     """Return the words of a text, whole and in parts, folded and stemmed, separated by spaces.
 
     `handleHTTPError` gives `handlehttperror handl http error`; repeated words stay repeated, so
-    that term frequencies keep their meaning. Where nothing separates words or their endings, the
-    terms are pairs: of adjacent signs in Chinese and Japanese, of syllables in Korean. In Thai,
-    Lao, Burmese and Khmer they are all pairs and triples of letters; a query has the triples.
+    that term frequencies keep their meaning. If words or their endings are not separated, the terms
+    are pairs: of adjacent signs in Chinese and Japanese, of syllables in Korean. In Thai, Lao,
+    Burmese and Khmer, they are all pairs and triples of letters; a query uses the triples.
     """
     runs = _normalized(text).split()
-    # Longer ones would fill the cache's memory.
+    # Longer runs would fill the cache's memory.
     of_run = _terms_of_run if max(map(len, runs), default=0) <= _MAX_WORD else _terms_of_any_run
     return " ".join(filter(None, [of_run(run, analysis) for run in runs]))
 
@@ -161,8 +162,8 @@ def lexical_terms(text: str, analysis: str = "en") -> str:
 def words_in(text: str) -> list[str]:
     """Return the words of a query, whole and in parts, in lower case, neither folded nor stemmed.
 
-    Korean words are returned whole, too, as entries of version 1 have them; of words in Thai and
-    the scripts alike, the letters between marks, as entries of versions 1 and 2 have them.
+    Korean words are also returned whole, as in entries of version 1. For Thai and similar scripts,
+    the letters between marks are also returned, as in entries of versions 1 and 2.
     """
     parts: list[str] = []
     for word in _split(_normalized(text)):
@@ -173,7 +174,7 @@ def words_in(text: str) -> list[str]:
 
 
 def count_words(terms: str) -> float:
-    """Return how many words the terms of an entry stand for: each pair or triple for a part of one.
+    """Return how many words the terms of an entry represent: a pair or triple is part of a word.
 
     Args:
         terms: of an entry, after its mark.
@@ -210,7 +211,7 @@ def forms_of(word: str, analyses: tuple[str, ...] = EVERY_ANALYSIS) -> Mapping[s
 
 
 def is_phrase(word: str) -> bool:
-    """Return whether entries of version 1 hold a word in their text only, and not as a term."""
+    """Return whether entries of version 1 contain a word only in their text, and not as a term."""
     return any(kind.search(word) for kind in (_INDIC, _SIGNS, _SYMBOL))
 
 
@@ -220,7 +221,7 @@ def is_sequence(word: str) -> bool:
 
 
 def _is_term(word: str) -> bool:
-    """Return whether entries have a word of a query as a term: longer ones are there in pairs."""
+    """Return whether entries have a query word as a term; longer words are stored as pairs."""
     single = len(word) == 1 and _SIGNS.match(word) is not None
     return not single and not _SYMBOL.match(word) and not _is_long_hangul(word)
 
@@ -292,7 +293,7 @@ def _with_parts(word: str) -> list[str]:
 
 
 def _sequences(letters: str, length: int) -> list[str]:
-    """Return all sequences of so many adjacent letters, or the letters if they are fewer."""
+    """Return all sequences of this number of adjacent letters, or all letters if they are fewer."""
     beginnings = range(len(letters) - length + 1)
     return [letters[at : at + length] for at in beginnings] or [letters]
 
@@ -305,7 +306,7 @@ def _stem(word: str, analysis: str) -> str:
     language = _language_in_script(word, analysis)
     if language == PLAIN:
         return _fold(word)
-    if language == _VIETNAMESE:  # diacritics tell its words apart
+    if language == _VIETNAMESE:  # diacritics distinguish its words
         return word
     table = _BEFORE_STEMS.get(language)
     stem = _stemmer(_STEMMERS[language]).stemWord(word if table is None else word.translate(table))
@@ -313,7 +314,7 @@ def _stem(word: str, analysis: str) -> str:
 
 
 def _language_in_script(word: str, analysis: str) -> str:
-    """Return the language that a word is stemmed in: the text's, where it has the word's script."""
+    """Return the language for stemming a word: the text's, if it uses the word's script."""
     if word[0].isdecimal():
         return PLAIN
     for letters, languages, usual in _SCRIPTS:

@@ -24,11 +24,11 @@ _LONGEST_NAME = 1_000
 VectorIndex = Literal["int8_hnsw", "hnsw", "bbq_hnsw"]
 Placement = Literal["shared", "dedicated"]
 _FEWEST_BITS = 384
-"""Dimensions from which on one bit of each number tells enough to find candidates."""
+"""Fewest dimensions at which one bit per number is enough to find candidates."""
 
 
 Presence = Literal["present", "missing", "replaced"]
-"""Whether an index exists, does not, or was replaced by another one of the same name."""
+"""Whether an index exists, is missing, or was replaced by another of the same name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,27 +37,27 @@ class IndexRef:
 
     Attributes:
         name: of the index.
-        identity: given by the store; an index created later under the same name has another.
+        identity: assigned by the store; an index created later under the same name gets another.
     """
 
     name: str
     identity: str
 
     def presence_of(self, identity: str | None) -> Presence:
-        """Compare with the identity of the index that now has this name; None if there is none."""
+        """Compare with the identity of the index of this name; None if it does not exist."""
         if identity is None:
             return "missing"
         return "present" if identity == self.identity else "replaced"
 
 
 def suitable_index(dimensions: int) -> VectorIndex:
-    """The kind of index for vectors of this length, where a tenant chooses none."""
+    """Return the default kind of index for vectors of this length."""
     return "bbq_hnsw" if dimensions >= _FEWEST_BITS else "int8_hnsw"
 
 
 @dataclass(frozen=True, slots=True)
 class IndexSpec:
-    """The properties that distinguish indexes: generations of equal spec may share one."""
+    """The properties that distinguish indexes; generations with equal specs may share an index."""
 
     dimensions: int
     vector_index: VectorIndex = "int8_hnsw"
@@ -68,9 +68,9 @@ class Owner:
     """The owner of entries: one generation of one incarnation of a tenant.
 
     Attributes:
-        digest_key: the generation's key, which is never stored in the index; None in generations
-            of the first four schemas, whose digests anyone with write access can forge.
-        vectors_beside: whether its vectors are searched in the store beside the index.
+        digest_key: the generation's key, which is never stored in the index; None in generations of
+            the first four schemas. Anyone with write access can forge their digests.
+        vectors_beside: whether its vectors are searched in the separate vector store.
     """
 
     tenant: str
@@ -82,11 +82,11 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class CountedBuild:
-    """A build whose entries are to be counted.
+    """A build with entries to count.
 
     Attributes:
-        index: that it was written to.
-        recent_keys: the index_key of versions whose entries are counted apart.
+        index: the index that it was written to.
+        recent_keys: index keys of versions to count separately.
         is_serving: whether the tenant's view should show exactly this build.
     """
 
@@ -98,12 +98,12 @@ class CountedBuild:
 
 @dataclass(frozen=True, slots=True)
 class BuildCount:
-    """How many entries of a build can be found.
+    """The number of searchable entries of a build.
 
     Attributes:
-        presence: whether its index is the one that it was written to; otherwise nothing counts.
-        entries: of the build.
-        recent: of the versions whose entries are counted apart.
+        presence: whether the index that it was written to still exists; if not, the counts are 0.
+        entries: the number of all its entries.
+        recent: the number of entries of the versions to count separately.
         is_shown: whether the tenant's view shows exactly these entries; True for a build that is
             not the serving one.
     """
@@ -122,11 +122,12 @@ class EntryDocument:
         indexed_key: hash of everything in its entries.
         media_type: the format of its content.
         path: the document's printable path within its source, for the chunk id.
-        passage_source: what the chunk id begins with in place of tenant and path; None: these.
+        passage_source: the first part of the chunk id, instead of tenant and path; None for tenant
+            and path.
         language: an ISO 639-1 code or a programming language; None if uncertain.
-        modified_at: when its present content was written, in milliseconds.
-        source_id: its id in the application that pushed it; None for all else.
-        page_uuid: the page or database that it belongs to; None where there is none.
+        modified_at: when its current content was written, to the millisecond.
+        source_id: its id in the application that pushed it; None if it was not pushed.
+        page_uuid: the page or database that it belongs to, if any.
     """
 
     document_id: str
@@ -152,8 +153,8 @@ class Entry:
     """One chunk of one version of a document, with its vector.
 
     Attributes:
-        chunk_type: its source type, where that is not its document's.
-        within: of a block, the ordinals of the entries of its document that hold something of it.
+        chunk_type: its source type, if it differs from the document's.
+        within: for a block, the ordinals of the document's entries that contain part of it.
     """
 
     owner: Owner
@@ -165,12 +166,12 @@ class Entry:
 
     @property
     def source_type(self) -> str:
-        """Its own source type, or else its document's."""
+        """Return its own source type, or else its document's."""
         return self.chunk_type or self.document.source_type
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """Its document's metadata, and the names of what it defines."""
+        """Return the document's metadata and the names that the chunk defines."""
         named = self.chunk.definition
         if named is None:
             return dict(self.document.metadata)
@@ -180,25 +181,25 @@ class Entry:
 
     @property
     def id(self) -> str:
-        """The entry's id in the index."""
+        """Return the entry's id in the index."""
         return entry_id(
             self.owner, self.document.document_id, self.document.indexed_key, self.chunk.ordinal
         )
 
 
 def is_within(uri: str, path: str) -> bool:
-    """Whether a uri equals a path or is below it; a slash at the path's end does not matter."""
+    """Return whether a URI equals a path or is below it; a trailing slash is ignored."""
     folder = path.rstrip("/")
     return uri.rstrip("/") == folder or uri.startswith(f"{folder}/")
 
 
 @dataclass(frozen=True, slots=True)
 class MovedPages:
-    """Pages whose entries may have another access scope than their documents by now.
+    """Pages with entries that may still have another access scope than their documents.
 
     Attributes:
-        readable: that may be read, whatever scope their entries have.
-        unreadable: that may not.
+        readable: pages that may be read, whatever scope their entries have.
+        unreadable: pages that may not be read.
     """
 
     readable: tuple[str, ...] = ()
@@ -212,21 +213,21 @@ NONE_MOVED = MovedPages()
 class EntryFilter:
     """The entries of a generation that a search may find.
 
-    None filters nothing. An empty list of values to have matches nothing.
+    None does not filter. An empty list of allowed values matches no entry.
 
     Attributes:
-        scopes: access scopes, one of which an entry must have; None: any.
-        moved: pages for which the scopes of entries do not count.
-        pages: one of which it must hang on; None: any, or none.
-        source_types, sources, documents: one of which it must belong to.
-        without_source_types: none of which it may belong to.
-        paths: one of which its document must be within; see is_within.
-        languages: one of which its document must have.
-        modified_after, modified_before: bounds of its document's modified_at; the first is
+        scopes: allowed access scopes; None: any.
+        moved: pages for which the scopes of entries are ignored.
+        pages: allowed pages; None: any, or no page at all.
+        source_types, sources, documents: allowed values.
+        without_source_types: excluded source types.
+        paths: folders or files; the document must be within one of them, see is_within.
+        languages: allowed languages of the document.
+        modified_after, modified_before: bounds of the document's modified_at; the first is
             inclusive, the second exclusive.
         tags: all of which it must have.
-        metadata: by key, values of which it must have one; None stands for no value.
-        without_metadata: by key, values of which it must have none.
+        metadata: by key, the allowed values; None stands for a missing value.
+        without_metadata: by key, the excluded values.
     """
 
     scopes: frozenset[str] | None = None
@@ -246,17 +247,17 @@ class EntryFilter:
 
     @property
     def by_readers_alone(self) -> bool:
-        """Whether it leaves out nothing but what a caller may not read."""
+        """Return whether it excludes only entries that the caller may not read."""
         return replace(self, scopes=None, moved=NONE_MOVED) == EntryFilter()
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where something that is looked for stands.
+    """A position to look up: a document, or a symbol in it.
 
     Attributes:
         document_id: the document.
-        symbol: what an entry of it defines; None: any entry of it.
+        symbol: the symbol that an entry must define; None: any entry of the document.
     """
 
     document_id: str
@@ -265,7 +266,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Entries in a given order: those of the first place, then those of the next.
+    """Entries in a given order: all entries of the first place, then of the next.
 
     Attributes:
         of: at most MOST_PLACES.
@@ -279,7 +280,7 @@ MOST_PLACES = 200
 
 @dataclass(frozen=True, slots=True)
 class EqualTexts:
-    """Entries with one of these texts, in no order.
+    """Entries with one of these texts, in no particular order.
 
     Attributes:
         keys: see Candidate.text_key.
@@ -294,11 +295,11 @@ class RankingRequest:
 
     Attributes:
         by: the query's vector, of shape (dimensions,), its text, places, or texts; None: any
-            entries, in no order.
-        limit: the most entries that it holds.
+            entries, in no particular order.
+        limit: the maximum number of entries in the ranking.
         entry_filter: the entries that it may contain.
-        first: how many of them to return, the best ones; None returns all.
-        symbols: whether to tell what they define.
+        first: how many of the best entries to return; None returns all.
+        symbols: whether to return the symbols that they define.
     """
 
     by: npt.NDArray[np.float32] | str | Places | EqualTexts | None
@@ -309,7 +310,7 @@ class RankingRequest:
 
     @property
     def returned(self) -> int:
-        """The most entries to return."""
+        """Return the maximum number of entries to return."""
         return self.limit if self.first is None else min(self.first, self.limit)
 
 
@@ -340,8 +341,8 @@ class EntryVector:
 
     Attributes:
         vector: None if the entry has none.
-        genuine: whether the entry's fields are unaltered and belong to its id; whose vector this is
-            follows from them.
+        genuine: whether the entry's fields are unaltered and belong to its id. They show which text
+            the vector belongs to.
     """
 
     id: str
@@ -366,11 +367,11 @@ class PassageVector:
 
 @dataclass(frozen=True, slots=True)
 class VersionCount:
-    """How many entries of one version of a document a generation has.
+    """The number of entries that a generation has of one version of a document.
 
     Attributes:
-        document_id, index_key, access_scope: of the entries; None where they have none.
-        ids: checksum of the entries' ids with their ordinals, where the store can tell it; see
+        document_id, index_key, access_scope: of the entries; None if the entries lack it.
+        ids: checksum of the entries' ids with their ordinals, if the store can compute it; see
             checksum_of().
     """
 
@@ -382,10 +383,10 @@ class VersionCount:
 
 
 def checksum_of(ids: Iterable[str]) -> int:
-    """The checksum of the ids of a version's entries, in the order of their ordinals.
+    """Return the checksum of the ids of a version's entries, in the order of their ordinals.
 
-    Those of parts are added up. A store that computes it has to find the same number: the first 60
-    bits of each id's SHA-256, times its place from 1.
+    The checksums of parts add up. A store that computes it must get the same number: the first 60
+    bits of each id's SHA-256, times its position from 1.
     """
     return sum(int(sha256_hex(id_)[:15], 16) * place for place, id_ in enumerate(ids, start=1))
 
@@ -395,9 +396,9 @@ class TenantView:
     """A tenant's view, through which trusted services query its serving generation directly.
 
     Attributes:
-        name: of the view.
+        name: the name of the view.
         restricted: whether its filter provably shows only this tenant's entries.
-        tenants: whose entries it shows, sorted.
+        tenants: the tenants with entries in it, sorted.
     """
 
     name: str
@@ -413,10 +414,10 @@ class Candidate:
         uri: of its document, from the index; empty if it is too long for a doc value.
         text_key: equal for equal texts; in generations of the first three schemas, for equal texts
             with equal titles and headings.
-        ordinal: its place among the entries of its version.
-        within: of a block, the ordinals of the entries that hold something of it.
-        symbol: what it defines; empty where it defines nothing, or the request did not ask for it.
-        matched: of a ranking by words, how many of the different terms it has; else 0.
+        ordinal: its position among the entries of its version.
+        within: for a block, the ordinals of the entries that contain part of it.
+        symbol: the symbol that it defines; empty without a definition, or if not requested.
+        matched: in a ranking by words, how many different terms it contains; else 0.
     """
 
     id: str
@@ -437,7 +438,7 @@ class StoredEntry:
 
     Attributes:
         intact: whether its fields are unaltered; always True in generations without a digest key.
-        cosine: of its vector and that of the query; None without such a vector.
+        cosine: similarity of its vector and the query's; None without a query vector.
     """
 
     id: str
@@ -448,20 +449,19 @@ class StoredEntry:
 
 
 def entry_id(owner: Owner, document_id: str, indexed_key: str, ordinal: int) -> str:
-    """The id of the entry of one chunk of one version of a document."""
+    """Return the id of the entry of one chunk of one version of a document."""
     return key_of(*_entry_parts(owner), document_id, indexed_key, ordinal)
 
 
 def entry_ids(owner: Owner) -> Callable[[str, str, int], str]:
-    """A function that makes the ids of many entries of one owner: as entry_id(), and faster.
+    """Return a faster entry_id() for many entries of one owner.
 
-    It takes a document's id, its indexed key, and the ordinal.
+    The function takes a document's id, its indexed key, and the ordinal.
     """
     beginning = canonical([*_entry_parts(owner)])[:-1]
 
     def id_of(document_id: str, indexed_key: str, ordinal: int) -> str:
-        # Ids and keys are hexadecimal, so that JSON writes them as they are; others take the long
-        # way.
+        # Ids and keys are hexadecimal, so JSON writes them unchanged; others take the slow path.
         both = document_id + indexed_key
         if not (both.isascii() and both.isalnum()):
             return entry_id(owner, document_id, indexed_key, ordinal)
@@ -493,8 +493,8 @@ def indexed_key(
     page_uuid: str | None = None,
     passage_source: str | None = None,
 ) -> str:
-    """Hash of everything in the entries of a version."""
-    # Only where there are any: the keys of other documents must not change.
+    """Return the hash of everything in the entries of a version."""
+    # Only if there are any: the keys of other documents must not change.
     anew = [reindex_requests] if reindex_requests else []
     typed = [dict(kinds)] if kinds else []
     placed = [["of", source_id, page_uuid]] if source_id or page_uuid else []

@@ -1,7 +1,8 @@
-"""TLS to a server whose chain of certificates has one that a fingerprint names.
+"""TLS to a server with a pinned fingerprint in its chain of certificates.
 
-Elasticsearch's clients differ: the one for an event loop compares the server's own certificate
-alone, and the other accepts an authority that did not sign the server's. This context is for both.
+Elasticsearch's clients differ: the client for an event loop compares only the server's own
+certificate, and the other accepts an authority that did not sign the server's. This context is for
+both.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 
 
 def pinned_context(fingerprint: str) -> ssl.SSLContext:
-    """Return a context whose handshakes fail unless the fingerprint is in the server's chain.
+    """Return a context that rejects a server without the fingerprint in its chain.
 
     Args:
         fingerprint: SHA-256 of the server's certificate, or of an authority that signed it.
@@ -38,7 +39,7 @@ def require_pinned(chain: Sequence[bytes], fingerprint: bytes) -> None:
         fingerprint: SHA-256 of one of them.
 
     Raises:
-        ssl.SSLCertVerificationError: none has it, or the one that has did not sign the server's.
+        ssl.SSLCertVerificationError: no certificate has it, or its owner did not sign the server's.
     """
     candidates = list(chain)
     certificate = candidates.pop(0) if candidates else None
@@ -54,7 +55,7 @@ def require_pinned(chain: Sequence[bytes], fingerprint: bytes) -> None:
 
 
 def _signed(issuer: bytes, certificate: bytes) -> bool:
-    """Return whether a certificate is an authority's that signed the other."""
+    """Return whether a certificate belongs to an authority that signed the other."""
     try:
         authority = x509.load_der_x509_certificate(issuer)
         constraints = authority.extensions.get_extension_for_class(x509.BasicConstraints)
@@ -81,7 +82,7 @@ class _PinnedSocket(ssl.SSLSocket):
 
 
 class _PinnedContext(ssl.SSLContext):
-    """Opens connections that are verified so."""
+    """Opens connections that are verified this way."""
 
     sslobject_class = _PinnedObject
     sslsocket_class = _PinnedSocket

@@ -1,7 +1,7 @@
 """The three protocols of a vector store: entries, searches, administration.
 
 Methods take the name of an index that `place` returned. All raise ServiceUnavailable when the store
-does not answer. What is specific to one store stays in its adapter.
+does not answer. Details of one store stay in its adapter.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ class NoteStore(Protocol):
     """
 
     def read(self, name: str) -> str | None:
-        """Return a note; None if there is none."""
+        """Return a note; None if it does not exist."""
         ...
 
     def write(self, name: str, text: str) -> None:
-        """Write a note as a whole, in place of the former one."""
+        """Write a whole note, replacing the former note."""
         ...
 
     def delete(self, name: str) -> None:
@@ -63,7 +63,7 @@ class EntryWriter(Protocol):
     """
 
     def write(self, index_name: str, entries: Iterable[Entry]) -> int:
-        """Write entries in bounded requests; returns their number.
+        """Write entries in bounded requests; return their number.
 
         Raises:
             IndexInconsistent: the store rejected an entry permanently.
@@ -71,7 +71,7 @@ class EntryWriter(Protocol):
         ...
 
     def delete(self, index_name: str, tenant: str, ids: Iterable[str]) -> int:
-        """Delete entries by id; returns their number, including entries that were missing."""
+        """Delete entries by id; return their number, including missing entries."""
         ...
 
     def delete_other_versions(
@@ -83,13 +83,13 @@ class EntryWriter(Protocol):
         guard: Callable[[], None],
         refreshed: bool = False,
     ) -> int:
-        """Delete the entries of other versions of these documents; returns their number.
+        """Delete the entries of other versions of these documents; return their number.
 
         Args:
             index_name, owner: the index, and the owner of the entries.
             kept: by document_id, the version (index_key) to keep; None keeps none.
             guard: called before each write; raises when this writer may no longer write.
-            refreshed: whether all that was written can be found already, as right after `write`.
+            refreshed: whether everything written can be found already, as right after `write`.
         """
         ...
 
@@ -101,7 +101,7 @@ class EntryWriter(Protocol):
         *,
         guard: Callable[[], None],
     ) -> int:
-        """Set the access scope of the entries of documents; returns the number of changed entries.
+        """Set the access scope of the entries of documents; return how many changed.
 
         Args:
             index_name, owner: the index, and the owner of the entries.
@@ -114,8 +114,8 @@ class EntryWriter(Protocol):
 class EntryStore(EntryWriter, Protocol):
     """Writes and reads the entries of tenants' generations.
 
-    Reads return everything that was written, also by a writer that died since; nothing if the index
-    does not exist.
+    Reads return everything that was written, even by a writer that has died since. They are empty
+    if the index does not exist.
     """
 
     def scan(
@@ -125,54 +125,54 @@ class EntryStore(EntryWriter, Protocol):
         digest_key: bytes | None = None,
         document_ids: Collection[str] | None = None,
     ) -> Iterator[ScannedEntry]:
-        """Every entry that a tenant's searches may find, of any generation or tenant.
+        """Yield every entry that a tenant's searches may find, of any generation or tenant.
 
         Args:
             index_name: the index to scan.
             tenant: the tenant.
-            digest_key: of the generation whose entries are to be verified.
-            document_ids: of the entries; None: all.
+            digest_key: key of the generation to verify.
+            document_ids: only scan entries of these documents; None: all.
         """
         ...
 
     def strangers(
         self, index_name: str, tenant: str, owners: Collection[Owner]
     ) -> Iterator[ScannedEntry]:
-        """The entries that scan() finds and that belong to none of these owners, unverified."""
+        """Yield the entries that scan() finds outside these owners, unverified."""
         ...
 
     def counts(self, index_name: str, owner: Owner) -> Iterator[VersionCount]:
-        """How many entries a generation has of each version of each document."""
+        """Yield the number of a generation's entries for each version of each document."""
         ...
 
     def stored(self, index_name: str, owner: Owner) -> Iterator[StoredEntry]:
-        """A generation's entries with their stored fields, in no particular order."""
+        """Yield a generation's entries with their stored fields, in no particular order."""
         ...
 
     def of_documents(
         self, index_name: str, owner: Owner, document_ids: Collection[str]
     ) -> Iterator[StoredEntry]:
-        """The entries of some documents that searches see now, in no particular order."""
+        """Yield the entries of some documents that searches see now, in no particular order."""
         ...
 
     def count(self, index_name: str, owner: Owner) -> int:
-        """The number of a generation's entries."""
+        """Return the number of a generation's entries."""
         ...
 
     def matching(
         self, index_name: str, tenant: str, field: str, values: Collection[str]
     ) -> list[str]:
-        """Ids of a tenant's entries of which a keyword has one of these values, of any build."""
+        """Return the ids of a tenant's entries, in any build, by the values of a keyword field."""
         ...
 
     def containing(self, index_name: str, tenant: str, phrase: str) -> dict[str, str]:
-        """The text_sha256 of a tenant's entries with these words in this order, by entry id."""
+        """Return the text_sha256 of a tenant's entries that contain this phrase, by entry id."""
         ...
 
     def vectors(
         self, index_name: str, owner: Owner, texts: HashRange | Collection[str]
     ) -> Iterator[EntryVector]:
-        """The vectors of a generation's entries, in no particular order.
+        """Yield the vectors of a generation's entries, in no particular order.
 
         Args:
             index_name, owner: the index, and the owner of the entries.
@@ -181,7 +181,10 @@ class EntryStore(EntryWriter, Protocol):
         ...
 
     def without_vector(self, index_name: str, owner: Owner) -> Iterator[str]:
-        """Ids of a generation's entries without a vector, which no vector search can find."""
+        """Yield the ids of a generation's entries without a vector.
+
+        Vector search cannot find these entries.
+        """
         ...
 
 
@@ -193,22 +196,22 @@ class EntrySearcher(Protocol):
     ) -> list[list[Candidate]]:
         """Return the ranking of each request, best first, ties broken by id.
 
-        The score of a candidate is its cosine in a ranking by vector. In one by words, each word
-        counts by its rarity among the entries that pass the filter: no other entry has any part in
-        it.
+        The score of a candidate is its cosine in a ranking by vector. In a ranking by words, each
+        word is weighted by its rarity among the entries that pass the filter; other entries have no
+        influence.
 
         Raises:
             IndexInconsistent: the index does not exist, or lacks fields that are searched.
             SearchRejected: the search has too many words and filters.
-            VectorsUnavailable: the vectors of this owner are searched elsewhere, which does not
-                answer.
+            VectorsUnavailable: the vectors of this owner are searched in another store, which does
+                not answer.
         """
         ...
 
     async def cosines(
         self, index_name: str, owner: Owner, vector: npt.NDArray[np.float32], ids: Sequence[str]
     ) -> dict[str, float]:
-        """The cosine of each of these entries that exists, by id.
+        """Return the cosine of each of these entries that exists, by id.
 
         Raises:
             IndexInconsistent: see rankings().
@@ -225,14 +228,14 @@ class EntrySearcher(Protocol):
         *,
         moved: MovedPages = NONE_MOVED,
     ) -> dict[str, StoredEntry]:
-        """Those of these entries that exist and have one of these access scopes, by id.
+        """Return the entries that exist and have one of these access scopes, by id.
 
         Args:
             index_name, owner: the index, and the owner of the entries.
             ids: of entries.
-            scopes: that may be read; None: any.
-            vector: to compute cosines with; None computes none.
-            moved: pages for which the scopes of entries do not count.
+            scopes: the scopes that may be read; None: any.
+            vector: to compute cosines with; None computes no cosines.
+            moved: pages for which the scopes of entries are ignored.
 
         Raises:
             IndexInconsistent: see rankings().
@@ -242,7 +245,7 @@ class EntrySearcher(Protocol):
     async def vectors(
         self, index_name: str, owner: Owner, ids: Sequence[str]
     ) -> dict[str, PassageVector]:
-        """The vectors of those of these entries that exist and have one, by id.
+        """Return the vectors of the entries that exist and have a vector, by id.
 
         Raises:
             IndexInconsistent: see rankings().
@@ -252,7 +255,7 @@ class EntrySearcher(Protocol):
     async def count(
         self, index_name: str, owner: Owner, recent_keys: Sequence[str]
     ) -> tuple[int, int]:
-        """Count a generation's entries: all, and those with one of these index keys.
+        """Count a generation's entries: all of them, and the entries with one of these index keys.
 
         Raises:
             IndexInconsistent: see rankings().
@@ -260,7 +263,7 @@ class EntrySearcher(Protocol):
         ...
 
     async def presence(self, index: IndexRef) -> Presence:
-        """Whether an index is the very one that was made."""
+        """Return whether an index still exists and was not replaced."""
         ...
 
     async def close(self) -> None:
@@ -271,8 +274,8 @@ class EntrySearcher(Protocol):
 class IndexAdministration(Protocol):
     """Places generations in indexes, manages tenants' views of them, and deletes indexes.
 
-    Only what belongs to the installation is returned or changed; all methods that change something
-    raise ForeignInstallation for an index or a view of another one.
+    Methods only return or change what belongs to the installation. Methods that change an index or
+    a view raise ForeignInstallation if it belongs to another installation.
     """
 
     def cluster_id(self) -> str | None:
@@ -283,24 +286,24 @@ class IndexAdministration(Protocol):
         """Claim indexes that an earlier version made without an owner.
 
         Args:
-            indexes: the identity of each, by name; one with another identity is not claimed.
+            indexes: the identity of each, by name; an index with another identity is not claimed.
         """
         ...
 
     def take_over(self, former: UUID) -> None:
-        """Claim the indexes of an installation of which this store holds a copy."""
+        """Claim the indexes of an installation that this store is a copy of."""
         ...
 
     def place(self, spec: IndexSpec, tenant: str, placement: Placement) -> IndexRef:
-        """The index for a new generation of a tenant; created if it does not exist."""
+        """Return the index for a new generation of a tenant, creating it if necessary."""
         ...
 
     def presence(self, index: IndexRef) -> Presence:
-        """Whether an index is the very one that was made."""
+        """Return whether an index still exists and was not replaced."""
         ...
 
     def require_usable(self, index_name: str) -> None:
-        """Require that an index can be searched; nothing is required of one that does not exist.
+        """Require that an index can be searched; a missing index passes.
 
         Raises:
             IndexUnavailable: it is closed, blocked or red.
@@ -308,18 +311,18 @@ class IndexAdministration(Protocol):
         ...
 
     def conditions(self) -> list[RagAssetsError]:
-        """Return the errors that requests for indexes would be refused with, such as a closed one.
+        """Return the errors that requests for indexes would raise, such as for a closed index.
 
         A nearly full disk is among them. Each request waits two seconds at most.
         """
         ...
 
     def layout_differences(self) -> list[str]:
-        """Return in words how indexes are laid out otherwise than new ones would be."""
+        """Describe how the layout of existing indexes differs from new indexes."""
         ...
 
     def count(self, builds: Sequence[CountedBuild]) -> list[BuildCount]:
-        """Count the entries of builds, of any tenants, in two requests for all of them.
+        """Count the entries of builds of any tenants, in two requests for all of them.
 
         Entries that were written without a refresh may be missing.
 
@@ -329,30 +332,30 @@ class IndexAdministration(Protocol):
         ...
 
     def vector_length(self, index_name: str) -> int | None:
-        """The number of dimensions of the index's vectors; None if the index does not exist."""
+        """Return the number of dimensions of the index's vectors; None without the index."""
         ...
 
     def fits(self, index_name: str, spec: IndexSpec) -> bool:
-        """Whether an index has the fields and the kind of vectors that a spec asks for.
+        """Return whether an index has the fields and the kind of vectors that a spec asks for.
 
         True if the index does not exist.
         """
         ...
 
     def names(self) -> list[str]:
-        """Names of all indexes of the installation, sorted."""
+        """Return the names of all indexes of the installation, sorted."""
         ...
 
     def dedicated(self, tenant: str) -> list[str]:
-        """Names of this tenant's dedicated indexes, sorted."""
+        """Return the names of this tenant's dedicated indexes, sorted."""
         ...
 
     def owners(self, index_name: str) -> list[tuple[str, int]]:
-        """Every tenant and incarnation with entries in an index, sorted."""
+        """Return every tenant and incarnation with entries in an index, sorted."""
         ...
 
     def bytes_per_entry(self, index_name: str) -> float | None:
-        """The average bytes on disk of an index's entries; None without an entry, or unknown."""
+        """Return the average bytes on disk per entry; None if unknown or without entries."""
         ...
 
     def drop(self, index_name: str) -> None:
@@ -362,17 +365,16 @@ class IndexAdministration(Protocol):
     def expunge(self, index_name: str) -> int | None:
         """Remove deleted entries from an index's files, which keep them until they are rewritten.
 
-        It may take half a minute where entries were deleted just now, in the embedded server
-        seconds.
+        Takes up to half a minute if entries were deleted just now; seconds in the embedded server.
 
         Returns:
-            how many deleted entries the files still hold, because others were deleted meanwhile;
-            None where the server rewrites its files by itself and does not show them.
+            how many deleted entries the files still contain, because others were deleted meanwhile;
+            None if the server rewrites its files automatically and does not report them.
         """
         ...
 
     def view_name(self, tenant: str) -> str:
-        """The name of the tenant's view."""
+        """Return the name of the tenant's view."""
         ...
 
     def publish(self, index_name: str, owner: Owner) -> None:
@@ -384,9 +386,9 @@ class IndexAdministration(Protocol):
         ...
 
     def is_published(self, index_name: str, owner: Owner) -> bool:
-        """Whether the tenant's view shows exactly this generation."""
+        """Return whether the tenant's view shows exactly this generation."""
         ...
 
     def view(self, tenant: str) -> TenantView | None:
-        """The tenant's view with what it shows; None if it does not exist."""
+        """Return the tenant's view with its contents; None if it does not exist."""
         ...

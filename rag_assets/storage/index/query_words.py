@@ -1,6 +1,6 @@
-"""The words of a query: how they are split, and how much each counts.
+"""The words of a query: how they are split, and their weights.
 
-No score by words depends on an entry that the search may not find: terms are weighed by their
+No score by words depends on an entry that the search may not find: terms are weighted by their
 frequency among the entries that pass the filter, and lengths are compared with a constant.
 """
 
@@ -28,21 +28,21 @@ from rag_assets.storage.index.identifiers import (
 )
 
 MOST_TERMS: Final = 250
-"""Limit of a query's words."""
+"""Maximum number of a query's words."""
 MOST_CLAUSES: Final = 390
-"""Limit of the forms of these words, each of which is a clause.
+"""Maximum number of the forms of these words, each of which is a clause.
 
 Elasticsearch rejects a query with more clauses than its memory allows, which may be as few as
-1,024. Each filter is one, too.
+1,024. Each filter is a clause, too.
 """
 MOST_TITLE_WORDS: Final = 140
-"""Limit of a query's words that are searched in titles and headings, with two clauses each."""
+"""Maximum number of words searched in titles and headings, with two clauses each."""
 MOST_WRITTEN_FIELDS: Final = 4
-"""Limit of the fields in which a word is searched as it is written."""
+"""Maximum number of fields in which a word is searched as it is written."""
 TITLE_WEIGHT: Final = 0.3
-"""Weight of a word in title or headings, beside its weight as a term.
+"""Weight of a word in title or headings, in addition to its weight as a term.
 
-All passages of a document share its title: it must not outweigh a passage's text.
+All passages of a document share its title, so it must not outweigh a passage's text.
 """
 
 
@@ -54,7 +54,7 @@ class QueryWords:
         terms: as `words_in` returns them, each with its number of occurrences in the query.
         title_words: the words of the terms, as they are written in titles and headings, each with
             its terms.
-        analyses: those that the entries are thought to have.
+        analyses: the expected analyses of the entries.
     """
 
     terms: Mapping[str, int]
@@ -63,22 +63,22 @@ class QueryWords:
 
     @property
     def forms(self) -> frozenset[str]:
-        """The terms that the words have in the entries."""
+        """Return the terms that the words have in the entries."""
         return frozenset(form for word in self.terms for form in forms_of(word, self.analyses))
 
     @property
     def marks(self) -> tuple[str, ...]:
-        """The analyses whose entries have a mark."""
+        """Return the analyses that are marked in entries."""
         return tuple(analysis for analysis in self.analyses if analysis != FORMER)
 
     @property
     def phrases(self) -> tuple[str, ...]:
-        """The words that some of the entries hold in their texts only, as they are written."""
+        """Return the words that some entries contain only in their texts, as they are written."""
         return tuple(word for word in self.terms if self.is_written(word, self.analyses))
 
     @staticmethod
     def is_written(word: str, analyses: tuple[str, ...]) -> bool:
-        """Return whether a word is searched as it is written, among entries of these analyses."""
+        """Return whether a word is searched as it is written, in entries of these analyses."""
         return is_phrase(word) and (FORMER in analyses or not forms_of(word, analyses))
 
 
@@ -87,7 +87,7 @@ class WeighedWord(NamedTuple):
 
     Attributes:
         weight: of the word.
-        forms: its terms, of which the best match counts.
+        forms: its terms; only the best match counts.
         is_written: whether it is searched in the texts as it is written, too.
     """
 
@@ -97,11 +97,11 @@ class WeighedWord(NamedTuple):
 
 
 def words_of(query: str, analyses: tuple[str, ...] = EVERY_ANALYSIS) -> QueryWords:
-    """Return the words of a query, without common ones; of a very long query the first ones.
+    """Return the words of a query without common words; only the first of a very long query.
 
     Args:
         query: in any language.
-        analyses: those that the entries are thought to have.
+        analyses: the expected analyses of the entries.
     """
     return QueryWords(*_words_of(query), analyses)
 
@@ -128,17 +128,17 @@ def weighed_words(
     phrases: Mapping[str, int],
     marks: Mapping[str, int],
 ) -> dict[str, WeighedWord]:
-    """Return the words of a query that some entry holds, each with its weight.
+    """Return the words of a query that some entry contains, each with its weight.
 
-    A word is searched in the forms that it has in the languages of these entries alone: a stem of
+    A word is only searched in the forms that it has in the languages of these entries: a stem of
     another language may be another word.
 
     Args:
         words: of the query.
         entries: number of entries that pass the filter.
-        forms: number of these that have a form among their terms.
-        phrases: number of these that hold a word as it is written.
-        marks: number of these that have an analysis.
+        forms: by form, the number of these entries with it among their terms.
+        phrases: by word, the number of these entries that contain it as it is written.
+        marks: by analysis, the number of these entries that have it.
     """
     analyses = present_analyses(entries, marks)
     weighed: dict[str, WeighedWord] = {}
@@ -159,11 +159,11 @@ def weighed_words(
 
 
 def present_analyses(entries: int, marks: Mapping[str, int]) -> tuple[str, ...]:
-    """Return the analyses that entries have, FORMER if some have none of those with a mark.
+    """Return the analyses of entries, with FORMER if some entries have no mark.
 
     Args:
-        entries: number of them.
-        marks: number of these that have an analysis.
+        entries: their number.
+        marks: by analysis, the number of these entries that have it.
     """
     present = [analysis for analysis in ANALYSES if marks.get(analysis)]
     return (FORMER, *present) if sum(marks.values()) < entries else tuple(present)
@@ -174,6 +174,6 @@ def rarity(entries: int, holders: int) -> float:
 
     Args:
         entries: number of entries that pass the filter.
-        holders: number of these that hold the term.
+        holders: number of these entries that contain the term.
     """
     return math.log(1 + (entries - holders + 0.5) / (holders + 0.5))

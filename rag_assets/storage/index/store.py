@@ -30,10 +30,10 @@ class StoreConfig:
     Attributes:
         server: connection to an Elasticsearch, or its address, or `memory:`.
         prefix: of the names of indexes and views; separates installations that share a server.
-        shared_limit: number of entries from which on new generations go to a new shared index.
-        vectors_url: address of a Postgres that has vectors of some builds as well; None: none has.
-        installation: that indexes, views and schemas belong to; None: whoever opens the store.
-        former_prefixes: under which the installation may have indexes as well.
+        shared_limit: number of entries from which on new generations use a new shared index.
+        vectors_url: address of a Postgres with additional copies of some builds' vectors, if any.
+        installation: the owner of indexes, views and schemas; None: every user of the store.
+        former_prefixes: former prefixes of the installation's indexes.
         layout: of new indexes.
     """
 
@@ -55,8 +55,8 @@ class VectorStore:
         indexes: administers indexes and views.
         searcher: creates a searcher for one event loop.
         notes: keeps notes about the catalog.
-        close: closes all connections except those of searchers.
-        vectors: has the vectors of some builds as well; None: there is no such server.
+        close: closes all connections except the searchers'.
+        vectors: additional copies of some builds' vectors; None without such a server.
     """
 
     entries: EntryStore

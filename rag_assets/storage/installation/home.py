@@ -1,7 +1,7 @@
-"""The home folder of an installation, which a file in its `.local` describes.
+"""The home folder of an installation, described by a file in its `.local`.
 
-The file records where the folder is. A copy of the folder is elsewhere and has another anchor, a
-file that nothing changes; a folder that was moved keeps its anchor.
+The file records where the folder is. A copy of the folder has another path and another anchor, a
+file that is never changed; a folder that was moved keeps its anchor.
 """
 
 from __future__ import annotations
@@ -39,22 +39,22 @@ class Home:
 
     @property
     def file(self) -> Path:
-        """The file that describes the folder."""
+        """Return the file that describes the folder."""
         return self._file
 
     @property
     def installation(self) -> UUID | None:
-        """The installation that the folder belongs to; None for a new folder."""
+        """Return the installation that the folder belongs to; None for a new folder."""
         return parse_uuid(self._stored.get("installation"))
 
     @property
     def recorded_path(self) -> str | None:
-        """The path at which the folder was used last."""
+        """Return the path at which the folder was last used."""
         path = self._stored.get("path")
         return None if path is None else str(path)
 
     def is_copy(self) -> bool:
-        """Return whether the folder is a copy of the one that its file describes."""
+        """Return whether the folder is a copy of the folder that its file describes."""
         if not self._stored:
             return False
         anchor, recorded = self._anchor_identity(), str(self._stored.get("anchor", ""))
@@ -67,20 +67,20 @@ class Home:
         return not same_file and self._stored.get("machine") != machine_name()
 
     def planned_clone(self, original: UUID) -> UUID | None:
-        """Return the id of a clone that was begun here and not completed."""
+        """Return the id of a clone that was started here and not completed."""
         return self.installation if self._stored.get("clone_of") == str(original) else None
 
     def join(
         self, installation: UUID, recorded_home: UUID | None, *, clone_of: UUID | None = None
     ) -> UUID:
-        """Record the folder as one of the installation; return the id of the folder.
+        """Record that the folder belongs to the installation; return the id of the folder.
 
-        A folder that cannot be written to has an id made of its path.
+        A folder that cannot be written to gets an id derived from its path.
 
         Args:
-            installation: that it belongs to from now on.
-            recorded_home: the id that the catalog has of a folder here, whose `.local` was deleted.
-            clone_of: the original, while the folder becomes that of a clone.
+            installation: the new owner of the folder.
+            recorded_home: the catalog's id of a folder here that lost its `.local`.
+            clone_of: the original, while the folder is being assigned to a clone.
         """
         home = parse_uuid(self._stored.get("home"))
         if home is None or self.installation != installation:
@@ -108,6 +108,6 @@ class Home:
 
 
 def machine_name() -> str:
-    """Return the host name with the machine id, where there is one."""
+    """Return the host name, with the machine id if it exists."""
     machine = read_text(Path("/etc/machine-id")).strip()
     return f"{socket.gethostname()}/{machine}" if machine else socket.gethostname()

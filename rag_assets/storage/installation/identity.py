@@ -1,9 +1,9 @@
 """The gate to an installation: `open_catalog` requires that all of its parts belong together.
 
-The catalog holds the installation's id. The home folder and the roots of lake and blobs carry it in
-a marker, indexes in `_meta`, aliases in the name of their filter, schemas of pgvector in their
-comment. A copied catalog, a copied home folder, a changed address or a store of another
-installation is refused before anything is read from it or written to it.
+The catalog contains the installation's id. The home folder and the roots of lake and blobs have the
+id in a marker, indexes in `_meta`, aliases in the name of their filter, and schemas of pgvector in
+their comment. A copied catalog or home folder, a changed address, and a store of another
+installation are refused before they are read or written.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ class Identity:
     Attributes:
         id: of the installation.
         home: id of the home folder.
-        prefixes: of names of indexes: the present one, then former ones.
-        cluster: id of its Elasticsearch; None if none was recorded yet.
+        prefixes: of names of indexes: the current prefix, then former prefixes.
+        cluster: id of its Elasticsearch; None if it was not recorded yet.
     """
 
     id: UUID
@@ -64,11 +64,11 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A part of the installation that is not what the catalog records.
+    """A part of the installation that differs from the catalog's record.
 
     Attributes:
         part: "catalog", "home", or the kind of a place.
-        error: what is wrong, and what to do.
+        error: the problem and its remedy.
         can_move: whether `installation move` resolves it.
     """
 
@@ -93,9 +93,9 @@ def open_catalog(
         database_url, owner_url, before_upgrade: see Catalog.open.
 
     Raises:
-        ForeignInstallation: the catalog, the home folder or a store is another installation's, or
-            a copy.
-        PlaceChanged: a store's address is not the recorded one.
+        ForeignInstallation: the catalog, the home folder or a store belongs to another
+            installation, or is a copy.
+        PlaceChanged: a store's address differs from the recorded one.
         ServiceUnavailable: Postgres does not answer.
     """
     catalog = Catalog.open(database_url, owner_url, before_upgrade=before_upgrade)
@@ -116,12 +116,12 @@ def _require_none(differences: Iterator[Difference]) -> None:
 def find_differences(
     catalog: Catalog, settings: Settings, state: InstallationState, stores: Sequence[Root]
 ) -> Iterator[Difference]:
-    """Yield every part that is not what the catalog records, or belongs to others.
+    """Yield every part that differs from the catalog's record, or belongs to another installation.
 
     Args:
         catalog: of the installation.
-        settings: with the home folder and the present addresses.
-        state: what the catalog records.
+        settings: with the home folder and the current addresses.
+        state: the catalog's record.
         stores: the roots of the settings.
     """
     row, home = state.row, Home(settings)
@@ -150,19 +150,19 @@ def find_differences(
 
 
 def _lacks_uploads(catalog: Catalog, root: Root) -> bool:
-    """Return whether a root is new, and the catalog has uploads, which have to lie in it."""
+    """Return whether a root is new although the catalog has uploads, which should be in it."""
     return root.owner() is None and not root.has_data() and catalog.uploads.has_any()
 
 
 def _root_differences(
     stores: Sequence[Root], installation: UUID | None, *, may_adopt: bool
 ) -> Iterator[Difference]:
-    """Yield roots of others, and roots with data of an unknown owner.
+    """Yield roots of other installations, and roots with data of an unknown owner.
 
     Args:
         stores: the roots.
-        installation: that the roots have to belong to; None for a new one.
-        may_adopt: whether data without an owner are those of this catalog, by an earlier version.
+        installation: the required owner of the roots; None for a new installation.
+        may_adopt: whether data without an owner belong to this catalog, from an earlier version.
     """
     for root in stores:
         owner = root.owner()
@@ -184,7 +184,7 @@ def present_places(settings: Settings) -> list[Place]:
 
 
 def recorded_places(state: InstallationState, settings: Settings) -> dict[PlaceKind, str]:
-    """Return the recorded addresses; those in a home folder that was moved have moved with it."""
+    """Return the recorded addresses; addresses in a moved home folder move with it."""
     recorded = state.present_places
     former, present = Home(settings).recorded_path, str(settings.home)
     if former is None or former == present:
@@ -200,8 +200,8 @@ def recorded_places(state: InstallationState, settings: Settings) -> dict[PlaceK
 def require_cluster(catalog: Catalog, store: VectorStore, identity: Identity) -> None:
     """Require that Elasticsearch is the cluster that the catalog records.
 
-    The first cluster is recorded; indexes and schemas that an earlier version of the program made
-    there are marked. A cluster that does not answer, or does not state its id, is not compared.
+    The first cluster is recorded; its indexes and schemas from an earlier version of the program
+    are marked. A cluster that does not answer, or does not report its id, is not compared.
 
     Raises:
         PlaceChanged: it is another cluster.
@@ -222,7 +222,7 @@ def require_cluster(catalog: Catalog, store: VectorStore, identity: Identity) ->
 def _join(
     catalog: Catalog, settings: Settings, state: InstallationState, stores: Sequence[Root]
 ) -> Identity:
-    """Return the identity, after recording what is missing of it."""
+    """Return the identity, after recording its missing parts."""
     row, present = state.row, present_places(settings)
     if row is None:
         row = catalog.installation.create()
@@ -241,7 +241,7 @@ def _mark(
 ) -> Identity:
     """Mark the roots and the home folder as the installation's; return its identity.
 
-    Former places that a root knows, and a restored catalog does not, are recorded again.
+    Former places that a root lists, and a restored catalog lacks, are recorded again.
     """
     if lost := _forgotten_places(installation, state, stores):
         catalog.installation.record_former_places(lost)
@@ -270,7 +270,7 @@ def _mark(
 def _forgotten_places(
     installation: UUID, state: InstallationState, stores: Sequence[Root]
 ) -> list[Place]:
-    """Return the former places that roots of the installation know, and the catalog does not."""
+    """Return the former places that roots of the installation list, and the catalog lacks."""
     known = {(place.kind, place.address) for place in state.places}
     own = [root for root in stores if root.owner() == installation]
     kept = {place for root in own for place in root.former_places()}
@@ -284,7 +284,7 @@ def move_installation(catalog: Catalog, settings: Settings) -> Identity:
     """Record that the catalog, the home folder and the stores belong together as they are now.
 
     Raises:
-        ForeignInstallation: the home folder or a store is another installation's.
+        ForeignInstallation: the home folder or a store belongs to another installation.
     """
     stores = roots(settings)
     state = catalog.installation.state()
@@ -299,7 +299,7 @@ def move_installation(catalog: Catalog, settings: Settings) -> Identity:
 
 
 def forget_place(catalog: Catalog, settings: Settings, place: Place) -> bool:
-    """Forget a former place that was destroyed; return whether it was recorded."""
+    """Delete the record of a destroyed former place; return whether it was recorded."""
     is_forgotten = catalog.installation.forget_place(place)
     former = [p for p in catalog.installation.places() if p.left_at is not None]
     row = catalog.installation.read()
@@ -312,7 +312,7 @@ def forget_place(catalog: Catalog, settings: Settings, place: Place) -> bool:
 def clone_installation(
     catalog: Catalog, settings: Settings, *, keeps_builds: bool, is_snapshot: bool = False
 ) -> Identity:
-    """Make a copied catalog an installation of its own; a clone that was killed is continued.
+    """Make a copied catalog a separate installation; an interrupted clone is continued.
 
     Args:
         catalog: the copy.
@@ -320,11 +320,11 @@ def clone_installation(
         keeps_builds: whether Elasticsearch was copied, too. Otherwise builds are forgotten, and the
             next syncs write new indexes from the lake.
         is_snapshot: whether a person has confirmed that the catalog is a copy, although its server
-            and database have the identity of the original's, as after a snapshot was restored.
+            and database have the original's identity, as after restoring a snapshot.
 
     Raises:
-        ForeignInstallation: the catalog is not a copy, or a store is in use by the original or is
-            another's.
+        ForeignInstallation: the catalog is not a copy, or a store is in use by the original or
+            belongs to another installation.
     """
     original, home = catalog.installation.create().id, Home(settings)
     planned = home.planned_clone(original)

@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 MARKER: Final = "rag-assets.json"
 """Name of the file in a root, and in the `.local` of a home folder."""
 ANCHOR: Final = "anchor"
-"""Name of an empty file beside a marker, which nothing changes."""
+"""Name of an empty file next to a marker, which is never changed."""
 
 
 class Root:
     """The root of a store of files: a local folder, or a prefix of an object store.
 
-    Its marker holds the owner, the address at which it was written, the identity of its anchor, and
-    the former places of the installation. In a copy of the root, address or anchor differs; a root
-    that was renamed keeps its anchor. The marker is read once.
+    Its marker contains the owner, the address at which it was written, the identity of its anchor,
+    and the former places of the installation. In a copy of the root, address or anchor differs; a
+    root that was renamed keeps its anchor. The marker is read once.
 
     Args:
         kind: of the store.
@@ -47,7 +47,7 @@ class Root:
     def owner(self) -> UUID | None:
         """Return the installation that the root belongs to; None without a marker.
 
-        A store that does not answer has no owner: nothing can be written to it either.
+        A store that does not answer has no owner: it cannot be written to either.
         """
         return parse_uuid(self._marker.get("installation"))
 
@@ -57,9 +57,9 @@ class Root:
         return (marker.get("address"), marker.get("anchor", "")) != (self.url, self._anchor())
 
     def former_address(self) -> str | None:
-        """Return the address that the root had before it was renamed, with or within its parents.
+        """Return the address that the root had before it, or a parent, was renamed.
 
-        Nothing of it is left there. None if it was not renamed, or was copied.
+        The former address is empty now. None if the root was not renamed, or was copied.
         """
         marker, anchor = self._marker, self._anchor()
         if not anchor or marker.get("anchor") != anchor or marker.get("address") == self.url:
@@ -67,19 +67,19 @@ class Root:
         return str(marker["address"])
 
     def former_places(self) -> set[tuple[PlaceKind, str]]:
-        """Return kinds and addresses of the installation's former places, as the marker has them.
+        """Return kinds and addresses of the installation's former places, according to the marker.
 
-        A catalog that was restored from an earlier dump may have forgotten them.
+        A catalog that was restored from an earlier dump may lack them.
         """
         return {(kind, str(address)) for kind, address in self._marker.get("former", [])}
 
     def has_data(self) -> bool:
-        """Return whether data of any tenant lie in the root."""
+        """Return whether the root contains data of any tenant."""
         store = Lake(self.url) if self.kind == "lake" else open_blobs_at(self.url, self._settings)
         return any(True for _ in store.incarnations())
 
     def mark(self, installation: UUID, former: Iterable[Place] = ()) -> None:
-        """Write the marker, unless it is there; a store that does not answer is left alone.
+        """Write the marker, unless it is up to date; a store that does not answer is skipped.
 
         Args:
             installation: the owner.
@@ -150,13 +150,13 @@ def read_text(path: Path) -> str:
 
 
 def make_anchor(folder: Path) -> None:
-    """Create the anchor of a folder; one that is there stays as it is, with its change time."""
+    """Create the anchor of a folder; an existing anchor is kept, with its change time."""
     with suppress(FileExistsError):
         (folder / ANCHOR).touch(mode=0o600, exist_ok=False)
 
 
 def file_identity(path: Path) -> str:
-    """Return inode and change time of a file, of which a copy never has both; empty if missing."""
+    """Return inode and change time of a file, which a copy never shares; empty if missing."""
     try:
         facts = path.stat()
     except OSError:
@@ -165,7 +165,7 @@ def file_identity(path: Path) -> str:
 
 
 def parse_marker(content: str) -> dict[str, Any]:
-    """Return the fields of a marker; none if it is missing or damaged."""
+    """Return the fields of a marker; empty if it is missing or damaged."""
     try:
         fields = json.loads(content) if content else {}
     except ValueError:
@@ -174,7 +174,7 @@ def parse_marker(content: str) -> dict[str, Any]:
 
 
 def parse_uuid(value: object) -> UUID | None:
-    """Return a UUID; None if the value is not one."""
+    """Return a UUID; None if the value is not a UUID."""
     try:
         return UUID(str(value))
     except ValueError:

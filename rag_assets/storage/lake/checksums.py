@@ -1,8 +1,8 @@
-"""Checksums of rows, and the errors of readers that mean damage.
+"""Checksums of rows, and the errors of readers that indicate damage.
 
-Parquet's pages and Delta's log hold no checksums here: altered bytes that still decode would be
-taken as text or vectors. Each row holds a checksum of its values instead. Rows that were written
-before have none (null), and get it when compaction writes them again.
+Parquet's pages and Delta's log have no checksums here: altered bytes that still decode would be
+taken as text or vectors. Each row therefore has a checksum of its values. Older rows lack it (null)
+until compaction writes them again.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ _READER_ERRORS: Final = (OSError, ValueError, DeltaError, pl.exceptions.PolarsEr
 
 
 class AlteredRows(ValueError):
-    """The values of a row are not those that were written."""
+    """The values of a row differ from the values that were written."""
 
 
 def with_checksums(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows, each with a checksum; a row that has one keeps it."""
+    """Return the rows, each with a checksum; an existing checksum is kept."""
     if CHECKSUM in rows.columns and not rows[CHECKSUM].null_count():
         return rows
     computed = _compute(rows)
@@ -34,10 +34,10 @@ def with_checksums(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def require_unaltered(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return whole rows, each of which has the values that were written.
+    """Return whole rows, after checking that their values are unaltered.
 
     Raises:
-        AlteredRows: the checksum of one differs.
+        AlteredRows: the checksum of a row differs.
     """
     sealed = rows.filter(pl.col(CHECKSUM).is_not_null())
     altered = int((sealed[CHECKSUM] != _compute(sealed)).sum())
@@ -48,7 +48,7 @@ def require_unaltered(rows: pl.DataFrame) -> pl.DataFrame:
 
 def is_reader_error(error: BaseException) -> bool:
     """Return whether a reader of files failed: on their bytes, or on reaching them."""
-    # Panics of Rust libraries are no Exceptions, and each library has a class of its own.
+    # Panics of Rust libraries are not Exceptions, and each library has its own class.
     return isinstance(error, _READER_ERRORS) or type(error).__name__ == "PanicException"
 
 
@@ -59,7 +59,7 @@ def _compute(rows: pl.DataFrame) -> pl.Series:
 
 
 def _checksum(row: dict[str, object]) -> int:
-    # Without nulls, so that columns that are added later change no checksum.
+    # Without nulls, so that adding columns later does not change any checksum.
     present = {name: value for name, value in row.items() if value is not None}
     packed = orjson.dumps(present, default=_hexadecimal)
     return int.from_bytes(blake2b(packed, digest_size=_BYTES).digest(), "big", signed=True)

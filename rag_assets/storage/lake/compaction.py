@@ -1,7 +1,7 @@
 """Compaction: merges small files, drops duplicate and dead rows, and deletes unreferenced files.
 
 Only the keys of a table are held in memory at once; rows are rewritten one range of keys at a time.
-Merged files are added before the old ones are removed from the table. A crash in between leaves
+Merged files are added before the old files are removed from the table. A crash in between leaves
 duplicate rows, which readers ignore and the next compaction drops.
 """
 
@@ -27,7 +27,7 @@ _FILE: Final = "__file"
 
 
 def is_due(table: KeyedTable) -> bool:
-    """Whether compaction would make reading by key faster."""
+    """Return whether compaction would make reading by key faster."""
     small, large = _by_size(table.files(), table.kind.file_bytes)
     return len(small) >= MAX_SMALL_FILES or overlap_depth(large) > MAX_OVERLAP_DEPTH
 
@@ -43,10 +43,10 @@ def compact(
         dead: keys to drop in any case.
 
     Returns:
-        what was done; None if the table does not exist.
+        the result; None if the table does not exist.
 
     Raises:
-        TenantGone, TenantLocked: by the guard; the table stays readable.
+        TenantGone, TenantLocked: raised by the guard; the table stays readable.
     """
     with table.translated_errors("compacted"):
         return _compact(table, live, dead)
@@ -80,10 +80,10 @@ def _compact(table: KeyedTable, live: Set[str] | None, unwanted: Set[str]) -> Co
 def files_to_merge(
     files: Collection[DataFile], file_bytes: int, wasteful: Set[str]
 ) -> list[DataFile]:
-    """The files to rewrite: small ones, wasteful ones, and all if large files overlap too much.
+    """Return the files to rewrite: small or wasteful files, or all if large files overlap too much.
 
-    Large files stay until many of them cover the same keys, so that a row is rewritten a few times
-    in all and not at every compaction.
+    Large files stay until many of them cover the same keys, so that a row is rewritten only a few
+    times and not in every compaction.
 
     Args:
         files: of the table.
@@ -100,7 +100,7 @@ def files_to_merge(
 
 
 def overlap_depth(files: Collection[DataFile]) -> int:
-    """The greatest number of files whose key ranges contain the same key."""
+    """Return the greatest number of files with key ranges that contain the same key."""
     events = sorted([(f.first, 0) for f in files] + [(f.last, 1) for f in files])
     depth = deepest = 0
     for _, is_end in events:
@@ -122,7 +122,7 @@ def _keys_and_files(table: KeyedTable, opened: DeltaTable) -> pl.DataFrame:
 def _rewrite(
     table: KeyedTable, opened: DeltaTable, chosen: Sequence[DataFile], keys: pl.Series
 ) -> None:
-    """Write the rows with these keys from the chosen files to new ones, then remove the former."""
+    """Write the rows with these keys to new files, then remove the chosen files."""
     key = table.kind.key
     source = table.scan(opened, [f.path for f in chosen])
     share = len(keys) / max(1, sum(f.rows for f in chosen))
@@ -154,7 +154,7 @@ def _remove_from_log(table: KeyedTable, files: Sequence[DataFile]) -> None:
 def _vacuum(table: KeyedTable) -> None:
     """Delete staged files, old log entries, and then files that the table does not refer to.
 
-    The unreferenced files are deleted last: if one is left, the next compaction repeats this.
+    Unreferenced files are deleted last: if a file is left, the next compaction repeats this.
     """
     staged = table.location.staged_files()
     if staged:

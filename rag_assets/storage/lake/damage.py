@@ -1,9 +1,9 @@
-"""Files of a table that were lost or damaged: finds them, and takes them out of the table.
+"""Lost or damaged files of a table: finds them, and removes them from the table.
 
 A table's log lists its files with their sizes. A listed file that is missing, has another size or
-cannot be decoded makes every read of the table fail. One with altered bytes that can be decoded is
-found by the checksums of its rows. Files that no log lists may still hold rows that were lost with
-a log.
+cannot be decoded makes every read of the table fail. A file with altered bytes that can still be
+decoded is found by the checksums of its rows. Files that no log lists may still contain rows that
+were lost with a log.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _LOG = f"{LOG_FOLDER}/"
 def damaged_files(
     name: str, table: KeyedTable, decoded: HashRange | None = None
 ) -> Iterator[DamagedFile]:
-    """The damaged files of a table.
+    """Yield the damaged files of a table.
 
     Args:
         name: of the table.
         table: the table; it need not exist.
-        decoded: files with a name whose hash is in this range are read to their ends.
+        decoded: files with the hash of their name in this range are read completely.
 
     Raises:
         ServiceUnavailable: the location could not be read.
@@ -52,7 +52,7 @@ def damaged_files(
 
 
 def drop_damaged(table: KeyedTable, damaged: Iterable[DamagedFile]) -> None:
-    """Take damaged files out of a table, so that the others can be read again.
+    """Remove damaged files from a table, so that the others can be read again.
 
     A log that cannot be read is deleted; `salvage` finds the rows of its files.
     """
@@ -78,7 +78,7 @@ def drop_damaged(table: KeyedTable, damaged: Iterable[DamagedFile]) -> None:
 def salvage(
     table: KeyedTable, keys: Set[str], *, name: str | None = None, description: str = ""
 ) -> int:
-    """Append rows that only files have which the table does not list; returns their number.
+    """Append missing rows from files that the table does not list; return their number.
 
     Args:
         table: the table; it need not exist.
@@ -166,10 +166,10 @@ def _fault(table: KeyedTable, file: DataFile, *, whole: bool) -> FileFault | Non
 
 
 def _require_all_by_key(table: KeyedTable, rows: pl.LazyFrame, keys: pl.Series) -> None:
-    """Require that a read by key finds each row: the file's statistics may be altered alone.
+    """Require that a read by key finds each row, in case only the statistics were altered.
 
     Raises:
-        AlteredRows: it overlooks one.
+        AlteredRows: it misses a row.
     """
     key = table.kind.key
     for part in keys.sort().to_frame().iter_slices(FEW_KEYS):

@@ -1,4 +1,4 @@
-"""Files of a tenant's tables that were lost or damaged; loads Polars when it is asked."""
+"""Lost or damaged files of a tenant's tables; loads Polars only when needed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rag_assets.storage.lake.tenant_tables import TenantTables
 
 
 class LakeDamage:
-    """Finds damaged files, takes them out of their tables, and saves rows of others.
+    """Finds damaged files, removes them from their tables, and salvages rows from unlisted files.
 
     Args:
         location: the incarnation's folder.
@@ -23,10 +23,10 @@ class LakeDamage:
         self._tables = tables
 
     def files(self, decoded: HashRange | None = None) -> list[DamagedFile]:
-        """Files that the tables list and that are missing, cut or cannot be read.
+        """Return the listed files that are missing, truncated or unreadable.
 
         Args:
-            decoded: files with a name whose hash is in this range are read to their ends.
+            decoded: files with the hash of their name in this range are read completely.
         """
         if not any(self._location.folders()):
             return []
@@ -39,12 +39,12 @@ class LakeDamage:
         ]
 
     def drop(self, files: Collection[DamagedFile]) -> None:
-        """Take damaged files out of their tables, so that the other files can be read again.
+        """Remove damaged files from their tables, so that the other files can be read again.
 
-        A table whose log is damaged loses it; `salvage` takes rows from the files that are left.
+        A damaged log is deleted; `salvage` then takes rows from the remaining files.
 
         Raises:
-            TenantGone, TenantLocked: by the guard.
+            TenantGone, TenantLocked: raised by the guard.
         """
         from rag_assets.storage.lake import damage
 
@@ -52,10 +52,10 @@ class LakeDamage:
             damage.drop_damaged(table, [file for file in files if file.table == name])
 
     def salvage(self, lost: LiveKeys, embedder_id: str, dimensions: int) -> None:
-        """Take lost rows from files that the tables do not list.
+        """Restore lost rows from files that the tables do not list.
 
         Args:
-            lost: keys of the rows; None: no row of that table.
+            lost: keys of the rows; None skips that table.
             embedder_id: of the vectors.
             dimensions: of the vectors.
         """

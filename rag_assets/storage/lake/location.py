@@ -17,12 +17,12 @@ from rag_assets.common.hashing import sha256_hex
 _UNUSABLE = re.compile(r"[\[\]|^\\]|%[0-9A-Fa-f]{2}")  # Delta Lake fails on these in a path
 _STAGED = re.compile(r"#[0-9]+$")
 SPOOL_FOLDER = "_spool"
-"""The folder of vectors that are not in a table yet; no table has such a name."""
+"""The folder of vectors that are not in a table yet; it is never a table's name."""
 _NAME = re.compile(r"[a-z0-9]+(?:[._-][a-z0-9]+)*", re.ASCII)
 
 
 def embedder_slug(embedder_id: str) -> str:
-    """A readable folder name for an embedder, unique per embedder_id."""
+    """Return a readable folder name for an embedder, unique per embedder_id."""
     readable = re.sub(r"[^a-z0-9]+", "-", embedder_id.lower())[:40].strip("-")
     return f"{readable}-{sha256_hex(embedder_id)[:16]}".lstrip("-")
 
@@ -60,7 +60,7 @@ class Location:
 
     @property
     def is_local(self) -> bool:
-        """Whether it is a local folder."""
+        """Return whether it is a local folder."""
         return "://" not in self.url
 
     def __truediv__(self, name: str) -> Location:
@@ -70,7 +70,7 @@ class Location:
         return Location(f"{self.url.rstrip('/')}/{name}", self.storage_options)
 
     def folders(self) -> Iterator[str]:
-        """Sorted names of its folders that are valid in a lake; none if it does not exist."""
+        """Yield the sorted names of its folders that are valid in a lake; empty if missing."""
         if self.is_local:
             path = Path(self.url)
             names = [p.name for p in path.iterdir() if p.is_dir()] if path.is_dir() else []
@@ -85,11 +85,11 @@ class Location:
         yield from sorted(name for name in names if _NAME.fullmatch(name))
 
     def child(self, name: str) -> Location:
-        """A folder in it that the lake does not name."""
+        """Return a folder in it with a name that the lake does not use."""
         return Location(f"{self.url.rstrip('/')}/{name}", self.storage_options)
 
     def size_of(self, url: str) -> int | None:
-        """The bytes of one of its files; None if it does not exist."""
+        """Return the size of one of its files in bytes; None if it does not exist."""
         try:
             if self.is_local:
                 return Path(url).stat().st_size
@@ -98,7 +98,7 @@ class Location:
             return None
 
     def files(self) -> Iterator[str]:
-        """Addresses of all files below it, sorted; none if it does not exist."""
+        """Yield the sorted addresses of all files below it; empty if it does not exist."""
         if self.is_local:
             path = Path(self.url)
             found = path.rglob("*") if path.is_dir() else ()
@@ -110,21 +110,21 @@ class Location:
         yield from sorted(f"{scheme}://{name}" for name in names)
 
     def read(self, url: str) -> str:
-        """The text of one of its files; bytes that are none are replaced."""
+        """Return the text of one of its files; undecodable bytes are replaced."""
         if self.is_local:
             return Path(url).read_text(encoding="utf-8", errors="replace")
         filesystem, _ = self._filesystem()
         return str(filesystem.cat_file(url).decode("utf-8", "replace"))
 
     def write(self, name: str, text: str) -> None:
-        """Write a file in it as a whole: a reader finds the former text or this one."""
+        """Write a whole file in it: a reader finds either the former or the new text."""
         if not self.is_local:
             filesystem, root = self._filesystem()
             filesystem.pipe_file(f"{root}/{name}", text.encode())
             return
         folder = (Path(self.url) / name).parent
         folder.mkdir(parents=True, exist_ok=True)
-        # Of threads as well: staged_files() finds names that end with a number.
+        # Unique per thread, too; staged_files() finds names that end with a number.
         aside = Path(self.url) / f"{name}#{os.getpid()}{threading.get_ident()}"
         with aside.open("w", encoding="utf-8") as file:
             file.write(text)
@@ -153,7 +153,7 @@ class Location:
             filesystem.rm(root, recursive=True)
 
     def staged_files(self) -> list[Path]:
-        """Incomplete files of a killed writer, which Delta's own clean-up does not find.
+        """Return a killed writer's incomplete files, which Delta's own clean-up does not find.
 
         A local file is written as `<name>#<number>` and then renamed; listings omit such names. An
         object store keeps unfinished uploads separately and deletes them by its lifecycle rule.
@@ -169,7 +169,7 @@ class Location:
             path.rmdir()
 
     def _filesystem(self) -> tuple[Any, str]:
-        """The object store as an fsspec file system, for listing and deleting folders."""
+        """Return the object store as an fsspec file system, for listing and deleting folders."""
         from fsspec.core import url_to_fs  # type: ignore[import-untyped]
 
         try:

@@ -48,7 +48,7 @@ class ParsedHead:
 
 @dataclass(frozen=True, slots=True)
 class DroppedRow:
-    """A chunk dropped because it overlapped a credential: its place and the rules, no text."""
+    """A chunk dropped because it overlapped a credential: position and rules, without text."""
 
     ordinal: int
     start: int
@@ -58,7 +58,7 @@ class DroppedRow:
 
 @dataclass(frozen=True, slots=True)
 class ChunkSetRow:
-    """All chunks of one document in one row, so that a row that exists is complete.
+    """All chunks of one document in one row, so that an existing row is complete.
 
     Attributes:
         key: the chunk_set_key.
@@ -66,7 +66,7 @@ class ChunkSetRow:
         chunks: in order.
         dropped: the dropped chunks, in order.
         language: of the document; None if uncertain.
-        facts: what the text states; of source code.
+        facts: the facts that source code states.
         created_at: when it was computed; not compared.
     """
 
@@ -110,7 +110,7 @@ class VectorRows:
 
     @classmethod
     def none(cls) -> VectorRows:
-        """No vectors."""
+        """Return an empty VectorRows."""
         import numpy as np
 
         return cls((), np.empty((0, 0), np.float32))
@@ -119,7 +119,7 @@ class VectorRows:
         return len(self.hashes)
 
     def by_hash(self) -> dict[str, npt.NDArray[np.float32]]:
-        """The vectors by hash, each of shape (dimensions,) and a view of `vectors`."""
+        """Return the vectors by hash, each of shape (dimensions,) and a view of `vectors`."""
         return dict(zip(self.hashes, self.vectors, strict=True))
 
 
@@ -130,8 +130,8 @@ class LiveKeys:
     Attributes:
         parsed: parse_keys.
         chunk_sets: chunk_set_keys.
-        texts: text_sha256 of texts whose vectors are kept, of every embedder.
-        embedders: embedder_ids whose tables are kept; the tables of others are deleted.
+        texts: text_sha256 of texts; their vectors are kept, of every embedder.
+        embedders: embedder_ids; the tables of other embedders are deleted.
     """
 
     parsed: Set[str] | None = None
@@ -142,12 +142,12 @@ class LiveKeys:
 
 @dataclass(frozen=True, slots=True)
 class DeadKeys:
-    """Keys that compaction drops, whatever else it keeps.
+    """Keys that compaction always drops.
 
     Attributes:
         parsed: parse_keys.
         chunk_sets: chunk_set_keys.
-        texts: text_sha256 of texts whose vectors are dropped, of every embedder.
+        texts: text_sha256 of texts; their vectors are dropped, of every embedder.
     """
 
     parsed: Set[str] = frozenset()
@@ -157,7 +157,7 @@ class DeadKeys:
 
 @dataclass(frozen=True, slots=True)
 class TableSize:
-    """Rows (duplicates after a crash included), files and bytes of one table."""
+    """Rows (including duplicates after a crash), files and bytes of one table."""
 
     rows: int = 0
     files: int = 0
@@ -176,13 +176,13 @@ FileFault = Literal["missing", "cut", "unreadable", "altered"]
 
 @dataclass(frozen=True, slots=True)
 class DamagedFile:
-    """A file that a table lists, or its log, which cannot be read.
+    """An unreadable file that a table lists, or its log.
 
     Attributes:
         table: its name; see LakeSize.
         path: its name in the table's folder.
-        fault: `altered` is one whose rows can be read and differ from their checksums.
-        bytes: that it should have.
+        fault: `altered` means that its rows can be read but differ from their checksums.
+        bytes: its expected size.
     """
 
     table: str
@@ -198,7 +198,7 @@ class Compaction:
     Attributes:
         before, after: its size.
         duplicates: dropped rows with the key of another row.
-        dead: dropped rows whose key was not live.
+        dead: dropped rows with a key that was not live.
     """
 
     before: TableSize

@@ -20,7 +20,7 @@ class LakeNotes:
         self._location = location
 
     def read(self, name: str) -> str | None:
-        """Return a note; None if there is none."""
+        """Return a note; None if it does not exist."""
         with _available("read"):
             try:
                 return self._location.read(f"{self._location.url}/{name}")
@@ -28,7 +28,7 @@ class LakeNotes:
                 return None
 
     def write(self, name: str, text: str) -> None:
-        """Write a note as a whole."""
+        """Write a whole note."""
         with _available("written"):
             self._location.write(name, text)
 

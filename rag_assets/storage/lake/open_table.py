@@ -1,4 +1,4 @@
-"""A Delta table kept open: brought up to date for each use, and not opened again."""
+"""A Delta table kept open: updated for each use, and not opened again."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FILE: Final = "__file"
 """The column with the name of each row's file."""
 
 _MOST_KEYS: Final = 20_000
-"""Keys held in memory; those of further files are read whenever they are asked for."""
+"""Maximum number of keys held in memory; keys of other files are read for every request."""
 
 _NOTHING: Final = pl.DataFrame(schema={"key": pl.String, FILE: pl.String})
 
@@ -27,12 +27,12 @@ class OpenTable:
     """The newest version of a table, and the keys of its files.
 
     Opening a table reads its log from the last checkpoint on, which takes several times as long as
-    reading what was added since it was last used. Files never change, so their keys are read once.
-    A folder that was deleted behind its back is noticed when its files are read: call `forget`.
+    reading only the additions since its last use. Files never change, so their keys are read once.
+    If the folder is deleted by others, reading its files fails: then call `forget`.
 
     Args:
         location: the table's folder; it need not exist.
-        kind: its columns; those that a file lacks are null in it.
+        kind: its columns; columns that a file lacks are read as null.
     """
 
     def __init__(self, location: Location, kind: TableKind) -> None:
@@ -45,7 +45,7 @@ class OpenTable:
         self._left_out: frozenset[str] = frozenset()
 
     def newest(self) -> DeltaTable | None:
-        """The newest version of the table; None if it does not exist."""
+        """Return the newest version of the table; None if it does not exist."""
         with self._lock:
             if self._table is not None:
                 try:
@@ -62,7 +62,7 @@ class OpenTable:
             self._forget()
 
     def leave_out(self, names: Collection[str]) -> None:
-        """Read none of these files any more."""
+        """Stop reading these files."""
         self._left_out = frozenset(names)
 
     def scan(
@@ -71,7 +71,7 @@ class OpenTable:
         paths: Collection[str] | None = None,
         file_column: str | None = None,
     ) -> pl.LazyFrame | None:
-        """The rows of the table, or of some of its files; None if there are none.
+        """Return the rows of the table, or of some of its files; None without files.
 
         Args:
             table: the version to read.
@@ -86,7 +86,7 @@ class OpenTable:
         return rows_of(self._kind, self._location, urls, file_column)
 
     def locate(self, table: DeltaTable, wanted: Set[str]) -> pl.DataFrame:
-        """Those of the keys that the table has, each with the name of one of its files."""
+        """Return the keys that the table contains, each with the name of one of its files."""
         with self._lock:
             rest = self._keep_keys(table)
             kept = pl.concat([_NOTHING.rename({"key": self._key}), *self._keys.values()])
@@ -97,7 +97,7 @@ class OpenTable:
         return pl.concat(found).unique(self._key)
 
     def _keep_keys(self, table: DeltaTable) -> set[str]:
-        """Read the keys of new small files; returns the files whose keys are not held."""
+        """Read the keys of new small files; return the files with keys that are not held."""
         names = file_names(table) - self._left_out
         self._keys = {name: keys for name, keys in self._keys.items() if name in names}
         new = names - self._keys.keys()
@@ -129,7 +129,7 @@ class OpenTable:
 
 
 def file_names(table: DeltaTable) -> set[str]:
-    """The names of an open table's files, which are all in its folder."""
+    """Return the names of an open table's files, which are all in its folder."""
     # Only the names: Delta percent-encodes folders (a space, an umlaut), Polars does not.
     return {uri.rsplit("/", 1)[-1] for uri in table.file_uris()}
 

@@ -32,7 +32,7 @@ CHUNK_SET_HEAD = ("key", "digest", "text_sha256", "dropped", "language")
 
 
 def parsed_frame(rows: Iterable[ParsedRow]) -> pl.DataFrame:
-    """A frame of parsed documents.
+    """Return a data frame of parsed documents.
 
     Raises:
         DocumentRejected: a text cannot be encoded as UTF-8.
@@ -41,12 +41,12 @@ def parsed_frame(rows: Iterable[ParsedRow]) -> pl.DataFrame:
 
 
 def parsed_rows(frame: pl.DataFrame) -> dict[str, ParsedRow]:
-    """Parsed documents by key."""
+    """Return parsed documents by key."""
     return {record["key"]: _parsed_row(record) for record in frame.iter_rows(named=True)}
 
 
 def chunk_sets_frame(rows: Iterable[ChunkSetRow]) -> pl.DataFrame:
-    """A frame of chunk sets.
+    """Return a data frame of chunk sets.
 
     Raises:
         DocumentRejected: a text cannot be encoded as UTF-8.
@@ -55,12 +55,12 @@ def chunk_sets_frame(rows: Iterable[ChunkSetRow]) -> pl.DataFrame:
 
 
 def chunk_set_rows(frame: pl.DataFrame) -> dict[str, ChunkSetRow]:
-    """Chunk sets by key."""
+    """Return chunk sets by key."""
     return {record["key"]: _chunk_set_row(record) for record in frame.iter_rows(named=True)}
 
 
 def chunk_set_heads(frame: pl.DataFrame) -> dict[str, ChunkSetHead]:
-    """Chunk sets without their texts, by key, from a frame with the columns CHUNK_SET_HEAD."""
+    """Return chunk sets without texts, by key, from a frame with the columns CHUNK_SET_HEAD."""
     counted = frame.with_columns(pl.col("dropped").list.len()).select(CHUNK_SET_HEAD)
     return {
         key: ChunkSetHead(digest, tuple(hashes), dropped, language)
@@ -69,15 +69,15 @@ def chunk_set_heads(frame: pl.DataFrame) -> dict[str, ChunkSetHead]:
 
 
 def facts_by_key(frame: pl.DataFrame) -> dict[str, tuple[Fact, ...]]:
-    """Facts by the key of their chunk set, from a frame with the columns key and facts."""
+    """Return facts by the key of their chunk set, from a frame with the columns key and facts."""
     stated = frame.select("key", "facts").drop_nulls()
     return {key: facts_of(orjson.loads(facts)) for key, facts in stated.iter_rows()}
 
 
 def hashes_by_symbol(frame: pl.DataFrame) -> dict[str, dict[str, str]]:
-    """Hashes of embedded texts by chunk set and the symbol that the chunk defines.
+    """Return hashes of embedded texts, by chunk set and the symbol that the chunk defines.
 
-    Of what was cut into several chunks the first one counts.
+    If a definition was split into several chunks, the first chunk counts.
     """
     found: dict[str, dict[str, str]] = {}
     columns = ("key", "definitions", "text_sha256")
@@ -92,12 +92,12 @@ def hashes_by_symbol(frame: pl.DataFrame) -> dict[str, dict[str, str]]:
 def vectors_frame(
     hashes: Sequence[str], vectors: npt.NDArray[np.float32], dimensions: int | None
 ) -> pl.DataFrame:
-    """A frame of vectors.
+    """Return a data frame of vectors.
 
     Args:
         hashes: text_sha256 of each vector.
         vectors: shape (len(hashes), dimensions).
-        dimensions: of the stored vectors; None if there are none.
+        dimensions: of the stored vectors; None without stored vectors.
 
     Raises:
         BadVectors: wrong shape, not floating point, not finite, or all zero.
@@ -116,7 +116,7 @@ def vectors_frame(
 
 
 def vector_rows(frame: pl.DataFrame) -> VectorRows:
-    """Vectors with their hashes.
+    """Return vectors with their hashes.
 
     Raises:
         BadVectors: the stored vectors differ in dimension.
@@ -252,13 +252,13 @@ def _chunk_set_record(row: ChunkSetRow) -> dict[str, Any]:
 
 
 def _contexts(row: ChunkSetRow) -> list[str] | None:
-    """Return the context of each chunk, where any has one."""
+    """Return the context of each chunk; None if no chunk has a context."""
     contexts = [chunk.context for chunk in row.chunks]
     return contexts if any(contexts) else None
 
 
 def _blocks(row: ChunkSetRow) -> list[dict[str, Any]] | None:
-    """Of each chunk, where blocks have ids."""
+    """Return the blocks of each chunk; None if no block has an id."""
     if not any(chunk.blocks for chunk in row.chunks):
         return None
     return [
@@ -272,7 +272,7 @@ def _blocks(row: ChunkSetRow) -> list[dict[str, Any]] | None:
 
 
 def _blocks_of(stored: dict[str, Any] | None) -> dict[str, Any]:
-    """The values of a chunk for what _blocks() stored of it."""
+    """Return a chunk's fields from its value stored by _blocks()."""
     if stored is None:
         return {}
     pairs = zip(stored["block_ids"], stored["starts"], strict=True)
@@ -281,7 +281,7 @@ def _blocks_of(stored: dict[str, Any] | None) -> dict[str, Any]:
 
 
 def _definitions(row: ChunkSetRow) -> list[dict[str, str]] | None:
-    """Of each chunk, where the chunker of source code made them."""
+    """Return the definition of each chunk; None without the chunker of source code."""
     found = [chunk.definition for chunk in row.chunks if chunk.definition is not None]
     return [asdict(definition) for definition in found] or None
 

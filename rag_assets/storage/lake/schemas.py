@@ -2,8 +2,8 @@
 
 Two choices make reading fast, measured in benchmarks/lake.py. A vector is stored as the bytes of
 its little-endian float32 values: reading 20 of 300,000 is then about ten times faster than from a
-Delta array, each element of which has two levels to decode. The hashes of a chunk set's texts are
-a separate column, so that finding the needed vectors reads no text.
+Delta array, with two levels to decode per element. The hashes of a chunk set's texts are a separate
+column, so that finding the needed vectors reads no text.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ BLOCK: Final = pl.Struct(
 )
 MASKED: Final = pl.Struct({"start": _INTEGER, "end": _INTEGER, "rule": _TEXT})
 OF_PAGES: Final = pl.Schema({"block_ids": pl.List(_TEXT)})
-"""Ids of blocks, in their order, of texts whose blocks have some; null in all others."""
+"""Ids of blocks, in the order of the blocks; null in texts without block ids."""
 OF_MARKS: Final = pl.Schema({"mark_bytes": _INTEGER})
-"""Columns that parsed texts of earlier versions lack, where they are read as null."""
+"""Columns that parsed texts of earlier versions lack; they are read as null."""
 
 CHECKSUMS: Final = pl.Schema({"checksum": _INTEGER})
 """The checksum of each row (see checksums); null in rows of earlier versions."""
@@ -85,18 +85,18 @@ DROPPED: Final = pl.Struct(
 DEFINITION: Final = pl.Struct({"role": _TEXT, "symbol": _TEXT, "signature": _TEXT})
 OF_CODE: Final = pl.Schema(
     {
-        "definitions": pl.List(DEFINITION),  # of chunks, in their order; null but in source code
+        "definitions": pl.List(DEFINITION),  # of chunks, in their order; null except in source code
         "facts": _TEXT,  # JSON
     }
 )
-"""Columns that chunk sets of earlier versions lack, where they are read as null."""
+"""Columns that chunk sets of earlier versions lack; they are read as null."""
 BLOCKS: Final = pl.Struct(
     {"block_ids": pl.List(_TEXT), "starts": pl.List(_INTEGER), "of_block": pl.Boolean()}
 )
 WITH_BLOCKS: Final = pl.Schema({"blocks": pl.List(BLOCKS)})
-"""The blocks of chunks, in the order of these; null where blocks have no ids."""
+"""The blocks of chunks, in the order of the chunks; null if blocks have no ids."""
 WITH_CONTEXTS: Final = pl.Schema({"contexts": pl.List(_TEXT)})
-"""The contexts of chunks, in the order of these; null where none has one."""
+"""The contexts of chunks, in the order of the chunks; null if no chunk has a context."""
 
 CHUNKS: Final = pl.Schema(
     {
@@ -126,7 +126,7 @@ class TableKind:
     Attributes:
         key: the column that identifies a row; the only one with statistics.
         schema: its columns.
-        group_rows: rows in a row group, the least that a read by key decodes.
+        group_rows: rows in a row group, the smallest unit that a read by key decodes.
         file_bytes: size of a file that needs no merging; also bounds the memory of compaction.
         compression: of its files; vectors would be 9 % smaller and read two to five times slower.
         added: columns of the schema that came later, and are null in files without them.
@@ -141,7 +141,7 @@ class TableKind:
 
     @property
     def version(self) -> str:
-        """A hash of the first columns; a table with others has another folder."""
+        """Return a hash of the original columns; a table with other columns has another folder."""
         first = {n: str(kind) for n, kind in self.schema.items() if n not in self.added}
         return key_of("lake_schema", first)[:12]
 

@@ -11,14 +11,14 @@ from rag_assets.storage.lake.location import Location
 from rag_assets.storage.lake.schemas import TableKind
 
 FEW_KEYS: Final = 2_000
-"""Up to so many, groups of rows are skipped by their least and greatest key; beyond it, the list of
-keys would be gone through for each group."""
+"""Up to this number of keys, row groups are skipped by their lowest and highest key; beyond it,
+each group would search the whole list of keys."""
 
 
 def rows_of(
     kind: TableKind, location: Location, urls: Sequence[str], file_column: str | None = None
 ) -> pl.LazyFrame:
-    """The rows of files of a table; columns that came later are null in former files.
+    """Return the rows of a table's files; columns added later are null in older files.
 
     Args:
         kind: the table's columns.
@@ -37,12 +37,12 @@ def rows_of(
 
 
 def rows_with(rows: pl.LazyFrame, key: str, wanted: Collection[str]) -> pl.LazyFrame:
-    """The rows whose key is among the wanted ones, in no particular order.
+    """Return the rows with one of the wanted keys, in no particular order.
 
     Args:
         rows: of a table, or of a file.
         key: the column of keys.
-        wanted: the keys, each once.
+        wanted: the distinct keys.
     """
     if len(wanted) <= FEW_KEYS:
         return rows.filter(pl.col(key).is_in(sorted(wanted)))

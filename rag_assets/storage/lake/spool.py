@@ -1,8 +1,8 @@
-"""A spool of vectors: they are kept from when a provider answers until the lake has them.
+"""A spool of vectors: it keeps a provider's answers until the lake has them.
 
 Space for the answer to a request is reserved before it is sent, so that a full disk stops requests
-instead of losing vectors that were paid for. Where the lake cannot be written, or the process is
-killed, the vectors stay here, and the next writer stores them before it sends anything.
+instead of losing vectors that were paid for. If the lake cannot be written, or the process is
+killed, the vectors stay here. The next writer stores them before it sends any request.
 
 Each request has a file, `<number>.vectors`: a line of JSON with its texts, then packed numbers.
 """
@@ -34,7 +34,7 @@ _FULL: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 class VectorSpool:
     """Keeps the vectors of one embedder until the lake has them.
 
-    Used by the holder of the tenant's lock alone.
+    Only for the holder of the tenant's lock.
 
     Args:
         folder: of the spool; it need not exist.
@@ -102,12 +102,12 @@ class SpooledAnswer:
             file.truncate()
 
     def release(self) -> None:
-        """Delete the file: the lake has the vectors, or there are none."""
+        """Delete the file: the lake has the vectors, or the request returned none."""
         self.path.unlink(missing_ok=True)
 
 
 def _read(content: bytes, dimensions: int) -> tuple[list[str], npt.NDArray[np.float32]] | None:
-    """Return texts and vectors of a file; None if it is not whole."""
+    """Return texts and vectors of a file; None if it is incomplete."""
     head, _, packed = content.partition(b"\n")
     try:
         fields = orjson.loads(head)

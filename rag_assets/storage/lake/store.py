@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 class Lake:
-    """All tenants' tables.
+    """The tables of all tenants.
 
     Args:
         url: a folder, or the address of an object store for Delta Lake (s3://…, gs://…, az://…).
@@ -53,13 +53,13 @@ class Lake:
     def tenant(
         self, tenant: str, incarnation: int, *, guard: Callable[[], None] | None = None
     ) -> TenantLake:
-        """The tables of one tenant; opens and creates nothing.
+        """Return the tables of one tenant, without opening or creating any.
 
         Args:
             tenant: its id.
-            incarnation: that distinguishes uses of the id.
+            incarnation: the number that distinguishes uses of the id.
             guard: called right before every write; raises TenantGone or TenantLocked when this
-                writer may no longer write. Readers need none.
+                writer may no longer write. Readers do not need a guard.
 
         Raises:
             ConfigurationError: the id or the incarnation is invalid.
@@ -69,13 +69,14 @@ class Lake:
 
     @property
     def notes(self) -> LakeNotes:
-        """Notes about the catalog."""
+        """Return the notes about the catalog."""
         return LakeNotes(self._location)
 
     def incarnations(self) -> Iterator[tuple[str, int]]:
-        """Every tenant and incarnation with data in the lake.
+        """Yield every tenant and incarnation with data in the lake.
 
-        One that the catalog lacks was left by a writer that outlived its tenant, and can be purged.
+        An incarnation missing from the catalog was left by a writer that outlived its tenant, and
+        can be purged.
         """
         for tenant in self._location.folders():
             for incarnation in (self._location / tenant).folders():
@@ -86,8 +87,8 @@ class Lake:
 class TenantLake:
     """The tables of one tenant's incarnation; see Lake.tenant.
 
-    Unknown keys and missing tables yield nothing. All rows that are read are held in memory: read
-    the documents of one slice at a time. Writing requires the tenant's lock, held by the caller.
+    Unknown keys and missing tables yield no rows. All rows read are held in memory: read the
+    documents of one slice at a time. Writing requires the tenant's lock, held by the caller.
     """
 
     def __init__(self, location: Location, parent: Location, guard: Callable[[], None]) -> None:
@@ -99,11 +100,11 @@ class TenantLake:
     # -- parsed text
 
     def missing_parsed(self, keys: Collection[str]) -> set[str]:
-        """Those of the parse_keys that are not in the lake."""
+        """Return the parse_keys that are not in the lake."""
         return self._tables.parsed().missing(keys) if keys else set()
 
     def parsed(self, keys: Collection[str]) -> dict[str, ParsedRow]:
-        """Parsed documents by parse_key; unknown keys are left out."""
+        """Return parsed documents by parse_key; unknown keys are left out."""
         if not keys:
             return {}
         from rag_assets.storage.lake import rows
@@ -111,7 +112,7 @@ class TenantLake:
         return rows.parsed_rows(self._tables.parsed().read(keys))
 
     def parsed_heads(self, keys: Collection[str]) -> dict[str, ParsedHead]:
-        """Parsed documents without their texts, by parse_key."""
+        """Return parsed documents without their texts, by parse_key."""
         if not keys:
             return {}
         columns = ("key", "digest", "title", "media_type")
@@ -132,8 +133,8 @@ class TenantLake:
         """Append parsed documents in one commit.
 
         Raises:
-            DocumentRejected: a text cannot be stored; nothing was written.
-            TenantGone, TenantLocked: by the guard; nothing was written.
+            DocumentRejected: a text cannot be stored; no row was written.
+            TenantGone, TenantLocked: raised by the guard; no row was written.
         """
         if documents:
             from rag_assets.storage.lake import rows
@@ -141,17 +142,17 @@ class TenantLake:
             self._tables.parsed().append(rows.parsed_frame(documents))
 
     def parsed_keys(self) -> set[str]:
-        """All parse_keys in the lake."""
+        """Return all parse_keys in the lake."""
         return self._tables.parsed().keys()
 
     # -- chunk sets
 
     def missing_chunk_sets(self, keys: Collection[str]) -> set[str]:
-        """Those of the chunk_set_keys that are not in the lake."""
+        """Return the chunk_set_keys that are not in the lake."""
         return self._tables.chunks().missing(keys) if keys else set()
 
     def chunk_sets(self, keys: Collection[str]) -> dict[str, ChunkSetRow]:
-        """Chunk sets by chunk_set_key; unknown keys are left out."""
+        """Return chunk sets by chunk_set_key; unknown keys are left out."""
         if not keys:
             return {}
         from rag_assets.storage.lake import rows
@@ -159,14 +160,14 @@ class TenantLake:
         return rows.chunk_set_rows(self._tables.chunks().read(keys))
 
     def chunk_hashes(self, keys: Collection[str]) -> dict[str, tuple[str, ...]]:
-        """The text_sha256 of each chunk, in order, by chunk_set_key."""
+        """Return the text_sha256 of each chunk, in order, by chunk_set_key."""
         if not keys:
             return {}
         frame = self._tables.chunks().read(keys, ("key", "text_sha256"))
         return {key: tuple(hashes) for key, hashes in frame.iter_rows()}
 
     def chunk_set_heads(self, keys: Collection[str]) -> dict[str, ChunkSetHead]:
-        """Chunk sets without their texts, by chunk_set_key."""
+        """Return chunk sets without their texts, by chunk_set_key."""
         if not keys:
             return {}
         from rag_assets.storage.lake import rows
@@ -174,7 +175,7 @@ class TenantLake:
         return rows.chunk_set_heads(self._tables.chunks().read(keys, rows.CHUNK_SET_HEAD))
 
     def facts(self, keys: Collection[str]) -> dict[str, tuple[Fact, ...]]:
-        """What the texts of chunk sets state, by chunk_set_key; those without facts are left out.
+        """Return the facts that chunk sets state, by chunk_set_key, for sets with facts.
 
         Reads no text.
         """
@@ -185,7 +186,7 @@ class TenantLake:
         return rows.facts_by_key(self._tables.chunks().read(keys, ("key", "facts")))
 
     def definition_hashes(self, keys: Collection[str]) -> dict[str, dict[str, str]]:
-        """The text_sha256 of the chunks that define something, by chunk_set_key and symbol."""
+        """Return the text_sha256 of chunks with a definition, by chunk_set_key and symbol."""
         if not keys:
             return {}
         from rag_assets.storage.lake import rows
@@ -194,7 +195,7 @@ class TenantLake:
         return rows.hashes_by_symbol(self._tables.chunks().read(keys, columns))
 
     def stored_chunk_sets(self, keys: Collection[str]) -> pl.DataFrame:
-        """Rows of chunk sets (schemas.CHUNKS) including duplicates, for checks."""
+        """Return rows of chunk sets (schemas.CHUNKS) including duplicates, for checks."""
         return self._tables.chunks().stored(keys)
 
     def append_chunk_sets(self, chunk_sets: Collection[ChunkSetRow]) -> None:
@@ -207,11 +208,11 @@ class TenantLake:
     # -- vectors
 
     def missing_vectors(self, embedder_id: str, hashes: Collection[str]) -> set[str]:
-        """Those of the text_sha256 that have no vector by this embedder."""
+        """Return the text_sha256 without a vector of this embedder."""
         return self._tables.vectors(embedder_id).missing(hashes) if hashes else set()
 
     def vectors(self, embedder_id: str, hashes: Collection[str]) -> VectorRows:
-        """Vectors of these text_sha256, in no particular order; unknown ones are left out."""
+        """Return the vectors of these text_sha256, in no particular order; omit unknown hashes."""
         if not hashes:
             return VectorRows.none()
         from rag_assets.storage.lake import rows
@@ -219,12 +220,12 @@ class TenantLake:
         return rows.vector_rows(self._tables.vectors(embedder_id).read(hashes))
 
     def packed_vectors(self, embedder_id: str, hashes: HashRange) -> dict[str, bytes]:
-        """Vectors as little-endian float32 values, by the text_sha256 in a range."""
+        """Return vectors as little-endian float32 values, by the text_sha256 in a range."""
         frame = self._tables.vectors(embedder_id).read_range(hashes, ("text_sha256", "vector"))
         return dict(frame.iter_rows())
 
     def stored_vectors(self, embedder_id: str, hashes: Collection[str]) -> pl.DataFrame:
-        """Rows of vectors (schemas.EMBEDDINGS) including duplicates, for checks."""
+        """Return rows of vectors (schemas.EMBEDDINGS) including duplicates, for checks."""
         return self._tables.vectors(embedder_id).stored(hashes)
 
     def append_vectors(
@@ -233,8 +234,8 @@ class TenantLake:
         """Append vectors of shape (len(hashes), dimensions) in one commit.
 
         Raises:
-            BadVectors: wrong count or dimension, not finite, or zero; nothing was written.
-            TenantGone, TenantLocked: by the guard; nothing was written.
+            BadVectors: wrong count or dimension, not finite, or zero; no vector was written.
+            TenantGone, TenantLocked: raised by the guard; no vector was written.
         """
         if not hashes and not len(vectors):
             return
@@ -250,7 +251,7 @@ class TenantLake:
         """Return the spool of an embedder's vectors; None in an object store, which never fills.
 
         Raises:
-            TenantGone, TenantLocked: by the guard.
+            TenantGone, TenantLocked: raised by the guard.
         """
         if not self._location.is_local:
             return None
@@ -260,11 +261,11 @@ class TenantLake:
         return VectorSpool(self._spools / embedder_slug(embedder_id), dimensions)
 
     def store_spooled(self, embedder_id: str, dimensions: int) -> int:
-        """Append the vectors that an earlier writer could not store; returns their number.
+        """Append the vectors that an earlier writer could not store; return their number.
 
         Raises:
             ServiceUnavailable: the location could not be written.
-            TenantGone, TenantLocked: by the guard; nothing was written.
+            TenantGone, TenantLocked: raised by the guard; no vector was written.
         """
         if not self._location.is_local or not self._spools.is_dir():
             return 0
@@ -284,22 +285,22 @@ class TenantLake:
         return Path(self._location.url) / SPOOL_FOLDER
 
     def vector_hashes(self, embedder_id: str) -> set[str]:
-        """The text_sha256 of all vectors of this embedder."""
+        """Return the text_sha256 of all vectors of this embedder."""
         return self._tables.vectors(embedder_id).keys()
 
     def is_empty(self) -> bool:
-        """Return whether there is no table."""
+        """Return whether the lake has no tables."""
         return not any(self._location.folders())
 
     # -- damage
 
     @property
     def damage(self) -> LakeDamage:
-        """The files of the tables that were lost or damaged."""
+        """Return the lost or damaged files of the tables."""
         return LakeDamage(self._location, self._tables)
 
     def readable(self) -> TenantLake:
-        """The same tables, of which files that are lost or damaged are left out: for checks."""
+        """Return the same tables without lost or damaged files, for checks."""
         lake = TenantLake(self._location, self._parent, self._guard)
         lake._tables = TenantTables(self._location, self._guard, skips_damaged=True)
         return lake
@@ -307,7 +308,7 @@ class TenantLake:
     # -- all tables
 
     def size(self) -> LakeSize:
-        """Rows, files and bytes of each table that exists."""
+        """Return the rows, files and bytes of each table that exists."""
         tables = self._tables.all()
         sizes = {
             name: table.size() for name, table in tables.items() if table.description() is not None
@@ -315,9 +316,9 @@ class TenantLake:
         return LakeSize(sizes)
 
     def due(self) -> list[str]:
-        """Names of the tables that have many small files, of those used through this object.
+        """Return the names of tables with many small files, among those used through this object.
 
-        Others cannot have grown: none is opened for this, and no folder is listed.
+        Other tables cannot have grown, so they are not opened, and no folder is listed.
         """
         used = self._tables.used()
         if not used:
@@ -327,13 +328,13 @@ class TenantLake:
         return [name for name, table in used.items() if compaction.is_due(table)]
 
     def compact_due(self) -> dict[str, Compaction]:
-        """Merge the files of the tables that are due, and keep everything in them.
+        """Merge the files of the tables that are due, and keep all rows.
 
         Returns:
-            the result for each.
+            the result for each table.
 
         Raises:
-            TenantGone, TenantLocked: by the guard; the tables stay readable.
+            TenantGone, TenantLocked: raised by the guard; the tables stay readable.
         """
         if not (due := self.due()):
             return {}
@@ -348,19 +349,20 @@ class TenantLake:
     ) -> dict[str, Compaction]:
         """Merge small files, drop rows that are duplicate or not live, and delete their files.
 
-        A concurrent reader reads again; a crash leaves all tables readable. Vectors go before
-        chunks, and chunks before texts, so that what is left after a crash tells what is to go.
+        A concurrent reader retries; a crash leaves all tables readable. Vectors are deleted before
+        chunks, and chunks before texts, so that the remaining rows show what is left to delete
+        after a crash.
 
         Args:
             live: keys to keep; everything by default.
-            dead: keys to drop in any case; vectors in the spool, which may be of their texts, go
-                as well.
+            dead: keys to drop in any case; the spooled vectors, which may be of their texts, are
+                dropped as well.
 
         Returns:
             the result for each table that exists.
 
         Raises:
-            TenantGone, TenantLocked: by the guard; the tables stay readable.
+            TenantGone, TenantLocked: raised by the guard; the tables stay readable.
         """
         if dead is not None:
             self._drop_spools()
@@ -385,13 +387,13 @@ class TenantLake:
             shutil.rmtree(self._spools)
 
     def phrases_of_others(self, dead: DeadKeys, phrases: Sequence[str]) -> set[str]:
-        """Those of the phrases that are in a parsed text whose key is not dead; reads all texts."""
+        """Return the phrases in parsed texts with a key that is not dead; reads all texts."""
         from rag_assets.storage.lake import traces
 
         return traces.phrases_of_others(self._tables.parsed(), dead.parsed, phrases)
 
     def files_holding(self, dead: DeadKeys, phrases: Sequence[str], needed: LiveKeys) -> list[str]:
-        """The files, listed or not, that hold something of documents that were erased.
+        """Return the files, listed or not, that contain data of erased documents.
 
         Args:
             dead: keys that no row may have.
@@ -407,7 +409,7 @@ class TenantLake:
         """Delete this incarnation's folder with its contents.
 
         Raises:
-            TenantGone, TenantLocked: by the guard; nothing was deleted.
+            TenantGone, TenantLocked: raised by the guard; no file was deleted.
         """
         self._guard()
         self._location.remove()

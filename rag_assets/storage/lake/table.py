@@ -1,4 +1,4 @@
-"""A Delta table whose rows are found by a key.
+"""A Delta table with rows found by a key.
 
 One writer only appends rows. A crash may leave duplicate rows with equal content, so readers return
 each key once. A reader that misses files because compaction just deleted them opens the table
@@ -32,8 +32,9 @@ _READ_ATTEMPTS: Final = 3
 LOG_FOLDER: Final = "_delta_log"
 _NO_SPACE: Final = re.compile(r"No space left|Disk quota exceeded|File too large")
 
-# Column statistics copy beginnings of values into the log, where they remain after the rows are
-# deleted: only keys have them. Compaction deletes unreferenced files, so there is no retention.
+# Column statistics copy the start of values into the log, where they remain after the rows are
+# deleted: only keys have statistics. Compaction deletes unreferenced files, so there is no
+# retention.
 _PROPERTIES: Final = {
     "delta.logRetentionDuration": "interval 0 seconds",
     "delta.deletedFileRetentionDuration": "interval 0 seconds",
@@ -59,7 +60,7 @@ class KeyedTable:
         kind: its columns and layout.
         location: its folder; it need not exist.
         guard: called before every write; raises when this writer may no longer write.
-        skips_damaged: whether to read what can be read where files are lost or damaged.
+        skips_damaged: whether to read the remaining rows if files are lost or damaged.
     """
 
     def __init__(
@@ -77,23 +78,23 @@ class KeyedTable:
         self._opened = OpenTable(location, kind)
 
     def missing(self, keys: Collection[str]) -> set[str]:
-        """Those of the keys that the table lacks."""
+        """Return the keys that the table lacks."""
         wanted = set(keys)
         found = self._with_retry(lambda table: self._opened.locate(table, wanted))
         return wanted if found is None else wanted.difference(found[self.kind.key])
 
     def keys(self) -> set[str]:
-        """The keys of all rows."""
+        """Return the keys of all rows."""
         found = self._with_retry(lambda table: self.scan(table).select(self.kind.key).collect())
         return set() if found is None else set(found[self.kind.key])
 
     def read(self, keys: Collection[str], columns: Sequence[str] | None = None) -> pl.DataFrame:
-        """The rows with these keys, without duplicates, in no particular order.
+        """Return the rows with these keys, without duplicates, in no particular order.
 
         Args:
             keys: of the rows; unknown keys are ignored.
-            columns: to read, including the key; all by default, which are then compared with
-                the checksums of their rows.
+            columns: to read, including the key. By default all are read, and then compared with the
+                checksums of their rows.
         """
         names = list(columns or self.kind.schema)
         found = self._with_retry(lambda table: self._read(table, set(keys), names))
@@ -102,7 +103,7 @@ class KeyedTable:
         return found
 
     def stored(self, keys: Collection[str]) -> pl.DataFrame:
-        """The rows with these keys including duplicates, for checks."""
+        """Return the rows with these keys including duplicates, for checks."""
         wanted = set(keys)
         found = self._with_retry(
             lambda table: rows_with(self.scan(table), self.kind.key, wanted).collect()
@@ -112,14 +113,14 @@ class KeyedTable:
     def append(
         self, frame: pl.DataFrame, *, name: str | None = None, description: str = ""
     ) -> None:
-        """Append rows in one commit: all of them or, after a crash, none.
+        """Append rows in one commit: either all of them or, after a crash, no row.
 
         Args:
             frame: rows with the columns of the kind.
             name, description: of the table, if this first append creates it.
 
         Raises:
-            TenantGone, TenantLocked: by the guard; nothing was written.
+            TenantGone, TenantLocked: raised by the guard; no row was written.
             ServiceUnavailable: the location could not be written.
         """
         key = self.kind.key
@@ -128,7 +129,7 @@ class KeyedTable:
         with self.translated_errors("written"):
             write_deltalake(
                 # Not the open table: if its folder was deleted meanwhile, that would write a
-                # version to an empty log, which nobody could read.
+                # version to an empty log, which no reader could read.
                 self.location.url,
                 rows,
                 mode="append",
@@ -141,20 +142,20 @@ class KeyedTable:
             )
 
     def description(self) -> str | None:
-        """The description with which the table was created; None if it does not exist."""
+        """Return the description with which the table was created; None if it does not exist."""
         metadata = self._with_retry(lambda table: table.metadata())
         return None if metadata is None else metadata.description or ""
 
     def size(self) -> TableSize:
-        """Rows, files and bytes that the table refers to."""
+        """Return the rows, files and bytes that the table refers to."""
         return size_of(self.files())
 
     def files(self) -> list[DataFile]:
-        """The files of the table."""
+        """Return the files of the table."""
         return self._with_retry(lambda table: data_files(table, self.kind.key)) or []
 
     def read_range(self, keys: HashRange, columns: Sequence[str]) -> pl.DataFrame:
-        """Columns of the rows with keys in a range, without duplicates."""
+        """Return columns of the rows with keys in a range, without duplicates."""
         key = pl.col(self.kind.key)
         within = key >= keys.first
         if keys.end is not None:
@@ -167,7 +168,7 @@ class KeyedTable:
         return found.select(columns).unique(self.kind.key)
 
     def forget(self) -> None:
-        """Open the table anew at its next use."""
+        """Make the next use open the table again."""
         self._opened.forget()
 
     def open(self) -> DeltaTable | None:
@@ -177,7 +178,7 @@ class KeyedTable:
     def scan(
         self, table: DeltaTable, paths: Sequence[str] | None = None, file_column: str | None = None
     ) -> pl.LazyFrame:
-        """The rows of the table, or of some of its files, including duplicates.
+        """Return the rows of the table, or of some of its files, including duplicates.
 
         Args:
             table: the opened table.
@@ -218,7 +219,7 @@ class KeyedTable:
         return None
 
     def _open_unless_damaged(self) -> DeltaTable | None:
-        """Open the table; None if it does not exist, or its log is damaged and that is skipped."""
+        """Open the table; None if it is missing, or if its log is damaged and damage is skipped."""
         try:
             return self.open()
         except BaseException as error:
@@ -227,14 +228,14 @@ class KeyedTable:
             return None
 
     def _damaged(self, participle: str) -> list[DamagedFile]:
-        """Return the damaged files; where reading failed, by reading them all to their ends."""
+        """Return the damaged files; after a failed read, by reading all files completely."""
         from rag_assets.storage.lake.damage import damaged_files
 
         return list(damaged_files("", self, None if participle == "written" else HashRange()))
 
     @contextmanager
     def translated_errors(self, participle: str) -> Iterator[None]:
-        """Turn errors of Delta Lake, Polars and the file system into the project's.
+        """Convert errors of Delta Lake, Polars and the file system to the project's errors.
 
         Args:
             participle: completes "the lake … cannot be".
@@ -278,7 +279,7 @@ def data_files(table: DeltaTable, key: str) -> list[DataFile]:
     """Return the files of an opened table.
 
     Raises:
-        ValueError: its log lacks the statistics of one.
+        ValueError: its log lacks the statistics of a file.
     """
     actions: Any = table.get_add_actions(flatten=True)
     frame = pl.DataFrame(actions)
@@ -292,7 +293,7 @@ def data_files(table: DeltaTable, key: str) -> list[DataFile]:
 
 
 def size_of(files: Collection[DataFile]) -> TableSize:
-    """The total size of the files."""
+    """Return the total size of the files."""
     return TableSize(sum(f.rows for f in files), len(files), sum(f.bytes for f in files))
 
 

@@ -1,4 +1,4 @@
-"""The Delta tables of one tenant's incarnation; each is opened when it is needed, and kept."""
+"""The Delta tables of one tenant's incarnation; each is opened on first use, and kept."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class TenantTables:
     Args:
         location: the incarnation's folder.
         guard: called right before every write; see Lake.tenant.
-        skips_damaged: whether to read what can be read where files are lost or damaged.
+        skips_damaged: whether to read the remaining rows if files are lost or damaged.
     """
 
     def __init__(
@@ -35,32 +35,32 @@ class TenantTables:
         self._kept: dict[str, KeyedTable] = {}
 
     def parsed(self) -> KeyedTable:
-        """The table of parsed documents."""
+        """Return the table of parsed documents."""
         from rag_assets.storage.lake import schemas
 
         return self._versioned(_PARSED, schemas.PARSED_TEXT_TABLE)
 
     def chunks(self) -> KeyedTable:
-        """The table of chunk sets."""
+        """Return the table of chunk sets."""
         from rag_assets.storage.lake import schemas
 
         return self._versioned(_CHUNKS, schemas.CHUNKS_TABLE)
 
     def vectors(self, embedder_id: str) -> KeyedTable:
-        """The table of an embedder's vectors."""
+        """Return the table of an embedder's vectors."""
         return self._vectors_at(embedder_slug(embedder_id))
 
     def of_embedders(self) -> dict[str, KeyedTable]:
-        """The tables of all embedders' vectors, by name."""
+        """Return the tables of all embedders' vectors, by name."""
         slugs = (self._location / _EMBEDDINGS).folders()
         return {f"{_EMBEDDINGS}/{slug}": self._vectors_at(slug) for slug in slugs}
 
     def all(self) -> dict[str, KeyedTable]:
-        """All tables, by name."""
+        """Return all tables, by name."""
         return {_PARSED: self.parsed(), _CHUNKS: self.chunks(), **self.of_embedders()}
 
     def used(self) -> dict[str, KeyedTable]:
-        """The tables that were used through this object, by name."""
+        """Return the tables that were used through this object, by name."""
         return dict(self._kept)
 
     def drop_former_versions(self) -> None:
@@ -72,7 +72,7 @@ class TenantTables:
                     (self._location / name / version).remove()
 
     def drop_embedders(self, kept: Set[str]) -> None:
-        """Delete the vectors of all embedders but these."""
+        """Delete the vectors of all other embedders."""
         names = {vectors_table(embedder_id) for embedder_id in kept}
         for name, table in self.of_embedders().items():
             if name not in names:
@@ -100,15 +100,15 @@ class TenantTables:
 
 
 def vectors_table(embedder_id: str) -> str:
-    """The name of the table of an embedder's vectors."""
+    """Return the name of the table of an embedder's vectors."""
     return f"{_EMBEDDINGS}/{embedder_slug(embedder_id)}"
 
 
 def live_keys(table: str, live: LiveKeys) -> Set[str] | None:
-    """The keys that a table of this name must keep; None for all."""
+    """Return the keys that a table of this name must keep; None for all."""
     return {_PARSED: live.parsed, _CHUNKS: live.chunk_sets}.get(table, live.texts)
 
 
 def dead_keys(table: str, dead: DeadKeys) -> Set[str]:
-    """The keys that a table of this name must drop."""
+    """Return the keys that a table of this name must drop."""
     return {_PARSED: dead.parsed, _CHUNKS: dead.chunk_sets}.get(table, dead.texts)

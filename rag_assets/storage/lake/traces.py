@@ -1,4 +1,4 @@
-"""A search of every file of a tenant's tables, listed in a table's log or not."""
+"""A search of every file of a tenant's tables, whether a table's log lists it or not."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ _LOG = "_delta_log"
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """What no file of a tenant may hold.
+    """Data that no file of a tenant may contain.
 
     Attributes:
         dead: keys that no row may have.
-        phrases: parts of texts; a row that is needed may have them as well.
+        phrases: parts of texts that only needed rows may have.
         needed: keys of the rows that are needed.
     """
 
@@ -45,11 +45,11 @@ class Search:
 
 
 def phrases_of_others(table: KeyedTable, dead: Set[str], phrases: Sequence[str]) -> set[str]:
-    """Those of the phrases that a text with a key that is not dead has, too.
+    """Return the phrases that are also in a text with a key that is not dead.
 
     Args:
         table: of parsed texts.
-        dead: keys of texts that are not looked at.
+        dead: keys of texts to skip.
         phrases: parts of texts.
     """
     opened = table.open()
@@ -63,7 +63,7 @@ def phrases_of_others(table: KeyedTable, dead: Set[str], phrases: Sequence[str])
 
 
 def files_holding(location: Location, search: Search) -> Iterator[str]:
-    """The files that hold a row with a dead key, or a phrase in a row that nothing needs."""
+    """Yield the files that contain a row with a dead key, or a phrase in an unneeded row."""
     for url in location.files():
         parts = url[len(location.url) :].strip("/").split("/")
         if _LOG in parts:

@@ -1,5 +1,5 @@
-"""Django: what its conventions make of Python, across a repository.
+"""Django: interpretation of Python code by Django's conventions, across a repository.
 
-Belongs here: routes of URL configurations, models, the tables that migrations result in, kinds.
-Does not: what a file of Python states by itself (languages.python).
+Belongs here: routes of URL configurations, models, the tables that result from migrations, kinds.
+Does not: the facts of a single Python file (languages.python).
 """

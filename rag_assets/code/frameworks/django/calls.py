@@ -6,7 +6,7 @@ from typing import Any, TypeGuard
 
 
 class Call:
-    """A call with its arguments by name or place."""
+    """A call with its arguments by name or position."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
@@ -14,21 +14,21 @@ class Call:
         self.called: str = call.get("name", "") if isinstance(call, dict) else ""
 
     def get(self, name: str, position: int) -> Any:
-        """An argument; None for none."""
+        """Return an argument; None if it is missing."""
         return argument(self.value, position, name)
 
     def text(self, name: str, position: int) -> str:
-        """An argument that is a string; "" for any other."""
+        """Return an argument that is a string; "" for any other."""
         return text_of(self.get(name, position))
 
 
 def is_a(value: Any, kind: str) -> TypeGuard[dict[str, Any]]:
-    """Whether an expression is of a kind, as a call or a name."""
+    """Return whether an expression is of a kind, such as call or name."""
     return isinstance(value, dict) and value.get("of") == kind
 
 
 def argument(call: Any, position: int, name: str) -> Any:
-    """An argument of a call by its name, else by its place; None for none."""
+    """Return an argument of a call by its name, else by its position; None if it is missing."""
     if name in call["named"]:
         return call["named"][name]
     arguments = call["arguments"]
@@ -36,24 +36,24 @@ def argument(call: Any, position: int, name: str) -> Any:
 
 
 def text_of(value: Any) -> str:
-    """An expression that is a string; "" for any other."""
+    """Return an expression that is a string; "" for any other."""
     return value if isinstance(value, str) else ""
 
 
 def items_of(value: Any) -> list[Any]:
-    """The items of a list, a tuple, a set or a sum."""
+    """Return the items of a list, a tuple, a set or a sum."""
     found: list[Any] = value.get("items", []) if isinstance(value, dict) else []
     return found if not isinstance(value, dict) or value["of"] != "dict" else []
 
 
 def dictionary_of(value: Any) -> dict[str, Any]:
-    """The values of a dictionary by keys that are strings."""
+    """Return the values of a dictionary by its string keys."""
     pairs = value["items"] if isinstance(value, dict) and value["of"] == "dict" else []
     return {key: held for key, held in pairs if isinstance(key, str)}
 
 
 def groups_of(value: Any) -> list[tuple[str, ...]]:
-    """Groups of names; one group may stand without the list around it."""
+    """Return groups of names; a single group may omit the list around it."""
     if isinstance(value, dict) and value["of"] == "call" and value["arguments"]:
         value = value["arguments"][0]
     items = items_of(value)

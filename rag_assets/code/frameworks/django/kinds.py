@@ -1,4 +1,4 @@
-"""What definitions are to Django: by ancestry through own classes, by use, and by place."""
+"""Source types in Django: by ancestry through the repository's classes, by use, and by place."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _MODELS: Final = frozenset(
         "parler.models.TranslatableModel",
     }
 )
-"""Bases of models that Django and packages bring."""
+"""Base classes of models in Django and other packages."""
 _BASES: Final[Mapping[str, SourceType]] = {
     **dict.fromkeys(_MODELS, "model"),
     "django.db.migrations.Migration": "migration",
@@ -64,10 +64,10 @@ _ENDS: Final[tuple[tuple[str, SourceType], ...]] = (
     ("Permission", "policy"),
     ("MiddlewareMixin", "middleware"),
 )
-"""Ends of names of ancestors that other packages bring."""
+"""Name endings of ancestors from other packages."""
 
 _PARTS: Final = ("Field", "Widget", "FieldFile", "BoundField", "Input", "Renderer")
-"""Ends of names of form parts, which are no forms."""
+"""Name endings of form parts, which are not forms."""
 
 _TASKS: Final = ("celery.shared_task", "celery.app.shared_task", ".task", "huey.contrib.djhuey")
 _RECEIVERS: Final = ("django.dispatch.receiver", "django.dispatch.dispatcher.receiver")
@@ -85,14 +85,14 @@ _PLACES: Final[tuple[tuple[str, SourceType], ...]] = (
 def kinds_of(
     files: Sequence[FileFacts], routes: Routes | None = None
 ) -> Mapping[tuple[str, str], SourceType]:
-    """The source type of each definition that has one.
+    """Return the source type of each definition that has one.
 
     Args:
-        files: of one repository, which is Django's.
-        routes: of it, if they were already read.
+        files: of one Django repository.
+        routes: of the repository, if already read.
 
     Returns:
-        types by path and qualified name within the file; methods have that of their class.
+        types by path and qualified name within the file; methods have the type of their class.
     """
     program = Program(files)
     found: dict[tuple[str, str], SourceType] = {}
@@ -113,9 +113,9 @@ def kinds_of(
 
 
 def _by_text(program: Program, module: Module, symbol: str, fact: Fact) -> SourceType | None:
-    """By what a definition itself says, then by its place."""
+    """Return the type of a definition according to its own text, else its place."""
     role = fact.values["role"]
-    # An inner class, as Meta, is of its outer one's kind.
+    # An inner class such as Meta has the type of its outer class.
     if "." in symbol:
         return None
     if role == "class":
@@ -198,7 +198,7 @@ def _by_use(program: Program, routes: Routes) -> Iterator[tuple[str, SourceType]
 
 
 def _connected(program: Program, module: Module, call: Any) -> Iterator[tuple[str, SourceType]]:
-    """The receiver of `signal.connect(receiver)`."""
+    """Yield the receiver in `signal.connect(receiver)`."""
     called = call["call"].get("name", "") if isinstance(call["call"], dict) else ""
     arguments = [*call["arguments"][:1], *(v for k, v in call["named"].items() if k == "receiver")]
     if called.endswith(".connect"):

@@ -1,4 +1,4 @@
-"""Lists as statements make them: which assignments count, and what a list spreads."""
+"""Lists built by several statements: which assignments apply, and which lists they unpack."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any, Final
 from rag_assets.code.frameworks.django.calls import is_a
 
 LOOPS: Final = frozenset({"for", "while"})
-"""Statements that do what stands under them as often as running them tells."""
+"""Statements with a body that runs an unknown number of times."""
 
 
 def since_last(held: list[Any], name: str) -> list[Any]:
-    """The assignments from the last plain one on that does not build on the former value."""
+    """Return the assignments, starting with the last one that replaces the whole value."""
     start = 0
     for index, fact in enumerate(held):
         if not fact.values["adds"] and not fact.values["under"] and not _uses(fact, name):

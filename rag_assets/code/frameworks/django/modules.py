@@ -1,4 +1,4 @@
-"""Files of Python as modules: what they define, import, assign and call."""
+"""Python files as modules: their definitions, imports, assignments and calls."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rag_assets.code.model import Fact, FileFacts
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Where a repository says something.
+    """A place in a repository that supports a statement.
 
     Attributes:
         path: of the file.
@@ -25,7 +25,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Unresolved:
-    """Something that the text alone does not tell.
+    """Something that the text alone does not resolve.
 
     Attributes:
         reason: why, in a few words.
@@ -38,7 +38,7 @@ class Unresolved:
 
 @dataclass(slots=True, eq=False)
 class Module:
-    """A file of Python as a module.
+    """A Python file as a module.
 
     Attributes:
         name: dotted.
@@ -47,10 +47,9 @@ class Module:
         declared: its definitions by symbol.
         bases: references of a class's bases, by its symbol.
         imported: references by the names that imports at top level bind.
-        stars: modules of which everything is imported.
+        stars: modules imported by `*`.
         assigned: assignments by the symbol of the class ("" for top level), in order.
         invoked: calls at top level, in order.
-        calls: what is called where.
     """
 
     name: str
@@ -64,17 +63,17 @@ class Module:
     invoked: list[Fact] = field(default_factory=list)
 
     def values(self, symbol: str, name: str) -> list[Fact]:
-        """The assignments to a name, in order."""
+        """Return the assignments to a name, in order."""
         return [one for one in self.assigned.get(symbol, ()) if one.values["name"] == name]
 
     def constant(self, symbol: str, name: str) -> Any:
-        """The last value of a name that depends on nothing; None where it has none."""
+        """Return the last unconditional value of a name, else its last value, else None."""
         held = self.values(symbol, name)
         found = [f for f in held if not f.values["under"] and not f.values["adds"]] or held
         return found[-1].values["value"] if found else None
 
     def owns(self, symbol: str) -> bool:
-        """Whether it defines or assigns a name itself."""
+        """Return whether the module itself defines or assigns a name."""
         if symbol in self.declared:
             return True
         owner, _, name = symbol.rpartition(".")
@@ -82,17 +81,17 @@ class Module:
         return symbol not in self.imported and any(one.values["name"] == name for one in held)
 
     def roots(self) -> set[str]:
-        """The first names of what it imports by absolute names."""
+        """Return the first parts of its absolute imports."""
         return {ref.partition(".")[0] for ref in self.imported.values() if ref[:1] != "."}
 
     def evidence(self, expression: Any) -> Evidence:
-        """Where an expression is written."""
+        """Return the place of an expression."""
         start, end = expression["at"] if isinstance(expression, dict) else (0, 0)
         return Evidence(self.path, start, end)
 
 
 def read_module(file: FileFacts, name: str) -> Module:
-    """A file as a module of this dotted name."""
+    """Return a file as a module with this dotted name."""
     module = Module(name, file.path, file.path.rpartition("/")[2] == "__init__.py")
     for fact in file.facts:
         values = fact.values

@@ -1,4 +1,4 @@
-"""Routers within routers, as drf-nested-routers has them."""
+"""Routers within routers, as in drf-nested-routers."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _DEEPEST: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """What the routers around one give to its paths.
+    """The contribution of the enclosing routers to a router's paths.
 
     Attributes:
-        pattern: that they begin with: the parents' prefixes and keys.
-        slash: that ends them, unless the router says otherwise.
-        depth: how many routers there are around it.
+        pattern: the start of the paths: the parents' prefixes and keys.
+        slash: the end of the paths, unless the router states another.
+        depth: number of enclosing routers.
     """
 
     pattern: str = ""
@@ -30,11 +30,11 @@ class Around:
 
 
 def slash_of(made: Any, otherwise: str = "/") -> str:
-    """What ends the paths of a router.
+    """Return the end of a router's paths.
 
     Args:
-        made: the call that made it.
-        otherwise: what does where the call does not say.
+        made: the call that created the router.
+        otherwise: default if the call does not state it.
     """
     stated = made["named"].get("trailing_slash")
     return otherwise if stated is None else "/" if stated else ""
@@ -43,14 +43,12 @@ def slash_of(made: Any, otherwise: str = "/") -> str:
 def around(
     program: Program, registrations: Registrations, router: Place, made: Any, left: int = _DEEPEST
 ) -> Around | None:
-    """What the routers around one give to it; None where the text does not tell.
+    """Return the contribution of the enclosing routers; None if the text does not show it.
 
     Args:
-        program: the repository.
-        registrations: of it.
         router: the variable that holds the router.
-        made: the call that made it.
-        left: how many routers may still be around it.
+        made: the call that created the router.
+        left: remaining number of enclosing routers.
     """
     called = made["call"]
     name = program.absolute(called["name"], router.module) if is_a(called, "name") else ""

@@ -1,4 +1,4 @@
-"""Paths as Django writes them: their templates and parameters."""
+"""Path patterns of Django: their templates and parameters."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _MARKS: Final = re.compile(r"\\([-./_ @:])|\\[AZz]|[\^$]")
 
 
 def template_of(pattern: str) -> str:
-    """A path template (`invoices/{pk}/`) of a pattern, whose parts may be regular expressions."""
+    """Return the path template (`invoices/{pk}/`) of a pattern, even of a regular expression."""
     found: list[str] = []
     for piece, name, _ in _pieces(pattern):
         found.append(f"{{{name}}}" if name else _plain(piece))
@@ -19,7 +19,7 @@ def template_of(pattern: str) -> str:
 
 
 def parameters_of(pattern: str) -> tuple[tuple[str, str], ...]:
-    """The names of a pattern with their converters, or regular expressions, in order."""
+    """Return a pattern's parameters in order, with their converters or regular expressions."""
     return tuple((name, kind) for _, name, kind in _pieces(pattern) if name)
 
 
@@ -28,7 +28,7 @@ def _plain(piece: str) -> str:
 
 
 def _pieces(pattern: str) -> list[tuple[str, str, str]]:
-    """What stands between parameters, and each parameter with its converter."""
+    """Return the text between parameters, and each parameter with its converter."""
     found: list[tuple[str, str, str]] = []
     at = plain = 0
     while at < len(pattern):
@@ -50,7 +50,7 @@ def _pieces(pattern: str) -> list[tuple[str, str, str]]:
 
 
 def _closed(pattern: str, start: int) -> int:
-    """The offset after the bracket that closes a group."""
+    """Return the offset after the bracket that closes a group."""
     depth, at, within = 0, start, False
     while at < len(pattern):
         mark = pattern[at]

@@ -1,4 +1,4 @@
-"""The modules of a repository, and what a name in one of them stands for."""
+"""The modules of a repository, and the resolution of names in them."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ _ROOT_FILES: Final = frozenset({"manage.py", "pyproject.toml", "setup.py", "setu
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A definition or a variable of a module; symbol is "" for the module itself."""
+    """A definition or a variable in a module; symbol is "" for the module itself."""
 
     module: Module
     symbol: str
 
     @property
     def name(self) -> str:
-        """The absolute dotted name."""
+        """Return the absolute dotted name."""
         return f"{self.module.name}.{self.symbol}" if self.symbol else self.module.name
 
 
 class Program:
-    """The Python of one repository.
+    """The Python code of one repository.
 
     Attributes:
         modules: by dotted name.
 
     Args:
-        files: of the repository; those of other languages only tell where its roots are.
+        files: of the repository; files in other languages only show its roots.
     """
 
     def __init__(self, files: Iterable[FileFacts]) -> None:
@@ -60,7 +60,7 @@ class Program:
 
     @cached_property
     def user_model(self) -> str:
-        """The label and name of the model of users, by settings, else by default."""
+        """Return the label and name of the user model, from settings, else the default."""
         for module in self:
             value = module.constant("", "AUTH_USER_MODEL")
             if isinstance(value, str):
@@ -68,15 +68,15 @@ class Program:
         return "auth.User"
 
     def module(self, name: str) -> Module | None:
-        """A module by its name, or the only one whose name ends so."""
+        """Return a module by its name, or the only module with that name ending."""
         found = self.modules.get(name)
         return found if found is not None or not name else self._ends.get(name)
 
     def absolute(self, reference: str, module: Module) -> str:
-        """The absolute name of a reference, where it is first defined.
+        """Return the absolute name of a reference, at its original definition.
 
         Args:
-            reference: as a file's facts have it.
+            reference: as in a file's facts.
             module: of that file.
         """
         if reference[:1] in {":", "."}:
@@ -91,7 +91,7 @@ class Program:
         return reference
 
     def named(self, written: str, module: Module) -> Place | None:
-        """What a name in a module stands for: a variable of it before a package so called."""
+        """Return the target of a name in a module; its variables take precedence over packages."""
         root = written.partition(".")[0]
         name = self.absolute(written, module)
         if root not in module.imported and module.owns(root):
@@ -99,15 +99,15 @@ class Program:
         return self.place(name)
 
     def canonical(self, name: str) -> str:
-        """An absolute name without the detour through modules that only pass it on."""
+        """Return an absolute name without the modules that only re-export it."""
         place = self.place(name)
         return name if place is None else place.name
 
     def place(self, name: str) -> Place | None:
-        """The definition, variable or module that an absolute name stands for.
+        """Return the definition, variable or module that an absolute name stands for.
 
         Returns:
-            None for what is not of the repository.
+            None if it is outside the repository.
         """
         seen: set[str] = set()
         at = name
@@ -125,7 +125,7 @@ class Program:
         return None
 
     def external(self, name: str) -> str:
-        """The absolute name of what a name of the repository only passes on from outside."""
+        """Return the absolute name outside the repository that a name re-exports."""
         at = name
         for _ in range(_STEPS):
             module, symbol = self._split(at)
@@ -136,7 +136,7 @@ class Program:
         return at
 
     def ancestry(self, name: str) -> list[str]:
-        """A class and its ancestors, nearest first; those from outside are names only."""
+        """Return a class and its ancestors, nearest first; outside ancestors are only names."""
         found: list[str] = []
         entered: set[str] = set()
         todo = [(self._defined(name), False)]
@@ -147,16 +147,16 @@ class Program:
             elif at not in entered:
                 entered.add(at)
                 todo.append((at, True))
-                # What several descend from comes after all of them: the reverse of leaving.
+                # A common ancestor comes after all of its subclasses: reverse post-order.
                 todo.extend((base, False) for base in self._bases(at))
-        # Where there are too many, those that were entered last are left out.
+        # If there are too many, the classes entered last are left out.
         return [*(at for at, left in todo if left), *reversed(found)]
 
     def method(self, owner: str, name: str) -> str:
-        """Return the absolute name of a method, of the nearest ancestor of a class that has it.
+        """Return the absolute name of a method, in the nearest ancestor of a class that has it.
 
         Returns:
-            "" where none of the repository has it, as of what a framework's own class brings.
+            "" if no class in the repository has it, as for methods of a framework's own class.
         """
         for one in self.ancestry(owner):
             place = self.place(one)
@@ -181,7 +181,7 @@ class Program:
         return self._defined(self.absolute(reference, module))
 
     def _passed(self, module: Module, symbol: str) -> str:
-        """What a module imports under a name, with what follows that name."""
+        """Return the import behind a name in a module, with the rest of the name."""
         root, dot, rest = symbol.partition(".")
         if root in module.imported:
             target = absolute(module.imported[root], module.name, package=module.package)
@@ -211,7 +211,7 @@ def _folder(path: str) -> str:
 
 
 def _by_ends(modules: Iterable[Module]) -> dict[str, Module]:
-    """Modules by each end of their names that only one has."""
+    """Return modules by each name ending that only one module has."""
     found: dict[str, Module | None] = {}
     for one in modules:
         parts = one.name.split(".")

@@ -1,4 +1,4 @@
-"""What is registered with routers, also with what an earlier registration returned."""
+"""Registrations with routers, including registrations on the result of an earlier one."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _DEEPEST: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """A viewset that is registered with a router.
+    """A viewset registered with a router.
 
     Attributes:
-        module: that says so.
+        module: that contains the call.
         call: of `register`.
-        under: the statement that it depends on; "" for none.
-        parents: the registrations whose results it was registered with, nearest first.
+        under: the compound statement around it; "" if absent.
+        parents: the registrations that returned the registrar, nearest first.
     """
 
     module: Module
@@ -33,21 +33,21 @@ class Registration:
 
     @property
     def prefix(self) -> Any:
-        """What the paths begin with."""
+        """Return the start of the paths."""
         return argument(self.call, 0, "prefix")
 
     def viewset(self, program: Program) -> Viewset | None:
-        """What is registered; None where that is computed."""
+        """Return the registered viewset; None if it is computed."""
         value = argument(self.call, 1, "viewset")
         if not isinstance(value, dict) or value["of"] != "name":
             return None
         return Viewset(program, program.external(program.absolute(value["name"], self.module)))
 
     def nested_prefix(self, program: Program) -> str | None:
-        """What the paths begin with, with the parents' keys, as drf-extensions writes it.
+        """Return the start of the paths, with the parents' keys, as drf-extensions writes it.
 
         Returns:
-            None where the text does not tell.
+            None if the text does not show it.
         """
         found = ""
         lookups = items_of(argument(self.call, 3, "parents_query_lookups"))
@@ -62,11 +62,7 @@ class Registration:
 
 
 class Registrations:
-    """All registrations of a repository.
-
-    Args:
-        program: the repository.
-    """
+    """All registrations in a repository."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -76,20 +72,20 @@ class Registrations:
                 self._add(module, call, under)
 
     def of(self, router: Place) -> list[Registration]:
-        """Those of a router, by the variable that holds it; its own module's first."""
+        """Return the registrations of a router, given its variable; its own module's first."""
         found = self._found.get(router.name, [])
         return sorted(found, key=lambda one: one.module is not router.module)
 
     def _add(self, module: Module, call: Any, under: str) -> None:
         router, chain = self._chain(Registration(module, call))
         within = sum(one.module is module and _covers(call, one.call) for one in chain)
-        # What stands within the same statement is registered by it as well, and before it.
+        # Calls within the same statement register as well, before the outer call.
         for at in reversed(range(within)) if router else ():
             one = replace(chain[at], under=under, parents=tuple(chain[at + 1 :]))
             self._found.setdefault(router, []).append(one)
 
     def _chain(self, last: Registration) -> tuple[str, list[Registration]]:
-        """The name of a router, and the registrations from the last one back to it."""
+        """Return the name of a router, and the registrations from the last one back to it."""
         found = [last]
         while len(found) < _DEEPEST:
             called, module = found[-1].call["call"], found[-1].module
@@ -105,7 +101,7 @@ class Registrations:
 
 
 def _calls(module: Module) -> Iterator[tuple[Any, str]]:
-    """The calls of `register` at top level, in order, whether their result is kept or not."""
+    """Yield the top-level calls of `register`, in order, whether their result is kept or not."""
     held = [(one, one.values["call"]) for one in module.invoked]
     held += [(one, one.values["value"]) for one in module.assigned.get("", ())]
     for fact, call in sorted(held, key=lambda one: one[0].start):
@@ -119,7 +115,7 @@ def _covers(outer: Any, inner: Any) -> bool:
 
 
 def _registers(value: Any) -> bool:
-    """Whether an expression is a call of something's `register`."""
+    """Return whether an expression is a call of an object's `register`."""
     if not isinstance(value, dict) or value["of"] != "call":
         return False
     called = value["call"]

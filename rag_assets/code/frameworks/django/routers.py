@@ -1,4 +1,4 @@
-"""Routes that a router of Django REST framework makes of the viewsets registered with it."""
+"""Routes that a Django REST framework router creates for its registered viewsets."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _EXTENDED: Final = frozenset(
     f"rest_framework_extensions.routers.{name}"
     for name in ("ExtendedDefaultRouter", "ExtendedSimpleRouter")
 )
-"""Routers of which `register` returns what can be registered with."""
+"""Routers with a `register` method that returns a registrar."""
 
 _PLAIN: Final = frozenset(
     f"{package}.routers.{name}"
@@ -38,7 +38,7 @@ class RouterRoute:
         name: without namespaces.
         view: the viewset with the actions of this route.
         evidence: the registration.
-        suffixed: whether the router adds it once more with the suffix of a format.
+        suffixed: whether the router also adds it with a format suffix.
         conditional: whether it is registered under a condition.
     """
 
@@ -57,14 +57,12 @@ def routes_of_router(
     lineage: list[str],
     registrations: Registrations,
 ) -> Iterator[RouterRoute | Unresolved]:
-    """The routes of a router; of each viewset: list first, then extra actions, then detail.
+    """Yield the routes of a router; for each viewset list first, then extra actions, then detail.
 
     Args:
-        program: the repository.
         place: the variable that holds the router.
-        made: the call that made it.
+        made: the call that created the router.
         lineage: the class of the router with its ancestors.
-        registrations: of the repository.
     """
     own = [one for one in lineage if program.place(one) is not None]
     if any(_defines(program, one, _RULES) for one in own):
@@ -124,7 +122,7 @@ class _Router:
             yield RouterRoute(pattern, name, view, evidence, self._suffixed, under)
 
     def root(self) -> Iterator[RouterRoute]:
-        """The list of what there is, which some routers add."""
+        """Yield the API root, which some routers add."""
         if self._extends and self._has_root is not False:
             name = self._class("root_view_name")
             shown = View(self._root_view(), (), ("GET",))
@@ -140,7 +138,7 @@ class _Router:
         return "rest_framework.routers.APIRootView"
 
     def _class(self, name: str) -> Any:
-        """What the router's class says; None for nothing."""
+        """Return an attribute of the router's class; None if it has none."""
         for one in self._lineage:
             place = self._program.place(one)
             if place is not None and place.module.values(place.symbol, name):

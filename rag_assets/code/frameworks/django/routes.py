@@ -1,4 +1,4 @@
-"""The routes of a repository's URL configurations, as Django's resolver walks them."""
+"""The routes of a repository's URL configurations, in the order of Django's resolver."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from rag_assets.code.model import FileFacts
 
 
 def routes_of(files: Iterable[FileFacts], root: str = "") -> Routes:
-    """The routes of a repository.
+    """Return the routes of a repository.
 
     Args:
-        files: of it.
-        root: module of the outermost URL configuration; by default those that settings name, else
-            those that no other includes.
+        files: of the repository.
+        root: module of the outermost URL configuration; by default the modules that settings name,
+            else the modules that no other includes.
     """
     program = Program(files)
     walk = UrlWalk(program)

@@ -1,4 +1,4 @@
-"""Routes, as Django's resolver knows them."""
+"""Routes as in Django's resolver."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ class Route:
 
     Attributes:
         uri: path template (`invoices/{pk}/`).
-        pattern: as Django writes it: all its parts, one after the other.
-        name: with its namespaces (`billing:invoice`); "" for none.
-        view: absolute name of its function or class; "" where it is computed.
-        actions: methods of the view by HTTP method, where a viewset or a class tells them.
-        methods: HTTP methods in upper case; empty where they are not known.
+        pattern: as Django writes it: the concatenation of all its parts.
+        name: with its namespaces (`billing:invoice`); "" if it has none.
+        view: absolute name of its function or class; "" if it is computed.
+        actions: methods of the view by HTTP method, if a viewset or a class defines them.
+        methods: HTTP methods in upper case; empty if they are unknown.
         parameters: names with their converters, or regular expressions.
-        evidence: the include statements from the outermost on, then its own.
-        suffixed: whether it only adds the suffix of a format (`users.json`) to another route.
-        conditional: whether it stands under a condition that only running the program would tell.
-        handlers: absolute names of the methods that run, by action; without those that classes of
-            a package bring.
+        evidence: the include statements, outermost first, then its own.
+        suffixed: whether it only adds a format suffix (`users.json`) to another route.
+        conditional: whether it depends on a condition that is evaluated at run time.
+        handlers: absolute names of the methods that run, by action; without methods of classes from
+            packages.
     """
 
     uri: str
@@ -46,7 +46,7 @@ class Routes:
 
     Attributes:
         routes: in the resolver's order.
-        unresolved: what may add routes, or change them, that are not here.
+        unresolved: statements that may add or change routes, and are not resolved here.
     """
 
     routes: tuple[Route, ...]

@@ -1,4 +1,4 @@
-"""Suffixes by which a path names the format of an answer: `users.json`, of REST framework."""
+"""Format suffixes of paths in Django REST framework: `users.json`."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from rag_assets.code.frameworks.django.calls import argument, items_of
 
 @dataclass(frozen=True, slots=True)
 class Suffixes:
-    """What is added to each path of a list.
+    """The suffix that is added to each path in a list.
 
     Attributes:
-        formats: that are allowed; all, if there is none.
+        formats: allowed formats; all if empty.
         required: whether paths without a suffix are left out.
     """
 
@@ -21,10 +21,10 @@ class Suffixes:
     required: bool = False
 
     def added(self, pattern: str, *, regex: bool) -> str:
-        """A pattern with a suffix.
+        """Return a pattern with a suffix.
 
         Args:
-            pattern: as the list has it.
+            pattern: as in the list.
             regex: whether it is a regular expression.
         """
         start = pattern.rstrip("$").rstrip("/")
@@ -35,7 +35,7 @@ class Suffixes:
 
 
 def suffixes_of(call: Any) -> Suffixes | None:
-    """The suffixes of a call of `format_suffix_patterns`; None where they are computed."""
+    """Return the suffixes in a call of `format_suffix_patterns`; None if they are computed."""
     required = argument(call, 1, "suffix_required") or False
     allowed = argument(call, 2, "allowed")
     formats = tuple(items_of(allowed))

@@ -1,4 +1,4 @@
-"""Lists of patterns, walked as Django's resolver walks them."""
+"""URL patterns, walked in the order of Django's resolver."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _MOST: Final = 50_000
 
 @dataclass(frozen=True, slots=True)
 class Prefix:
-    """What the includes around a list of patterns give to each of them."""
+    """The contribution of the enclosing includes to each pattern in a list."""
 
     pattern: str = ""
     namespaces: tuple[str, ...] = ()
@@ -44,7 +44,7 @@ class Prefix:
 
 @dataclass(frozen=True, slots=True)
 class _Own:
-    """What an entry of a list states itself."""
+    """The contribution of a list entry itself."""
 
     pattern: str
     regex: bool
@@ -54,15 +54,12 @@ class _Own:
 
 
 class UrlWalk:
-    """A walk along the lists of patterns of URL configurations.
+    """A walk along the pattern lists of URL configurations.
 
     Attributes:
         routes: found so far.
-        unresolved: what may add to them.
-        entered: names of the modules whose lists were read.
-
-    Args:
-        program: the repository.
+        unresolved: statements that may add to them.
+        entered: names of the modules with lists that were read.
     """
 
     def __init__(self, program: Program) -> None:
@@ -73,12 +70,12 @@ class UrlWalk:
         self.entered: set[str] = set()
 
     def module(self, module: Module, prefix: Prefix) -> None:
-        """Walks along the `urlpatterns` of a module."""
+        """Walk along the `urlpatterns` of a module."""
         self.entered.add(module.name)
         self._variable(module, "urlpatterns", prefix)
 
     def _variable(self, module: Module, name: str, prefix: Prefix) -> None:
-        """Everything that statements put into a list."""
+        """Read all statements that add to a list."""
         key = f"{module.name}:{name}"
         if key in prefix.within or len(prefix.within) > _DEEPEST or len(self.routes) > _MOST:
             return
@@ -93,7 +90,7 @@ class UrlWalk:
             self._grown(fact, module, name, prefix)
 
     def _grown(self, fact: Any, module: Module, name: str, prefix: Prefix) -> None:
-        """`urlpatterns.append(…)` and its like."""
+        """Read `urlpatterns.append(…)` and similar calls."""
         call = fact.values["call"]
         target = call["call"].get("name", "") if isinstance(call["call"], dict) else ""
         if target not in {f"{mark}{name}.{verb}" for mark in ("", ":") for verb in _VERBS}:
@@ -107,14 +104,14 @@ class UrlWalk:
                 self._entry(value, module, inner)
 
     def _under(self, statement: str, at: Evidence, prefix: Prefix) -> Prefix | None:
-        """What is given to the patterns under a statement; None in a loop, which computes them."""
+        """Return the prefix for patterns under a statement; None in a loop, which computes them."""
         if not statement:
             return prefix
         self._miss(f"depends on `{statement}`", at)
         return None if statement in LOOPS else replace(prefix, conditional=True)
 
     def _list(self, value: Any, module: Module, prefix: Prefix, own: str = "") -> None:
-        """A list of patterns, however it is written."""
+        """Read a list of patterns in any form."""
         kind = value.get("of") if isinstance(value, dict) else ""
         if kind in {"list", "tuple"}:
             for item in value["items"]:
@@ -146,7 +143,7 @@ class UrlWalk:
             self._variable(place.module, place.symbol, prefix)
 
     def _made(self, value: Any, module: Module, prefix: Prefix) -> None:
-        """A list that a call returns."""
+        """Read a list that a call returns."""
         called = self._called(value, module)
         if called == _TRANSLATED:
             default = value["named"].get("prefix_default_language", True)
@@ -196,12 +193,12 @@ class UrlWalk:
             self._route(prefix, _Own(pattern, called in REGEXES, name or "", found, inner.evidence))
 
     def _has_routes(self, target: Any, module: Module) -> bool:
-        """Whether a target is the list that an object keeps, as a site of the admin does."""
+        """Return whether a target is the route list of an object, such as an admin site."""
         written = target["name"] if is_a(target, "name") else ""
         return written.endswith(".urls") and is_of_object(self._program, written, module)
 
     def _route(self, prefix: Prefix, own: _Own) -> None:
-        """A route, and the same with the suffix of a format where such are added."""
+        """Add a route, and its variant with a format suffix if suffixes are added."""
         added = prefix.suffixes
         if added is None or not added.required:
             self._add(prefix, own)
@@ -232,7 +229,7 @@ class UrlWalk:
         return {action: name for action, name in found.items() if name}
 
     def _other(self, value: Any, module: Module, prefix: Prefix) -> None:
-        """An entry that is no call of `path`: a variable, or a call of something else."""
+        """Read an entry other than a call of `path`: a variable, or another call."""
         if is_a(value, "name"):
             place = self._program.named(value["name"], module)
             held = [] if place is None else place.module.values("", place.symbol)
@@ -304,7 +301,7 @@ class UrlWalk:
         return True
 
     def _text(self, value: Any, module: Module) -> str | None:
-        """A string, also of a translated one, of a constant, or of several of them."""
+        """Return a string, including translated strings, constants and sums of these."""
         if isinstance(value, str):
             return value
         if is_a(value, "call") and value["arguments"]:
@@ -334,7 +331,7 @@ class UrlWalk:
 
 
 LANGUAGE: Final = "<language>/"
-"""What stands for the prefix of `i18n_patterns`."""
+"""Stands for the prefix of `i18n_patterns`."""
 
 _VERBS = ("append", "extend", "insert")
 

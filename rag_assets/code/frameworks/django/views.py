@@ -1,4 +1,4 @@
-"""Views: what a route names, and the HTTP methods that it answers."""
+"""Views of routes, and the HTTP methods that they answer."""
 
 from __future__ import annotations
 
@@ -56,12 +56,12 @@ _DEEPEST: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What a route names.
+    """The view of a route.
 
     Attributes:
-        name: absolute name of a function or a class; "" where it is computed.
+        name: absolute name of a function or a class; "" if it is computed.
         actions: methods of the class by HTTP method in upper case.
-        methods: HTTP methods in upper case; empty where they are not known.
+        methods: HTTP methods in upper case; empty if they are unknown.
     """
 
     name: str
@@ -70,12 +70,11 @@ class View:
 
 
 def view_of(program: Program, value: Any, module: Module) -> View:
-    """The view that an expression in a route is.
+    """Return the view in a route's expression.
 
     Args:
-        program: the repository.
         value: the expression: a function, `X.as_view()`, or either within decorators.
-        module: that it stands in.
+        module: that contains it.
     """
     for _ in range(_DEEPEST):
         if isinstance(value, str):
@@ -101,13 +100,13 @@ def view_of(program: Program, value: Any, module: Module) -> View:
 
 
 def _written(value: Any) -> str:
-    """The name that an expression is, or calls."""
+    """Return the name in an expression, or the name that it calls."""
     called = value["call"] if is_a(value, "call") else value
     return str(called["name"]) if is_a(called, "name") else ""
 
 
 def _called(program: Program, call: Any, called: str, module: Module) -> View | None:
-    """The view that a call makes of a class; None for any other call."""
+    """Return the view that a call creates from a class; None for any other call."""
     if called.endswith(".as_view"):
         name, _ = _meant(program, called.removesuffix(".as_view"), module)
         return _class(program, name, call)
@@ -116,14 +115,14 @@ def _called(program: Program, call: Any, called: str, module: Module) -> View | 
 
 
 def is_of_object(program: Program, written: str, module: Module) -> bool:
-    """Whether a dotted name is of an object that a variable holds, and not of a class or module."""
+    """Return whether a dotted name belongs to an object in a variable, not to a class or module."""
     owner = written.rpartition(".")[0]
     _, place = _meant(program, owner, module) if owner else ("", None)
     return place is not None and is_a(_held(place), "call")
 
 
 def _meant(program: Program, written: str, module: Module) -> tuple[str, Place | None]:
-    """What a name stands for, past variables that only give something another name."""
+    """Return the target of a name, past variables that only rename something."""
     for _ in range(_DEEPEST):
         place = program.named(written, module)
         held = None if place is None else _held(place)
@@ -134,7 +133,7 @@ def _meant(program: Program, written: str, module: Module) -> tuple[str, Place |
 
 
 def _instance(program: Program, called: str, module: Module) -> str:
-    """The class of a view that is an object, as a feed."""
+    """Return the class of a view that is an object, such as a feed."""
     place = program.place(program.absolute(called, module)) if called else None
     fact = None if place is None else place.module.declared.get(place.symbol)
     if place is None or fact is None or fact.values["role"] != "class":
@@ -143,7 +142,7 @@ def _instance(program: Program, called: str, module: Module) -> str:
 
 
 def _held(place: Place) -> Any:
-    """The value of a variable; None for anything else."""
+    """Return the value of a variable; None for anything else."""
     owner, _, name = place.symbol.rpartition(".")
     if place.symbol in place.module.declared or not name:
         return None
@@ -163,7 +162,7 @@ def _named(program: Program, name: str) -> View:
 
 
 def _decorated(value: Any) -> tuple[str, ...]:
-    """The methods that a decorator lets through."""
+    """Return the methods that a decorator allows."""
     if not isinstance(value, dict):
         return ()
     called = value["call"] if value["of"] == "call" else value
@@ -190,7 +189,7 @@ def _class(program: Program, name: str, call: Any) -> View:
 
 
 def _actions(call: Any) -> tuple[tuple[str, str], ...]:
-    """The actions of `ViewSet.as_view({"get": "list"})`."""
+    """Return the actions in `ViewSet.as_view({"get": "list"})`."""
     first = call["arguments"][0] if call["arguments"] else call["named"].get("actions")
     if not isinstance(first, dict) or first["of"] != "dict":
         return ()
@@ -202,7 +201,7 @@ def _actions(call: Any) -> tuple[tuple[str, str], ...]:
 
 
 def methods_of(program: Program, name: str) -> tuple[str, ...]:
-    """The HTTP methods that a class-based view has, in upper case."""
+    """Return the HTTP methods of a class-based view, in upper case."""
     found: set[str] = set()
     allowed: set[str] | None = None
     for one in program.ancestry(name):
@@ -212,7 +211,7 @@ def methods_of(program: Program, name: str) -> tuple[str, ...]:
             continue
         declared = place.module.declared
         found |= {verb for verb in _TOLD if f"{place.symbol}.{verb}" in declared}
-        # `get = post = …` is as good as a definition.
+        # `get = post = …` also defines the methods.
         assigned = {f.values["name"] for f in place.module.assigned.get(place.symbol, ())}
         found |= assigned & set(_TOLD)
         stated = place.module.constant(place.symbol, "http_method_names")

@@ -1,4 +1,4 @@
-"""Viewsets of Django REST framework: the routes that a router makes of one."""
+"""Viewsets of Django REST framework: the routes that a router creates for one."""
 
 from __future__ import annotations
 
@@ -44,11 +44,10 @@ class Viewset:
     """A viewset.
 
     Attributes:
-        name: absolute, of its class.
+        name: absolute name of its class.
 
     Args:
-        program: the repository.
-        name: absolute, of its class.
+        name: absolute name of its class.
     """
 
     def __init__(self, program: Program, name: str) -> None:
@@ -59,11 +58,11 @@ class Viewset:
     def routes(
         self, prefix: str, slash: str
     ) -> Iterator[tuple[str, str, tuple[tuple[str, str], ...]]]:
-        """Pattern, end of the name and actions of each route: list, extra actions, then detail.
+        """Yield pattern, name suffix and actions of each route: list, extra actions, then detail.
 
         Args:
             prefix: that it is registered with.
-            slash: that ends a path; "" for none.
+            slash: the end of a path; "" if absent.
         """
         known = self._known()
         extra = self._extra()
@@ -84,7 +83,7 @@ class Viewset:
                 yield f"{start}{lookup}/{one.path}{end}", one.url_name, _of(one)
 
     def basename(self) -> str:
-        """The lower name of the model of its `queryset`."""
+        """Return the lower-case name of the model in its `queryset`."""
         value = self._attribute("queryset")
         while isinstance(value, dict) and value["of"] in {"call", "attribute"}:
             value = value["call"] if value["of"] == "call" else value["object"]
@@ -108,7 +107,7 @@ class Viewset:
         return known
 
     def _extra(self) -> list[_Action]:
-        """Extra actions by name, as the framework lists the members of a class."""
+        """Return extra actions by name, in the order in which the framework lists class members."""
         found: dict[str, _Action] = {}
         for one in reversed(self._lineage):
             place = self._program.place(one)
@@ -127,12 +126,12 @@ class Viewset:
         return [found[name] for name in sorted(found)]
 
     def lookup(self, before: str = "") -> str:
-        """The regular expression of one object's key, with what stands before its name."""
+        """Return the regular expression of an object's key, with a prefix before its name."""
         field = self._text("lookup_url_kwarg") or self._text("lookup_field") or "pk"
         return f"(?P<{before}{field}>{self.key()})"
 
     def key(self) -> str:
-        """The regular expression of a key alone."""
+        """Return the regular expression of a key without its name."""
         return self._text("lookup_value_regex") or "[^/.]+"
 
     def _text(self, name: str) -> str:
@@ -173,7 +172,7 @@ def _of(one: _Action) -> tuple[tuple[str, str], ...]:
 
 
 def _mapped(decorators: list[Any]) -> Iterator[tuple[str, str]]:
-    """`@other.mapping.delete`: the action and the method that another method answers."""
+    """Yield the action and method of `@other.mapping.delete`, which another method answers."""
     for value in decorators:
         written = value.get("name", "") if isinstance(value, dict) else ""
         owner, mark, verb = written.rpartition(".mapping.")

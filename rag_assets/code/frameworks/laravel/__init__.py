@@ -1,5 +1,5 @@
-"""Laravel: what its conventions make of PHP, in one file and across a repository.
+"""Laravel: interpretation of PHP code by its conventions, in one file and across a repository.
 
-Belongs here: facts that only Laravel's names give a meaning (statements, routes, schema, models),
-and what follows from those of all files (kinds, tables).
+Belongs here: facts that depend on Laravel's names (statements, routes, schema, models), and
+conclusions from the facts of all files (kinds, tables).
 """

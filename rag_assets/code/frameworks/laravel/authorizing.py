@@ -1,4 +1,4 @@
-"""What calls ask of gates and policies: an ability, and the class or the variable it is about."""
+"""Calls that check gates and policies: the ability, and the class or variable it is about."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ ASKS: Final = frozenset(
         "canany",
     }
 )
-"""Methods, in lower case, by which somebody is asked for."""
+"""Methods, in lower case, that check a user's abilities."""
 
 ASK_GATES: Final = ASKS | {"any", "none", "inspect"}
-"""Those of a gate."""
+"""The same for a gate."""
 
 VARIABLE: Final = "variable"
-"""What of a fact is the name of a variable until its class is known."""
+"""Fact value with the name of a variable until its class is known."""
 
 SUBJECT: Final = "subject"
-"""And the expression that is the variable, or begins with one."""
+"""Fact value with the expression that is the variable, or starts with it."""
 
 CONSTANT: Final = "constant"
-"""What of a fact names the constant of another class that holds the ability."""
+"""Fact value with the constant in another class that holds the ability."""
 
 _OF_GATES: Final = ("viewAny", "view", "create", "update", "delete")
 """Abilities that a gate defines for a resource."""
@@ -50,9 +50,12 @@ _Values = Mapping[str, Any]
 
 
 def asked(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
-    """What is asked about: a class, or the variable that holds one; alone it tells the ability."""
+    """Yield the checked ability with its subject: a class, or a variable with an object.
+
+    If the subject is the only argument, the enclosing method determines the ability.
+    """
     given = [call.argument(0), call.argument(1), call.argument(2)]
-    # Of whom it is asked comes first.
+    # The user that is checked comes first.
     first, second = given[1:] if call.name.lower() == "authorizeforuser" else given[:2]
     told = source.value(first)
     is_subject = first is not None and first.type == "variable_name"
@@ -71,7 +74,7 @@ def asked(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
 
 
 def _constant_of(source: PhpSource, node: Node | None) -> str:
-    """The constant of another class that an expression is: `InvoicePolicy::SEND`."""
+    """Return the constant of another class in an expression: `InvoicePolicy::SEND`."""
     if node is None or node.type != "class_constant_access_expression":
         return ""
     if isinstance(source.value(node), str):
@@ -82,7 +85,7 @@ def _constant_of(source: PhpSource, node: Node | None) -> str:
 
 
 def _first_of(node: Node | None) -> Node | None:
-    """What is asked about comes first in a list, which has what else the policy is given."""
+    """Return the subject of a check: the first item of a list, which also has further arguments."""
     if node is None or node.type != "array_creation_expression":
         return node
     entries = [one for one in node.named_children if one.type == "array_element_initializer"]
@@ -90,14 +93,14 @@ def _first_of(node: Node | None) -> Node | None:
 
 
 def asked_of_resource(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
-    """What `authorizeResource` asks in the methods of a controller."""
+    """Yield the checks that `authorizeResource` adds to the methods of a controller."""
     model = source.value(call.argument(0))
     for method, ability in OF_RESOURCES.items() if isinstance(model, str) else ():
         yield "authorizes", {"ability": ability, "model": model, "method": method}
 
 
 def defined(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
-    """The abilities that a gate defines, each with the method that answers for it."""
+    """Yield the abilities that a gate defines, each with the method that answers for it."""
     if call.name.lower() not in {"define", "resource"}:
         return
     name, action = (source.value(call.argument(at)) for at in (0, 1))
@@ -115,7 +118,7 @@ def defined(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
 
 
 def _answering(action: Any) -> str:
-    """The method that an action names, as a pair or in one text; "" for anything else."""
+    """Return the method in an action, given as a pair or one text; "" for anything else."""
     if isinstance(action, list) and all(isinstance(one, str) for one in action):
         action = "@".join(action[:_PAIR])
     if not isinstance(action, str) or not action:
@@ -125,7 +128,7 @@ def _answering(action: Any) -> str:
 
 
 def settled(values: _Values, types: Mapping[str, str]) -> Iterator[_Values]:
-    """What is asked about the object that a variable holds, whose class may be one of several."""
+    """Yield the checks on the object in a variable, one for each possible class."""
     model = values["model"] or types.get(values[VARIABLE], "")
     for one in model.split(OR):
         told = {"ability": values["ability"], "model": one}

@@ -1,7 +1,7 @@
-"""Middleware that controllers state themselves: in the constructor, or by HasMiddleware.
+"""Middleware stated by controllers themselves: in the constructor, or by HasMiddleware.
 
-Each is a fact `guards` {name, methods} of the controller: methods are those of its public ones that
-the middleware guards, and none named are all of them, inherited ones too.
+Each is a fact `guards` {name, methods} of the controller: methods are the public methods that the
+middleware guards; an empty list means all of them, including inherited methods.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LISTS: Final = frozenset({"array_element_initializer"})
 
 @dataclass(frozen=True, slots=True)
 class _Guards:
-    """Middleware, with the methods that it is for alone, and those that it leaves out."""
+    """Middleware, with the methods that it is limited to, and the methods that it leaves out."""
 
     names: Sequence[str]
     only: Sequence[str]
@@ -35,7 +35,7 @@ class _Guards:
 
 
 def guard_facts(source: PhpSource) -> Iterator[Fact]:
-    """The facts of the controllers in a file."""
+    """Yield the facts of the controllers in a file."""
     if "iddleware" not in source.text:
         return
     for one in source.classes:
@@ -65,7 +65,7 @@ def _facts(source: PhpSource, one: ClassLike, guards: _Guards) -> Iterator[Fact]
 
 
 def _of_constructor(source: PhpSource, method: Method) -> Iterator[_Guards]:
-    """Calls like `$this->middleware('auth')->only('store')`."""
+    """Yield middleware from calls like `$this->middleware('auth')->only('store')`."""
     if method.body is None:
         return
     known: set[int] = set()
@@ -88,7 +88,7 @@ def _options(source: PhpSource, chain: Chain, name: str) -> list[str]:
 
 
 def _of_list(source: PhpSource, method: Method) -> Iterator[_Guards]:
-    """What a method returns: names, and `new Middleware('auth', only: ['store'])`."""
+    """Yield middleware in a returned list: names, `new Middleware('auth', only: ['store'])`."""
     if method.body is None:
         return
     returned = source.tree.nodes(_RETURNS, method.body)
@@ -118,7 +118,7 @@ def _of_entry(source: PhpSource, node: Node) -> Iterator[_Guards]:
 
 
 def _texts(source: PhpSource, node: Node | None) -> list[str]:
-    """The texts that an expression stands for: one, or a list; what is computed is none."""
+    """Return the texts in an expression, which may be a list; computed texts are left out."""
     value = source.value(node) if node is not None else None
     listed = value if isinstance(value, list) else [value]
     return [one for one in listed if isinstance(one, str)]

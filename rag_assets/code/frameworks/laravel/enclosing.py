@@ -1,4 +1,4 @@
-"""The definitions that calls stand in, and the classes of the variables there."""
+"""The definitions around calls, and the classes of the variables there."""
 
 from __future__ import annotations
 
@@ -15,11 +15,7 @@ if TYPE_CHECKING:
 
 
 class Types:
-    """The classes of variables, by the method that they stand in.
-
-    Args:
-        source: of the file.
-    """
+    """The classes of variables, by the method that contains them."""
 
     def __init__(self, source: PhpSource) -> None:
         self._source = source
@@ -34,7 +30,7 @@ class Types:
         }
 
     def of(self, symbol: str) -> Mapping[str, str]:
-        """Those of a method, by how variables are written."""
+        """Return the classes of a method's variables, by variable as written."""
         if symbol not in self._known:
             found = self._methods.get(symbol)
             known = {} if found is None else types_of(self._source, found[1], found[0])
@@ -43,11 +39,7 @@ class Types:
 
 
 class Enclosing:
-    """The names of the definitions that nodes stand in; nodes come in the order of the text.
-
-    Args:
-        source: of the file.
-    """
+    """The names of the definitions around nodes; nodes must come in the order of the text."""
 
     def __init__(self, source: PhpSource) -> None:
         spans = [(one.node.start_byte, one.node.end_byte, one.name) for one in source.classes]
@@ -58,7 +50,7 @@ class Enclosing:
         self._open: list[tuple[int, str]] = []
 
     def around(self, node: Node) -> str:
-        """The qualified name of the innermost definition around a node; "" at top level."""
+        """Return the qualified name of the innermost definition around a node; "" at top level."""
         while self._spans and self._spans[-1][0] <= node.start_byte:
             _, end, name = self._spans.pop()
             self._open.append((end, name))

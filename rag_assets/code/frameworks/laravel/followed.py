@@ -1,6 +1,6 @@
-"""What actions of routes call and ask of objects whose classes several files tell together.
+"""Calls and checks of route actions on objects with classes that several files define together.
 
-It is inferred, of the action and of the methods of its class, parents and traits that it calls.
+They are inferred for the action and for the methods of its class, parents and traits that it calls.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from rag_assets.code.nodes import ABILITY
 from rag_assets.code.policy_names import method_of, method_of_ability
 
 _MOST_METHODS: Final = 60
-"""Methods of its own that an action is followed through."""
+"""Maximum number of own methods through which an action is followed."""
 
 _KINDS: Final = frozenset({"goes_through", "authorizes_of", "dispatches_of"})
 
 
 @dataclass(frozen=True, slots=True)
 class Inferred:
-    """A relation that several files tell together.
+    """A relation that is inferred from several files.
 
     Attributes:
         kind: of the relation.
         source: the method that states it.
-        target: what it leads to.
-        path: of the file of that method.
+        target: of the relation.
+        path: of the file with that method.
         fact: the statement.
     """
 
@@ -42,12 +42,11 @@ class Inferred:
 
 
 class Followed:
-    """What methods state of objects whose classes other files tell.
+    """Statements of methods about objects with classes that other files define.
 
     Args:
         files: of the repository.
-        inheritance: of its classes.
-        receivers: what origins lead to.
+        receivers: resolves origins.
     """
 
     def __init__(
@@ -68,7 +67,7 @@ class Followed:
         self._known: dict[str, tuple[Inferred, ...]] = {}
 
     def of_action(self, action: str) -> Iterator[Inferred]:
-        """What the action of a route states, and the methods of its own that it calls.
+        """Yield the relations of a route's action, and of the own methods that it calls.
 
         Args:
             action: qualified name of a method.
@@ -79,7 +78,7 @@ class Followed:
             yield from self._known[method]
 
     def own_methods(self, action: str) -> list[str]:
-        """An action and the methods of its class that it calls, by way of each other too."""
+        """Return an action and the methods of its class that it calls, directly or indirectly."""
         owner = action.rpartition("::")[0]
         above = {*self._inheritance.ancestors(owner)}
         found, todo = {action: None}, [action]
@@ -109,7 +108,7 @@ class Followed:
     def _called(
         self, calls: Iterable[Called], own: str, stated: set[str]
     ) -> Iterator[tuple[str, str]]:
-        # What the file tells by itself is not told again.
+        # Relations that the file alone shows are not repeated.
         told = {own, *(one.rpartition("::")[0] for one in stated)}
         for one in calls:
             if one.method and one.method not in stated:
@@ -119,13 +118,13 @@ class Followed:
                 yield "touches", one.on.owner
 
     def _dispatched(self, fact: Fact) -> Iterator[tuple[str, str]]:
-        """The jobs and events that are dispatched: classes of the repository that are no models."""
+        """Yield the dispatched jobs and events: classes in the repository that are not models."""
         for name in self._receivers.classes(fact.values["of"]):
             if self._inheritance.is_declared(name) and not self._receivers.is_model(name):
                 yield "dispatches", name
 
     def _asked(self, fact: Fact) -> Iterator[tuple[str, str]]:
-        """The models that are asked about with the methods of their policies, or the ability."""
+        """Yield the checked models with the methods of their policies, or the ability."""
         constant = str(fact.values.get("constant", ""))
         ability = self._constants.get(constant, "") if constant else str(fact.values["ability"])
         if constant and not ability:

@@ -1,4 +1,4 @@
-"""Laravel's words: plural and singular nouns, the cases of names, and the names made of them."""
+"""Laravel's inflection: plural and singular nouns, letter cases of names, and derived names."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ _LONGEST = 256
 
 @lru_cache(maxsize=8192)
 def plural(word: str) -> str:
-    """The plural of an English noun as `Str::plural` has it.
+    """Return the plural of an English noun as `Str::plural` does.
 
     Args:
-        word: a noun, or words that end in one; longer than any name, it stays as it is.
+        word: a noun, or words that end in a noun; a word longer than any name is returned
+            unchanged.
     """
     if len(word) > _LONGEST or word.lower() in rules.UNCOUNTABLE or not _COUNTABLE_END.search(word):
         return word
@@ -28,7 +29,7 @@ def plural(word: str) -> str:
 
 @lru_cache(maxsize=8192)
 def singular(word: str) -> str:
-    """The singular of an English noun as `Str::singular` has it.
+    """Return the singular of an English noun as `Str::singular` does.
 
     Args:
         word: see `plural`.
@@ -39,13 +40,13 @@ def singular(word: str) -> str:
 
 
 def plural_studly(name: str) -> str:
-    """The plural of the last word of a name in studly case: InvoiceLine, InvoiceLines."""
+    """Return a name in studly case with its last word in the plural: InvoiceLine, InvoiceLines."""
     cut = max((found.end() for found in _BEFORE_CAPITAL.finditer(name)), default=0)
     return name[:cut] + plural(name[cut:])
 
 
 def snake(name: str) -> str:
-    """A name in snake case as `Str::snake` has it: InvoiceLine, invoice_line."""
+    """Return a name in snake case as `Str::snake` does: InvoiceLine, invoice_line."""
     if name and all("a" <= letter <= "z" for letter in name):
         return name
     words = re.sub(
@@ -55,35 +56,35 @@ def snake(name: str) -> str:
 
 
 def studly(name: str) -> str:
-    """A name in studly case as `Str::studly` has it: invoice_line, InvoiceLine."""
+    """Return a name in studly case as `Str::studly` does: invoice_line, InvoiceLine."""
     words = name.replace("-", " ").replace("_", " ").split(" ")
     return "".join(word[:1].upper() + word[1:] for word in words)
 
 
 def camel(name: str) -> str:
-    """A name in camel case as `Str::camel` has it: invoice_line, invoiceLine."""
+    """Return a name in camel case as `Str::camel` does: invoice_line, invoiceLine."""
     made = studly(name)
     return made[:1].lower() + made[1:] if made[:1].isascii() else made
 
 
 def table_of_class(name: str, *, pivot: bool = False) -> str:
-    r"""The table of a model that states none.
+    r"""Return the conventional table of a model.
 
     Args:
         name: of the class, with or without its namespace (`App\\Models\\InvoiceLine`).
-        pivot: whether it is a pivot's class, whose table is in the singular.
+        pivot: whether it is a pivot class, which has a table name in the singular.
     """
     base = class_basename(name)
     return snake(singular(base)) if pivot else snake(plural_studly(base))
 
 
 def class_basename(name: str) -> str:
-    """The name of a class without its namespace."""
+    """Return the name of a class without its namespace."""
     return name.rsplit("\\", 1)[-1]
 
 
 def joining_table(*classes: str) -> str:
-    """The table between two models: their names in snake case, in order.
+    """Return the table between two models: their names in snake case, in alphabetical order.
 
     Args:
         classes: names of both classes.
@@ -92,13 +93,13 @@ def joining_table(*classes: str) -> str:
 
 
 def morph_table(name: str) -> str:
-    """The table of a polymorphic many-to-many relation: taggable, taggables."""
+    """Return the table of a polymorphic many-to-many relation: taggable, taggables."""
     head, underscore, last = name.rpartition("_")
     return head + underscore + plural(last)
 
 
 def _inflected(word: str, form: str) -> str:
-    """The word by the first rule that changes it."""
+    """Return the word changed by the first rule that applies."""
     if _uninflected(form).fullmatch(word):
         return word
     irregular = _irregular(form).get(word.lower())
@@ -134,7 +135,7 @@ def _patterns(form: str) -> tuple[tuple[re.Pattern[str], str], ...]:
 
 
 def _in_case(word: str, like: str) -> str:
-    """The word in the case of another one: lower, upper, or with a capital."""
+    """Return the word in the letter case of another word: lower, upper, or capitalized."""
     if like.lower() == like:
         return word.lower()
     if like.upper() == like:

@@ -1,6 +1,6 @@
 """The rules by which English nouns become plural and singular in Laravel.
 
-They are those of Doctrine Inflector 2 (MIT licence, (c) 2006-2015 Doctrine Project), with the
+The rules come from Doctrine Inflector 2 (MIT licence, (c) 2006-2015 Doctrine Project), with the
 uncountable nouns that Laravel 8 adds, in the order in which they are tried.
 """
 
@@ -53,7 +53,7 @@ SINGULAR: Final = (
     (r"^shorts$", r"shorts"),
     (r"s$", r""),
 )
-"""Patterns with what replaces them, the first that is found counts."""
+"""Patterns with their replacements; the first match counts."""
 
 PLURAL: Final = (
     (r"(s)tatus$", r"\1tatuses"),
@@ -313,10 +313,10 @@ UNINFLECTED: Final = [
     "data",
     "trivia",
 ]
-"""Nouns that have one form."""
+"""Nouns with a single form."""
 
 UNINFLECTED_PATTERNS: Final = (r"\w+media", r"sea[- ]bass", r"social media")
-"""Patterns of nouns that have one form."""
+"""Patterns of nouns with a single form."""
 
 NO_SINGULAR: Final = [
     "clothes",
@@ -330,10 +330,10 @@ NO_SINGULAR: Final = [
     "sepia",
     "utopia",
 ]
-"""Further nouns whose singular is the same."""
+"""Further nouns with an unchanged singular."""
 
 NO_PLURAL: Final = ["people", "media"]
-"""Further nouns whose plural is the same."""
+"""Further nouns with an unchanged plural."""
 
 UNCOUNTABLE: Final = [
     "audio",
@@ -380,4 +380,4 @@ UNCOUNTABLE: Final = [
     "traffic",
     "wheat",
 ]
-"""Nouns that Laravel itself leaves alone in the plural."""
+"""Nouns that Laravel itself leaves unchanged in the plural."""

@@ -1,4 +1,4 @@
-"""Methods that classes have from their parents and traits, as PHP looks them up."""
+"""Methods that classes inherit from parents and traits, by PHP's lookup rules."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator
 from rag_assets.code.model import Fact, FileFacts
 
 _ABOVE = {"uses_trait": 0, "extends": 1}
-"""Kinds of facts that give a class methods; those of traits come before those of parents."""
+"""Kinds of facts that add methods to a class; traits take precedence over parents."""
 
 
 class Inheritance:
-    """The classes of a repository, each with those that it has methods from.
+    """The classes of a repository, each with the classes it inherits methods from.
 
     Args:
         files: of the repository.
@@ -37,10 +37,10 @@ class Inheritance:
         self._above = {name: [one for _, one in sorted(held)] for name, held in above.items()}
 
     def calls(self, method: str) -> Iterator[tuple[str, Fact]]:
-        """The methods that a method calls and their class has from another, with the calls.
+        """Yield the inherited methods that a method calls, with the calls.
 
         Args:
-            method: qualified. Left out is what the file of the call tells by itself.
+            method: qualified; calls that its own file resolves are left out.
         """
         for fact in self._calls.get(method, ()):
             owner, _, name = str(fact.values["name"]).rpartition("::")
@@ -49,22 +49,22 @@ class Inheritance:
                 yield found.symbol, fact
 
     def called(self, method: str) -> Iterator[str]:
-        """The methods that a method calls, as its own file tells them."""
+        """Return the methods that a method calls, as far as its own file shows."""
         return (str(fact.values["name"]) for fact in self._calls.get(method, ()))
 
     def path_of(self, method: str) -> str:
-        """The path of the file that declares a method."""
+        """Return the path of the file that declares a method."""
         return self._paths[method]
 
     def is_declared(self, name: str) -> bool:
-        """Whether there is a class of a name."""
+        """Return whether a class with this name exists."""
         return name in self._declared
 
     def ancestors(self, owner: str) -> Iterator[str]:
-        """A class, then its traits and parents in the order of a look-up, each once.
+        """Yield a class, then its traits and parents in lookup order, each once.
 
         Args:
-            owner: qualified. Ancestors may form a circle, and may be of packages.
+            owner: qualified; ancestors may form a circle, and may come from packages.
         """
         seen, todo = {owner}, [owner]
         while todo:
@@ -75,11 +75,11 @@ class Inheritance:
             todo += reversed(new)
 
     def method(self, owner: str, name: str) -> Fact | None:
-        """The declaration of the method that a class has; None where none of its own classes does.
+        """Return the declaration of a class's method; None if no class in the repository has it.
 
         Args:
             owner: qualified name of the class.
-            name: of the method, in any case of letters.
+            name: of the method; case is ignored.
         """
         for one in self.ancestors(owner):
             spelled = self._spelled.get(f"{one}::{name.lower()}")

@@ -1,4 +1,4 @@
-"""What classes are to Laravel: by ancestry through own classes, by use, and by place."""
+"""Source types in Laravel: by ancestry through the repository's classes, by use, and by place."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _OTHERS = (
     f"{_ILLUMINATE}Foundation\\Console\\Kernel",
     f"{_ILLUMINATE}Foundation\\Exceptions\\Handler",
 )
-"""Ancestors of what may be queued, or lie in such a place, and is of no type of its own."""
+"""Ancestors of classes that may be queued or lie in such a place, but have no type of their own."""
 
 _QUEUED = f"{_ILLUMINATE}Contracts\\Queue\\ShouldQueue"
 _PLACES: tuple[tuple[str, SourceType], ...] = (
@@ -53,7 +53,7 @@ _BY_USE: tuple[tuple[str, str, SourceType], ...] = (
     ("uses_middleware", "name", "middleware"),
     ("routes_to", "controller", "controller"),
 )
-"""Kind of a fact, the value of it that names a class, and what that class is."""
+"""Kind of a fact, its value that names a class, and the type of that class."""
 
 _TRAIT = "trait"
 _ROLES = frozenset({"class", "interface", _TRAIT})
@@ -61,7 +61,7 @@ _HANDLES = "::handle"
 _DECIDING = frozenset(
     {"extends", "implements", "dispatches", "binds", *(kind for kind, _, _ in _BY_USE)}
 )
-"""Kinds of facts that are read, besides declarations."""
+"""Kinds of facts that are read in addition to declarations."""
 
 
 @dataclass(slots=True)
@@ -76,10 +76,10 @@ class _Class:
 
 @dataclass(frozen=True, slots=True)
 class _Uses:
-    """What other files do with classes.
+    """Uses of classes in other files.
 
     Attributes:
-        types: that follow from it at once, by class.
+        types: types that follow directly from the use, by class.
         dispatched: jobs and events.
         bound: classes of services.
     """
@@ -104,7 +104,7 @@ class _Uses:
 
 
 def deciding(facts: Sequence[Fact]) -> list[object]:
-    """What of a file's facts kinds_of reads, in order."""
+    """Return the part of a file's facts that kinds_of reads, in order."""
     return [
         (fact.kind, fact.symbol, fact.values.get("role"))
         if fact.kind == "declares"
@@ -121,16 +121,16 @@ def _decides(fact: Fact) -> bool:
 
 
 def kinds_of(files: Sequence[FileFacts]) -> dict[tuple[str, str], SourceType]:
-    """The source type of each class that has one, by path and qualified name.
+    """Return the source type of each class that has one, by path and qualified name.
 
-    Ancestry decides first, then use, then the place; a class that extends something else of the
-    framework is none of these, wherever it lies. Ancestors may form a circle.
+    Ancestry decides first, then use, then the place. A class that extends another framework class
+    has no type, wherever it lies. Ancestors may form a circle.
     """
     classes, uses = _classes(files), _Uses.of(files)
     found: dict[tuple[str, str], SourceType] = {}
     for name, one in classes.items():
         if one.role == _TRAIT:
-            # A trait is what uses it; of those beside controllers, routes run the methods.
+            # Routes run the methods of traits next to controllers; other traits have no type.
             if _place(one.path) == "controller":
                 found[one.path, one.symbol] = "controller"
             continue
@@ -145,18 +145,18 @@ def kinds_of(files: Sequence[FileFacts]) -> dict[tuple[str, str], SourceType]:
 
 
 def _by_purpose(name: str, one: _Class, uses: _Uses, *, queued: bool) -> SourceType | None:
-    """What a class is that inherits nothing telling, and that nothing names as what it is."""
+    """Return the type of a class that neither its ancestors nor a fact about it show."""
     place = _place(one.path)
     if queued and place not in _NEVER_JOBS:
         return "job"
     if name in uses.dispatched and place is None:
-        # An event carries what happened; a job has something to do.
+        # A job has a handle method; an event only carries data.
         return "job" if one.handles else "event"
     return place or ("service" if name in uses.bound and one.role == "class" else None)
 
 
 def _classes(files: Sequence[FileFacts]) -> dict[str, _Class]:
-    """All classes by their names, anonymous ones with their paths."""
+    """Return all classes by their names; anonymous classes by path and name."""
     found: dict[str, _Class] = {}
     for one in files:
         own: dict[str, _Class] = {}
@@ -182,7 +182,7 @@ def _complete(declared: _Class, fact: Fact) -> None:
 
 
 def _ancestors(name: str, classes: Mapping[str, _Class]) -> Iterator[str]:
-    """Every class and interface above a class, each once."""
+    """Yield every class and interface above a class, each once."""
     seen, todo = {name}, [name]
     while todo:
         one = classes.get(todo.pop())

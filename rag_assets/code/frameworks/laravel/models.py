@@ -1,4 +1,4 @@
-"""Eloquent models of a repository: their tables and relations, through their own ancestry."""
+"""Eloquent models of a repository: their tables and relations, inherited ones included."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _ONES: Final = frozenset({"hasOne", "hasMany"})
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Where something is said.
+    """A place that supports a statement.
 
     Attributes:
         path: of the file.
@@ -43,15 +43,15 @@ class Relation:
     Attributes:
         name: of the method.
         kind: hasMany, belongsTo, morphToMany and so on.
-        related: qualified name of the class; "" of morphTo, or where it is computed.
-        table: of the pivot; "" where there is none.
-        keys: columns by Laravel's names of them (foreignKey, ownerKey, type, id ...).
-        through: the class between, of hasManyThrough and hasOneThrough.
+        related: qualified name of the class; "" for morphTo, or if it is computed.
+        table: of the pivot; "" if absent.
+        keys: columns by Laravel's parameter names (foreignKey, ownerKey, type, id ...).
+        through: the class in between, for hasManyThrough and hasOneThrough.
         morph: the name of a polymorphic relation.
         using: the class of the pivot.
         modifiers: names of the calls that follow: ofMany, withPivot.
         evidence: the call.
-        complete: whether nothing of it was computed.
+        complete: whether no part of it was computed.
     """
 
     name: str
@@ -73,13 +73,13 @@ class Model:
 
     Attributes:
         name: qualified name of the class.
-        table: its table; "" of an abstract class, and where it is computed.
+        table: its table; "" for an abstract class, or if it is computed.
         how: whether the table is stated, here or by a parent, or follows from the class's name.
-        connection, primary_key: as stated; "" and "id" if not.
-        pivot: whether it is a pivot's class.
-        abstract: whether it is never a record itself.
-        relations: its own, of its traits and of its parents; its own first.
-        evidence: what tells the table.
+        connection, primary_key: as stated; "" and "id" by default.
+        pivot: whether it is a pivot class.
+        abstract: whether the class is abstract, so that no record has it.
+        relations: its own, its traits' and its parents'; its own first.
+        evidence: the statement that shows the table.
         complete: whether the table is known.
     """
 
@@ -96,10 +96,10 @@ class Model:
 
 
 def models_of(files: Iterable[FileFacts]) -> Mapping[str, Model]:
-    """The models of a repository by qualified name.
+    """Return the models of a repository by qualified name.
 
     Args:
-        files: in any order; of two classes with one name the first by path counts.
+        files: in any order; if two classes share a name, the first by path counts.
     """
     world = _World(sorted(files, key=lambda file: file.path))
     names = [name for name in sorted(world.classes) if world.is_model(name)]
@@ -107,21 +107,24 @@ def models_of(files: Iterable[FileFacts]) -> Mapping[str, Model]:
 
 
 def may_be_model(fact: Fact) -> bool:
-    """Return whether a fact is a class whose parent is a base of models, if no file declares it."""
+    """Return whether a fact is a class with a parent that may be a base of models.
+
+    The parent counts only if no file declares it.
+    """
     return fact.kind == "eloquent_class" and _is_base(fact.values["parent"])
 
 
 def _is_base(name: str) -> bool:
-    """Return whether a class that no file of the repository declares is a base of models."""
+    """Return whether a class outside the repository is a base of models."""
     return class_basename(name) in _BASES | _PIVOTS or name == _AUTH_USER or "\\Models\\" in name
 
 
 class _World:
-    """The classes of a repository, with what each states."""
+    """The classes of a repository, with their statements."""
 
     def __init__(self, files: Iterable[FileFacts]) -> None:
         self.classes: dict[str, Evidence] = {}
-        # Classes without a parent state nothing of models, but are no class of a framework.
+        # Classes without a parent are not models, but they are not framework classes either.
         self.declared: set[str] = set()
         self._relations: dict[str, list[Evidence]] = {}
         for file in files:
@@ -135,7 +138,7 @@ class _World:
                     held.append(Evidence(file.path, fact))
 
     def lineage(self, name: str) -> list[str]:
-        """A class and its parents, nearest first, those outside of the repository last."""
+        """Return a class and its parents, nearest first, including an outside parent."""
         found: list[str] = []
         while name and name not in found:
             found.append(name)
@@ -144,14 +147,14 @@ class _World:
         return found
 
     def is_model(self, name: str) -> bool:
-        """Whether a class descends from Eloquent's Model."""
+        """Return whether a class descends from Eloquent's Model."""
         if self.classes[name].fact.values["trait"]:
             return False
         last = self.lineage(name)[-1]
         return last not in self.classes and last not in self.declared and _is_base(last)
 
     def model(self, name: str) -> Model:
-        """What is known of one model."""
+        """Return a model with all that is known of it."""
         table, evidence = self._stated(name, "table")
         own = self.classes[name]
         abstract = bool(own.fact.values["abstract"])
@@ -173,7 +176,7 @@ class _World:
         )
 
     def primary_key(self, name: str) -> str:
-        """The column that identifies a record of a model."""
+        """Return the column that identifies a record of a model."""
         stated, _ = self._stated(name, "primaryKey")
         return stated if isinstance(stated, str) else "id"
 
@@ -181,7 +184,7 @@ class _World:
         return class_basename(self.lineage(name)[-1]) in _PIVOTS
 
     def _stated(self, name: str, key: str) -> tuple[Any, Evidence | None]:
-        """What the nearest class or trait of a lineage states, with where."""
+        """Return the value stated by the nearest class or trait in a lineage, with its evidence."""
         for holder in self._holders(name):
             known = self.classes[holder]
             if key in known.fact.values:
@@ -189,7 +192,7 @@ class _World:
         return None, None
 
     def _holders(self, name: str) -> list[str]:
-        """The classes and traits whose members a class has, nearest first."""
+        """Return the classes and traits with members that a class inherits, nearest first."""
         found: list[str] = []
         for holder in self.lineage(name):
             todo = [holder]
@@ -250,7 +253,7 @@ class _World:
         return ""
 
     def model_table(self, name: str) -> str:
-        """The table of a class; "" if it is computed."""
+        """Return the table of a class; "" if it is computed."""
         stated, _ = self._stated(name, "table")
         if stated is None:
             return table_of_class(name, pivot=self._is_pivot(name))
@@ -267,7 +270,7 @@ class _World:
     def _keys(
         self, name: str, method: str, kind: str, given: Mapping[str, str]
     ) -> Mapping[str, str]:
-        """The columns of a relation: stated, or by Laravel's convention."""
+        """Return the columns of a relation: stated, or by Laravel's convention."""
         related = given.get("related", "").lstrip("\\")
         through = given.get("through", "")
         morph = self._morph(method, kind, given)

@@ -1,4 +1,4 @@
-"""What one PHP file says of Eloquent models: classes that may be models, and their relations."""
+"""Eloquent models in one PHP file: classes that may be models, and their relations."""
 
 from __future__ import annotations
 
@@ -68,19 +68,16 @@ _INNER: Final = frozenset({"anonymous_function", "arrow_function", "anonymous_cl
 
 
 def model_facts(tree: SyntaxTree) -> tuple[Fact, ...]:
-    """Facts of the kinds `eloquent_class` and `relation`.
+    """Return the facts of the kinds `eloquent_class` and `relation`.
 
-    Values of an `eloquent_class`, one for each class with a parent and each trait: class, parent,
-    traits, trait (whether it is one), abstract, and what of table, connection, primaryKey, keyType
-    and incrementing it states; {"computed": true} is a statement that is no constant.
-    Its evidence is the statement of the table, else the head of the class.
+    Each class with a parent and each trait yields an `eloquent_class`. Its values: class, parent,
+    traits, trait (whether it is a trait), abstract, and the stated table, connection, primaryKey,
+    keyType and incrementing; {"computed": true} stands for a value that is not constant. Its
+    evidence is the statement of the table, else the head of the class.
 
     Values of a `relation`: class, name, kind (hasMany ...), arguments by Laravel's names of the
-    parameters (related, foreignKey, table, through ...), modifiers: names of the calls that
-    follow, and using: the class of the pivot.
-
-    Args:
-        tree: of a PHP file.
+    parameters (related, foreignKey, table, through ...), modifiers: names of the calls that follow,
+    and using: the class of the pivot.
     """
     reader = PhpReader(tree)
     facts: list[Fact] = []
@@ -118,7 +115,7 @@ def _class_fact(reader: PhpReader, made: PhpClass) -> Fact:
 
 
 def _returned_table(reader: PhpReader, made: PhpClass) -> Node | None:
-    """What a `getTable` of the class's own returns."""
+    """Return the expression that a class's own `getTable` returns; None if absent."""
     body = made.methods.get("getTable")
     if body is None:
         return None

@@ -1,4 +1,4 @@
-"""Policies that are asked, where other files tell which: a map of policies, or their places."""
+"""Policies that other files determine: by a policy map, or by their location."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from rag_assets.code.policy_names import asker_of, method_of, tried_policies, us
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A place that asks a policy which its own file does not tell.
+    """A check against a policy that its own file does not determine.
 
     Attributes:
-        source: the definition that asks.
+        source: the definition that checks.
         target: the policy's method.
-        path: of the file that asks.
-        fact: that says so.
-        mapped: whether a map names the policy; else its place does.
+        path: of the file with the check.
+        fact: its evidence.
+        mapped: whether a map names the policy; otherwise its location does.
     """
 
     source: str
@@ -33,8 +33,8 @@ class Policies:
     """The policies of a repository.
 
     Attributes:
-        mapped: those that maps name, by model.
-        declared: all classes that there are.
+        mapped: policies that maps name, by model.
+        declared: all existing classes.
     """
 
     mapped: Mapping[str, str]
@@ -42,7 +42,7 @@ class Policies:
 
     @classmethod
     def of(cls, files: Sequence[FileFacts]) -> Policies:
-        """The policies of files."""
+        """Return the policies in files."""
         facts = [fact for one in files for fact in one.facts]
         return cls(
             {
@@ -54,19 +54,19 @@ class Policies:
         )
 
     def of_model(self, model: str) -> str:
-        """The policy of a model: a map's, else the first there is among its places; "" for none."""
+        """Return a model's policy: from a map, else the first existing candidate, else ""."""
         tried = (name for name in tried_policies(model) if name in self.declared)
         return self.mapped.get(model) or next(tried, "")
 
     def is_mapped(self, model: str) -> bool:
-        """Whether a map names the policy of a model."""
+        """Return whether a map names the policy of a model."""
         return model in self.mapped
 
 
 def asked_elsewhere(files: Sequence[FileFacts]) -> dict[str, list[Asked]]:
-    """Who asks the policies that each file alone does not tell, by model.
+    """Return the checks, by model, against policies that a single file does not determine.
 
-    Those are the policies that a map names, and those in places that Laravel tries last.
+    These are policies named by a map, and policies in locations that Laravel tries last.
 
     Args:
         files: of one repository.
@@ -87,7 +87,7 @@ def asked_elsewhere(files: Sequence[FileFacts]) -> dict[str, list[Asked]]:
 
 
 def _unusual(files: Sequence[FileFacts], policies: Policies) -> dict[str, str]:
-    """The policies of models that are none of their usual ones."""
+    """Return the policies of models that are not among the usual candidates."""
     facts = [fact for one in files for fact in one.facts]
     asked = {str(fact.values.get("model", "")) for fact in facts if fact.kind == "authorizes"}
     found = {}

@@ -1,4 +1,4 @@
-"""The tables that queries name which belong to no model: by the builder, or in SQL."""
+"""The tables in queries that belong to no model: by the query builder, or in SQL."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _Values = Mapping[str, Any]
 
 
 def of_database(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
-    """The tables that the facade of databases is told."""
+    """Yield the tables in a call on the database facade."""
     stated = source.value(call.argument(0))
     if not isinstance(stated, str):
         return
@@ -34,7 +34,7 @@ def of_database(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
 
 
 def of_query(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
-    """The tables that a query joins, and those that parts of it in SQL name."""
+    """Yield the tables that a query joins, and the tables in its SQL parts."""
     name = call.name.lower()
     if name not in _RAW | _JOINS:
         return
@@ -45,7 +45,7 @@ def of_query(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
         yield from _in_sql(stated)
         return
     on = call.argument(1)
-    # Texts are joined, too, by one or two others.
+    # `join` with one or two arguments may join strings.
     is_query = name != "join" or len(call.arguments) > _PAIR or (on and on.type in CLOSURES)
     if is_query and (found := _JOINED.match(stated)):
         yield "queries_table", {"table": found.group()}

@@ -1,4 +1,4 @@
-"""Reads a file of PHP with what Laravel makes of it."""
+"""Reads a PHP file, including its Laravel facts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rag_assets.code.model import CodeText
 
 
 def read(text: str) -> CodeText:
-    """The units and facts of a file of PHP."""
+    """Return the units and facts of a PHP file."""
     source = PhpSource(text)
     bodies = flows.Bodies(source)
     found = [*facts.facts_of(source), *statements.facts_of(source, bodies)]

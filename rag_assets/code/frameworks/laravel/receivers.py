@@ -1,7 +1,7 @@
-"""The classes of objects that several files tell together: of helpers, of relations, of queries.
+"""The classes of objects that several files determine: results of helpers, relations and queries.
 
-What functions and methods return that declare no class is worked out in rounds, each from the
-one before: in whatever order files come, the same is known after them.
+Return values of functions and methods that declare no class are resolved in rounds, each from the
+results of the previous round. The result does not depend on the order of files.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rag_assets.code.languages.php.origins import CALLED, ELEMENT, SIGNED_IN, TH
 from rag_assets.code.model import Fact, FileFacts
 
 _ROUNDS: Final = 6
-"""Functions that return what another one returns, one after the other."""
+"""Maximum number of functions that return each other's results in a row."""
 
 _MOST_KINDS: Final = 6
 _SCOPE: Final = "scope"
@@ -30,13 +30,13 @@ _USUAL_USERS: Final = ("App\\Models\\User", "App\\User")
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What an expression may hold.
+    """A possible value of an expression.
 
     Attributes:
         owner: the class.
-        form: an object of it, a query for some, or several.
-        aside: whether it is whoever is signed in or comes from them, was read as a property, or is
-            what a function or another class that is no model gave: such a model is none that a
+        form: an object of the class, a query for objects, or several objects.
+        aside: whether it is or comes from the signed-in user, was read as a property, or was
+            returned by a function or a class that is not a model: then it is not the model that a
             method is about.
     """
 
@@ -47,11 +47,11 @@ class Kind:
 
 @dataclass(frozen=True, slots=True)
 class Called:
-    """A method that a chain of calls leads to.
+    """A method in a chain of calls.
 
     Attributes:
-        on: what it is called on.
-        method: its qualified name; "" of one that is the framework's.
+        on: its receiver.
+        method: its qualified name; "" for a framework method.
     """
 
     on: Kind
@@ -59,12 +59,10 @@ class Called:
 
 
 class Receivers:
-    """What origins lead to.
+    """Resolves origins to classes.
 
     Args:
         files: of the repository.
-        models: of it.
-        inheritance: of its classes.
     """
 
     def __init__(
@@ -94,27 +92,27 @@ class Receivers:
             self._given = found
 
     def is_model(self, name: str) -> bool:
-        """Whether a class is a model."""
+        """Return whether a class is a model."""
         return name in self._models
 
     def classes(self, origins: Iterable[str]) -> list[str]:
-        """The classes of the objects that origins lead to, but not of whoever is signed in."""
+        """Return the classes of the objects that origins lead to, except the signed-in user."""
         others = (one for one in origins if one != SIGNED_IN)
         kinds = [kind for one in others for kind in self._followed(one, "")[0]]
         return sorted({one.owner for one in kinds if one.form == "one"})
 
     def calls(self, origins: Iterable[str], own: str) -> Iterator[Called]:
-        """The methods on the way of chains of calls, in order.
+        """Yield the methods in chains of calls, in order.
 
         Args:
             origins: of the chains.
-            own: the class that they stand in.
+            own: the class that contains them.
         """
         for origin in origins:
             yield from self._followed(origin, own)[1]
 
     def _all_of(self, name: str, origins: Sequence[str]) -> frozenset[Kind]:
-        """What a function or method gives, if each of its origins leads somewhere."""
+        """Return the values of a function or method, if each of its origins can be resolved."""
         own = name.rpartition("::")[0]
         found = [self._followed(one, own)[0] for one in origins]
         return _few(frozenset().union(*found)) if all(found) else frozenset()
@@ -149,7 +147,7 @@ class Receivers:
         return frozenset({Kind(begun)})
 
     def _after(self, on: Kind, step: str, own: str, called: list[Called]) -> frozenset[Kind]:
-        """What a step from something leads to; methods on the way are added to those called."""
+        """Return the values after a step; methods on the way are added to `called`."""
         if step == ELEMENT:
             return frozenset({replace(on, form="one")} if on.form != "one" else ())
         if not step.endswith(CALLED):
@@ -179,14 +177,14 @@ class Receivers:
         return frozenset({Kind(relation.related, form, aside=True)})
 
     def _of_method(self, on: Kind, name: str, method: Fact) -> frozenset[Kind]:
-        """What an own method gives: a relation's query, what it declares, or what it returns."""
+        """Return the results of an own method: a relation's query, or its declared or real type."""
         relation = self._relation(on, name)
         if relation is not None:
             return frozenset({Kind(relation.related, "query")})
         owner = method.symbol.rpartition("::")[0]
         declared = _kinds_of(str(method.values["returns"]), on)
         given = declared or self._given.get(method.symbol, frozenset())
-        # What is of the class or trait that has the method is of the class that has it from there.
+        # A method that returns its defining class or trait returns the inheriting class here.
         return frozenset(
             Kind(on.owner if one.owner == owner else one.owner, one.form, one.aside or on.aside)
             for one in given
@@ -197,14 +195,14 @@ class Receivers:
         return found if found is not None and found.related else None
 
     def _signed_in(self) -> str:
-        """The class of whoever is signed in: the only one, or the usual one, that may be."""
+        """Return the class of the signed-in user: the only candidate, or the usual one."""
         able = {name for name in self._models if _AUTH_USER in {*self._inheritance.ancestors(name)}}
         usual = [name for name in _USUAL_USERS if name in able]
         return usual[0] if usual else able.pop() if len(able) == 1 else ""
 
 
 def _kinds_of(returns: str, on: Kind) -> frozenset[Kind]:
-    """The objects that a declared type stands for; none of the framework's, which hold others."""
+    """Return the objects of a declared type, except framework types, which hold other objects."""
     if returns in {"self", "static"}:
         return frozenset({Kind(on.owner)})
     named = (one for one in returns.split(OR) if one and one not in NO_CLASSES)

@@ -1,4 +1,4 @@
-"""What Eloquent's own methods give: a record, several, a query, or nothing that is one of these.
+"""Results of Eloquent's own methods: a record, several records, a query, or none of these.
 
 Names are in lower case.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final, Literal, TypeAlias
 
 Form: TypeAlias = Literal["one", "query", "many"]
-"""What there is of a class: an object, a query for records, or several objects."""
+"""A class as an object, as a query for records, or as several objects."""
 
 _ONE: Final = frozenset(
     {"create", "createorfirst", "createquietly", "find", "findor", "findorfail", "findornew"}
@@ -52,10 +52,10 @@ _OF_SEVERAL_SAME: Final = frozenset(
 
 
 def form_after(form: Form, name: str) -> Form | None:
-    """What a method of Eloquent gives of the class that it is called on; None of anything else.
+    """Return the form that an Eloquent method returns for its class; None for anything else.
 
     Args:
-        form: of what it is called on.
+        form: of the receiver.
         name: of the method.
     """
     name = name.lower()
@@ -67,6 +67,6 @@ def form_after(form: Form, name: str) -> Form | None:
         return "many"
     if name in _NEITHER:
         return None
-    # A query gives a query, whatever it is called: of conditions there are many.
+    # Any other method of a query returns a query: there are many condition methods.
     is_begun = form == "query" or name in _BEGIN or name.startswith(("where", "orwhere"))
     return "query" if is_begun else None

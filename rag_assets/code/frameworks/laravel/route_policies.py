@@ -1,4 +1,4 @@
-"""The policies that routes ask: `can` in their middleware, about a class or a bound model."""
+"""The policies that routes check: `can` in their middleware, for a class or a bound model."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _INVOKED: Final = "__invoke"
 
 @dataclass(frozen=True, slots=True)
 class AskedPolicy:
-    """A policy that a route asks, or an ability that a gate defines.
+    """A policy that a route checks, or an ability that a gate defines.
 
     Attributes:
-        policy: its class; "" of an ability.
-        method: that answers, qualified; the node of an ability.
-        mapped: whether a file names it; else its place does.
+        policy: its class; "" for an ability.
+        method: the qualified method that answers; the node of an ability.
+        mapped: whether a file names it; otherwise its location does.
     """
 
     policy: str
@@ -35,12 +35,11 @@ class AskedPolicy:
 
 
 class RoutePolicies:
-    """What policies the middleware of routes asks.
+    """The policies that the middleware of routes checks.
 
     Args:
         files: of one repository.
-        guards: classes of middleware by their other names.
-        inheritance: of its classes.
+        guards: middleware classes by their aliases.
     """
 
     def __init__(
@@ -57,10 +56,10 @@ class RoutePolicies:
         self._abilities = {str(fact.values["ability"]) for fact in facts}
 
     def asked(self, route: Route, middleware: str) -> AskedPolicy | None:
-        """The policy that one middleware of a route asks; None where nothing tells which.
+        """Return the policy that one middleware of a route checks; None if it is unknown.
 
         Args:
-            route: that has it.
+            route: with this middleware.
             middleware: as the route states it: `can:send,invoice`.
         """
         name, _, given = middleware.partition(":")
@@ -80,7 +79,7 @@ class RoutePolicies:
         return about.lstrip("\\") if "\\" in about else self._bound(route, about)
 
     def _bound(self, route: Route, parameter: str) -> str:
-        """The class that a parameter of a route is bound to, by the type that its action takes."""
+        """Return the class that a route parameter is bound to, by its action's parameter type."""
         if route.kind != "controller" or parameter not in {one.name for one in route.parameters}:
             return ""
         owner, _, method = route.action.partition("@")
@@ -90,6 +89,6 @@ class RoutePolicies:
 
 
 def _is_called(taken: Mapping[str, Any], parameter: str) -> bool:
-    """Whether a parameter of a method is the one of a route, as Laravel matches their names."""
+    """Return whether a method's parameter matches a route parameter, by Laravel's rules."""
     name = str(taken["name"])
     return parameter in {name, snake(name)}

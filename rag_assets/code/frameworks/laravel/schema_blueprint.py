@@ -1,7 +1,7 @@
-"""Laravel's Blueprint: from the calls on a table to its columns, indexes and foreign keys.
+"""Laravel's Blueprint: converts calls on a table to columns, indexes and foreign keys.
 
 It follows Laravel's own class call by call: columns and commands have the attributes that Laravel
-gives them (`autoIncrement`, `onDelete`, ...), with the conventions for names that are not stated.
+gives them (`autoIncrement`, `onDelete`, ...), with its conventions for names that are not stated.
 """
 
 from __future__ import annotations
@@ -88,9 +88,10 @@ class Blueprint:
 
     Attributes:
         table: its name.
-        columns: in order, each with Laravel's attributes: name, type, and what modifiers say.
+        columns: in order, each with Laravel's attributes: name, type, and the attributes of
+            modifiers.
         commands: in order, each with `name` and Laravel's attributes.
-        unread: names of methods that Laravel 8 to 12 do not have: macros; and what was computed.
+        unread: names of methods that Laravel 8 to 12 lack (macros), and of computed values.
     """
 
     def __init__(self, table: str) -> None:
@@ -101,15 +102,15 @@ class Blueprint:
         self._after: str | None = None
 
     def call(self, name: str, given: Sequence[Any], named: Mapping[str, Any]) -> Any:
-        """Do what a method of Laravel's Blueprint does.
+        """Apply a method of Laravel's Blueprint.
 
         Args:
             name: of the method.
             given: values of the positional arguments.
-            named: of the named ones.
+            named: values of the named arguments.
 
         Returns:
-            The attributes that a further call in the chain changes; None if there are none.
+            The attributes that a further call in the chain changes, or None.
         """
         arguments = _Arguments(given, named)
         for part in (self._column, self._columns, self._index, self._drop, self._other):
@@ -122,10 +123,10 @@ class Blueprint:
     def modify(
         self, target: Attributes, name: str, given: Sequence[Any], named: Mapping[str, Any]
     ) -> Attributes:
-        """Do what a modifier does: the call after another one in a chain.
+        """Apply a modifier: a call that follows another call in a chain.
 
         Returns:
-            What the next call in the chain changes: after `constrained` it is the foreign key.
+            The attributes that the next call changes: after `constrained`, the foreign key.
         """
         arguments = _Arguments(given, named)
         foreign_id = target.get("name") is not None and "columns" not in target
@@ -142,7 +143,7 @@ class Blueprint:
         return target
 
     def after(self, column: Any) -> None:
-        """Let the next columns stand after one another, the first after a named one."""
+        """Place the next columns after one another, starting after the named column."""
         self._after = column if isinstance(column, str) else None
 
     def finish(self) -> None:
@@ -195,7 +196,7 @@ class Blueprint:
             return True, self._add(str(given.at(0, "type")), given.at(1, "name"), **given.others(2))
         return self._number(name, column, given)
 
-    def _number(  # noqa: PLR0911 - likewise
+    def _number(  # noqa: PLR0911 - a line for each kind of number
         self, name: str, column: Any, given: _Arguments
     ) -> tuple[bool, Any]:
         if name in _INTEGERS:

@@ -18,16 +18,16 @@ _CLASSES: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class PhpClass:
-    """A class, a trait, or a class without a name.
+    """A class, a trait, or an anonymous class.
 
     Attributes:
         node: its declaration.
-        name: qualified; "class@" and the line of one without a name.
+        name: qualified; "class@" and the line for an anonymous class.
         parent: qualified name of the class it extends; "" if it extends none.
         interfaces, traits: qualified names.
         methods: bodies by name; declarations: the methods themselves.
         constants: values by name.
-        properties: values by name; with the nodes that state them.
+        properties: values by name, with the nodes that state them.
         kind: class, trait or interface.
     """
 
@@ -43,12 +43,12 @@ class PhpClass:
     reader: PhpReader
 
     def scope(self, method: str) -> Scope:
-        """What is known at the beginning of a method."""
+        """Return the names that are known at the start of a method."""
         known = {f"this->{name}": value for name, (value, _) in self.properties.items()}
         return Scope(known, self.constants, self.name, method, self.methods)
 
     def parameters(self, method: str) -> tuple[str, ...]:
-        """The names of a method's parameters, without the dollar sign."""
+        """Return the names of a method's parameters, without the dollar sign."""
         listed = self.declarations[method].child_by_field_name("parameters")
         names = []
         for parameter in listed.named_children if listed is not None else ():
@@ -59,11 +59,7 @@ class PhpClass:
 
 
 def php_classes(reader: PhpReader) -> Iterator[PhpClass]:
-    """The classes and traits of a file, in order.
-
-    Args:
-        reader: of the file.
-    """
+    """Yield the classes and traits of a file, in order."""
     for node in reader.tree.nodes(_CLASSES):
         yield _read(reader, node)
 

@@ -1,4 +1,4 @@
-"""Whether conditions of migrations hold while they are replayed."""
+"""Evaluates conditions of migrations during a replay."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from rag_assets.code.frameworks.laravel.tables_state import TableState
 class Conditions:
     """Answers to conditions of migrations.
 
-    Whether a table or a column is there is answered once, when it is first asked.
+    The existence of a table or column is evaluated once, at the first request.
 
     Args:
-        states: the tables as they stand.
+        states: the current tables.
     """
 
     def __init__(self, states: Mapping[str, TableState]) -> None:
@@ -22,18 +22,18 @@ class Conditions:
         self._answers: dict[tuple[str, int, str, str], bool] = {}
 
     def hold(self, path: str, guards: Sequence[Mapping[str, Any]]) -> bool:
-        """Whether conditions hold; those not known are taken to hold.
+        """Return whether conditions hold; unknown conditions are assumed to hold.
 
         Args:
             path: of the file that states them.
-            guards: as in facts of the kind `schema`, with settings for their marks.
+            guards: as in facts of the kind `schema`, with settings in place of their marks.
         """
-        # All are asked: each is answered before what it guards changes the answer.
+        # Evaluate all conditions now, before the guarded statements change the answers.
         answers = [self._answer(path, guard) for guard in guards]
         return all(answer is not False for answer in answers)
 
     def known(self, path: str, guards: Sequence[Mapping[str, Any]]) -> bool:
-        """Whether all of it is known that conditions ask; see hold."""
+        """Return whether the answers to all conditions are known; see hold."""
         return all(self._answer(path, guard) is not None for guard in guards)
 
     def _answer(self, path: str, guard: Mapping[str, Any]) -> bool | None:

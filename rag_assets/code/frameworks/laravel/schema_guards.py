@@ -23,15 +23,16 @@ class Guard:
     """A condition under which a statement runs.
 
     Attributes:
-        kind: table or column, for whether it exists; equal, for whether a value is one of some;
-            set, for whether a value counts as true; any, for whether all conditions of one list of
-            some hold; other for what only running would tell.
+        kind: table or column: whether it exists; equal: whether a value is among others; set:
+            whether a value is truthy; any: whether all conditions in one of several lists hold;
+            other: known only at run time.
         table, column: their names.
         wanted: whether it must hold, or must not.
-        at: character offset of the condition: it is asked once, before what it guards changes it.
-        value: what is compared, or counts as true.
-        values: what it is compared with.
-        lists: of conditions.
+        at: character offset of the condition, which is evaluated once, before the guarded
+            statements change it.
+        value: the value that is compared or must be truthy.
+        values: the values that it is compared with.
+        lists: lists of conditions.
     """
 
     kind: Literal["table", "column", "equal", "set", "any", "other"]
@@ -44,7 +45,7 @@ class Guard:
     lists: tuple[tuple[Guard, ...], ...] = ()
 
     def as_value(self) -> dict[str, Any]:
-        """The condition as JSON values."""
+        """Return the condition as JSON values."""
         made: dict[str, Any] = {
             "kind": self.kind,
             "table": as_json(self.table),
@@ -64,20 +65,19 @@ OTHER = Guard("other")
 
 
 def as_json(value: Any) -> Any:
-    """A text as facts have it: with marks of settings it is `{"asked": text}`."""
+    """Return a text in the form of facts: with marks of settings it is `{"asked": text}`."""
     return {"asked": value} if has_marks(value) else value
 
 
 def guards_of(
     reader: PhpReader, node: Node | None, scope: Scope, depth: int = 0
 ) -> tuple[Guard, ...]:
-    """The conditions that all hold where an expression is true.
+    """Return the conditions that all hold if an expression is true.
 
     Args:
-        reader: of the file.
-        node: the expression; None is no condition.
-        scope: what is known there.
-        depth: of methods and variables that it stands in.
+        node: the expression; None for no condition.
+        scope: the names that are known there.
+        depth: number of methods and variables around it.
     """
     found: list[Guard] = []
     todo = [(node, True)] if node is not None else []
@@ -99,13 +99,13 @@ def guards_of(
 
 
 def one_of(value: Any, values: Sequence[Any], at: int, *, wanted: bool = True) -> Guard:
-    """Whether a value is one of some, or is none of them.
+    """Return the condition that a value is among others, or is not.
 
     Args:
         value: of an expression.
         values: of others.
         at: offset of the condition.
-        wanted: whether it is to be one.
+        wanted: whether it must be among them.
     """
     known = all(_is_plain(one) for one in (value, *values))
     if not known:
@@ -114,7 +114,7 @@ def one_of(value: Any, values: Sequence[Any], at: int, *, wanted: bool = True) -
 
 
 def negated(guards: Sequence[Guard]) -> tuple[Guard, ...]:
-    """The conditions under which not all of some hold."""
+    """Return the conditions under which not all of the given conditions hold."""
     if any(guard.kind == "other" for guard in guards):
         return (OTHER,)
     if len(guards) == 1:
@@ -145,7 +145,7 @@ def _either(reader: PhpReader, node: Node, scope: Scope, wanted: bool, depth: in
 def _tests(
     reader: PhpReader, node: Node, scope: Scope, wanted: bool, depth: int
 ) -> tuple[Guard, ...]:
-    """What an expression tests that joins no others."""
+    """Return the conditions in an expression without a logical operator."""
     if depth > _DEEPEST:
         return (OTHER,)
     start, operator = reader.tree.start(node), _operator(reader, node)
@@ -172,7 +172,7 @@ def _tests(
 def _of_call(
     reader: PhpReader, chain: Chain, scope: Scope, start: int, depth: int
 ) -> tuple[Guard, ...]:
-    """What a method of the class itself tests, or one of the schema."""
+    """Return the conditions in a call of the class's own method, or of the schema."""
     returned = reader.returned(chain, scope)
     if returned is not None:
         return guards_of(reader, *returned, depth + 1)
@@ -182,7 +182,7 @@ def _of_call(
 def _of_value(
     reader: PhpReader, node: Node, scope: Scope, start: int, depth: int
 ) -> tuple[Guard, ...]:
-    """Whether a value counts as true; that of a variable may be a condition."""
+    """Return whether a value is truthy; the value of a variable may itself be a condition."""
     value = reader.value(node, scope)
     if isinstance(value, Test) and value.node.id != node.id:
         return guards_of(reader, value.node, value.scope, depth + 1)
@@ -192,7 +192,7 @@ def _of_value(
 def _of_schema(
     reader: PhpReader, name: str, arguments: Sequence[Node], scope: Scope, start: int
 ) -> tuple[Guard, ...]:
-    """Whether a table is there, or a column, or several."""
+    """Return the conditions that a table, a column or several columns exist."""
     lowered = name.lower()
     if lowered not in {"hastable", "hascolumn", "hascolumns"} or not arguments:
         return ()

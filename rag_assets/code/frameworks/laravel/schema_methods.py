@@ -1,7 +1,7 @@
-"""Names of the methods of Laravel's schema, which PHP finds however they are written.
+"""Names of the methods of Laravel's schema; PHP ignores their case.
 
-What a column or a key is called with afterwards (`nullable`) is no method but the name of an
-attribute, and is one only as Laravel writes it.
+A modifier of a column or key (`nullable`) is an attribute name rather than a method, and counts
+only in Laravel's spelling.
 """
 
 from __future__ import annotations
@@ -43,17 +43,13 @@ _LATER: Final = frozenset(
     | {name for name in _NAMES if name.endswith(("OnDelete", "OnUpdate"))}
     | {"statement", "unprepared"}
 )
-"""Methods, too, of what an earlier call of a chain gives."""
+"""Methods that also exist on the result of an earlier call in a chain."""
 
 _WRITTEN: Final[Mapping[str, str]] = {name.lower(): name for name in _NAMES}
 
 
 def canonical(chain: Chain) -> Chain:
-    """A chain with the names of methods as Laravel writes them.
-
-    Args:
-        chain: as a file has it.
-    """
+    """Return a chain with method names in Laravel's spelling."""
     calls = []
     for position, call in enumerate(chain.calls):
         name = _WRITTEN.get(call.name.lower(), call.name)

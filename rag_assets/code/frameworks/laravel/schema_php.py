@@ -1,4 +1,4 @@
-"""Expressions of a migration or a model: values as far as they follow, and chains of calls."""
+"""Expressions in migrations and models: values as far as they can be derived, and call chains."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _TESTS: Final = frozenset(
     {"===", "!==", "==", "!=", "<>", "&&", "||", "and", "or", "<", ">", "<=", ">="}
 )
 _MOST_METHODS: Final = 2_000
-"""Methods of its own that are entered for the values of one file."""
+"""Maximum number of own methods entered to read the values of one file."""
 
 
 class Test(Computed):
@@ -39,7 +39,7 @@ class Test(Computed):
 
     Attributes:
         node: the expression.
-        scope: what is known there.
+        scope: the names that are known there.
     """
 
     def __init__(self, node: Node, scope: Scope) -> None:
@@ -49,7 +49,7 @@ class Test(Computed):
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """A raw piece of SQL as a value: what `DB::raw` gives.
+    """A raw SQL fragment as a value: the result of `DB::raw`.
 
     Attributes:
         sql: its text.
@@ -63,10 +63,10 @@ class Call:
     """One call of a chain.
 
     Attributes:
-        name: of the method; "" when it is computed.
+        name: of the method; "" if it is computed.
         arguments: nodes of the positional arguments.
         named: nodes of the named arguments.
-        node: the whole chain up to and with this call.
+        node: the chain up to and including this call.
     """
 
     name: str
@@ -77,11 +77,11 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """Calls that follow each other: `Schema::connection('a')->create(..)`.
+    """Consecutive calls: `Schema::connection('a')->create(..)`.
 
     Attributes:
-        base: what the first is called on: a class or an expression.
-        static: whether the first is called on a class.
+        base: the receiver of the first call: a class or an expression.
+        static: whether the first call is on a class.
         calls: in order.
     """
 
@@ -92,7 +92,7 @@ class Chain:
 
 @dataclass(slots=True)
 class Scope:
-    """The names that are known where an expression stands.
+    """The names that are known at an expression.
 
     Attributes:
         variables: values by name, without the dollar sign.
@@ -119,12 +119,12 @@ class PhpReader:
 
     def __init__(self, tree: SyntaxTree) -> None:
         self.tree = tree
-        # One namespace a file, as classes are loaded by their names.
+        # One namespace per file, because classes are autoloaded by name.
         self.names = max(scopes_of(tree), key=lambda scope: bool(scope.namespace))
         self._left = _MOST_METHODS
 
     def chain(self, node: Node) -> Chain | None:
-        """The calls that an expression is made of; None if it is no call."""
+        """Return the calls in an expression; None if it is not a call."""
         calls: list[Call] = []
         at: Node | None = node
         while at is not None and at.type in _CALLS:
@@ -140,29 +140,29 @@ class PhpReader:
         return Chain(at, False, tuple(reversed(calls)))
 
     def value(self, node: Node | None, scope: Scope) -> Any:
-        """What an expression is worth: JSON values, texts with marks, Expression, or Computed.
+        """Return an expression's value: JSON values, texts with marks, Expression, or Computed.
 
         Args:
             node: an expression; None is null.
-            scope: what is known there.
+            scope: the names that are known there.
         """
         return value_of(self.tree, node, self._constants(scope))
 
     def class_name(self, node: Node, scope: Scope) -> str:
-        """The qualified name of a class that an expression names; "" if it is computed."""
+        """Return the qualified name of a class in an expression; "" if it is computed."""
         return self._named(self.tree.of(node), scope) if node.type in _NAMES else ""
 
     def function(self, node: Node) -> Call | None:
-        """The call of a function; None for anything else."""
+        """Return the call of a function; None for anything else."""
         if node.type != "function_call_expression":
             return None
         return self._call(node, "function")
 
     def returned(self, chain: Chain, scope: Scope) -> tuple[Node, Scope] | None:
-        """What a method of the class itself gives that does nothing else; None for others.
+        """Return the result of a class's own method that only returns a value; None for others.
 
         Args:
-            chain: one call of it.
+            chain: a single call of it.
             scope: where it is called.
         """
         base = self.tree.of(chain.base).lstrip("$").lower()
@@ -190,7 +190,7 @@ class PhpReader:
         return Constants(lambda text: self._named(text, scope), constant, further)
 
     def inner(self, node: Node | None, scope: Scope, depth: int) -> Any:
-        """The value of an expression within another one."""
+        """Return the value of an expression within another expression."""
         return value_of(self.tree, node, self._constants(scope), depth)
 
     def _call(self, node: Node, called: str = "name") -> Call:
@@ -261,7 +261,7 @@ def _subscript(reader: PhpReader, scope: Scope, node: Node, depth: int) -> Any:
 
 
 def _function(reader: PhpReader, scope: Scope, node: Node, depth: int) -> Any:
-    """What `config` and `env` give; the latter where it names the connection."""
+    """Return the value of `config`, or of `env` if it names the connection."""
     call = reader.function(node)
     name = "" if call is None else call.name.lstrip("\\").lower()
     if call is None or name not in {"config", "env"} or not call.arguments:
@@ -277,7 +277,7 @@ def _function(reader: PhpReader, scope: Scope, node: Node, depth: int) -> Any:
 
 
 def _called(reader: PhpReader, scope: Scope, node: Node, depth: int) -> Any:
-    """Raw SQL, the driver of the database, and what methods of the class itself return."""
+    """Return raw SQL, the database driver, or the result of a class's own method."""
     chain = reader.chain(node)
     if chain is None:
         return COMPUTED
@@ -332,4 +332,4 @@ _FURTHER: Final[Mapping[str, Callable[[PhpReader, Scope, Node, int], Any]]] = {
     "function_call_expression": _function,
     "object_creation_expression": _new,
 }
-"""Expressions that only who knows the variables, the class and the settings can read."""
+"""Readers of expressions that depend on variables, the class or the settings."""

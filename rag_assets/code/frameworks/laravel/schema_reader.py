@@ -1,4 +1,4 @@
-"""Statements on tables in a migration: what `up()` would do, read without running it."""
+"""Statements on tables in a migration: the effect of `up()`, read without running it."""
 
 from __future__ import annotations
 
@@ -50,21 +50,18 @@ _DEEPEST_CALL: Final = 8
 
 
 def schema_facts(tree: SyntaxTree) -> tuple[Fact, ...]:
-    """One fact of the kind `schema` for each statement on a table in `up()`.
+    """Return one fact of the kind `schema` for each statement on a table in `up()`.
 
     Values of a fact:
         action: create, alter, rename or drop; raw for SQL that was not understood.
-        table: its name; None if it is computed. to: the new name of a renamed one.
-        columns: those it adds or changes (`change`), with Laravel's attributes (`name`, `type`,
+        table: its name; None if it is computed. to: the new name of a renamed table.
+        columns: added or changed (`change`) columns, with Laravel's attributes (`name`, `type`,
             `nullable`, `default` ...); {"raw": sql} is an expression, {"computed": true} unknown.
-        commands: indexes, foreign keys, drops and renames, likewise.
+        commands: indexes, foreign keys, drops and renames, with the same kind of values.
         if_exists: whether a missing table is no error. connection: if one is named.
         guards: conditions under which it runs (see Guard); how: call, or sql.
-        order: its place among the statements as they run.
-        unread: what was computed or is not Laravel's.
-
-    Args:
-        tree: of a PHP file.
+        order: its position among the statements as they run.
+        unread: values that were computed or are not Laravel's.
     """
     reader = PhpReader(tree)
     facts: list[Fact] = []
@@ -75,10 +72,10 @@ def schema_facts(tree: SyntaxTree) -> tuple[Fact, ...]:
 
 
 def schema_units(facts: tuple[Fact, ...]) -> tuple[Unit, ...]:
-    """The spans of statements on tables, each once, with the tables they name.
+    """Return the spans of statements on tables, each once, with the tables they name.
 
     Args:
-        facts: of one file; other kinds are passed over.
+        facts: of one file; other kinds are skipped.
     """
     tables: dict[tuple[int, int], list[str]] = {}
     for fact in facts:
@@ -95,7 +92,7 @@ def schema_units(facts: tuple[Fact, ...]) -> tuple[Unit, ...]:
 
 
 class _Run:
-    """Walks `up()` of one class with a list of steps, so that no nesting is too deep."""
+    """Walks `up()` of one class with a list of steps, so that any nesting depth works."""
 
     def __init__(self, reader: PhpReader, made: PhpClass) -> None:
         self._reader = reader
@@ -106,7 +103,7 @@ class _Run:
         self._left = _MOST_STATEMENTS
 
     def facts(self) -> list[Fact]:
-        """The statements in the order in which they run."""
+        """Return the statements in the order in which they run."""
         scope = self._class.scope("up")
         self._push_block(self._class.methods["up"], Context(scope))
         while self._todo and self._left > 0:
@@ -131,8 +128,8 @@ class _Run:
     def _block(self, node: Node, first: int, context: Context) -> None:
         """Run a body from one of its statements on.
 
-        What follows `if (..) return;` runs where that does not hold; what it asks is known only
-        once all before it ran.
+        Statements after `if (..) return;` run if its condition does not hold; the condition can be
+        read only after all statements before it ran.
         """
         for index, child in enumerate(node.named_children[first:], first):
             if child.type == "if_statement" and returns(child):
@@ -193,7 +190,7 @@ class _Run:
             self._enter_closures([node for call in chain.calls for node in call.arguments], context)
 
     def _is_each(self, chain: Chain) -> bool:
-        """Whether it is `collect([..])->each(function (..) {..})`."""
+        """Return whether the chain is `collect([..])->each(function (..) {..})`."""
         function = self._reader.function(chain.base)
         last = chain.calls[-1]
         return (
@@ -213,7 +210,7 @@ class _Run:
             return
         over = self._reader.value(function.arguments[0], context.scope)
         names = [] if listed is None else [self._tree.of(n).lstrip("$") for n in variables(listed)]
-        # A loop names the key first, a closure the value.
+        # A loop lists the key first, a closure the value.
         steps = loop(body, over, [*reversed(names[:2])] or [""], context)
         self._todo.extend(reversed(steps))
 
@@ -353,7 +350,7 @@ def _arguments(node: Node) -> Iterator[Node]:
 
 
 def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Attributes as JSON values."""
+    """Return attributes as JSON values."""
     return {key: _json(value) for key, value in values.items()}
 
 

@@ -1,8 +1,8 @@
-"""Settings that statements on tables ask for, and the driver: known only once all files are.
+"""Settings and the driver in statements on tables: known only after all files are read.
 
-While a file is read, such a value is a mark within a text, so that names are made of it as of any
-other (`config('audit.prefix') . '_id'`). Facts have a text with marks as `{"asked": text}`; who
-knows the settings of the repository replaces them.
+While a file is read, such a value is a mark within a text, so that names can be built from it
+(`config('audit.prefix') . '_id'`). Facts store a text with marks as `{"asked": text}`; the marks
+are replaced once the settings of the repository are known.
 """
 
 from __future__ import annotations
@@ -15,42 +15,42 @@ from typing import Any, Final
 from rag_assets.code.model import FileFacts
 
 _FIRST, _LAST = "\ue000", "\ue001"
-# Hexadecimal: what makes a name lower or replaces its dots leaves it as it is.
+# Hexadecimal survives lower-casing and the replacement of dots.
 _MARK: Final = re.compile(f"{_FIRST}([0-9a-f]*){_LAST}")
 _DRIVER: Final = ":driver"
 _CONNECTION: Final = "database.default"
 UNKNOWN: Final[Mapping[str, bool]] = {"computed": True}
-"""What stands in facts for what only running the program would tell."""
+"""Stands in facts for values computed at run time."""
 
 
 def asked(name: str, default: Any = None) -> str:
-    """The mark of a setting.
+    """Return the mark of a setting.
 
     Args:
         name: dotted, the file's name first.
-        default: what counts where it is not set: a text, a number, a boolean or null.
+        default: used if it is not set: a text, a number, a boolean or null.
     """
     return _FIRST + json.dumps([name, default]).encode().hex() + _LAST
 
 
 DRIVER: Final = asked(_DRIVER)
-"""The mark of the driver of the database: `mysql`, `sqlite`."""
+"""Mark of the database driver: `mysql`, `sqlite`."""
 
 
 def name_asked(value: Any) -> str | None:
-    """The setting that a value is; None if it is anything else."""
+    """Return the setting in a value; None if it is anything else."""
     whole = _MARK.fullmatch(value) if isinstance(value, str) else None
     told = None if whole is None else _told(whole)
     return None if told is None else told[0]
 
 
 def has_marks(value: Any) -> bool:
-    """Whether a text has a mark in it."""
+    """Return whether a text contains a mark."""
     return isinstance(value, str) and _FIRST in value
 
 
 def _told(mark: re.Match[str]) -> tuple[str, Any] | None:
-    """Name and default; None for a mark that the text of a file has by itself."""
+    """Return name and default; None for a mark that was in the text of the file itself."""
     try:
         name, default = json.loads(bytes.fromhex(mark[1]))
     except ValueError:
@@ -59,11 +59,11 @@ def _told(mark: re.Match[str]) -> tuple[str, Any] | None:
 
 
 class Settings:
-    """The settings of a repository, as far as its text tells them.
+    """The settings of a repository, as far as its text shows them.
 
     Args:
-        files: of it.
-        driver: of the database; None for the one of its default connection.
+        files: of the repository.
+        driver: of the database; None for the driver of its default connection.
     """
 
     def __init__(self, files: Iterable[FileFacts], driver: str | None = None) -> None:
@@ -81,7 +81,7 @@ class Settings:
             self._values[_DRIVER] = self._default_driver()
 
     def resolved(self, value: Any) -> Any:
-        """A value of a fact, with settings for its marks; UNKNOWN where one is not known.
+        """Return a fact's value with settings in place of marks; UNKNOWN if a setting is unknown.
 
         Args:
             value: as JSON.
@@ -126,14 +126,14 @@ class Settings:
             self._files.add(file)
 
     def _is_left_out(self, name: str) -> bool:
-        """Whether a file of settings is told that has none of this name."""
+        """Return whether a known settings file lacks this name."""
         parts = name.split(".")
         above = {".".join(parts[:length]) for length in range(1, len(parts) + 1)}
         known = above.isdisjoint(self._untold) and parts[0] in self._files
         return known and not any(one.startswith(f"{name}.") for one in self._values)
 
     def _default_driver(self) -> Any:
-        """The driver of the default connection, which often has its name."""
+        """Return the driver of the default connection, which often has the driver's name."""
         found = _MARK.fullmatch(asked(_CONNECTION))
         name = UNKNOWN if found is None else self._value(found)
         if not isinstance(name, str):

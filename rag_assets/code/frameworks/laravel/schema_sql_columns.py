@@ -41,11 +41,11 @@ _ACTIONS: Final = {"CASCADE": "cascade", "RESTRICT": "restrict"}
 
 @dataclass(frozen=True, slots=True)
 class SqlToken:
-    """A token of SQL.
+    """An SQL token.
 
     Attributes:
         kind: word, quoted, string or mark.
-        text: as it is written.
+        text: as written.
         start, end: character offsets.
     """
 
@@ -56,12 +56,12 @@ class SqlToken:
 
     @property
     def upper(self) -> str:
-        """A keyword in capitals; "" of what is quoted."""
+        """Return a keyword in capitals; "" for quoted text."""
         return self.text.upper() if self.kind in {"word", "mark"} else ""
 
 
 def plain_name(tokens: list[SqlToken], at: int) -> tuple[str, int]:
-    """The last part of a name such as `public`.`users`, and the place after it."""
+    """Return the last part of a name such as `public`.`users`, and the index after it."""
     name = ""
     while at < len(tokens):
         token = tokens[at]
@@ -75,7 +75,7 @@ def plain_name(tokens: list[SqlToken], at: int) -> tuple[str, int]:
 
 
 def pieces_of(tokens: list[SqlToken], at: int, *, bracket: bool = True) -> Iterator[list[SqlToken]]:
-    """What commas divide, within the bracket at a place or from there to the end."""
+    """Yield the parts between commas, within the bracket at an index or from there to the end."""
     depth = 0
     piece: list[SqlToken] = []
     for token in tokens[at + 1 if bracket else at :]:
@@ -92,14 +92,14 @@ def pieces_of(tokens: list[SqlToken], at: int, *, bracket: bool = True) -> Itera
 
 
 def names_of(tokens: list[SqlToken], at: int) -> list[str]:
-    """The names within the bracket at a place, without lengths and orders."""
+    """Return the names within the bracket at an index, without lengths and orders."""
     if at >= len(tokens) or tokens[at].text != "(":
         return []
     return [plain_name(piece, 0)[0] for piece in pieces_of(tokens, at) if piece]
 
 
 def table_command(piece: list[SqlToken], table: str) -> dict[str, Any] | None:
-    """An index or a foreign key that stands for itself; None if it is a column."""
+    """Return a table-level index or foreign key; None if it is a column."""
     words = [token.upper for token in piece]
     name = ""
     at = 0
@@ -131,7 +131,7 @@ def table_command(piece: list[SqlToken], table: str) -> dict[str, Any] | None:
 
 
 def column_of(piece: list[SqlToken], table: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """A column's attributes, and the indexes and foreign key that it states."""
+    """Return a column's attributes, and the indexes and foreign key that it states."""
     name, at = plain_name(piece, 0)
     words = [token.upper for token in piece]
     end = at
@@ -176,7 +176,7 @@ def _column_commands(
 
 
 def _top_words(piece: list[SqlToken], at: int) -> list[str]:
-    """The keywords of a definition that stand in no bracket."""
+    """Return the keywords of a definition outside brackets."""
     depth = 0
     found: list[str] = []
     for token in piece[at:]:

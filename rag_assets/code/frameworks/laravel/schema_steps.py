@@ -1,4 +1,4 @@
-"""What a migration does one thing after another: branches and loops as steps under conditions."""
+"""The sequence of a migration's actions: branches and loops as steps under conditions."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
 _LEAVES: Final = frozenset({"break_statement", "return_statement", "continue_statement"})
 _MOST_TURNS: Final = 5_000
 _PAIR: Final = 2
-"""Parts of a loop: what it goes over, and its variables."""
+"""Parts of a loop: the iterated value, and its variables."""
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Where a statement stands.
+    """The context of a statement.
 
     Attributes:
-        scope: what its names are worth.
+        scope: values of its names.
         tables: blueprints by the name of their variable.
         guards: conditions under which it runs.
-        outside: how many of them hold for the whole statement on a table.
-        depth: how many methods were entered.
+        outside: number of guards that hold for the whole statement on a table.
+        depth: number of methods entered.
     """
 
     scope: Scope
@@ -39,22 +39,22 @@ class Context:
     depth: int = 0
 
     def under(self, *guards: Guard) -> Context:
-        """The same under further conditions."""
+        """Return the same context with further conditions."""
         return replace(self, guards=(*self.guards, *guards))
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Something to do later: statements to run, a variable to bind, or a blueprint to end.
+    """A pending action: statements to run, a variable to bind, or a blueprint to end.
 
     Attributes:
-        node: a statement or an expression; None for a step that is no syntax.
-        context: where it stands.
+        node: a statement or an expression; None for a step without syntax.
+        context: of the node.
         bind: values of variables to set first.
-        ends: the blueprint that is complete, with the fact it becomes.
-        after: the blueprint whose `after` ends.
-        first: the first statement of a body that is to run.
-        unless: the `if` that returned before it.
+        ends: the complete blueprint, with the fact it becomes.
+        after: the blueprint with an `after` that ends.
+        first: index of the first statement of a body to run.
+        unless: the `if` before it that returns.
     """
 
     node: Node | None
@@ -67,7 +67,7 @@ class Step:
 
 
 def returns(node: Node) -> bool:
-    """Whether an `if` ends its function where it holds."""
+    """Return whether an `if` returns from its function if its condition holds."""
     body = node.child_by_field_name("body")
     if body is None or node.child_by_field_name("alternative") is not None:
         return False
@@ -76,7 +76,7 @@ def returns(node: Node) -> bool:
 
 
 def variables(node: Node) -> Iterator[Node]:
-    """The variables that a loop or a list of parameters names."""
+    """Yield the variables in a loop or a parameter list."""
     if node.type == "variable_name":
         yield node
         return
@@ -88,13 +88,12 @@ def variables(node: Node) -> Iterator[Node]:
 
 
 def loop(body: Node, over: Any, names: list[str], context: Context) -> list[Step]:
-    """A body for each item; the last name is the value's, one before it the key's.
+    """Return a body for each item; the last name is for the value, a name before it for the key.
 
     Args:
         body: of the loop.
-        over: the items; anything else than an array is one unknown item.
+        over: the items; anything other than an array is one unknown item.
         names: of its variables.
-        context: where it stands.
     """
     items: list[tuple[Any, Any]] = [(COMPUTED, COMPUTED)]
     if isinstance(over, list):
@@ -130,7 +129,7 @@ def _foreach(reader: PhpReader, node: Node, context: Context) -> list[Step]:
 
 
 def _switch(reader: PhpReader, node: Node, context: Context) -> list[Step]:
-    """Each case under the condition of its labels, with those that fall through to it."""
+    """Return each case under the condition of its labels and of cases that fall through to it."""
     subject = reader.value(node.child_by_field_name("condition"), context.scope)
     start, cases = reader.tree.start(node), node.child_by_field_name("body")
     labels: list[Any] = []
@@ -151,7 +150,7 @@ def _switch(reader: PhpReader, node: Node, context: Context) -> list[Step]:
 
 
 def _match(reader: PhpReader, node: Node, context: Context) -> list[Step]:
-    """Each arm under the condition of its labels."""
+    """Return each arm under the condition of its labels."""
     subject = reader.value(node.child_by_field_name("condition"), context.scope)
     start, arms = reader.tree.start(node), node.child_by_field_name("body")
     every: list[Any] = []
@@ -172,4 +171,4 @@ BRANCHES: Final[Mapping[str, Callable[[PhpReader, Node, Context], list[Step]]]] 
     "switch_statement": _switch,
     "match_expression": _match,
 }
-"""What statements that branch come to, in order, by their type."""
+"""Readers of branching statements by type; they return the steps in order."""

@@ -1,4 +1,4 @@
-"""Facts of statements that only Laravel gives a meaning, wherever they stand.
+"""Facts from statements that only Laravel gives a meaning, at any place.
 
 | kind | values |
 |---|---|
@@ -7,11 +7,11 @@
 | policy_of | model, policy |
 | observes | model, observer |
 | uses_middleware | name, alias: of an entry in a kernel, or of an alias |
-| binds | abstract, concrete: class names, the second "" where it is computed |
-| authorizes | ability, model: "" where it is no class name; method: that asks, if not around it |
-| authorizes_of | ability, or constant: that holds it; of: origins of what it is about |
+| binds | abstract, concrete: class names, the second "" if it is computed |
+| authorizes | ability, model: "" if it is not a class name; method: that checks, if elsewhere |
+| authorizes_of | ability, or constant: that holds it; of: origins of its subject |
 | dispatches_of | of: origins of a job or an event |
-| defines_ability | ability, answers: the method that does, "" for a closure |
+| defines_ability | ability, answers: the method that answers, "" for a closure |
 | queries_table | table |
 | configured_by | key: of the configuration |
 | reads_env | key: of the environment |
@@ -62,12 +62,7 @@ _Values = Mapping[str, Any]
 
 
 def facts_of(source: PhpSource, bodies: Bodies) -> Iterator[Fact]:
-    """The facts of a file, in no particular order.
-
-    Args:
-        source: of the file.
-        bodies: of its functions and methods.
-    """
+    """Yield the facts of a file, in no particular order."""
     for one in source.classes:
         for held in one.properties:
             for kind, values in _of_property(source, held):
@@ -87,7 +82,7 @@ def facts_of(source: PhpSource, bodies: Bodies) -> Iterator[Fact]:
 def _of_object(
     kind: str, values: _Values, types: Mapping[str, str], body: Body | None
 ) -> Iterator[tuple[str, _Values]]:
-    """What is said of an object: with its class, or else with its origins."""
+    """Yield statements about an object with its class, or else with its origins."""
     if VARIABLE in values:
         yield from ((kind, told) for told in settled(values, types))
     if values.get(VARIABLE) not in types:
@@ -96,7 +91,7 @@ def _of_object(
 
 
 def _followed(values: _Values, body: Body | None) -> Iterator[_Values]:
-    """What is said of an object, with its origins in place of the expression."""
+    """Yield statements about an object with its origins in place of the expression."""
     model = values.get("model")
     origins = [model] if model else body.of(values[SUBJECT]) if body is not None else None
     told = {key: values[key] for key in ("ability", CONSTANT) if key in values}
@@ -105,7 +100,7 @@ def _followed(values: _Values, body: Body | None) -> Iterator[_Values]:
 
 
 def _chains(source: PhpSource) -> Iterator[Chain]:
-    """The chains of calls in order, each once: its calls are nodes within each other."""
+    """Yield the chains of calls in order, each once: the nodes of its calls contain each other."""
     known: set[int] = set()
     for node in source.tree.nodes(_CALLS):
         chain = None if node.id in known else source.chain(node)
@@ -134,7 +129,7 @@ def _of_property(source: PhpSource, held: Property) -> Iterator[tuple[str, _Valu
 
 
 def _middleware(value: object) -> Iterator[tuple[str, _Values]]:
-    """Entries of a kernel: classes in lists, by alias, and in groups by the group's name."""
+    """Yield entries of a kernel: classes in lists, by alias, and in groups by the group's name."""
     entries = value.items() if isinstance(value, dict) else enumerate(_listed(value))
     for key, found in entries:
         for name in found if isinstance(found, list) else [found]:
@@ -171,7 +166,7 @@ def _of_static(source: PhpSource, chain: Chain, call: Call) -> Iterator[tuple[st
 
 
 def _of_facade(source: PhpSource, chain: Chain, call: Call) -> Iterator[tuple[str, _Values]]:
-    """What is asked of whom a facade gives: `Auth::user()->can()`, `Gate::forUser()->allows()`."""
+    """Yield checks on a facade's result: `Auth::user()->can()`, `Gate::forUser()->allows()`."""
     owner = source.class_name(chain.root, call.node).removeprefix(_FACADES)
     asks = {"Gate": ASK_GATES, "Auth": ASKS, "Request": ASKS}.get(owner, frozenset())
     if call.name.lower() in asks:
@@ -259,7 +254,7 @@ def _dispatched(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
         node = todo.pop()
         if node.type != "object_creation_expression":
             todo += reversed(node.named_children)
-        # What an object is given when it is made is not dispatched with it.
+        # Constructor arguments of a dispatched object are not dispatched.
         elif name := class_of_creation(source, node):
             yield "dispatches", {"name": name}
 
@@ -267,7 +262,7 @@ def _dispatched(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
 def _bound(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
     named = call.argument(0)
     abstract = source.value(named)
-    # A word, and not a class, is an alias for something of the framework.
+    # A plain word that is not a class is an alias for a framework service.
     if named is None or named.type == "string" or not isinstance(abstract, str):
         return
     concrete = source.value(call.argument(1))
@@ -283,7 +278,7 @@ def _configured(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
 
 
 def _classes(source: PhpSource, node: Node | None) -> list[str]:
-    """The class names that an argument states: one, or a list of them."""
+    """Return the class names in an argument, which may be a list."""
     value = source.value(node) if node is not None else None
     return [name for name in _listed(value) if isinstance(name, str)]
 
@@ -293,7 +288,7 @@ def _listed(value: object) -> list[Any]:
 
 
 def _class_of(name: str) -> str:
-    """Without the method or the parameters after a class: `Listener@handle`, `Throttle:60`."""
+    """Return a class without its method or parameters: `Listener@handle`, `Throttle:60`."""
     return re.split(r"[@:]", name, maxsplit=1)[0]
 
 

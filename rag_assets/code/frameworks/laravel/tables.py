@@ -22,10 +22,10 @@ class Column:
 
     Attributes:
         name: of the column.
-        type: Laravel's name of it (`string`, `bigInteger`), or SQL's where SQL made it.
+        type: Laravel's name (`string`, `bigInteger`), or SQL's if SQL created it.
         nullable: whether it may be null.
-        attributes: everything else that was stated: default, length, unsigned, allowed, comment,
-            autoIncrement, virtualAs and so on, as facts of the kind `schema` have them.
+        attributes: all other stated attributes: default, length, unsigned, allowed, comment,
+            autoIncrement, virtualAs and so on, as in facts of the kind `schema`.
     """
 
     name: str
@@ -56,9 +56,9 @@ class ForeignKey:
     Attributes:
         name: stated, or by Laravel's convention.
         columns: of this table.
-        table: which it refers to; "" if that is computed.
-        references: columns there.
-        on_delete, on_update: in lower case; "" if nothing is stated.
+        table: the referenced table; "" if it is computed.
+        references: columns of the referenced table.
+        on_delete, on_update: in lower case; "" if not stated.
     """
 
     name: str
@@ -71,7 +71,7 @@ class ForeignKey:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """A statement that touched a table.
+    """A statement that changed a table.
 
     Attributes:
         path: of the file.
@@ -84,14 +84,14 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table as the migrations leave it.
+    """A table after all migrations.
 
     Attributes:
         name: its last name.
-        columns, indexes, foreign_keys: in the order in which they were made.
-        evidence: every statement that touched it under any of its names, as they run.
-        complete: whether nothing of it was computed.
-        reasons: why it is not complete.
+        columns, indexes, foreign_keys: in the order of their creation.
+        evidence: every statement that changed it under any of its names, as they run.
+        complete: whether no part of it was computed.
+        reasons: why it is incomplete.
     """
 
     name: str
@@ -105,11 +105,11 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """What the migrations of a repository result in.
+    """The tables after a repository's migrations.
 
     Attributes:
         tables: by name.
-        unresolved: statements whose table is computed: any table may differ by them.
+        unresolved: statements on a computed table, which may change any table.
     """
 
     tables: Mapping[str, Table]
@@ -122,9 +122,10 @@ def tables_of(
     """Replay migrations: a dump first, then by file name; `down()` is never read.
 
     Args:
-        files: of one repository, in any order; settings are taken from those that state some.
-        change_keeps: whether `change()` keeps what it does not mention, as before Laravel 11.
-        driver: of the database, where branches of migrations ask for it; None for the one of the
+        files: of one repository, in any order; settings are read from the files that state them.
+        change_keeps: whether `change()` keeps attributes that it does not repeat, as before Laravel
+            11.
+        driver: of the database, for migrations that depend on it; None for the driver of the
             repository's default connection.
     """
     given = list(files)
@@ -142,7 +143,7 @@ def tables_of(
 
 
 def _settled(evidence: Evidence, settings: Settings) -> Evidence:
-    """A statement with the settings of the repository for their marks."""
+    """Return a statement with the repository's settings in place of marks."""
     values = settings.resolved(evidence.fact.values)
     unread = list(values["unread"])
     if isinstance(values["table"], Mapping):
@@ -156,7 +157,7 @@ def _settled(evidence: Evidence, settings: Settings) -> Evidence:
 
 
 def _statements(files: Sequence[FileFacts]) -> Iterator[Evidence]:
-    """The statements of the dump and of all migrations that it does not hold, as they run."""
+    """Yield the statements of the dump and of all migrations outside it, as they run."""
     dump = _dump(files)
     ran: set[str] = set()
     if dump is not None:
@@ -173,7 +174,7 @@ def _statements(files: Sequence[FileFacts]) -> Iterator[Evidence]:
 
 
 def _dump(files: Sequence[FileFacts]) -> FileFacts | None:
-    """The dump that Laravel would load: of several databases, the one used most."""
+    """Return the dump that Laravel would load; the most common database takes precedence."""
     found = [
         file
         for file in files
@@ -231,7 +232,7 @@ def _apply(
 
 
 def _run(commands: Sequence[Mapping[str, Any]], name: str, states: dict[str, TableState]) -> None:
-    """Run the commands of a statement on a table, which one of them may drop."""
+    """Run the commands of a statement on a table; one of them may drop the table."""
     state = states[name]
     for command in commands:
         state.run(command)

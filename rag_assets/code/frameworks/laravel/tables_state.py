@@ -1,4 +1,4 @@
-"""A table while migrations are replayed."""
+"""A table during the replay of migrations."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _UNKEPT: Final = frozenset(
 
 
 class TableState:
-    """Columns, indexes and foreign keys as they stand after some statements.
+    """Columns, indexes and foreign keys after some of the statements.
 
     Attributes:
         columns, indexes, foreign: attributes by name.
@@ -30,12 +30,12 @@ class TableState:
         self.reasons: list[str] = []
 
     def touch(self, path: str, fact: Fact, *, known: bool) -> None:
-        """Keep a statement as evidence, with what it leaves open.
+        """Record a statement as evidence, with the reasons why it is incomplete.
 
         Args:
             path: of its file.
             fact: the statement.
-            known: whether it is known that its conditions hold.
+            known: whether its conditions are known to hold.
         """
         self.touched.append((path, fact))
         self.reasons += [f"{unread} is not known" for unread in fact.values["unread"]]
@@ -47,7 +47,7 @@ class TableState:
 
         Args:
             stated: its attributes.
-            change_keeps: whether a change keeps what it does not mention.
+            change_keeps: whether a change keeps attributes that it does not repeat.
         """
         name = stated["name"]
         made = {key: value for key, value in stated.items() if key not in {"change", "guards"}}
@@ -65,7 +65,7 @@ class TableState:
         self.columns[name] = made
 
     def run(self, command: Mapping[str, Any]) -> None:
-        """Do what a command says: an index, a foreign key, a drop or a new name."""
+        """Apply a command: an index, a foreign key, a drop or a rename."""
         name = command["name"]
         if name in _INDEXES:
             self.indexes[str(command["index"])] = dict(command)

@@ -1,4 +1,4 @@
-"""The version of Laravel that a repository asks for."""
+"""The version of Laravel that a repository requires."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _VERSION: Final = re.compile(r"\d{1,3}")
 
 
 def framework_version(files: Iterable[FileFacts]) -> int | None:
-    """The first number of the version that a manifest asks for; None if none tells one.
+    """Return the major version that a manifest requires; None if no manifest states it.
 
     Args:
         files: of the repository.

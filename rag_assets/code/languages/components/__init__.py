@@ -1,4 +1,4 @@
-"""Components of one file: Vue and Svelte, whose scripts are JavaScript or TypeScript."""
+"""Single-file components: Vue and Svelte, with scripts in JavaScript or TypeScript."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ __all__ = ["read_svelte", "read_vue"]
 
 
 def read_vue(text: str) -> CodeText:
-    """Units and facts of a .vue file."""
+    """Return the units and facts of a .vue file."""
     return read_component(text, Format("vue", _is_setup))
 
 
 def read_svelte(text: str) -> CodeText:
-    """Units and facts of a .svelte file."""
+    """Return the units and facts of a .svelte file."""
     return read_component(text, Format("svelte", _is_instance))
 
 

@@ -1,4 +1,4 @@
-"""The script blocks of a component's file, found in one pass."""
+"""The script blocks of a component file, found in one pass."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class Block:
 
     Attributes:
         start, end: offsets of the block with its tags.
-        first, last: offsets of what stands between them.
-        attributes: of its tag; "" for those without a value.
+        first, last: offsets of the content between the tags.
+        attributes: of its tag; "" for attributes without a value.
     """
 
     start: int
@@ -34,7 +34,7 @@ class Block:
 
 
 def scripts(text: str) -> Iterator[Block]:
-    """The script blocks at the top level of a file; one that does not end is none."""
+    """Yield the script blocks at the top level of a file; an unclosed block is ignored."""
     at = depth = 0
     while (tag := _TAG.search(text, at)) is not None:
         if tag[0] == "<!--":
@@ -66,7 +66,7 @@ def _step(text: str, closing: str, after: int) -> int:
 
 
 def _tag_end(text: str, at: int) -> int:
-    """The offset after the `>` that ends a tag, outside of its quotes; -1 without one."""
+    """Return the offset after the `>` that ends a tag, outside its quotes; -1 if absent."""
     while (found := _STOP.search(text, at)) is not None:
         if found[0] == ">":
             return found.end()

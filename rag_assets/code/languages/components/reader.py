@@ -1,4 +1,4 @@
-"""Reads a component's file: its scripts by their grammar, with offsets into the whole file."""
+"""Reads a component file: its scripts by their grammar, with offsets into the whole file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NAMED = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A kind of component's file.
+    """A kind of component file.
 
     Attributes:
         language: its name.
@@ -32,12 +32,7 @@ class Format:
 
 
 def read_component(text: str, kind: Format) -> CodeText:
-    """The units and facts of a component's file.
-
-    Args:
-        text: of the whole file.
-        kind: of file.
-    """
+    """Return the units and facts of a component file."""
     units: list[Unit] = []
     facts: list[Fact] = []
     cuts: list[int] = []
@@ -59,7 +54,7 @@ def read_component(text: str, kind: Format) -> CodeText:
 
 
 def _moved(reading: Reading, by: int) -> Reading:
-    """A reading of a part of a file, as one of the file."""
+    """Return the reading of a part of a file with offsets into the whole file."""
     return replace(
         reading,
         units=tuple(
@@ -73,7 +68,7 @@ def _moved(reading: Reading, by: int) -> Reading:
 
 
 def _component(text: str, block: Block, reading: Reading) -> Reading:
-    """A script that is the body of its component: its definitions are members of that."""
+    """Return the reading of a component's body; its definitions become members of the component."""
     named = _NAMED.search(text, block.first, block.last)
     name = "default" if named is None else named[1]
     own = {fact.symbol for fact in reading.facts if fact.kind == "declares"}
@@ -97,7 +92,7 @@ def _component(text: str, block: Block, reading: Reading) -> Reading:
 
 def _members(facts: Iterable[Fact], name: str, own: set[str]) -> Iterator[Fact]:
     for fact in facts:
-        if fact.kind == "exports":  # a property of the component, no name of the module
+        if fact.kind == "exports":  # a property of the component, not a name in the module
             continue
         values = dict(fact.values)
         if "module" not in values and values.get("name") in own:

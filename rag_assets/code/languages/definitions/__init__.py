@@ -1,5 +1,5 @@
-"""Definitions of languages whose files are lists of them: what is alike in all these grammars.
+"""Definitions in languages with files that consist of definitions: the common part of the grammars.
 
-Belongs here: the walk that finds definitions, the units and facts that are made of them, and whose
-method a call calls. Does not: what one grammar calls its nodes, which is its language's module.
+Belongs here: the walk that finds definitions, their units and facts, and the resolution of method
+calls. Does not: the node names of one grammar, which belong in its language's module.
 """

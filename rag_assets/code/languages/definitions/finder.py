@@ -1,4 +1,4 @@
-"""Where the definitions of a file stand."""
+"""Finds the definitions of a file and their offsets."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 _INDENT: Final = 400
-"""Characters of indentation, at most, that belong to the definition after it."""
+"""Maximum characters of indentation that belong to the definition after it."""
 
 
 def definitions(grammar: Grammar) -> list[Placed]:
-    """All definitions in the order of the text, outer ones before what they hold."""
+    """Return all definitions in the order of the text, outer definitions first."""
     found: list[Placed] = []
     todo: list[tuple[Node, int]] = [(grammar.tree.root, -1)]
     while todo:
@@ -81,13 +81,13 @@ def _until(grammar: Grammar, placed: Placed, comment: Node) -> Placed:
 
 
 def _last_row(grammar: Grammar, node: Node) -> int:
-    """The row of a node's last character; some grammars let comments end on the next row."""
+    """Return the row of a node's last character; in some grammars comments end on the next row."""
     end = node.end_point
     return end.row - 1 if end.column == 0 and end.row > node.start_point.row else end.row
 
 
 def _line_start(text: str, at: int) -> int:
-    """The start of a line, if nothing but white space stands before an offset."""
+    """Return the start of a line if only white space precedes an offset, else the offset."""
     low = max(0, at - _INDENT)
     first = text.rfind("\n", low, at) + 1
     if first == 0 and low > 0:
@@ -96,7 +96,7 @@ def _line_start(text: str, at: int) -> int:
 
 
 def _ordered(found: list[Placed]) -> list[Placed]:
-    """In the order of the text, with parents named by their new places."""
+    """Return definitions in the order of the text, with parents updated to their new indexes."""
     order = sorted(range(len(found)), key=lambda index: (found[index].start, -found[index].end))
     new = {old: index for index, old in enumerate(order)}
     return [

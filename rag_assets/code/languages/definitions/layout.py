@@ -1,4 +1,4 @@
-"""The units of a file, made of its definitions: a small type is one, a large one is its members."""
+"""Turns a file's definitions into units: a small type stays whole, a large type is split up."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rag_assets.code.languages.units import covering
 from rag_assets.code.model import Unit
 
 LARGE: Final = 6_000
-"""Characters over which a type is cut into its head and its members."""
+"""Number of characters above which a type is cut into its head and its members."""
 
 _SIGNATURE: Final = 300
 _SPACE = re.compile(r"\s+")
@@ -22,11 +22,10 @@ _CLOSING = re.compile(r"[\s)\]};,]*")
 
 
 def units(tree: SyntaxTree, found: Sequence[Placed]) -> list[Unit]:
-    """The units of definitions, without the rest, in order and not overlapping.
+    """Return the units of definitions, without the rest, in order and without overlaps.
 
     Args:
-        tree: of the file.
-        found: its definitions, outer ones before what they hold.
+        found: its definitions, outer definitions first.
     """
     split = _split(found)
     made: list[Unit] = []
@@ -43,10 +42,9 @@ def units(tree: SyntaxTree, found: Sequence[Placed]) -> list[Unit]:
 
 
 def covered(text: str, made: Sequence[Unit], cuts: Sequence[int]) -> tuple[Unit, ...]:
-    """Units that cover a whole text, each with the ends of its statements.
+    """Return units that cover a whole text, each with the ends of its statements.
 
     Args:
-        text: of the file.
         made: units of definitions.
         cuts: offsets after which a statement ends, ascending.
     """
@@ -58,7 +56,7 @@ class _Split(dict[int, int]):
     """Ends of the heads of large types, by index of the type."""
 
     def discard(self, index: int) -> None:
-        """A type that has no unit has none for its members either."""
+        """Forget a type without a unit; its members get no units either."""
         self.pop(index, None)
 
 
@@ -74,7 +72,7 @@ def _split(found: Sequence[Placed]) -> _Split:
 def _unit(tree: SyntaxTree, placed: Placed, found: Sequence[Placed], index: int, end: int) -> Unit:
     text, definition = tree.text, placed.definition
     symbol = definition.symbol
-    if not symbol:  # a group is named by the first that it holds
+    if not symbol:  # a group is named after its first definition
         inner = found[index + 1] if index + 1 < len(found) else None
         symbol = inner.definition.symbol if inner is not None and inner.parent == index else ""
     while end > placed.start and text[end - 1].isspace():
@@ -85,7 +83,7 @@ def _unit(tree: SyntaxTree, placed: Placed, found: Sequence[Placed], index: int,
 
 
 def signature(tree: SyntaxTree, placed: Placed) -> str:
-    """The declaration without its body, in one line."""
+    """Return the declaration without its body, in one line."""
     node, body = placed.definition.node, placed.definition.body
     start, last = tree.start(node), tree.end(node)
     if body is not None and tree.start(body) > start:
@@ -98,7 +96,7 @@ def signature(tree: SyntaxTree, placed: Placed) -> str:
 
 
 def _closed(text: str, made: Sequence[Unit]) -> Iterator[Unit]:
-    """Units with the brackets that close what they stand in: no chunk is a bracket alone."""
+    """Yield units extended by the closing brackets after them: no chunk is only a bracket."""
     for index, unit in enumerate(made):
         last = made[index + 1].start if index + 1 < len(made) else len(text)
         closing = _CLOSING.match(text, unit.end, last)

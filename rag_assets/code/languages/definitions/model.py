@@ -1,4 +1,4 @@
-"""What a grammar says of its language's definitions, and how names are bound in it."""
+"""The interface of a grammar: a language's definitions and name bindings."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A name as far as its file tells.
+    """A name, resolved as far as its file allows.
 
     Attributes:
         name: qualified as the language writes it.
-        module: that it comes from, as the file writes it; "" for the file's own, and for what no
-            import explains.
+        module: its origin, as the file writes it; "" for the file's own names, and for names that
+            no import explains.
     """
 
     name: str
     module: str = ""
 
     def values(self) -> dict[str, str]:
-        """As values of a fact."""
+        """Return it as values of a fact."""
         return {"name": self.name, "module": self.module} if self.module else {"name": self.name}
 
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """What a name stands for in a scope.
+    """The target of a name in a scope.
 
     Attributes:
-        target: the function, type or module; of a value, its declared type.
+        target: the function, type or module; for a value, its declared type.
         value: whether it is a value of that type, not the type itself.
     """
 
@@ -46,21 +46,21 @@ class Binding:
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A definition of a name, or a group of such.
+    """A definition of a name, or a group of definitions.
 
     Attributes:
         node: the whole statement.
         symbol: qualified; "" for a group.
         role: of its unit.
         what: the language's word: struct, view, interface.
-        body: what its signature ends before; where its members stand.
+        body: the node after its signature, which contains its members.
         holds: whether the body has members that may be units of their own.
         exported: whether other files may use it.
         alone: whether its unit stays a chunk of its own.
-        parameters: name and type as written, where they are declared.
+        parameters: name and type as written, where declared.
         returns: the declared type, as written.
         extends, implements: names as written.
-        type: the symbol of the type whose member it is; its own, if it is a type.
+        type: the symbol of the type it is a member of; its own symbol if it is a type.
         fields: declared types of its fields by name.
         locals: other names that it binds within, with their types: a method's receiver.
     """
@@ -84,13 +84,13 @@ class Definition:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A definition with its place.
+    """A definition with its location.
 
     Attributes:
-        definition: what is defined.
-        start, end: character offsets; its comments and attributes are within.
-        parent: index of what it stands in; -1 at the top.
-        first: whether it is the first that its statement defines; the others share its place.
+        definition: the definition.
+        start, end: character offsets, including its comments and attributes.
+        parent: index of the definition around it; -1 at the top.
+        first: whether it is the first definition in its statement; the others share its offsets.
     """
 
     definition: Definition
@@ -102,12 +102,12 @@ class Placed:
 
 @dataclass(slots=True)
 class Scope:
-    """Names as they are bound while the walk is within a function or a type.
+    """Name bindings while the walk is within a function or a type.
 
     Attributes:
         symbol: of the innermost definition.
-        type: symbol of the type whose members are walked; "" outside of types.
-        names: bindings; None hides a name of an outer scope.
+        type: symbol of the type around the walk; "" outside types.
+        names: bindings; None hides a name in an outer scope.
         fields: of the type, by name.
     """
 
@@ -122,16 +122,16 @@ class Grammar:
 
     Attributes:
         language: its name.
-        module, function: where its grammar is.
+        module, function: of its grammar.
         separator: between a type and its member.
-        leading: nodes that belong to the definition that they precede, besides comments.
-        lists: nodes whose children are statements or entries: text is cut after each.
+        leading: nodes other than comments that belong to the definition after them.
+        lists: nodes with statements or entries as children: text is cut after each child.
         scopes: nodes that bind names of their own.
-        own: how a method calls its own type's instance: this, self.
-        own_types: how a method calls its own type: Self.
+        own: names of the instance in its methods: this, self.
+        own_types: names of the type in its methods: Self.
         implicit: whether a method calls its own type's methods by their names alone.
-        package_wide: whether what nothing in the file binds is of its package, in another file.
-        imports_all: whether a type that is neither imported nor of the file is the language's own.
+        package_wide: whether a name that the file does not bind belongs to its package.
+        imports_all: whether a type that is neither imported nor defined in the file is built in.
     """
 
     language: ClassVar[str] = ""
@@ -151,41 +151,41 @@ class Grammar:
         self.tree = tree
 
     def define(self, node: Node, outer: Definition | None) -> Sequence[Definition]:
-        """What a statement defines; nothing, if it defines nothing."""
+        """Return the definitions in a statement, if any."""
         raise NotImplementedError
 
     def inside(self, node: Node) -> Node | None:
-        """A node whose statements belong to the level that this statement stands on."""
+        """Return a node with statements on the same level as this statement."""
         return node if node.type == "ERROR" else None
 
     def belongs(self, node: Node) -> bool:
-        """Whether a statement belongs to the definition after it."""
+        """Return whether a statement belongs to the definition after it."""
         return is_comment(node) or node.type in self.leading
 
     def imports(self, node: Node) -> Iterable[tuple[Fact, dict[str, Binding]]]:
-        """What a node imports, with the names that it binds in the file."""
+        """Return the imports of a node, with the names that they bind in the file."""
         return ()
 
     def declared(self, node: Node) -> Iterator[tuple[str, str]]:
-        """Names that a node binds in the scope around it, each with its type as written, or ""."""
+        """Yield the names that a node binds in the enclosing scope, each with its type or ""."""
         yield from ()
 
     def called(self, node: Node) -> tuple[list[str], bool] | None:
-        """The chain of names that a call calls, and whether it makes an instance."""
+        """Return the chain of names in a call, and whether it creates an instance."""
         return None
 
     def type_name(self, written: str) -> str:
-        """The name of a type as it is bound, without what is around it; "" for one of no use."""
+        """Return the bare name of a type as it is bound; "" if it is of no use."""
         return written
 
     def beside(self, name: str) -> str:
-        """A type's name that nothing in the file binds: of the same package, if that shows."""
+        """Return an unbound type name, qualified by the file's package if possible."""
         return name
 
     def is_type(self, name: str) -> bool:
-        """Whether a name that nothing in the file binds is that of a type, by its form."""
+        """Return whether the form of an unbound name shows that it is a type."""
         return False
 
     def stated(self, node: Node, scope: Scope) -> Iterable[Fact]:
-        """Facts of this language alone."""
+        """Return facts specific to this language."""
         return ()

@@ -1,4 +1,4 @@
-"""Reads a file by its grammar: units, facts, and what could not be read."""
+"""Reads a file with its grammar: units, facts, and notes on unreadable parts."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from rag_assets.code.languages.tree import SyntaxTree, syntax_tree
 from rag_assets.code.model import CodeText, Fact, Unit
 
 BROKEN_SHARE: Final = 0.5
-"""Share of a text in places that do not parse, over which it is cut at blank lines."""
+"""Share of unparsable text above which a text is cut at blank lines."""
 
 LONGEST: Final = 4_000_000
-"""Characters of a text that is parsed: dense code of that length takes 15 seconds."""
+"""Maximum characters of a parsed text: dense code of that length takes 15 seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a grammar made of a text, before the rest is cut.
+    """A text as read by a grammar, before the rest is cut.
 
     Attributes:
         units: of definitions.
         facts: in the order of their evidence.
         cuts: offsets after which a statement ends.
-        notes: what could not be read.
+        notes: parts that could not be read.
         found: the definitions.
     """
 
@@ -40,23 +40,17 @@ class Reading:
 
 
 def read_code(text: str, grammar: type[Grammar]) -> CodeText:
-    """The units and facts of a file.
-
-    Args:
-        text: of the whole file.
-        grammar: of its language.
-    """
+    """Return the units and facts of a file."""
     reading = reading_of(text, grammar)
     whole = covered(text, reading.units, reading.cuts)
     return CodeText(whole, reading.facts, grammar.language, reading.notes)
 
 
 def reading_of(text: str, grammar: type[Grammar]) -> Reading:
-    """What a grammar makes of a text.
+    """Return the reading of a text by a grammar, before the rest is cut.
 
     Args:
-        text: of a file, or of a part of one.
-        grammar: of its language.
+        text: of a file, or of a part of a file.
     """
     if len(text) > LONGEST:
         note = f"{len(text)} characters of {grammar.language} are more than are parsed"
@@ -95,7 +89,7 @@ def _declared(tree: SyntaxTree, walk: Walk, found: Sequence[Placed]) -> Iterator
 
 
 def _width(tree: SyntaxTree, definition: Definition) -> int:
-    """Characters of a declaration without its body."""
+    """Return the number of characters of a declaration without its body."""
     start = tree.start(definition.node)
     body = definition.body
     last = tree.end(definition.node)

@@ -1,4 +1,4 @@
-"""One walk over a tree: where statements end, what is imported, and which functions are called."""
+"""One walk over a tree: finds the ends of statements, imports and calls."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class Walk:
     """Walks a file once.
 
     Attributes:
-        facts: what was found.
-        cuts: offsets after which a statement ends, ascending and without doubles when done.
-        errors: places that could not be parsed, and how many characters they have.
+        facts: found so far.
+        cuts: offsets after which a statement ends; ascending and unique at the end.
+        errors: number of places that could not be parsed, and their size in bytes.
 
     Args:
         grammar: of the file.
@@ -57,7 +57,7 @@ class Walk:
                 self._scopes[0].names.update(bound)
 
     def run(self) -> Walk:
-        """Walks the whole tree."""
+        """Walk the whole tree."""
         todo: list[Node | Scope] = [self._tree.root]
         broken = 0  # the byte after the last broken place
         while todo:
@@ -131,7 +131,7 @@ class Walk:
             self.facts.append(Fact("calls", start, end, self._scopes[-1].symbol, values))
 
     def _inherited(self, chain: list[str], target: Name) -> Iterator[Name]:
-        """The methods that an own one which the type does not have may be."""
+        """Yield the inherited methods that a call may mean if the type itself lacks the method."""
         grammar = self._grammar
         if len(chain) != 2 or chain[0] not in grammar.own or target.name in self._symbols:  # noqa: PLR2004
             return
@@ -173,14 +173,14 @@ class Walk:
         return Name(self._grammar.separator.join(parts), target.module)
 
     def bound(self, name: str) -> Binding | None:
-        """What a name stands for here; none, if the file does not tell."""
+        """Return the binding of a name here; None if the file does not show it."""
         for scope in reversed(self._scopes):
             if name in scope.names:
                 return scope.names[name]
         return None
 
     def _is_bound(self, name: str) -> bool:
-        """Whether anything in the file has a name, known or not."""
+        """Return whether the file binds a name, with a known target or not."""
         return any(name in scope.names for scope in self._scopes)
 
     def _typed(self, written: str) -> Binding | None:
@@ -193,7 +193,7 @@ class Walk:
         return Binding(self.named(name), value=True)
 
     def named(self, name: str) -> Name:
-        """A written name, qualified as far as the file tells."""
+        """Return a written name, qualified as far as the file allows."""
         head, *others = name.split(self._grammar.separator)
         binding = self.bound(head)
         if binding is None or binding.value:
@@ -202,7 +202,7 @@ class Walk:
 
 
 def _own(grammar: Grammar, found: Sequence[Placed]) -> dict[str, Binding | None]:
-    """Names that the file defines at its top level."""
+    """Return the names that the file defines at its top level."""
     own: dict[str, Binding | None] = {}
     for placed in found:
         outer = placed.parent
@@ -216,5 +216,5 @@ def _own(grammar: Grammar, found: Sequence[Placed]) -> dict[str, Binding | None]
 
 
 def callable_(definition: Definition) -> bool:
-    """Whether calling a definition's name, or a member of it, says what is called."""
+    """Return whether a call of a definition's name, or of a member, shows what is called."""
     return definition.role in {"class", "type", "function"}

@@ -1,4 +1,4 @@
-"""JavaScript and TypeScript, with JSX: modules, what they export, and what they fetch."""
+"""JavaScript and TypeScript, with JSX: modules, their exports, and the requests that they send."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ __all__ = ["read_any_typescript", "read_javascript", "read_tsx", "read_typescrip
 
 
 def read_javascript(text: str) -> CodeText:
-    """Units and facts of a .js, .jsx, .mjs or .cjs file."""
+    """Return the units and facts of a .js, .jsx, .mjs or .cjs file."""
     return read_code(text, Jsx)
 
 
 def read_typescript(text: str) -> CodeText:
-    """Units and facts of a .ts, .mts or .cts file."""
+    """Return the units and facts of a .ts, .mts or .cts file."""
     return read_code(text, TypeScript)
 
 
 def read_tsx(text: str) -> CodeText:
-    """Units and facts of a .tsx file."""
+    """Return the units and facts of a .tsx file."""
     return read_code(text, Tsx)
 
 
 def read_any_typescript(text: str) -> CodeText:
-    """Units and facts of a file of TypeScript, with or without JSX.
+    """Return the units and facts of a TypeScript file, with or without JSX.
 
-    The two exclude each other: `<T>x` is a cast in one and opens an element in the other. Of a text
-    that is whole in neither, what tells more is taken.
+    The two exclude each other: `<T>x` is a cast in TypeScript and opens an element in JSX. If
+    neither parses without errors, the reading with more facts is returned.
     """
     plain = read_typescript(text)
     if not plain.notes:

@@ -1,4 +1,4 @@
-"""Which statements of JavaScript and TypeScript define names, and as what."""
+"""Statements of JavaScript and TypeScript that define names."""
 
 from __future__ import annotations
 
@@ -43,11 +43,10 @@ _SECTIONS: Final = frozenset(
 
 
 class Declarations:
-    """Tells the definitions of one file.
+    """Finds the definitions of one file.
 
     Args:
-        tree: of the file.
-        exported: names that statements apart from their declarations export.
+        exported: names exported by statements other than their declarations.
     """
 
     def __init__(self, tree: SyntaxTree, exported: frozenset[str]) -> None:
@@ -55,7 +54,7 @@ class Declarations:
         self._exported = exported
 
     def of(self, node: Node, outer: Definition | None) -> Sequence[Definition]:
-        """The definitions of a statement, a member of a class, or an entry of an object."""
+        """Return the definitions in a statement, a class member, or an object entry."""
         if outer is not None and outer.what == "class":
             return list(self._member(node, outer))
         if outer is not None and outer.what == "object":
@@ -240,7 +239,7 @@ def _unwrapped(node: Node) -> Node:
 
 
 def _made(value: Node | None) -> Node | None:
-    """The function, class or object that a value is made of: `defineComponent({…})`, `x as T`."""
+    """Return the function, class or object inside a value: `defineComponent({…})`, `x as T`."""
     for _ in range(8):
         if value is None:
             return None

@@ -1,6 +1,6 @@
-"""Variables of the environment that JavaScript reads.
+"""Environment variables that JavaScript reads.
 
-Fact `reads_env` {key}: of `process.env.KEY`, `process.env["KEY"]`, `import.meta.env.KEY`.
+Fact `reads_env` {key}: from `process.env.KEY`, `process.env["KEY"]`, `import.meta.env.KEY`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _LONGEST: Final = 20
 
 
 def variables(tree: SyntaxTree, node: Node, symbol: str) -> Iterator[Fact]:
-    """The variable that an expression reads, if it does."""
+    """Yield the variable that an expression reads, if any."""
     if node.type not in {"member_expression", "subscript_expression"}:
         return
     owner = node.child_by_field_name("object")

@@ -1,4 +1,4 @@
-"""What a module exports: by statement, and by assignment to `module.exports` and `exports`."""
+"""Exports of a module: by statement, or by assignment to `module.exports` and `exports`."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class Exported:
     """A name that a module exports.
 
     Attributes:
-        name: by which others import it: `default`, `*` for all that a module has, `export=` for
-            what the module is.
+        name: by which others import it: `default`, `*` for everything in a module, `export=` for
+            the module itself.
         local: its name in the file; "" if it has none.
-        module: that it is exported again from; "" for the file's own.
+        module: the module that it is re-exported from; "" for the file's own names.
         original: its name in that module.
     """
 
@@ -34,14 +34,14 @@ class Exported:
     original: str = ""
 
     def values(self) -> dict[str, str]:
-        """As values of a fact."""
+        """Return it as values of a fact."""
         values = {"name": self.name, "local": self.local, "module": self.module}
         values["original"] = self.original
         return {key: value for key, value in values.items() if value}
 
 
 def exports_of(tree: SyntaxTree) -> dict[int, tuple[Exported, ...]]:
-    """The names that each statement of a file's top level exports, by the statement's id."""
+    """Return the names that each top-level statement exports, by the statement's id."""
     found: dict[int, tuple[Exported, ...]] = {}
     for node in tree.root.named_children:
         if node.type == "export_statement":
@@ -59,7 +59,7 @@ def _statement(tree: SyntaxTree, node: Node) -> Iterator[Exported]:
     elif declaration is not None:
         for name in declared_names(tree, declaration):
             yield Exported(name, name)
-    elif "namespace" in kinds:  # `export as namespace X` exports no name of the module
+    elif "namespace" in kinds:  # `export as namespace X` exports no module member
         return
     elif "=" in kinds:
         yield Exported("export=", tree.of(_value(node)))
@@ -110,7 +110,7 @@ def _unquoted(tree: SyntaxTree, node: Node | None) -> str:
 
 
 def declared_names(tree: SyntaxTree, declaration: Node) -> Iterator[str]:
-    """The names that a declaration declares."""
+    """Yield the names in a declaration."""
     if declaration.type == "ambient_declaration":
         for child in declaration.named_children:
             if child.type != "comment":
@@ -130,7 +130,7 @@ def declared_names(tree: SyntaxTree, declaration: Node) -> Iterator[str]:
 
 
 def _assigned(tree: SyntaxTree, node: Node | None) -> Iterator[Exported]:
-    """Of `module.exports = …`, `exports.name = …`; what is assigned in a chain is exported too."""
+    """Yield the exports in `module.exports = …`, `exports.name = …`, and in chained assignments."""
     while node is not None and node.type == "assignment_expression":
         right = node.child_by_field_name("right")
         path = "".join(tree.of(node.child_by_field_name("left")).split())

@@ -1,4 +1,4 @@
-"""Requests that a module sends by HTTP: `fetch`, axios and what is like them."""
+"""HTTP requests that a module sends: `fetch`, axios and similar clients."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _HOLE: Final = "{}"
 
 
 class Fetches:
-    """Tells the requests of one file.
+    """Finds the requests of one file.
 
-    The fact `fetches` has `method` (GET, unless the call says another; "" where a variable does),
-    `path` as written, `{}` for what is computed, and `client`, what is called.
+    The fact `fetches` has `method` (GET by default; "" if it is a variable), `path` as written with
+    `{}` for computed parts, and `client`, the called name.
     """
 
     def __init__(self, tree: SyntaxTree) -> None:
@@ -32,7 +32,7 @@ class Fetches:
         self._bases: dict[str, str] = {}
 
     def of(self, node: Node, symbol: str) -> Iterator[Fact]:
-        """The request that a call sends, if it does."""
+        """Yield the request that a call sends, if any."""
         if node.type == "variable_declarator":
             self._client(node)
         if node.type != "call_expression":
@@ -50,7 +50,7 @@ class Fetches:
             yield Fact("fetches", start, end, symbol, values)
 
     def _client(self, declarator: Node) -> None:
-        """Remembers `const api = axios.create({ baseURL: … })`."""
+        """Remember the base URL of `const api = axios.create({ baseURL: … })`."""
         value = declarator.child_by_field_name("value")
         if value is None or value.type != "call_expression":
             return
@@ -93,7 +93,7 @@ class Fetches:
         return self._called(client, arguments) if verb == "request" and known else None
 
     def _receiver(self, node: Node | None) -> str:
-        """The last name of `axios`, `this.$http`, `this.http`, `Vue.prototype.$http`."""
+        """Return the last name of `axios`, `this.$http`, `this.http`, `Vue.prototype.$http`."""
         if node is None:
             return ""
         if node.type == "member_expression":
@@ -126,7 +126,7 @@ class Fetches:
         return string_of(self._tree, stated).upper()
 
     def _path(self, node: Node) -> str | None:
-        """A literal or template as a path with `{}` for each computed part; none of a name."""
+        """Return a path with `{}` for computed parts; None if it has no literal part."""
         parts = [_part(self._tree, one) for one in _summands(node)]
         if not any(literal for literal, _ in parts):
             return None
@@ -134,7 +134,7 @@ class Fetches:
 
 
 def _summands(node: Node) -> list[Node]:
-    """The operands of `a + b + c`, in order."""
+    """Return the operands of `a + b + c`, in order."""
     found: list[Node] = []
     todo = [node]
     while todo:
@@ -151,7 +151,7 @@ def _summands(node: Node) -> list[Node]:
 
 
 def _part(tree: SyntaxTree, node: Node) -> tuple[bool, str]:
-    """Whether a summand has text of its own, and its text with holes."""
+    """Return whether a summand has literal text, and its text with `{}` for computed parts."""
     if node.type == "string":
         return True, string_of(tree, node)
     if node.type != "template_string":
@@ -166,7 +166,7 @@ def _part(tree: SyntaxTree, node: Node) -> tuple[bool, str]:
 
 
 def _option(tree: SyntaxTree, options: Node | None, name: str) -> Node | None:
-    """The value of an option of an object literal."""
+    """Return the value of an option in an object literal."""
     if options is None or options.type != "object":
         return None
     for entry in options.named_children:

@@ -1,4 +1,4 @@
-"""What JavaScript's and TypeScript's grammars call definitions, imports and calls."""
+"""Definitions, imports and calls in the grammars of JavaScript and TypeScript."""
 
 from __future__ import annotations
 
@@ -59,15 +59,15 @@ class Jsx(Grammar):
         self._fetches = Fetches(tree)
 
     def define(self, node: Node, outer: Definition | None) -> Sequence[Definition]:
-        """What a statement or member defines."""
+        """Return the definitions in a statement or member."""
         return self._declarations.of(node, outer)
 
     def imports(self, node: Node) -> Iterable[tuple[Fact, dict[str, Binding]]]:
-        """What an import statement imports."""
+        """Return the imports of an import statement."""
         return imported(self.tree, node)
 
     def declared(self, node: Node) -> Iterator[tuple[str, str]]:
-        """Names that a node binds, each with its declared type."""
+        """Yield the names that a node binds, each with its declared type."""
         if node.type == "variable_declarator" and not required(self.tree, node):
             yield from self._bound(node.child_by_field_name("name"), node)
         elif node.type in _PARAMETERS:
@@ -82,7 +82,7 @@ class Jsx(Grammar):
             yield from self._local(node)
 
     def _local(self, block: Node) -> Iterator[tuple[str, str]]:
-        """Functions and classes of a block: they may be called before they are defined."""
+        """Yield functions and classes in a block: they may be called before they are defined."""
         for child in block.named_children:
             if child.type in _DECLARATIONS:
                 yield self.tree.of(child.child_by_field_name("name")), ""
@@ -97,7 +97,7 @@ class Jsx(Grammar):
             yield name, ""
 
     def called(self, node: Node) -> tuple[list[str], bool] | None:
-        """The names that a call calls."""
+        """Return the chain of names in a call."""
         if node.type == "new_expression":
             chain = self._chain(node.child_by_field_name("constructor"))
             return None if chain is None else (chain, True)
@@ -118,7 +118,7 @@ class Jsx(Grammar):
         return [self.tree.of(node), *reversed(names)]
 
     def type_name(self, written: str) -> str:
-        """The name of a type without what is around it."""
+        """Return the bare name of a type."""
         parts = [part for part in written.split("|") if part.strip() not in _NOTHING]
         found = _TYPE.match(parts[0]) if len(parts) == 1 else None
         if found is None or written.rstrip().endswith("]"):
@@ -126,7 +126,7 @@ class Jsx(Grammar):
         return found[1]
 
     def stated(self, node: Node, scope: Scope) -> Iterable[Fact]:
-        """The names that a statement exports, and the requests that it sends."""
+        """Yield the names that a statement exports, and the requests that it sends."""
         yield from self._fetches.of(node, scope.symbol)
         yield from variables(self.tree, node, scope.symbol)
         for name in self._exports.get(node.id, ()):

@@ -1,4 +1,4 @@
-"""What a class extends, implements and has as fields."""
+"""Base classes, interfaces and fields of a class."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NAMED: Final = frozenset(
 
 
 def heritage(tree: SyntaxTree, node: Node) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The names that a class or interface extends, and those that it implements."""
+    """Return the names that a class or interface extends, and the names that it implements."""
     extends: list[str] = []
     implements: list[str] = []
     for clause in node.named_children:
@@ -44,7 +44,7 @@ def _names(tree: SyntaxTree, clause: Node) -> Iterator[str]:
 
 
 def fields_of(tree: SyntaxTree, node: Node) -> tuple[tuple[str, str], ...]:
-    """The fields of a class with their declared types, also those of its constructor."""
+    """Return a class's fields with their declared types, including constructor parameters."""
     body = node.child_by_field_name("body")
     return () if body is None else tuple(_fields(tree, body))
 

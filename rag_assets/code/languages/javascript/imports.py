@@ -1,4 +1,4 @@
-"""What a module imports, by statement, `require` and `import()`."""
+"""Imports of a module, by statement, `require` and `import()`."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 def imported(tree: SyntaxTree, node: Node) -> Iterator[tuple[Fact, dict[str, Binding]]]:
-    """The import that a node is, with the names that it binds.
+    """Yield the import in a node, with the names that it binds.
 
-    The fact's values: `name`, the module as written; `names`, what is imported of it: pairs of its
-    own name (`default`, `*` for all) and the name here.
+    The fact's values: `name`, the module as written; `names`, the imported names: pairs of the name
+    in the module (`default`, `*` for everything) and the local name.
     """
     if node.type == "import_statement":
         names = list(_names(tree, node))
@@ -26,7 +26,7 @@ def imported(tree: SyntaxTree, node: Node) -> Iterator[tuple[Fact, dict[str, Bin
         source = source_of(tree, node)
         if source:
             for fact, _ in _fact(tree, node, source, list(_handed_on(tree, node))):
-                yield fact, {}  # It is not known by its name in this file.
+                yield fact, {}  # A re-exported name is not bound in this file.
     elif node.type == "variable_declarator":
         source = required(tree, node)
         if source:
@@ -36,12 +36,12 @@ def imported(tree: SyntaxTree, node: Node) -> Iterator[tuple[Fact, dict[str, Bin
 
 
 def string_of(tree: SyntaxTree, node: Node | None) -> str:
-    """The text of a string without its quotes; "" of anything else."""
+    """Return the text of a string without its quotes; "" for anything else."""
     return tree.of(node)[1:-1] if node is not None and node.type == "string" else ""
 
 
 def source_of(tree: SyntaxTree, node: Node) -> str:
-    """The module that an import or export statement names."""
+    """Return the module in an import or export statement."""
     found = string_of(tree, node.child_by_field_name("source"))
     if found:
         return found
@@ -52,7 +52,7 @@ def source_of(tree: SyntaxTree, node: Node) -> str:
 
 
 def required(tree: SyntaxTree, declarator: Node) -> str:
-    """The module of `name = require("module")`; "" of any other declarator."""
+    """Return the module in `name = require("module")`; "" for any other declarator."""
     value = declarator.child_by_field_name("value")
     if value is not None and value.type == "member_expression":
         value = value.child_by_field_name("object")

@@ -1,4 +1,4 @@
-"""Parameters and patterns, as JavaScript's grammars write them."""
+"""Parameters and patterns in the grammars of JavaScript and TypeScript."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _LONG: Final = 200
 
 
 def type_of(tree: SyntaxTree, node: Node, name: str = "type") -> str:
-    """A declared type as written, in one line; "" without one."""
+    """Return a declared type as written, in one line; "" if absent."""
     text = tree.of(node.child_by_field_name(name)).removeprefix(":")
     return " ".join(text[: 2 * _LONG].split())[:_LONG]
 
 
 def parameters(tree: SyntaxTree, function: Node) -> tuple[tuple[str, str], ...]:
-    """The parameters of a function, each with its type or ""."""
+    """Return the parameters of a function, each with its type or ""."""
     single = function.child_by_field_name("parameter")
     if single is not None:
         return ((tree.of(single), ""),)
@@ -41,7 +41,7 @@ def _parameters(tree: SyntaxTree, listed: Node) -> Iterator[tuple[str, str]]:
 
 
 def pattern_names(tree: SyntaxTree, pattern: Node) -> Iterator[str]:
-    """The names that a pattern binds."""
+    """Yield the names that a pattern binds."""
     todo = [pattern]
     while todo:
         node = todo.pop()

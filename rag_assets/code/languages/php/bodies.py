@@ -1,4 +1,4 @@
-"""The origins of what stands in the bodies of functions and methods; see origins for the texts."""
+"""The origins of expressions in the bodies of functions and methods; see origins for the texts."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 _DEEPEST: Final = 12
-"""Variables and expressions that lead to each other, until one is taken for computed."""
+"""Maximum depth of variables and expressions that lead to each other; deeper counts as computed."""
 
 _ACCESSES: Final = frozenset({"member_access_expression", "nullsafe_member_access_expression"})
 _NOTHING: Final = frozenset({"null", "throw_expression", "boolean", "string", "encapsed_string"})
 _GIVES_NOTHING: Final = frozenset({"abort", "throw_if"})
 _SAME: Final = frozenset({"optional", "tap", "with", "value"})
-"""Functions that give what they are given."""
+"""Functions that return their argument."""
 
 _CONTAINER: Final = frozenset({"app", "resolve"})
 _AUTH: Final = frozenset({"Auth", "Illuminate\\Support\\Facades\\Auth"})
@@ -45,7 +45,7 @@ _OF_ELEMENTS: Final = frozenset(
     {"each", "map", "filter", "reject", "every", "contains", "first", "flatmap", "transform"}
     | {"mapwithkeys", "sortby", "sortbydesc", "sum", "groupby", "keyby", "partition", "eachbyid"}
 )
-"""Methods, in lower case, that hand each element to their closure."""
+"""Methods, in lower case, that pass each element to their closure."""
 
 _CHANGES: Final = frozenset(
     {"assignment_expression", "augmented_assignment_expression", "foreach_statement"}
@@ -56,10 +56,9 @@ class Body:
     """The origins of the expressions in one body.
 
     Args:
-        source: of the file.
-        method: whose body it is.
-        around: the class that it belongs to.
-        held: what the properties of that class are given elsewhere, by `$this->name`.
+        method: with this body.
+        around: the class of the method.
+        held: origins assigned to the properties of that class elsewhere, by `$this->name`.
     """
 
     def __init__(
@@ -77,7 +76,7 @@ class Body:
         self._open: set[str] = set()
 
     def of(self, node: Node | None, depth: int = 0) -> Origins:
-        """The origins of an expression."""
+        """Return the origins of an expression."""
         if node is None or depth > _DEEPEST:
             return None
         if node.type in _NOTHING:
@@ -93,12 +92,12 @@ class Body:
         return self._path(node, depth)
 
     def assigned(self) -> Mapping[str, Origins]:
-        """What the properties of `$this` are given in this body."""
+        """Return the origins assigned to properties of `$this` in this body."""
         names = [name for name in self._values if name.startswith(_OWN)]
         return {name: self._variable(name, 0) for name in names}
 
     def _path(self, node: Node, depth: int) -> Origins:
-        """The origins of calls, properties and elements, one after the other."""
+        """Return the origins of a chain of calls, properties and elements."""
         tree, steps = self._source.tree, list[str]()
         at: Node | None = node
         while at is not None and len(steps) <= MOST_STEPS:
@@ -122,7 +121,7 @@ class Body:
         return joined(begun, steps)
 
     def _begun(self, at: Node, steps: list[str], depth: int) -> Origins:
-        """The origins of what a path begins with; steps that belong to that are taken away."""
+        """Return the origins of the start of a path; steps that belong to the start are removed."""
         tree = self._source.tree
         asks = steps[:1] == ["user()"] and self._asks_for_user(at)
         if asks:
@@ -181,7 +180,7 @@ class Body:
         return class_of_constant(self._source, named)
 
     def _variable(self, name: str, depth: int) -> Origins:
-        """The origins of a variable; one that is given what follows from itself has the others."""
+        """Return the origins of a variable; an assignment that depends on itself adds none."""
         if name == "$this":
             return (self._around.name,) if self._around is not None else None
         if name in self._open:
@@ -201,13 +200,13 @@ class Body:
             found = self.of(value, depth + 1) if value is not None else None
             given.append(joined(found, [step] if step else []))
         if declared:
-            # A parameter is seldom given something of another class.
+            # A parameter is seldom reassigned to an object of another class.
             return either(one for one in given if one is not None)
         return either(given) if given else self._held.get(name)
 
     @cached_property
     def _declared(self) -> Mapping[str, Origins]:
-        """Parameters and properties by how they are written, None where no type is told."""
+        """Return the origins of parameters and properties, as written; None if unknown."""
         notes = noted_parameters(self._source, self._method)
         found: dict[str, Origins] = {
             f"${one.name}": classes_in(one.type) or notes.get(f"${one.name}")
@@ -220,13 +219,13 @@ class Body:
 
     @cached_property
     def _properties(self) -> frozenset[str]:
-        """The properties of `$this` of which something may be known, as they are written."""
+        """Return the properties of `$this` with known information, as written."""
         known = {*self._declared, *self._values, *self._held}
         return frozenset(name for name in known if name.startswith(_OWN))
 
     @cached_property
     def _values(self) -> Mapping[str, Sequence[tuple[Node | None, str]]]:
-        """What variables are given: an expression, and the step from it; None where computed."""
+        """Return the values of variables: an expression and a step from it; None if computed."""
         found: dict[str, list[tuple[Node | None, str]]] = {}
         tree, body = self._source.tree, self._method.body
         for node in tree.nodes(_CHANGES | CLOSURES, body) if body is not None else ():
@@ -250,7 +249,7 @@ class Body:
         return found
 
     def _taken(self, closure: Node) -> Iterable[tuple[str, Node | None]]:
-        """The parameters of a closure, the first with what holds the elements that it is given."""
+        """Return a closure's parameters, the first with the expression that holds its elements."""
         tree = self._source.tree
         given = closure.parent.parent if closure.parent is not None else None
         call = given.parent if given is not None else None
@@ -264,7 +263,7 @@ class Body:
 
 
 def _held_by(node: Node, operator: str) -> Sequence[Node]:
-    """The expressions that one holds the value of, or of which it is one."""
+    """Return the expressions that an expression takes its value from."""
     if node.type in {"parenthesized_expression", "clone_expression"}:
         return node.named_children[:1]
     if node.type == "assignment_expression":
@@ -274,7 +273,7 @@ def _held_by(node: Node, operator: str) -> Sequence[Node]:
 
 
 def returned(source: PhpSource, method: Method, body: Body) -> Origins:
-    """The origins of what a method returns; None where any of it is computed."""
+    """Return the origins of a method's return value; None if any part of it is computed."""
     if method.body is None:
         return None
     inner_end, found = -1, list[Origins]()

@@ -1,4 +1,4 @@
-"""Chains of calls: `Route::prefix('a')->group(…)` as what it begins with, and each call."""
+"""Chains of calls: the start of `Route::prefix('a')->group(…)`, and each call."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Argument:
 
     Attributes:
         value: its expression.
-        name: of a named one; "" for others.
+        name: of a named argument; "" for others.
     """
 
     value: Node
@@ -37,9 +37,9 @@ class Call:
     """One call of a chain.
 
     Attributes:
-        name: of the method or function; "" where it is computed.
+        name: of the method or function; "" if it is computed.
         arguments: in order.
-        node: from the beginning of the chain to the end of this call.
+        node: from the start of the chain to the end of this call.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Call:
     node: Node
 
     def argument(self, position: int, name: str = "") -> Node | None:
-        """An argument by its name, or else its position."""
+        """Return an argument by its name, or else by its position."""
         named = next((one.value for one in self.arguments if name and one.name == name), None)
         if named is not None:
             return named
@@ -60,10 +60,10 @@ class Chain:
     """A chain of calls.
 
     Attributes:
-        root: what it begins with: a class as it is written (`Route`), a variable (`$router`), a
-            property (`$this->router`); "" for a function, and for anything else.
-        static: whether it begins with a static call.
-        calls: in order; a function that it begins with is the first.
+        root: its start: a class as written (`Route`), a variable (`$router`), a property
+            (`$this->router`); "" for a function and anything else.
+        static: whether it starts with a static call.
+        calls: in order; a function at the start is the first call.
         node: the whole expression.
     """
 
@@ -73,13 +73,13 @@ class Chain:
     node: Node
 
     def call(self, *names: str) -> Call | None:
-        """The first call with one of these names, in any case of letters."""
+        """Return the first call with one of these names, ignoring case."""
         wanted = {name.lower() for name in names}
         return next((call for call in self.calls if call.name.lower() in wanted), None)
 
 
 def chain_of(tree: SyntaxTree, node: Node) -> Chain | None:
-    """The chain of calls that an expression is; None where it is none."""
+    """Return the chain of calls in an expression; None if it is not a chain."""
     calls: list[Call] = []
     at: Node | None = node
     while at is not None and at.type in MEMBER_CALLS:
@@ -99,7 +99,7 @@ def chain_of(tree: SyntaxTree, node: Node) -> Chain | None:
 
 
 def arguments_of(tree: SyntaxTree, node: Node) -> tuple[Argument, ...]:
-    """The arguments of a call or of a creation."""
+    """Return the arguments of a call or of an object creation."""
     held = node.child_by_field_name("arguments") or next(
         (child for child in node.named_children if child.type == "arguments"), None
     )
@@ -117,7 +117,7 @@ def arguments_of(tree: SyntaxTree, node: Node) -> tuple[Argument, ...]:
 
 
 def body_of(closure: Node) -> Node | None:
-    """The body of a closure: a block, or the expression of an arrow function."""
+    """Return the body of a closure: a block, or the expression of an arrow function."""
     return closure.child_by_field_name("body") if closure.type in CLOSURES else None
 
 

@@ -21,7 +21,7 @@ CLASS_ROLES = {
 }
 _NAMES = frozenset({"name", "qualified_name", "relative_name"})
 OR = "|"
-"""Stands between the classes of a type that may be several."""
+"""Separates the classes of a union type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +30,8 @@ class Parameter:
 
     Attributes:
         name: without its dollar sign.
-        type: fully qualified: a class, several with `|` between, or one built-in type; "" for any
-            other.
+        type: fully qualified: a class, several with `|` in between, or one built-in type; "" for
+            any other type.
         promoted: whether it is a property of its class, too.
     """
 
@@ -46,8 +46,8 @@ class Property:
 
     Attributes:
         name: without a dollar sign.
-        type: as of a parameter.
-        value: its expression; None without one.
+        type: as for a parameter.
+        value: its expression; None if absent.
         node: of the declaration.
     """
 
@@ -62,11 +62,11 @@ class Method:
     """A method, or a function.
 
     Attributes:
-        name: as it is written.
-        public, static, abstract: as it is declared.
-        returns: as a parameter's type.
-        body: None without one.
-        node: of the declaration, attributes within.
+        name: as written.
+        public, static, abstract: as declared.
+        returns: as for a parameter's type.
+        body: None if absent.
+        node: of the declaration, including attributes.
     """
 
     name: str
@@ -84,13 +84,13 @@ class ClassLike:
     """A class, interface, trait or enum.
 
     Attributes:
-        role: which of these.
-        name: fully qualified; "class@" and the line of an anonymous one.
+        role: class, interface, trait or enum.
+        name: fully qualified; "class@" and the line for an anonymous class.
         parents: classes that it extends; several for an interface.
         interfaces, traits: fully qualified.
-        abstract: as it is declared.
-        properties, constants, methods: in order; constants hold an enum's cases.
-        body: None where it is broken.
+        abstract: as declared.
+        properties, constants, methods: in order; constants include an enum's cases.
+        body: None if the declaration is broken.
         node: of the declaration.
     """
 
@@ -107,11 +107,11 @@ class ClassLike:
     node: Node
 
     def property(self, name: str) -> Property | None:
-        """A property by its name."""
+        """Return a property by its name."""
         return next((one for one in self.properties if one.name == name), None)
 
     def method(self, name: str) -> Method | None:
-        """A method by its name, in any case of letters."""
+        """Return a method by its name, ignoring case."""
         return next((one for one in self.methods if one.name.lower() == name.lower()), None)
 
 
@@ -161,7 +161,7 @@ def method_of(tree: SyntaxTree, node: Node, scope: Scope) -> Method:
 
 
 def parameters_of(tree: SyntaxTree, node: Node, scope: Scope) -> tuple[Parameter, ...]:
-    """The parameters of a function, a method or a closure."""
+    """Return the parameters of a function, a method or a closure."""
     held = node.child_by_field_name("parameters")
     return tuple(
         Parameter(
@@ -175,7 +175,7 @@ def parameters_of(tree: SyntaxTree, node: Node, scope: Scope) -> tuple[Parameter
 
 
 def type_of(tree: SyntaxTree, node: Node | None, scope: Scope) -> str:
-    """The classes that a type names, with `|` between, or the one built-in type beside null."""
+    """Return the classes in a type, with `|` in between, or its only built-in type besides null."""
     if node is None:
         return ""
     if node.type == "union_type":

@@ -1,13 +1,13 @@
-"""What a file of PHP states by itself.
+"""The facts that a PHP file states without reference to other files.
 
 | kind | symbol | values |
 |---|---|---|
-| declares | what is declared | role, public, abstract, parameters [{name, type}], returns |
+| declares | the definition | role, public, abstract, parameters [{name, type}], returns |
 | imports | "" | name, alias, of (class, function, const) |
 | extends, implements, uses_trait | the class | name |
-| calls | where it stands | name: `Class::method`, or a function's |
-| creates_object | where it stands | name: the class |
-| takes | where it stands | name: the class of a parameter of a closure |
+| calls | the enclosing definition | name: `Class::method`, or a function's |
+| creates_object | the enclosing definition | name: the class |
+| takes | the enclosing definition | name: the class of a closure's parameter |
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _OWN = frozenset({"$this", "self", "static"})
 
 
 def facts_of(source: PhpSource) -> Iterator[Fact]:
-    """The facts of a file, in no particular order."""
+    """Yield the facts of a file, in no particular order."""
     for scope in source.scopes:
         for one in scope.used:
             values = {"name": one.name, "alias": one.alias, "of": one.kind}
@@ -90,7 +90,7 @@ def _of_top_level(source: PhpSource) -> Iterator[Fact]:
 
 @dataclass(frozen=True, slots=True)
 class _Body:
-    """A body, the name and class that it belongs to, and the classes of the expressions in it."""
+    """A body, its symbol and class, and the classes of the expressions in it."""
 
     node: Node
     symbol: str
@@ -98,7 +98,7 @@ class _Body:
     around: ClassLike | None = None
 
     def inherited(self, method: str) -> tuple[str, ...]:
-        """The traits and parents that a method of the class is from; () where it is its own."""
+        """Return the traits and parents that may define a method; () if the class defines it."""
         if self.around is None or any(one.name == method for one in self.around.methods):
             return ()
         return (*self.around.traits, *self.around.parents)
@@ -121,7 +121,7 @@ def _calls(
 
 
 def _stated(source: PhpSource, node: Node, body: _Body) -> list[tuple[str, str]]:
-    """What a call states: of a method that the class inherits, whatever it may be from."""
+    """Return the facts of a call; an inherited method yields a fact for each possible class."""
     if node.type in CLOSURES:
         taken = [one.type for one in parameters_of(source.tree, node, source.scope_at(node))]
         types = [name for one in taken for name in one.split(OR)]
@@ -141,7 +141,7 @@ def _stated(source: PhpSource, node: Node, body: _Body) -> list[tuple[str, str]]
 
 
 def _called(source: PhpSource, node: Node, body: _Body) -> tuple[str, str] | None:
-    """The kind and the name of what is called; its class may be several."""
+    """Return the kind and name of a call; its class may be a union."""
     tree, types = source.tree, body.types
     if node.type == "object_creation_expression":
         created = class_of_creation(source, node)
@@ -168,7 +168,7 @@ def _called(source: PhpSource, node: Node, body: _Body) -> tuple[str, str] | Non
 
 
 def _written(tree: SyntaxTree, receiver: Node | None) -> str:
-    """What a method is called on, unless it is a call itself: the calls of a chain hold another."""
+    """Return the receiver of a call as written; "" for a call, which would repeat the chain."""
     return "" if receiver is not None and receiver.type in MEMBER_CALLS else tree.of(receiver)
 
 

@@ -1,9 +1,9 @@
-"""What files state of objects whose classes other files tell; see origins for the texts.
+"""Facts about objects with classes that other files define; see origins for the texts.
 
 | kind | symbol | values |
 |---|---|---|
-| goes_through | where it stands | of: origins of a chain of calls |
-| gives | a function or method that declares no class | of: origins of what it returns |
+| goes_through | the enclosing definition | of: origins of a chain of calls |
+| gives | a function or method that declares no class | of: origins of its return value |
 """
 
 from __future__ import annotations
@@ -34,15 +34,11 @@ _QUERIES: Final = frozenset(
     | {"updateorcreate", "where", "wherehas", "wherein", "wherenotin", "wherenotnull", "wherenull"}
     | {"with", "withcount", "withtrashed", "orwhere", "orderbydesc", "keyby", "map", "filter"}
 )
-"""Methods, in lower case, that lead from a class to nothing that its own file does not tell."""
+"""Methods, in lower case, with results that the file of the class alone determines."""
 
 
 class Bodies:
-    """The bodies of a file's functions and methods, each read once.
-
-    Args:
-        source: of the file.
-    """
+    """The bodies of a file's functions and methods, each read once."""
 
     def __init__(self, source: PhpSource) -> None:
         self._source = source
@@ -56,11 +52,11 @@ class Bodies:
                 self._methods[f"{one.name}::{method.name}"] = method, one
 
     def __iter__(self) -> Iterator[tuple[str, Method]]:
-        """The functions and methods, by their names."""
+        """Return the functions and methods with their names."""
         return ((name, method) for name, (method, _) in self._methods.items())
 
     def of(self, symbol: str) -> Body | None:
-        """The body of a function or method; None of anything else."""
+        """Return the body of a function or method; None for anything else."""
         if symbol not in self._methods:
             return None
         if symbol not in self._known:
@@ -70,7 +66,7 @@ class Bodies:
         return self._known[symbol]
 
     def _given(self, around: ClassLike) -> Mapping[str, Origins]:
-        """What the properties of a class are given, where all of its methods agree on it."""
+        """Return the origins assigned to properties of a class, if all of its methods agree."""
         if around.name not in self._held:
             found: dict[str, set[Origins]] = {}
             for method in around.methods:
@@ -86,7 +82,7 @@ class Bodies:
 
 
 def facts_of(source: PhpSource, bodies: Bodies) -> Iterator[Fact]:
-    """The facts of a file, in no particular order."""
+    """Yield the facts of a file, in no particular order."""
     for symbol, method in bodies:
         body = bodies.of(symbol)
         if body is None or method.body is None:
@@ -103,7 +99,7 @@ def facts_of(source: PhpSource, bodies: Bodies) -> Iterator[Fact]:
 
 
 def _given(source: PhpSource, method: Method, body: Body) -> Origins:
-    """What a function or method returns, where its declaration tells no class of its own."""
+    """Return the origins of a function's return value if its declaration shows no class."""
     told = method.returns
     if told not in _TELLS_NOTHING and not told.startswith(_OF_FRAMEWORK):
         return None
@@ -113,7 +109,7 @@ def _given(source: PhpSource, method: Method, body: Body) -> Origins:
 
 
 def _outermost(source: PhpSource, body: Node) -> Iterator[Node]:
-    """The chains of calls of a body, each with all of its calls."""
+    """Yield the chains of calls in a body, each with all of its calls."""
     inner: set[int] = set()
     for node in source.tree.nodes(_CHAINS, body):
         if node.id in inner:
@@ -126,7 +122,7 @@ def _outermost(source: PhpSource, body: Node) -> Iterator[Node]:
 
 
 def _leads_on(origin: str) -> bool:
-    """Whether other files may tell more of a chain than its own does."""
+    """Return whether other files may reveal more about a chain than its own file does."""
     begun, *steps = origin.split(THEN)
     calls = [one.removesuffix(CALLED).lower() for one in steps]
     if "::" in begun:

@@ -1,9 +1,10 @@
-"""Settings that a file of PHP returns: the keys of its array, and those within.
+"""Settings that a PHP file returns: the keys of its array, including nested keys.
 
-Fact `defines_setting` {name, of}: a key with those above it, "" for the whole array; of: code.
-Fact `reads_env` {key, setting}: the setting has the value of a variable of the environment.
+Fact `defines_setting` {name, of}: a key prefixed with the keys above it, "" for the whole array;
+of: code.
+Fact `reads_env` {key, setting}: the setting takes its value from an environment variable.
 
-Translations are arrays, too; where most values are words of people, a file states no settings.
+Translations are arrays, too: a file in which most values are prose states no settings.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class _Key:
 
 
 def key_facts(source: PhpSource) -> Iterator[Fact]:
-    """The settings of the array that a file returns."""
+    """Yield the settings in the array that a file returns."""
     for statement in source.statements():
         value = next(iter(statement.named_children), None)
         if statement.type != "return_statement" or value is None:
@@ -75,7 +76,7 @@ def _keys(source: PhpSource, array: Node) -> Iterator[_Key]:
 
 
 def _are_words(source: PhpSource, keys: list[_Key]) -> bool:
-    """Whether most values are words of people, as those of translations are."""
+    """Return whether most values are prose, as in translations."""
     values = [one.value for one in keys if one.value.type != "array_creation_expression"]
     words = [
         node
@@ -86,7 +87,7 @@ def _are_words(source: PhpSource, keys: list[_Key]) -> bool:
 
 
 def _variables(source: PhpSource, value: Node) -> Iterator[str]:
-    """The variables that a value is made of, without those of arrays within it."""
+    """Yield the environment variables in a value, without those in arrays within it."""
     if value.type == "array_creation_expression":
         return
     for node in source.tree.nodes(frozenset({_CALLS}), value):

@@ -1,4 +1,4 @@
-"""Names of classes and functions, resolved as PHP resolves them."""
+"""Names of classes and functions, resolved by PHP's rules."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ NO_CLASSES = frozenset(
     {"array", "bool", "callable", "false", "float", "int", "iterable", "mixed", "never", "null"}
     | {"object", "string", "true", "void", "self", "static", "parent"}
 )
-"""Names of types that are no classes."""
+"""Names of types that are not classes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Import:
-    """One name of a `use` statement.
+    """One name in a `use` statement.
 
     Attributes:
-        alias: the name by which the file calls it.
+        alias: its name in the file.
         name: fully qualified, without a leading backslash.
         kind: class, function or const.
         node: of the clause.
@@ -41,11 +41,11 @@ class Scope:
     """The part of a file that one namespace covers.
 
     Attributes:
-        namespace: without a leading backslash; "" for the global one.
+        namespace: without a leading backslash; "" for the global namespace.
         start, end: byte offsets, half open.
         imports: of classes, by alias in lower case.
-        functions: of functions, likewise.
-        used: every `use` statement's names.
+        functions: imports of functions, by alias in lower case.
+        used: the names in all `use` statements.
     """
 
     namespace: str
@@ -56,7 +56,7 @@ class Scope:
     used: tuple[Import, ...] = ()
 
     def class_name(self, written: str) -> str:
-        """The fully qualified name of a class as it is written."""
+        """Return the fully qualified name of a class, given as written."""
         if written.startswith("\\"):
             return written[1:]
         first, separator, rest = written.partition("\\")
@@ -66,7 +66,7 @@ class Scope:
         return self.within(written) if found is None else found + separator + rest
 
     def function_name(self, written: str) -> str:
-        """The name of a function as it is written: imported, qualified, or as it stands."""
+        """Return the name of a function, given as written: imported, qualified, or unchanged."""
         if written.startswith("\\"):
             return written[1:]
         if "\\" in written:
@@ -74,12 +74,12 @@ class Scope:
         return self.functions.get(written.lower(), written)
 
     def within(self, name: str) -> str:
-        """A name of this namespace, fully qualified."""
+        """Return a name in this namespace, fully qualified."""
         return f"{self.namespace}\\{name}" if self.namespace else name
 
 
 def scopes_of(tree: SyntaxTree) -> list[Scope]:
-    """The scopes of a file, in order; they cover it."""
+    """Return the scopes of a file, in order; they cover it."""
     bounds: list[tuple[str, int, int, list[Node]]] = []
     loose: list[Node] = []
     name, start = "", 0

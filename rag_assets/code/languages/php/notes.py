@@ -1,4 +1,4 @@
-"""The classes that the comment of a method says it takes and returns."""
+"""Parameter and return classes from the comments of methods."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ _NO_OBJECTS: Final = NO_CLASSES | {"boolean", "integer", "double", "resource", "
 
 
 def noted_parameters(source: PhpSource, method: Method) -> Mapping[str, tuple[str, ...]]:
-    """The origins of parameters, as the comment before a method says them."""
+    """Return the origins of parameters according to the comment before a method."""
     comment = comment_of(source, method)
     found = {name: _origins(source, kind, method) for kind, name in _PARAMETER.findall(comment)}
     return {name: origins for name, origins in found.items() if origins}
 
 
 def noted_return(source: PhpSource, method: Method) -> tuple[str, ...] | None:
-    """The origins of what a method returns, as the comment before it says; None without any."""
+    """Return the origins of a method's return value by its comment; None if it has none."""
     found = _RETURN.search(comment_of(source, method))
     return _origins(source, found[1], method) if found is not None else None
 
 
 def comment_of(source: PhpSource, method: Method) -> str:
-    """The comment before a method; "" without one."""
+    """Return the comment before a method; "" if absent."""
     before: Node | None = method.node.prev_named_sibling
     return source.tree.of(before) if before is not None and before.type == "comment" else ""
 

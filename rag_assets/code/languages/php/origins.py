@@ -1,12 +1,12 @@
-r"""Where objects come from, as texts that whoever knows the other files can follow.
+r"""Origins of objects, as texts that can be followed once the other files are known.
 
-    App\Models\Team->servers()->first()     of an object of a class
-    App\Models\Server::query()->get()->[]   of a static call; an element of what is given
-    currentTeam()->servers                  of a function; a property
-    @user->currentTeam()                    of whoever is signed in
+    App\Models\Team->servers()->first()     starts with an object of a class
+    App\Models\Server::query()->get()->[]   starts with a static call; [] is an element
+    currentTeam()->servers                  starts with a function; a property
+    @user->currentTeam()                    starts with the signed-in user
 
-An expression comes from several where it may be one of them. One that holds no object (null) comes
-from none; of one that is computed nothing is known.
+An expression with several possible values has several origins. An expression without an object
+(null) has no origins; a computed expression has unknown origins.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 THEN: Final = "->"
-"""Stands between the steps of an origin."""
+"""Separates the steps of an origin."""
 
 ELEMENT: Final = "[]"
 SIGNED_IN: Final = "@user"
@@ -30,14 +30,14 @@ CALLED: Final = "()"
 MOST_STEPS: Final = 12
 _MOST_CHARACTERS: Final = 600
 _MOST_ORIGINS: Final = 4
-"""Origins that an expression may have; with more nothing is known of it."""
+"""Maximum number of origins of an expression; with more, its origins are unknown."""
 
 Origins: TypeAlias = "tuple[str, ...] | None"
-"""Of an expression; None where nothing is known."""
+"""Origins of an expression; None if they are unknown."""
 
 
 def branches_of(node: Node, operator: str) -> Sequence[Node]:
-    """The expressions that one of several is: of a condition, of `match`, of `??`."""
+    """Return the possible values of an expression: of a condition, of `match`, of `??`."""
     if node.type == "conditional_expression":
         chosen = node.child_by_field_name("body") or node.child_by_field_name("condition")
         found = [chosen, node.child_by_field_name("alternative")]
@@ -54,7 +54,7 @@ def branches_of(node: Node, operator: str) -> Sequence[Node]:
 
 
 def looped(node: Node) -> tuple[Node | None, Node | None]:
-    """What a loop goes over, and the variable that holds each element."""
+    """Return the iterated expression of a loop, and the variable that holds each element."""
     parts = [one for one in node.named_children if one.type != "comment"]
     if len(parts) < 2:  # noqa: PLR2004 - it is broken
         return None, None
@@ -65,13 +65,13 @@ def looped(node: Node) -> tuple[Node | None, Node | None]:
 
 
 def classes_in(kind: str) -> Origins:
-    """The classes of a type."""
+    """Return the classes of a type."""
     named = tuple(one for one in kind.split(OR) if one and one not in NO_CLASSES)
     return named or None
 
 
 def either(several: Iterable[Origins]) -> Origins:
-    """The origins of all of several; None where one is computed, or where they are many."""
+    """Return the combined origins; None if any are unknown or there are too many."""
     found: dict[str, None] = {}
     for one in several:
         if one is None:
@@ -81,7 +81,7 @@ def either(several: Iterable[Origins]) -> Origins:
 
 
 def joined(begun: Origins, steps: Sequence[str]) -> Origins:
-    """Origins with steps after them; None where one gets too long."""
+    """Return origins followed by steps; None if one becomes too long."""
     if begun is None or not steps:
         return begun
     found = tuple(THEN.join((one, *steps)) for one in begun)

@@ -1,4 +1,4 @@
-"""One file of PHP as frameworks read it: its scopes, classes, functions and statements."""
+"""One PHP file as frameworks read it: its scopes, classes, functions and statements."""
 
 from __future__ import annotations
 
@@ -28,14 +28,11 @@ _RELATIVE = frozenset({"self", "static"})
 
 
 class PhpSource:
-    """A file of PHP.
+    """A PHP file.
 
     Attributes:
         tree: its syntax tree.
         scopes: its namespaces, in order.
-
-    Args:
-        text: of the file.
     """
 
     def __init__(self, text: str) -> None:
@@ -45,16 +42,16 @@ class PhpSource:
 
     @property
     def text(self) -> str:
-        """The text of the file."""
+        """Return the text of the file."""
         return self.tree.text
 
     def scope_at(self, node: Node) -> Scope:
-        """The scope that a node stands in."""
+        """Return the scope around a node."""
         return self.scopes[max(0, bisect_right(self._starts, node.start_byte) - 1)]
 
     @cached_property
     def classes(self) -> tuple[ClassLike, ...]:
-        """All classes, interfaces, traits and enums, in order."""
+        """Return all classes, interfaces, traits and enums, in order."""
         return tuple(
             class_of(self.tree, node, self.scope_at(node)) for node in self.tree.nodes(_CLASSES)
         )
@@ -65,7 +62,7 @@ class PhpSource:
 
     @cached_property
     def functions(self) -> tuple[tuple[str, Method], ...]:
-        """All functions outside of classes, by their fully qualified names."""
+        """Return all functions outside classes, with their fully qualified names."""
         return tuple(
             (self.scope_at(node).within(found.name), found)
             for node in self.tree.nodes(_FUNCTIONS)
@@ -73,7 +70,7 @@ class PhpSource:
         )
 
     def statements(self) -> Iterator[Node]:
-        """The statements outside of classes and functions, those of namespaces in order."""
+        """Yield the statements outside classes and functions, in order, also in namespaces."""
         for child in self.tree.root.named_children:
             body = child.child_by_field_name("body")
             if child.type == "namespace_definition" and body is not None:
@@ -82,15 +79,15 @@ class PhpSource:
                 yield child
 
     def class_at(self, node: Node) -> ClassLike | None:
-        """The innermost class that a node stands in."""
+        """Return the innermost class around a node."""
         before = bisect_right(self._class_starts, node.start_byte)
         around = (one for one in reversed(self.classes[:before]) if _contains(one.node, node))
         return next(around, None)
 
     def class_name(self, written: str, near: Node) -> str:
-        """The fully qualified name of a class as it is written near a node.
+        """Return the fully qualified name of a class, given as written near a node.
 
-        `self` and `static` are the class around it, `parent` is what that extends.
+        `self` and `static` mean the class around the node, `parent` its parent class.
         """
         word = written.lower()
         if word in _RELATIVE or word == "parent":
@@ -101,13 +98,13 @@ class PhpSource:
         return self.scope_at(near).class_name(written)
 
     def value(self, node: Node | None) -> Value:
-        """The static value of an expression; COMPUTED where there is none."""
+        """Return the static value of an expression; COMPUTED if it has none."""
         if node is None:
             return None
         return value_of(self.tree, node, self._constants(node))
 
     def chain(self, node: Node) -> Chain | None:
-        """The chain of calls that an expression is; None where it is none."""
+        """Return the chain of calls in an expression; None if it is not a chain."""
         return chain_of(self.tree, node)
 
     def _constants(self, near: Node) -> Constants:
@@ -120,7 +117,7 @@ class PhpSource:
             )
             if held is None or held.value is None:
                 return COMPUTED
-            # Once more at most: constants may name each other in a circle.
+            # Follow one reference at most: constants may refer to each other in a circle.
             plain = Constants(lambda written: self.class_name(written, near))
             return value_of(self.tree, held.value, plain)
 

@@ -1,4 +1,4 @@
-"""The classes of variables and properties, where the text of a method tells one."""
+"""The classes of variables and properties, if the text of a method shows a single class."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NOTED: Final = re.compile(r"@var\s+([\w\\|?]{1,200})\s+(\$\w{1,100})")
 _OWN: Final = frozenset({"$this", "self", "static"})
 _CONTAINER: Final = frozenset({"app", "resolve"})
 _CONTAINERS: Final = frozenset({"App", "app()", "$app", "$this->app"})
-"""What is asked for an object by the name of its class."""
+"""Receivers that return an object for the name of its class."""
 
 _MADE_BY_NAME: Final = frozenset({"make", "makewith"})
 _GIVE_ONE: Final = frozenset(
@@ -32,16 +32,15 @@ _GIVE_ONE: Final = frozenset(
         *("firstorfail", "firstornew", "forcecreate", "make", "sole", "updateorcreate"),
     }
 )
-"""Methods of records, in lower case, that give one of the class that a chain of calls begins at."""
+"""Methods of records, in lower case, that return one object of the class at the chain's start."""
 
 
 def types_of(source: PhpSource, method: Method, around: ClassLike | None) -> Mapping[str, str]:
-    """The classes of variables and properties, several with `|` between, by how they are written.
+    """Return the classes of variables and properties, as written; unions with `|` in between.
 
     Args:
-        source: of the file.
-        method: whose body it is.
-        around: the class that it belongs to.
+        method: with the body to read.
+        around: the class of the method.
     """
     types = {f"${p.name}": p.type for p in method.parameters}
     if around is not None:
@@ -49,7 +48,7 @@ def types_of(source: PhpSource, method: Method, around: ClassLike | None) -> Map
         types["$this"] = around.name
     if method.body is None:
         return types
-    # A name that stands for several things stands for none that is known.
+    # A name with several types has no known type.
     for name, found in _assigned(source, method.body, around).items():
         known = found | ({types[name]} if name in types else set())
         types[name] = known.pop() if len(known) == 1 else ""
@@ -57,7 +56,7 @@ def types_of(source: PhpSource, method: Method, around: ClassLike | None) -> Map
 
 
 def _assigned(source: PhpSource, body: Node, around: ClassLike | None) -> Mapping[str, set[str]]:
-    """The classes of what variables are given in a body, "" for what is not known."""
+    """Return the classes of the values assigned in a body; "" if unknown."""
     assigned: dict[str, set[str]] = {}
     noted: dict[str, set[str]] = {}
     signed_in: set[str] = set()
@@ -75,15 +74,15 @@ def _assigned(source: PhpSource, body: Node, around: ClassLike | None) -> Mappin
             signed_in |= {name} if _is_signed_in(source.tree, value) else set()
     for name, kinds in noted.items():
         if name in signed_in:
-            continue  # Whoever asks is no model that a method is about.
-        # What a comment says of a variable is said where its value does not tell.
+            continue  # The signed-in user is not the model that a method is about.
+        # A comment gives the type of a variable if its value does not show it.
         assigned.setdefault(name, set()).discard("")
         assigned[name] |= kinds
     return assigned
 
 
 def _noted(source: PhpSource, comment: Node) -> Iterator[tuple[str, str]]:
-    """Variables with the one class that a comment says they have: `@var Invoice|null $invoice`."""
+    """Yield variables with the class that a comment gives them: `@var Invoice|null $invoice`."""
     for kind, name in _NOTED.findall(source.tree.of(comment)):
         named = [one for one in kind.lstrip("?").split(OR) if one.lower() not in NO_CLASSES]
         if classes := OR.join(source.class_name(one, comment) for one in named):
@@ -91,19 +90,18 @@ def _noted(source: PhpSource, comment: Node) -> Iterator[tuple[str, str]]:
 
 
 def _is_signed_in(tree: SyntaxTree, value: Node | None) -> bool:
-    """Whether a value is the user who asks: `auth()->user()`, `$request->user()`."""
+    """Return whether a value is the signed-in user: `auth()->user()`, `$request->user()`."""
     if value is None or value.type not in _CALLS_WITH_NAMES:
         return False
     return tree.of(value.child_by_field_name("name")).lower() == "user"
 
 
 def class_of_value(source: PhpSource, value: Node | None, around: ClassLike | None = None) -> str:
-    """The class of an object that is made, looked up by name of its class, or returned.
+    """Return the class of an object that is created, looked up by class name, or returned.
 
     Args:
-        source: of the file.
-        value: the expression; "" where nothing tells.
-        around: the class whose own methods may return it.
+        value: the expression; the result is "" if its class is unknown.
+        around: the class with methods that may return it.
     """
     if value is not None and value.type == "parenthesized_expression":
         return class_of_value(source, next(iter(value.named_children), None), around)
@@ -121,7 +119,7 @@ def class_of_value(source: PhpSource, value: Node | None, around: ClassLike | No
 
 
 def _returned(source: PhpSource, value: Node, around: ClassLike | None) -> str:
-    """The class that an own method says that it returns."""
+    """Return the declared return class of one of the class's own methods."""
     if around is None or value.type not in _CALLS_WITH_NAMES:
         return ""
     of = value.child_by_field_name("object") or value.child_by_field_name("scope")
@@ -135,7 +133,10 @@ def _returned(source: PhpSource, value: Node, around: ClassLike | None) -> str:
 
 
 def _asked_by_name(source: PhpSource, value: Node) -> str:
-    """The class that the container is asked for: `app(Bills::class)`, `App::make(Bills::class)`."""
+    """Return the class that the container is asked for.
+
+    Examples: `app(Bills::class)`, `App::make(Bills::class)`.
+    """
     tree = source.tree
     if value.type == "function_call_expression":
         called = tree.of(value.child_by_field_name("function")).lower().lstrip("\\")
@@ -154,16 +155,16 @@ def _asked_by_name(source: PhpSource, value: Node) -> str:
 
 
 def class_of_constant(source: PhpSource, node: Node) -> str:
-    """The class of `Invoice::class`; "" of any other constant."""
+    """Return the class of `Invoice::class`; "" for any other constant."""
     scope, name = node.named_children[0], node.named_children[-1]
     is_class = source.tree.of(name).lower() == "class" and scope.type in NAMED
     return source.class_name(source.tree.of(scope), node) if is_class else ""
 
 
 def _begun_by(tree: SyntaxTree, value: Node) -> Node | None:
-    """The static call that a chain of calls begins with, if only its last call gives one object.
+    """Return the static call at the start of a chain if only its last call returns one object.
 
-    It stops at the first call that rules that out, since every call of a chain is asked for.
+    It stops at the first call that rules this out, because it runs for every call of a chain.
     """
     at: Node | None = value
     while at is not None and at.type in _CALLS_WITH_NAMES:
@@ -177,7 +178,7 @@ def _begun_by(tree: SyntaxTree, value: Node) -> Node | None:
 
 
 def class_of_creation(source: PhpSource, node: Node) -> str:
-    """The class that `new` makes an object of; "" if it is computed."""
+    """Return the class that `new` instantiates; "" if it is computed."""
     named = next((n for n in node.named_children if n.type in NAMED), None)
     written = source.tree.of(named)
     return source.class_name(written, node) if written else ""

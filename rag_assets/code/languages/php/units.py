@@ -1,4 +1,4 @@
-"""Units of a file of PHP: heads of classes, methods, functions, groups of routes, keys."""
+"""Units of a PHP file: heads of classes, methods, functions, groups of routes, keys."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _RELATIONS = frozenset(
 
 
 def units_of(source: PhpSource) -> tuple[Unit, ...]:
-    """The units of a file; they cover it."""
+    """Return the units of a file; they cover it."""
     found = [*_of_classes(source), *_of_functions(source), *_of_statements(source)]
     return covering(source.text, _with_head(source, _outermost(found)))
 
@@ -79,7 +79,7 @@ def _members(source: PhpSource, one: ClassLike) -> Iterator[Unit]:
 
 
 def _statements_of_schema(source: PhpSource, one: ClassLike, method: Method) -> Iterator[Unit]:
-    """The statements of a migration's `up` that make, alter or drop a table."""
+    """Yield the statements in a migration's `up` that create, alter or drop a table."""
     if not _is_migration(one) or method.name.lower() != "up" or method.body is None:
         return
     for statement in method.body.named_children:
@@ -108,7 +108,7 @@ def _of_statements(source: PhpSource) -> Iterator[Unit]:
 
 
 def _keys(source: PhpSource, statement: Node) -> Iterator[Unit]:
-    """The top-level keys of an array that a file returns."""
+    """Yield the top-level keys of an array that a file returns."""
     value = next(iter(statement.named_children), None)
     if value is None or value.type != "array_creation_expression":
         return
@@ -132,7 +132,7 @@ def _chain(source: PhpSource, statement: Node) -> Chain | None:
 
 
 def _is_relation(source: PhpSource, method: Method) -> bool:
-    """Whether a method returns what a call of a relation on `$this` begins."""
+    """Return whether a method contains a relation call on `$this`."""
     if method.body is None or method.static or method.parameters:
         return False
     for node in source.tree.nodes(MEMBER_CALLS, method.body):
@@ -166,7 +166,7 @@ def _unit(source: PhpSource, node: Node, role: Role, symbol: str, *, alone: bool
 
 
 def _after(source: PhpSource, node: Node) -> int:
-    """The end with the comma after an element of an array, and a comment on the same line."""
+    """Return the end, including the comma after an array element and a comment on the same line."""
     last, following = node, node.next_sibling
     if following is not None and following.type == ",":
         last, following = following, following.next_sibling
@@ -178,7 +178,7 @@ def _after(source: PhpSource, node: Node) -> int:
 
 
 def _first(node: Node) -> Node:
-    """The first of the comments that stand right above a node."""
+    """Return the first comment directly above a node, else the node."""
     first = node
     before = node.prev_sibling
     while before is not None and is_comment(before):
@@ -193,7 +193,7 @@ def _first(node: Node) -> Node:
 
 
 def _statement_of(node: Node) -> Node:
-    """The statement that an anonymous class is returned by, or the class itself."""
+    """Return the statement that returns an anonymous class, or the class itself."""
     at = node
     while at.type not in CLASS_ROLES or at.type == "anonymous_class":
         above = at.parent
@@ -204,7 +204,7 @@ def _statement_of(node: Node) -> Node:
 
 
 def _signature(source: PhpSource, node: Node) -> str:
-    """The declaration up to its body, in one line, without attributes."""
+    """Return the declaration up to its body, in one line, without attributes."""
     body = node.child_by_field_name("body")
     attributes = node.child_by_field_name("attributes")
     start = source.tree.start(node) if attributes is None else source.tree.end(attributes)
@@ -217,7 +217,7 @@ def _cuts(source: PhpSource, node: Node) -> tuple[int, ...]:
 
 
 def _outermost(units: Iterable[Unit]) -> list[Unit]:
-    """Units without those that begin within another one."""
+    """Return units, except units that start within another unit."""
     found: list[Unit] = []
     for unit in sorted(units, key=lambda unit: (unit.start, -unit.end)):
         if not found or unit.start >= found[-1].end:
@@ -226,7 +226,7 @@ def _outermost(units: Iterable[Unit]) -> list[Unit]:
 
 
 def _with_head(source: PhpSource, units: list[Unit]) -> list[Unit]:
-    """The head of the first class with the namespace and imports above it."""
+    """Return units with the namespace and imports added to the head of the first class."""
     if not units or units[0].role != "class":
         return units
     first = units[0]

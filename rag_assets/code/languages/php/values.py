@@ -1,6 +1,6 @@
-"""Values that a file states: strings, numbers, arrays, names of classes; nothing is computed.
+"""Static values in a file: strings, numbers, arrays, names of classes; computed values are not run.
 
-Who knows more than the file's constants (variables, calls) reads those expressions by `further`.
+Callers that can read variables and calls pass readers for them in `further`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 _DEEPEST = 40
-"""Levels of nesting that are looked into; what lies deeper counts as computed."""
+"""Maximum depth of nesting; deeper values count as computed."""
 
 _ESCAPES: Mapping[str, str] = {
     "n": "\n", "t": "\t", "r": "\r", "v": "\v", "e": "\x1b", "f": "\f",
@@ -28,7 +28,7 @@ _LARGEST = 0x10FFFF
 
 
 class Computed:
-    """Stands for a value that only running the program would tell."""
+    """A value that is computed at run time."""
 
     def __repr__(self) -> str:
         return "COMPUTED"
@@ -54,14 +54,14 @@ Value: TypeAlias = "str | int | float | bool | list[Any] | dict[str, Any] | Comp
 
 @dataclass(frozen=True, slots=True)
 class Constants:
-    """How names in values are understood.
+    """How to resolve names in values.
 
     Attributes:
-        class_name: the fully qualified name of a class as it is written.
-        constant: the value of a class constant or an enum's case of the same file, by class and
-            name; COMPUTED where it is not known.
-        further: reads expressions that only who asks can read, with the levels that are left, by
-            their type; NotImplemented where one is to be read as any other.
+        class_name: returns the fully qualified name of a class, given as written.
+        constant: returns the value of a class constant or an enum case in the same file, by class
+            and name; COMPUTED if it is unknown.
+        further: readers of further expressions by type, called with the node and the remaining
+            depth; a reader returns NotImplemented to leave an expression to the default reader.
     """
 
     class_name: Callable[[str], str]
@@ -74,13 +74,12 @@ class Constants:
 def value_of(
     tree: SyntaxTree, node: Node | None, constants: Constants, depth: int = _DEEPEST
 ) -> Value:
-    """The value of an expression; COMPUTED where it is not static.
+    """Return the value of an expression; COMPUTED if it is not static.
 
     Args:
-        tree: of the file.
-        node: the expression; None: no value.
-        constants: understands its names.
-        depth: levels of nesting that may be looked into.
+        node: the expression; None for no value.
+        constants: resolves its names.
+        depth: remaining depth of nesting.
     """
     if node is None:
         return None
@@ -95,7 +94,7 @@ def value_of(
 
 
 def elements(array: Node) -> Iterator[tuple[Node | None, Node]]:
-    """Key and value of each element of an array; what is unpacked into it has no key."""
+    """Yield key and value of each array element; an unpacked element has no key."""
     for element in array.named_children:
         if element.type != "array_element_initializer":
             continue
@@ -107,7 +106,7 @@ def elements(array: Node) -> Iterator[tuple[Node | None, Node]]:
 
 
 def is_static(value: Value) -> bool:
-    """Whether no part of a value is computed."""
+    """Return whether no part of a value is computed."""
     todo: list[Any] = [value]
     while todo:
         found = todo.pop()
@@ -183,7 +182,7 @@ def _negative(tree: SyntaxTree, node: Node, constants: Constants, depth: int) ->
 
 
 def _joined(tree: SyntaxTree, node: Node, constants: Constants, depth: int) -> Value:
-    """A concatenation; a long one nests to the left, once for each of its parts."""
+    """Return a concatenation; the grammar nests a long concatenation to the left."""
     parts: list[str] = []
     at: Node | None = node
     while at is not None and at.type == "binary_expression":

@@ -1,5 +1,5 @@
 """Python: names, static expressions, definitions; and a file's units and facts.
 
-tree-sitter reads it, not the standard `ast`: files with errors and of other versions of the
-language keep their definitions, and no depth of nesting ends the reading.
+tree-sitter is used instead of the standard `ast`: files with errors or in other versions of the
+language keep their definitions, and deep nesting does not stop the reader.
 """

@@ -1,4 +1,4 @@
-"""The names that `__all__` of a module lists, where it is written out."""
+"""The names in a module's `__all__`, if it is written out."""
 
 from __future__ import annotations
 
@@ -19,16 +19,13 @@ _MOST: Final = 2_000
 
 
 class _ComputedError(Exception):
-    """What a list has is known only when the module runs."""
+    """The content of a list is known only at run time."""
 
 
 def exported_of(source: PythonSource) -> Iterator[Fact]:
-    """The fact that says what `from module import *` gives; none where nothing limits it.
+    """Yield the fact with the names that `from module import *` imports, if `__all__` limits them.
 
-    A list that is computed, even in part, limits nothing: what it has is not known.
-
-    Args:
-        source: the file.
+    A list that is computed, even in part, yields no fact, because its content is unknown.
     """
     if _ALL not in source.text:
         return
@@ -56,7 +53,7 @@ def exported_of(source: PythonSource) -> Iterator[Fact]:
 
 
 def _added(source: PythonSource, node: Node) -> list[str] | None:
-    """The names that a statement puts into the list; None where it is about something else."""
+    """Return the names that a statement adds to the list; None if it does not concern the list."""
     if node.type == "call":
         return _called(source, node)
     if node.type not in {"assignment", "augmented_assignment"}:
@@ -71,7 +68,7 @@ def _added(source: PythonSource, node: Node) -> list[str] | None:
             raise _ComputedError
         return None
     if value is None:
-        return None  # An annotation alone.
+        return None  # Only an annotation.
     operator = source.tree.of(node.child_by_field_name("operator"))
     if node.type == "augmented_assignment" and operator != "+=":
         raise _ComputedError
@@ -79,7 +76,7 @@ def _added(source: PythonSource, node: Node) -> list[str] | None:
 
 
 def _called(source: PythonSource, node: Node) -> list[str] | None:
-    """The names that `__all__.extend([…])` or `__all__.append("…")` adds."""
+    """Return the names that `__all__.extend([…])` or `__all__.append("…")` adds."""
     function = source.tree.of(node.child_by_field_name("function"))
     if function.partition(".")[0] != _ALL:
         return None
@@ -93,7 +90,7 @@ def _called(source: PythonSource, node: Node) -> list[str] | None:
 
 
 def _listed(source: PythonSource, node: Node) -> list[str]:
-    """The strings of a list that is written out, or of several that are added up."""
+    """Return the strings in a written-out list, or in a sum of such lists."""
     found: list[str] = []
     todo = [node]
     while todo:

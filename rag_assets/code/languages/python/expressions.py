@@ -1,4 +1,4 @@
-"""Static expressions: what the text of an expression states, as JSON values.
+"""Static expressions: the value of an expression's text, as JSON.
 
 | expression | value |
 |---|---|
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 Expression: TypeAlias = Any
-"""A JSON value as this module describes it."""
+"""A JSON value in the form that this module describes."""
 
 References: TypeAlias = Callable[[str], str]
-"""The reference that a name stands for; the name itself where that is not known."""
+"""Returns the reference that a name stands for; the name itself if it is unknown."""
 
 _DEEPEST = 40
 _DIGITS = 40
@@ -54,13 +54,12 @@ _WHY = {
 def expression_of(
     tree: SyntaxTree, node: Node | None, references: References, depth: int = 0
 ) -> Expression:
-    """What an expression states.
+    """Return the value of an expression.
 
     Args:
-        tree: that it is of.
-        node: the expression.
+        tree: that contains it.
         references: of names.
-        depth: how deep it stands in the first expression; deeper than 40 nothing is read.
+        depth: nesting depth in the outermost expression; below a depth of 40, values are not read.
     """
     if node is None:
         return None
@@ -70,7 +69,7 @@ def expression_of(
 
 
 def computed(tree: SyntaxTree, node: Node, why: str) -> Expression:
-    """An expression whose value the text does not state."""
+    """Return the value of an expression that is computed at run time."""
     return {"of": "computed", "why": why, "at": _at(tree, node)}
 
 
@@ -79,7 +78,7 @@ def _at(tree: SyntaxTree, node: Node) -> list[int]:
 
 
 def dotted_name(tree: SyntaxTree, node: Node | None) -> str:
-    """A name, or names with dots between; "" for anything else."""
+    """Return a name, or names joined by dots; "" for anything else."""
     parts: list[str] = []
     at = node
     while at is not None and at.type == "attribute":
@@ -92,7 +91,7 @@ def dotted_name(tree: SyntaxTree, node: Node | None) -> str:
 
 
 def text_of(tree: SyntaxTree, node: Node) -> str | None:
-    """The value of a string without computed parts; None for any other."""
+    """Return the value of a string without computed parts; None for anything else."""
     parts = node.named_children if node.type == "concatenated_string" else [node]
     found = []
     for part in parts:
@@ -111,10 +110,11 @@ def text_of(tree: SyntaxTree, node: Node) -> str | None:
 
 
 def parts_of(tree: SyntaxTree, node: Node) -> list[tuple[bool, str]] | None:
-    """The parts of a string in which names stand, in order.
+    """Return the parts of an f-string that contains only names, in order.
 
     Returns:
-        whether a part is a name, with the name or the text; None where something else stands in it.
+        whether a part is a name, with the name or the text; None if the string contains anything
+        else.
     """
     try:
         held = ast.parse(tree.of(node), mode="eval").body
@@ -179,7 +179,7 @@ class _Reader:
         return self._computed(node)
 
     def _joined(self, node: Node) -> Expression:
-        """A string in which something stands."""
+        """Return the value of a string with interpolated parts."""
         parts = parts_of(self._tree, node) if len(self._tree.of(node)) < _TEXT else None
         if parts is None:
             return computed(self._tree, node, "text")
@@ -241,7 +241,7 @@ class _Reader:
         return {"of": "dict", "items": items, "at": self._at(node)}
 
     def _sum(self, node: Node) -> Expression:
-        """`a + b + c` nests on the left as deep as it is long."""
+        """Return a sum; the grammar nests `a + b + c` to the left."""
         found: list[Node] = []
         at: Node | None = node
         while at is not None and at.type == "binary_operator" and self._adds(at):

@@ -1,15 +1,16 @@
-"""What a file of Python states by itself.
+"""The facts that a Python file states without reference to other files.
 
 | kind | symbol | values |
 |---|---|---|
-| declares | what is declared | role, public, decorators [expression], parameters [{name, type}] |
-| imports | where it stands | name, alias, level, member |
+| declares | the definition | role, public, decorators [expression], parameters [{name, type}] |
+| imports | the enclosing definition | name, alias, level, member |
 | extends | the class | name: reference |
-| calls | where it stands | name: reference; without those of builtins |
-| exports | "" | names: of `__all__`, where it is written out |
+| calls | the enclosing definition | name: reference; calls of builtins are left out |
+| exports | "" | names: in `__all__`, if it is written out |
 
-References are described in `names`, expressions in `expressions`; what else frameworks need is in
-`statements`. `Class.method` of `self.method()` may be inherited: then each base's is stated, too.
+References are described in `names`, expressions in `expressions`; further facts for frameworks are
+in `statements`. The method in `self.method()` may be inherited: then a call to each base's method
+is stated, too.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _OWN = frozenset({"self", "cls"})
 
 
 def facts_of(source: PythonSource, scopes: Scopes) -> Iterator[Fact]:
-    """The facts of a file, in no particular order."""
+    """Yield the facts of a file, in no particular order."""
     yield from (_imported(source, one, "") for one in source.imports)
     symbols = frozenset(one.symbol for one in source.definitions)
     yield from _calls(source, scopes, None, top_level(source), symbols)
@@ -48,7 +49,7 @@ def facts_of(source: PythonSource, scopes: Scopes) -> Iterator[Fact]:
 def fact(
     source: PythonSource, kind: str, node: Node, symbol: str, values: Mapping[str, Any]
 ) -> Fact:
-    """A fact whose evidence is a node."""
+    """Return a fact with a node as its evidence."""
     return Fact(kind, source.tree.start(node), source.tree.end(node), symbol, values)
 
 
@@ -112,7 +113,7 @@ def _inherited(
     call: Node,
     symbols: Collection[str],
 ) -> Iterator[str]:
-    """The methods of bases that `self.method()` may be, where the class has none of that name."""
+    """Yield the base methods that `self.method()` may mean if the class lacks that method."""
     written = dotted_name(source.tree, call.child_by_field_name("function"))
     root, _, method = written.partition(".")
     around = one
@@ -125,7 +126,7 @@ def _inherited(
 
 
 def top_level(source: PythonSource) -> Iterator[Node]:
-    """The nodes outside of definitions."""
+    """Yield the nodes outside definitions."""
     todo = [source.tree.root]
     while todo:
         node = todo.pop()

@@ -1,9 +1,9 @@
-"""Names of Python: what an import binds, what a reference means, which module a path is.
+"""Names in Python: bindings of imports, meanings of references, and module names of paths.
 
-A reference is a name as one file can tell it:
+A reference is a name as far as one file can resolve it:
 
 - `:Invoice.total` is defined in the file itself;
-- `.models.Invoice`, `..core.Base` follow from a relative import: as many dots as it has;
+- `.models.Invoice`, `..core.Base` come from a relative import, with the same number of dots;
 - `billing.models.Invoice` is absolute.
 """
 
@@ -27,10 +27,10 @@ class Import:
     """One name that an import statement binds.
 
     Attributes:
-        name: what is imported, dotted, without the dots of a relative import; ends with `*` for
-            everything of a module.
+        name: the imported name, dotted, without the dots of a relative import; ends with `*` for
+            everything in a module.
         alias: the name that it is bound to; `*` for everything.
-        level: the dots of a relative import; 0 for an absolute one.
+        level: number of dots in a relative import; 0 for an absolute import.
         member: whether it is `from … import …`, so that the last part of the name is a member.
         node: the statement.
     """
@@ -43,14 +43,14 @@ class Import:
 
     @property
     def reference(self) -> str:
-        """What the bound name stands for; `import a.b` binds `a`."""
+        """Return the reference of the bound name; `import a.b` binds `a`."""
         if not self.member and "." in self.name and self.alias == self.name.partition(".")[0]:
             return self.alias
         return "." * self.level + self.name
 
 
 def imports_of(tree: SyntaxTree, statement: Node) -> Iterator[Import]:
-    """What an import statement binds, in order."""
+    """Yield the names that an import statement binds, in order."""
     if statement.type == "import_statement":
         for child in statement.children_by_field_name("name"):
             name, alias = _named(tree, child)
@@ -82,13 +82,13 @@ def _named(tree: SyntaxTree, node: Node) -> tuple[str, str]:
 
 
 def module_of(path: str, packages: Collection[str] = (), roots: Collection[str] = ()) -> str:
-    """The dotted name of the module that a file is.
+    """Return the dotted module name of a file.
 
     Args:
         path: POSIX path within the repository.
         packages: folders that have an `__init__.py`; "" is the repository's own.
-        roots: folders that modules are found from, as those of `manage.py`; they tell where the
-            folders of a namespace package begin.
+        roots: folders that modules are imported from, such as the folder of `manage.py`; the
+            folders of a namespace package start there.
 
     Returns:
         a name without the part of a `src` layout; "" for `__init__.py` at a root.
@@ -111,11 +111,11 @@ def module_of(path: str, packages: Collection[str] = (), roots: Collection[str] 
 
 
 def absolute(reference: str, module: str, *, package: bool) -> str:
-    """The absolute dotted name of a reference; "" for one that leaves its outermost package.
+    """Return the absolute dotted name of a reference; "" if it leaves its outermost package.
 
     Args:
-        reference: as the file tells it; see this module.
-        module: the file's.
+        reference: see this module.
+        module: the file's module name.
         package: whether the file is the `__init__.py` of a package.
     """
     if reference.startswith(":"):

@@ -1,4 +1,4 @@
-"""Reads a file of Python."""
+"""Reads a Python file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rag_assets.code.model import CodeText
 
 
 def read(text: str) -> CodeText:
-    """The units and facts of a file of Python."""
+    """Return the units and facts of a Python file."""
     source = PythonSource(text)
     scopes = Scopes(source)
     notes = ("parts of it are no Python that could be parsed",) if source.tree.has_errors else ()

@@ -1,4 +1,4 @@
-"""What names stand for within a function: imports, definitions, and objects of known classes."""
+"""Meanings of names within a function: imports, definitions, and objects of known classes."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _TARGETS = {
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """What a name stands for.
+    """The meaning of a name.
 
     Attributes:
-        reference: of a module, class or function; "" for what is not known.
+        reference: of a module, class or function; "" if it is unknown.
         instance: whether the name stands for an object of that class.
     """
 
@@ -41,11 +41,7 @@ _UNKNOWN = Meaning()
 
 
 class Scopes:
-    """The names of a file, by the definition that they are used in.
-
-    Args:
-        source: the file.
-    """
+    """The names of a file, by the definition that uses them."""
 
     def __init__(self, source: PythonSource) -> None:
         self._source = source
@@ -55,7 +51,7 @@ class Scopes:
         self._fields: dict[Definition, dict[str, str]] = {}
 
     def reference(self, written: str, near: Definition | None) -> str:
-        """The reference of a dotted name; the name as it is written where it is not known."""
+        """Return the reference of a dotted name; the name as written if it is unknown."""
         root, dot, rest = written.partition(".")
         meaning = self.meaning(root, near)
         if meaning is None or not meaning.reference or meaning.instance:
@@ -63,10 +59,10 @@ class Scopes:
         return f"{meaning.reference}{dot}{rest}"
 
     def meaning(self, name: str, near: Definition | None) -> Meaning | None:
-        """What a name stands for; None for one that nothing in the file binds."""
+        """Return the meaning of a name; None if the file does not bind it."""
         at, steps = near, 0
         while at is not None and steps < _DEEPEST:
-            # Names of a class body are not seen in its methods.
+            # Names in a class body are not visible in its methods.
             if at.sort != "class" or at is near:
                 found = self._bound(at).get(name)
                 if found is not None:
@@ -75,7 +71,7 @@ class Scopes:
         return self._top.get(name) if at is None else _UNKNOWN
 
     def called(self, node: Node, near: Definition | None) -> str:
-        """The reference of what a call calls; "" where its receiver is not known."""
+        """Return the reference of the called name; "" if its receiver is unknown."""
         function = node.child_by_field_name("function")
         name = dotted_name(self._source.tree, function)
         if name:
@@ -100,7 +96,7 @@ class Scopes:
         return f"{held}.{last}" if held and "." not in last else ""
 
     def _receiver(self, node: Node | None, near: Definition | None) -> str:
-        """The class of `X()` or `super()`."""
+        """Return the class of `X()` or `super()`."""
         if node is None or node.type != "call":
             return ""
         function = node.child_by_field_name("function")
@@ -117,7 +113,7 @@ class Scopes:
         return found[0] if len(found) == 1 else ""
 
     def parents(self, one: Definition) -> Iterator[str]:
-        """The references of a class's bases; a computed one is left out."""
+        """Yield the references of a class's bases; computed bases are left out."""
         held = one.node.child_by_field_name("superclasses")
         for child in [] if held is None else held.named_children:
             base = child.child_by_field_name("value") if child.type == "subscript" else child
@@ -126,7 +122,7 @@ class Scopes:
                 yield self.reference(name, one.within)
 
     def _class(self, written: str, near: Definition | None) -> str:
-        """The reference of a name that is a class: the file's own, or written as one."""
+        """Return the reference of a name that is a class: in this file, or by naming convention."""
         found = self._named(written, near)
         if found.startswith(":"):
             return found if found in self._own else ""
@@ -134,7 +130,7 @@ class Scopes:
         return found if last[:1].isupper() and not last.isupper() else ""
 
     def _annotated(self, node: Node | None, near: Definition | None) -> str:
-        """The class that an annotation names, also with `| None` and Optional."""
+        """Return the class in an annotation, also with `| None` and Optional."""
         at = node
         while at is not None and at.type in {"type", "binary_operator", "subscript"}:
             at = self._plain(at)
@@ -155,7 +151,7 @@ class Scopes:
         return node.child_by_field_name("subscript") if outer in _OPTIONAL else None
 
     def _field(self, owner: str, name: str) -> str:
-        """The class of an attribute that the body of an own class annotates."""
+        """Return the class of an attribute annotated in the body of a class in this file."""
         one = self._own.get(owner)
         if one is None:
             return ""
@@ -204,7 +200,7 @@ class Scopes:
             yield tree.of(name), Meaning(kind, True) if kind and plain else _UNKNOWN
 
     def _first(self, one: Definition, around: Definition) -> Meaning:
-        """The meaning of a method's first parameter."""
+        """Return the meaning of a method's first parameter."""
         marks = {self._source.tree.of(n).strip("@ \n") for n in one.decorators}
         if "staticmethod" in marks:
             return _UNKNOWN
@@ -234,7 +230,7 @@ class Scopes:
 
 
 def inside(one: Definition) -> Iterator[Node]:
-    """The nodes of a definition's body, without those of definitions within it."""
+    """Yield the nodes of a definition's body, without the nodes of definitions within it."""
     todo = [] if one.body is None else [one.body]
     while todo:
         node = todo.pop()

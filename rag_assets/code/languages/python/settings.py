@@ -1,10 +1,10 @@
-"""Settings of Python: constants that a module defines, and what reads them or the environment.
+"""Settings in Python: constants that a module defines, and reads of settings or the environment.
 
 | kind | symbol | values |
 |---|---|---|
 | defines_setting | "" | name: of a constant at top level; of: code |
-| configured_by | where it stands | key: of `settings.KEY` |
-| reads_env | where it stands | key: of `os.environ["KEY"]`, `os.getenv("KEY")`, `env("KEY")` |
+| configured_by | the definition | key: of `settings.KEY` |
+| reads_env | the definition | key: of `os.environ["KEY"]`, `os.getenv("KEY")`, `env("KEY")` |
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _SPEAKS: Final = re.compile(r"\b(?:environ|getenv|env|config|settings)\b")
 _MODULES: Final = ("settings", "config", "conf")
 _GETS: Final = frozenset({"os.environ.get", "os.getenv", "os.environ.setdefault"})
 _READERS: Final = frozenset({"env", "config"})
-"""What django-environ and decouple are called by convention."""
+"""Conventional names of django-environ's and decouple's readers."""
 
 
 def settings_of(source: PythonSource, scopes: Scopes) -> Iterator[Fact]:
-    """The settings that a file defines, and those that it reads."""
+    """Yield the settings that a file defines, and the settings that it reads."""
     yield from _defined(source)
     if not _SPEAKS.search(source.text):
         return
@@ -86,7 +86,7 @@ def _reading(
 
 
 def _are_settings(reference: str) -> bool:
-    """Whether a reference is one of a module of settings, or of Django's that stands for it."""
+    """Return whether a reference is a settings module, or Django's proxy for it."""
     name = reference.lstrip(".:")
     return reference == "django.conf.settings" or (
         (reference != name or "." in name) and name.rpartition(".")[2] in _MODULES

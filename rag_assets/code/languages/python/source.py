@@ -1,4 +1,4 @@
-"""One file of Python as units, facts and frameworks read it: definitions, imports, statements."""
+"""One Python file as units, facts and frameworks read it: definitions, imports, statements."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ DEFINITIONS = frozenset({"class_definition", "function_definition"})
 
 @dataclass(slots=True, eq=False)
 class Definition:
-    """A class or a function, with what it stands in.
+    """A class or a function, with the definition around it.
 
     Attributes:
         node: the definition without its decorators.
-        sort: method for a function right in a class.
-        name, symbol: its own name; the names of all around it and its own, with dots.
+        sort: method for a function directly in a class.
+        name, symbol: its own name; the dotted name that includes all definitions around it.
         within: the definition around it; None at top level.
-        depth: how many definitions are around it.
+        depth: number of definitions around it.
         decorators: in order.
-        members: the definitions right within it, in order.
+        members: the definitions directly within it, in order.
         imports: imports within it but not within another definition.
     """
 
@@ -44,13 +44,13 @@ class Definition:
 
     @property
     def whole(self) -> Node:
-        """The definition with its decorators."""
+        """Return the definition with its decorators."""
         above = self.node.parent
         return above if self.decorators and above is not None else self.node
 
     @property
     def last(self) -> Node:
-        """The last token of its code: a block may go on with comments."""
+        """Return the last token of its code; comments may follow it in the block."""
         at = self.node
         while True:
             code = [child for child in at.children if not is_comment(child) and child.end_byte]
@@ -60,26 +60,23 @@ class Definition:
 
     @property
     def public(self) -> bool:
-        """Whether its name has no leading underscore, or two on both sides."""
+        """Return whether its name has no leading underscore, or is a dunder name."""
         special = self.name.startswith("__") and self.name.endswith("__")
         return special or not self.name.startswith("_")
 
     @property
     def body(self) -> Node | None:
-        """Its block."""
+        """Return its block."""
         return self.node.child_by_field_name("body")
 
 
 class PythonSource:
-    """A file of Python.
+    """A Python file.
 
     Attributes:
         tree: its syntax tree.
         definitions: all classes and functions, in order.
-        imports: all imports at top level, also those under a condition.
-
-    Args:
-        text: of the file.
+        imports: all imports at top level, including conditional imports.
     """
 
     def __init__(self, text: str) -> None:
@@ -90,12 +87,12 @@ class PythonSource:
 
     @property
     def text(self) -> str:
-        """The text of the file."""
+        """Return the text of the file."""
         return self.tree.text
 
     @cached_property
     def names(self) -> dict[str, str]:
-        """What the names at top level stand for; a name that is assigned has none."""
+        """Return the references of top-level names; assigned names are left out."""
         found: dict[str, str] = {}
         for one in self.definitions:
             if one.within is None:
@@ -106,18 +103,18 @@ class PythonSource:
 
     @property
     def outermost(self) -> Iterator[Definition]:
-        """The definitions that stand in no other one."""
+        """Return the definitions at top level."""
         return (one for one in self.definitions if one.within is None)
 
     def statements(self, block: Node | None = None) -> Iterator[tuple[Node, str]]:
-        """The statements of a block, those under a condition or in a loop too.
+        """Yield the statements of a block, including statements under a condition or in a loop.
 
         Args:
             block: of a class, or the module.
 
         Yields:
-            each simple statement or definition, and what it depends on: "" for nothing, else the
-            outermost compound statement around it (`if`, `for`, `try` …).
+            each simple statement or definition, and the outermost compound statement around it
+            (`if`, `for`, `try` …); "" if absent.
         """
         todo = [(child, "") for child in reversed((block or self.tree.root).named_children)]
         while todo:
@@ -129,7 +126,7 @@ class PythonSource:
                 yield node, under
 
     def _read(self) -> None:
-        """Finds definitions and imports in one pass over the tree."""
+        """Find definitions and imports in one pass over the tree."""
         todo: list[tuple[Node, Definition | None]] = [(self.tree.root, None)]
         while todo:
             node, around = todo.pop()
@@ -145,7 +142,7 @@ class PythonSource:
     def _define(self, node: Node, around: Definition | None) -> Definition:
         name = self.tree.of(node.child_by_field_name("name"))
         depth = 0 if around is None else around.depth + 1
-        # Names of deep nesting would grow with its square.
+        # With deep nesting, the size of names would grow quadratically.
         prefix = "" if around is None else f"{around.symbol}." if depth < _DEEP else "…."
         sort: Sort = "class" if node.type == "class_definition" else "function"
         if sort == "function" and around is not None and around.sort == "class":

@@ -1,13 +1,13 @@
-"""What a file's statements assign and call at top level and in classes, for frameworks.
+"""Assignments and calls at top level and in classes, for frameworks.
 
 | kind | symbol | values |
 |---|---|---|
 | assigns | the class; "" at top level | name, value: expression, adds: whether it is `+=`, under |
 | invokes | "" | call: expression, under |
-| written | as of its statement | none: a call within one that begins on a line of its own |
+| written | as for its statement | empty; an inner call that starts on a line of its own |
 
-`under` is the compound statement that it depends on (`if`, `for`, `try` …), "" for none. Only
-files that speak of a framework have them: values of others would be much and of no use.
+`under` is the compound statement around it (`if`, `for`, `try` …), "" if absent. Only files
+that mention a framework have these facts: in other files they would be many and useless.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _SPEAKS = re.compile(
 
 
 def statements_of(source: PythonSource, scopes: Scopes) -> Iterator[Fact]:
-    """The assignments and calls of a file that speaks of a framework."""
+    """Yield the assignments and calls of a file that mentions a framework."""
     if not _SPEAKS.search(source.text):
         return
     yield from _of_block(source, scopes, None)
@@ -80,7 +80,7 @@ def _of_statement(
 
 
 def _written(source: PythonSource, statement: Node, symbol: str) -> Iterator[Fact]:
-    """Where the calls within a statement are written: a route each, or a change of a table."""
+    """Yield the place of each call within a statement: a route, or a change of a table."""
     rows = {statement.start_point[0]}
     todo = [statement]
     while todo:

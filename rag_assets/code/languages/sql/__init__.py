@@ -1,7 +1,7 @@
-"""SQL of any dialect: statements, and the names of what they make.
+"""SQL in any dialect: statements, and the names of the objects that they create.
 
-Statements are split by a lexer of our own: the grammars for SQL know one dialect each and lose
-the rest of a dump at the first word that they do not know.
+A custom lexer splits the statements: each grammar for SQL knows only one dialect and loses the rest
+of a dump at the first unknown word.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The units and facts of SQL's statements."""
+"""The units and facts of SQL statements."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _REFERENCED = re.compile(rf"\bREFERENCES\s{{1,80}}{_NAMES}", re.IGNORECASE)
 _QUERIED = re.compile(rf"\b(?:FROM|JOIN|INTO|UPDATE)\s{{1,80}}{_NAMES}(?!\s?\()", re.IGNORECASE)
 _ON = re.compile(rf"\bON\s{{1,80}}{_NAMES}", re.IGNORECASE)
 _NAMING: Final = {"TABLE": _REFERENCED, "INDEX": _ON, "TRIGGER": _ON}
-"""Where statements that make something name tables; the others query them."""
+"""Patterns of table names in statements that create an object; other statements query tables."""
 
 _NO_TABLES: Final = frozenset(
     {"SELECT", "SET", "LATERAL", "UNNEST", "CONFLICT", "UPDATE", "DELETE", "DUPLICATE", "STDIN"}
@@ -51,13 +51,13 @@ _LINE_END = re.compile(r"[,;](?=[ \t]{0,80}\r?\n)")
 _BODY = re.compile(r"[(;]|\bAS\b", re.IGNORECASE)
 _SHOWN: Final = 200
 _LONGEST_SEARCHED: Final = 20_000
-"""Characters of a statement that are searched for the tables that it names."""
+"""Maximum characters of a statement that are searched for table names."""
 
 _MOST_TABLES: Final = 50
 
 
 def read_sql(text: str) -> CodeText:
-    """Units and facts of an .sql file, of whatever dialect."""
+    """Return the units and facts of an .sql file in any dialect."""
     units: list[Unit] = []
     facts: list[Fact] = []
     cuts: set[int] = {found.end() for found in _LINE_END.finditer(text)}
@@ -110,7 +110,7 @@ def _signature(text: str, head: int, end: int, found: re.Match[str]) -> str:
 
 
 def _tables(text: str, end: int, unit: Unit, found: re.Match[str]) -> list[str]:
-    """The tables that a statement refers to, but for its own."""
+    """Return the tables that a statement refers to, except its own."""
     pattern = _NAMING.get(found["kind"].upper(), _QUERIED)
     last = min(end, found.start() + _LONGEST_SEARCHED)
     start = found.end() if found["name"] else found.start()

@@ -1,4 +1,4 @@
-"""Where SQL's statements end: outside of strings, comments and the bodies of routines."""
+"""Splits SQL into statements, outside strings, comments and the bodies of routines."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _DATA_END = re.compile(r"^\\\.[ \t]*$", re.MULTILINE)
 
 
 def statements(text: str) -> Iterator[tuple[int, int]]:
-    """Offsets of the statements, with the comments before them; white space is in none.
+    """Yield the offsets of the statements, including comments before them but no white space.
 
     Args:
-        text: of a file; a string or comment that does not end goes on to the end of it.
+        text: of a file; an unclosed string or comment extends to its end.
     """
     scanner = _Scanner(text)
     at = 0
@@ -41,7 +41,7 @@ def _after_blank(text: str, at: int) -> int:
 
 
 class _Scanner:
-    """Finds the ends of statements; it knows the delimiter that the text has set."""
+    """Finds the ends of statements; it tracks the delimiter that the text has set."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -49,7 +49,7 @@ class _Scanner:
         self._delimiter = ";"
 
     def end(self, start: int) -> tuple[int, int]:
-        """The offset after a statement that begins at an offset, and where the next may begin."""
+        """Return the offset after the statement at an offset, and the offset to continue at."""
         text, at, depth, routine = self._text, start, 0, None
         while (token := _tokens(self._delimiter).search(text, at)) is not None:
             word = token[0].upper()
@@ -79,7 +79,7 @@ class _Scanner:
         return -1
 
     def _closed(self, opener: str, start: int, at: int) -> int:
-        """The offset after a string or comment; that of the text's end, if it does not end."""
+        """Return the offset after a string or comment; the end of the text if it is unclosed."""
         text = self._text
         if opener == "'":
             escapes = self._mysql or text[max(0, start - 1) : start] in {"E", "e"}
@@ -90,7 +90,7 @@ class _Scanner:
         return len(text) if end < 0 else end + len(closer)
 
     def _copied(self, start: int, at: int) -> tuple[int, int]:
-        """A `COPY … FROM stdin;` ends after its data."""
+        """Return the end of a statement; `COPY … FROM stdin;` ends after its data."""
         head = self._text[start:at]
         if len(head) < 10_000 and "COPY" in head and _STDIN.search(head):  # noqa: PLR2004
             end = _DATA_END.search(self._text, at)
@@ -112,14 +112,13 @@ def _tokens(delimiter: str) -> re.Pattern[str]:
 
 
 def head_of(text: str, start: int, end: int) -> tuple[int, int]:
-    """Where a statement's own text begins, and the comments that belong to it.
+    """Return the start of a statement's own text, and of the comments that belong to it.
 
     Args:
-        text: of the file.
         start, end: offsets of the statement.
 
     Returns:
-        The offset of its first comment without a blank line up to it, and of its first word.
+        The offset of its first comment without a blank line in between, and of its first word.
     """
     at, first = start, start
     while at < end:

@@ -2,7 +2,7 @@
 
 from alembic import context
 
-# Imported because they add their tables to the metadata.
+# Imported because these modules add their tables to the metadata.
 from rag_assets.storage.catalog import (  # noqa: F401
     account_tables,
     code_tables,

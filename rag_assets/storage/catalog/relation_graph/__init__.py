@@ -1,1 +1,1 @@
-"""Relations of repositories in memory: the same as the catalog's, at a fraction of their time."""
+"""Relations of repositories in memory: the same as in the catalog, but much faster to read."""

@@ -10,16 +10,16 @@ from dataclasses import dataclass
 import numpy as np
 
 NONE = -1
-"""The number of no name."""
+"""The number for a missing name."""
 
 
 def numbers(values: Iterable[int] = ()) -> array[int]:
-    """A column of numbers of 32 bits."""
+    """Return a column of 32-bit numbers."""
     return array("i", values)
 
 
 class Names:
-    """Texts by number, each once."""
+    """Distinct texts by number."""
 
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
@@ -27,7 +27,7 @@ class Names:
         self.bytes = 0
 
     def add(self, text: str | None) -> int:
-        """The number of a text; NONE for none."""
+        """Return the number of a text, adding it if it is new; NONE for None."""
         if text is None:
             return NONE
         number = self._numbers.get(text)
@@ -38,7 +38,7 @@ class Names:
         return number
 
     def of(self, text: str) -> int | None:
-        """The number of a text that there is."""
+        """Return the number of a text; None if it was not added."""
         return self._numbers.get(text)
 
     def __getitem__(self, number: int) -> str:
@@ -49,23 +49,24 @@ class Names:
 
 
 _BYTES_OF_NAME = 110
-"""Of its number, and of its places in the list and, with what is kept free, the table."""
+"""Estimated bytes of its number and of its places in the list and the table, with spare
+capacity."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """The rows that have a number in a column."""
+    """The rows of a column by number."""
 
     order: array[int]
     begins: array[int]
 
     @classmethod
     def of(cls, column: array[int], count: int) -> Lookup:
-        """A lookup in a column.
+        """Return a lookup in a column.
 
         Args:
             column: numbers from 0 to `count`; rows with NONE are not found.
-            count: how many numbers there are.
+            count: how many numbers exist.
         """
         values = np.frombuffer(column, dtype=np.int32)
         order = np.argsort(values, kind="stable").astype(np.int32)
@@ -73,12 +74,12 @@ class Lookup:
         return cls(_column(order), _column(np.cumsum(held)))
 
     def rows(self, number: int) -> array[int]:
-        """The rows, in their order."""
+        """Return the rows with a number, in their order."""
         return self.order[self.begins[number] : self.begins[number + 1]]
 
     @property
     def bytes(self) -> int:
-        """Its size."""
+        """Return the size in bytes."""
         return len(self.order) * self.order.itemsize + len(self.begins) * self.begins.itemsize
 
 

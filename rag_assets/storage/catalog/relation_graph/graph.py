@@ -1,4 +1,4 @@
-"""The graph of one build: its documents, and what their texts define and state."""
+"""The graph of one build: its documents, and the definitions and edges of their texts."""
 
 from __future__ import annotations
 
@@ -14,35 +14,35 @@ from rag_assets.storage.catalog.relation_graph.segment import Segment
 from rag_assets.storage.catalog.relation_state import RelationState
 
 MOST_MET = 20_000
-"""Edges, and definitions, that are kept as walks read them.
+"""Maximum number of edges, and of definitions, cached as walks read them.
 
-Most walks meet the same few that much is related to.
+Most walks read the same few edges and definitions with many relations.
 """
 
 _BYTES_OF_DOCUMENT = 420
-"""Of a document in memory, with its places in tables, beside its texts."""
+"""Estimated bytes of a document in memory, with its places in tables, without its texts."""
 _BYTES_OF_MET = 400
-"""Of an edge or a definition as walks read it."""
+"""Estimated bytes of an edge or a definition as walks read it."""
 _BYTES_OF_NAME_MET = 150
 
 
 MOST_NAMES_MET = 100_000
-"""Names that are kept by what people call them."""
+"""Maximum number of names cached by their short names."""
 
 
 class NamesMet:
-    """Names of definitions by what people call them, for the readers of some scopes."""
+    """Cached names of definitions by their short names, for the readers of some scopes."""
 
     def __init__(self) -> None:
         self._found: dict[tuple[frozenset[str], str], NamesCalled] = {}
         self._count = 0
 
     def get(self, scopes: frozenset[str], short: str) -> NamesCalled | None:
-        """Those of one name; None where it was not met."""
+        """Return the names for one short name; None if it is not cached."""
         return self._found.get((scopes, short))
 
     def keep(self, scopes: frozenset[str], short: str, found: NamesCalled) -> None:
-        """Keep those of one name; all others are let go where they become too many."""
+        """Cache the names for one short name; clear the cache first if it would be too large."""
         count = 1 + sum(len(names) for names in found.values())
         if self._count + count > MOST_NAMES_MET:
             self._found, self._count = {}, 0
@@ -53,11 +53,11 @@ class NamesMet:
 
 @dataclass(slots=True, eq=False)
 class GraphDocument:
-    """A document whose version answers.
+    """A document with a version that answers.
 
     Attributes:
-        uri, source, access_scope, source_type: as the catalog has them.
-        repository: that its source is of.
+        uri, source, access_scope, source_type: as in the catalog.
+        repository: the repository of its source.
         text_key, text: chunk_set_key and number of its text.
     """
 
@@ -74,7 +74,7 @@ class GraphDocument:
 
     @property
     def kinds(self) -> Mapping[str, str]:
-        """What its definitions are."""
+        """Return the kinds of its definitions."""
         if self._kinds is None:
             self._kinds = json.loads(self.kinds_json) if self.kinds_json else {}
         return self._kinds
@@ -82,7 +82,7 @@ class GraphDocument:
 
 @dataclass(frozen=True, slots=True)
 class GraphKey:
-    """Of which build a graph is."""
+    """The build that a graph belongs to."""
 
     ref: TenantRef
     generation: int
@@ -90,17 +90,17 @@ class GraphKey:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Graph:
-    """The graph of a build in one state; it does not change.
+    """The immutable graph of a build in one state.
 
     Attributes:
-        key, state: which build, and when.
-        segments: with the rows of its texts, and perhaps of some that it no longer has.
+        key, state: its build and the state of the relations.
+        segments: with the rows of its texts, and possibly of texts that it no longer has.
         texts: numbers of its texts, by chunk_set_key.
         by_id: its documents.
-        holders, by_uri: they by their text and by their uri.
-        bytes: what it takes.
-        edges_met, symbols_met: those that walks met, by segment, row and document; see MOST_MET.
-        names_met: names of definitions by what people call them, as walks met them.
+        holders, by_uri: its documents by their text and by their URI.
+        bytes: its size.
+        edges_met, symbols_met: cached results of walks, by segment, row and document; see MOST_MET.
+        names_met: cached names of definitions by their short names.
     """
 
     key: GraphKey
@@ -133,11 +133,11 @@ class Graph:
             object.__setattr__(self, name, value)
 
     def segment_of(self, text: int) -> Segment:
-        """The segment that has a text."""
+        """Return the segment that contains a text."""
         return self.segments[bisect_right(self._firsts, text) - 1]
 
     def at(self, uris: Iterable[str], scopes: frozenset[str]) -> Iterator[GraphDocument]:
-        """The readable documents at some uris."""
+        """Yield the readable documents at some URIs."""
         for uri in dict.fromkeys(uris):
             yield from (one for one in self.by_uri.get(uri, ()) if one.access_scope in scopes)
 

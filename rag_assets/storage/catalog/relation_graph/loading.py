@@ -1,4 +1,4 @@
-"""Loading of graphs: whole, or what has changed since a former state."""
+"""Loading of graphs: completely, or only the changes since a former state."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ _BATCH = 1_000
 _MOST_SEGMENTS = 8
 _FEW_TEXTS = 1_000
 _WASTE = 2
-"""How many times the texts that count the segments may hold, and the first segment all of them."""
+"""Maximum ratio of all texts in the segments to the needed texts, and to the first segment's
+texts."""
 _SYMBOL_COLUMNS = (
     *("chunk_set_key", "position", "symbol", "short", "role", "public"),
     *("line_start", "line_end", "content_hash"),
@@ -36,7 +37,7 @@ _EDGE_COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class _Documents:
-    """The documents of a build, each with the key of its text, and the state that they are of."""
+    """The documents of a build, each with the key of its text, and their state."""
 
     state: RelationState
     rows: Sequence[Sequence[Any]]
@@ -50,19 +51,19 @@ class GraphLoader:
     """Reads graphs from the catalog, each in one state.
 
     Args:
-        database: that holds the catalog.
+        database: the catalog's database.
     """
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def load(self, key: GraphKey, most: int, former: Graph | None = None) -> Graph | None:
-        """The graph of a build as it is now; None where it takes too much memory.
+        """Return the current graph of a build; None if it needs too much memory.
 
         Args:
             key: which build.
-            most: bytes that it may take.
-            former: the same build's in a former state, of which texts are taken over.
+            most: its maximum size in bytes.
+            former: the build's graph in a former state, to reuse its texts.
 
         Raises:
             ServiceUnavailable: Postgres does not answer.
@@ -84,7 +85,7 @@ class GraphLoader:
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """Segments that are taken over, and the numbers of texts in them that count."""
+    """Reused segments, and the numbers of the needed texts in them."""
 
     segments: tuple[Segment, ...] = ()
     texts: Mapping[str, int] = field(default_factory=dict)
@@ -119,10 +120,10 @@ def _documents(connection: Connection, key: GraphKey) -> _Documents:
 
 
 def _kept(former: Graph, found: _Documents) -> _Kept:
-    """What is taken over: everything, the first segment alone, or nothing.
+    """Return the segments to reuse: all of them, only the first, or an empty selection.
 
-    Small segments are taken together when they are many, and all is loaded anew where much of it
-    is of texts that no document has.
+    Small segments are combined once there are many. Everything is loaded again if too much of it
+    belongs to texts that no document has.
     """
     if former.state.rows != found.state.rows or not former.segments:
         return _Kept()
@@ -140,7 +141,7 @@ def _kept(former: Graph, found: _Documents) -> _Kept:
 def _loaded(
     connection: Connection, key: GraphKey, texts: Sequence[str], first: int, most: int
 ) -> SegmentBuilder | None:
-    """A segment of texts; None where it takes more bytes than it may."""
+    """Return a segment of texts; None if it exceeds its maximum size."""
     builder = SegmentBuilder(first)
     for batch in batched(texts, _BATCH):
         rows = (

@@ -1,4 +1,4 @@
-"""The graphs that a process keeps in memory, of the tenants that were asked last."""
+"""The graphs that a process keeps in memory, for the most recently queried tenants."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ _LOG = logging.getLogger(__name__)
 MOST_BYTES = 256 * 1024**2
 _MOST_TENANTS = 10_000
 _REST = 5.0
-"""How many times as long as a load took, nothing is loaded for that tenant after it."""
+"""Pause after a load, as a multiple of its duration, before that tenant's graph is loaded again."""
 _LONGEST_REST = 10.0
-"""Seconds of that: what has changed since then is read faster than all of it was."""
+"""Maximum pause in seconds: afterwards, reading only the changes is faster than a full load."""
 _LATER_SECONDS = 600.0
-"""After that it is tried again whether a graph fits, or can be read."""
+"""Seconds until the next attempt for a graph that did not fit or could not be read."""
 
 
 @dataclass(slots=True)
 class _Tenant:
-    """What is known of one tenant.
+    """The state of one tenant.
 
     Attributes:
-        graph: that was loaded last.
-        not_before: seconds of the monotonic clock, before which none is loaded.
-        loads: whether one is being loaded.
+        graph: the graph that was last loaded.
+        not_before: time of the monotonic clock, in seconds, before which no graph is loaded.
+        loads: whether a graph is being loaded.
     """
 
     graph: Graph | None = None
@@ -42,14 +42,14 @@ class _Tenant:
 
 
 class RelationGraphs:
-    """Graphs of tenants that are asked repeatedly, as many as fit.
+    """Graphs of tenants that are queried repeatedly, as many as fit.
 
-    Nothing waits for one: until it is loaded, and whenever the catalog is ahead of it, the catalog
-    answers, and it is brought to the catalog's state in the background.
+    Callers never wait for a graph. Until it is loaded, and whenever the catalog is newer, the
+    catalog answers, and the graph is updated in the background.
 
     Args:
-        database: that holds the catalog.
-        most_bytes: that all graphs may take together.
+        database: the catalog's database.
+        most_bytes: the maximum size of all graphs together.
     """
 
     def __init__(self, database: Database, most_bytes: int = MOST_BYTES) -> None:
@@ -60,9 +60,10 @@ class RelationGraphs:
         self._tenants: OrderedDict[str, _Tenant] = OrderedDict()
 
     def of(self, key: GraphKey, state: RelationState) -> Graph | None:
-        """The graph of a build in exactly this state; None while there is none.
+        """Return the graph of a build in exactly this state; None until it is available.
 
-        The second question for a tenant has its graph loaded: a process that asks once need not.
+        Only the second query for a tenant loads its graph: a process that queries once does not
+        need it.
         """
         with self._lock:
             tenant = self._tenants.get(key.ref.id)
@@ -83,7 +84,7 @@ class RelationGraphs:
 
     @property
     def bytes(self) -> int:
-        """What all graphs take."""
+        """Return the size of all graphs."""
         with self._lock:
             return self._bytes()
 
@@ -105,7 +106,7 @@ class RelationGraphs:
                 self._forget_some()
 
     def _forget_some(self) -> None:
-        """Forget the graphs that were asked longest ago, where there are too many."""
+        """Drop the least recently queried graphs if there are too many."""
         while len(self._tenants) > _MOST_TENANTS:
             self._tenants.popitem(last=False)
         held = self._bytes()

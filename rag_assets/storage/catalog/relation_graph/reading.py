@@ -1,4 +1,4 @@
-"""Relations of a graph, for one caller: the same answers as the catalog gives in that state."""
+"""Relations of a graph, for one caller: the same answers as from the catalog in that state."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from rag_assets.storage.catalog.relation_names import (
 from rag_assets.storage.catalog.relations import RelationRows, spelled
 
 _Row: TypeAlias = tuple[str, int, Segment, int, GraphDocument]
-"""A row of a document: its uri and the row's position, by which rows are ordered; and where."""
+"""A row of a document: its URI and the row's position, for ordering, and where it is stored."""
 
 _BY_PLACE = itemgetter(0, 1)
 
@@ -43,13 +43,13 @@ _Found = TypeVar("_Found", FoundEdge, FoundSymbol)
 
 @dataclass(frozen=True, slots=True)
 class _Kinds:
-    """The kinds of edges that are asked for: some only, or all without some."""
+    """The requested kinds of edges: only some, or all without some."""
 
     only: frozenset[str]
     without: frozenset[str]
 
     def of(self, segment: Segment) -> frozenset[int]:
-        """Their numbers in a segment."""
+        """Return their numbers in a segment."""
         return frozenset(
             number
             for kind, number in segment.kinds.items()
@@ -61,9 +61,9 @@ class GraphRelations:
     """Relations of a graph that a caller may read.
 
     Args:
-        graph: of the build and the state that are asked.
+        graph: of the requested build and state.
         scopes: that the caller may read.
-        catalog: has what the graph has not, as it is now.
+        catalog: provides the current data that the graph lacks.
     """
 
     def __init__(self, graph: Graph, scopes: frozenset[str], catalog: RelationRows) -> None:
@@ -209,10 +209,10 @@ class GraphRelations:
         return self._catalog.first_of(sources)
 
     def _may_mean_one(self, name: str) -> bool:
-        """Whether edges that name it may lead anywhere.
+        """Return whether edges that name it may lead anywhere.
 
-        What people call several definitions of a repository means none of them, and thousands of
-        edges may say it.
+        A short name of several definitions in a repository refers to none of them, but thousands of
+        edges may have it.
         """
         if not name.startswith(CALLED):
             return True
@@ -285,7 +285,7 @@ def _read(
     row: int,
     document: GraphDocument,
 ) -> _Found:
-    """What a row of a document says, kept among what walks met as long as there is room."""
+    """Return the result for a row, from the cache or computed and cached while it has room."""
     key = segment.first, row, document.document_id
     found = met.get(key)
     if found is None:
@@ -296,7 +296,7 @@ def _read(
 
 
 def _names(rows: Iterable[_Row], permits: Permits | None) -> NamesCalled:
-    """The names of the definitions of rows, by repository."""
+    """Return the names of the definitions in rows, by repository."""
     found: dict[str, set[str]] = {}
     for uri, _, segment, row, document in rows:
         if permits is None or permits(document):

@@ -1,4 +1,4 @@
-"""Segments: what some texts define and state, in columns that do not change."""
+"""Segments: the definitions and edges of some texts, in immutable columns."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Edges:
 
 @dataclass(slots=True)
 class Symbols:
-    """Definitions by row: numbers of names, and of the text that has them."""
+    """Definitions by row: numbers of names, and of the text that contains them."""
 
     text: array[int] = field(default_factory=numbers)
     position: array[int] = field(default_factory=numbers)
@@ -45,23 +45,23 @@ class Symbols:
     hashes: bytearray = field(default_factory=bytearray)
 
     def content_hash(self, row: int) -> str | None:
-        """The content hash of a row, if it has one."""
+        """Return the content hash of a row, if it has a hash."""
         found = self.hashes[row * _HASH : (row + 1) * _HASH]
         return None if found == _NO_HASH else found.hex()
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """What some texts define and state.
+    """The definitions and edges of some texts.
 
     Attributes:
-        first: number of the first of its texts; they follow each other.
-        count: how many texts.
-        names: all texts of its columns.
+        first: number of the first of its texts, which are numbered consecutively.
+        count: the number of texts.
+        names: all strings in its columns.
         kinds: numbers of the kinds of its edges.
         edges, symbols: by row, in the order of texts and positions.
         stated_of, target, symbol, short: their rows by name.
-        edges_of, symbols_of: their rows by the number of a text from the first on.
+        edges_of, symbols_of: their rows by the number of a text, counted from the first.
     """
 
     first: int
@@ -79,7 +79,7 @@ class Segment:
 
     @property
     def bytes(self) -> int:
-        """Its size, as near as it can be told without looking at everything."""
+        """Return its approximate size, without inspecting everything."""
         rows = len(self.edges.text) * len(Edges.__slots__)
         rows += len(self.symbols.text) * (len(Symbols.__slots__) + _HASH // _NUMBER)
         lookups = (self.stated_of, self.target, self.symbol, self.short)
@@ -110,8 +110,8 @@ class SegmentBuilder:
 
         Args:
             keys: of the texts.
-            symbols: their rows as the catalog has them: key, position and the rest.
-            edges: likewise.
+            symbols: their rows as in the catalog: key, position and the rest.
+            edges: their rows as in the catalog.
         """
         for key in keys:
             self._texts.setdefault(key, self._first + len(self._texts))
@@ -147,13 +147,13 @@ class SegmentBuilder:
 
     @property
     def bytes(self) -> int:
-        """About what the segment will take."""
+        """Return the approximate size of the segment."""
         rows = len(self._edges.text) * (len(Edges.__slots__) + 3)
         rows += len(self._symbols.text) * (len(Symbols.__slots__) + _HASH // _NUMBER + 3)
         return rows * _NUMBER + self._names.bytes
 
     def done(self) -> tuple[Segment, dict[str, int]]:
-        """The segment, and the numbers of its texts by key."""
+        """Return the segment, and the numbers of its texts by key."""
         edges, symbols, names = self._edges, self._symbols, len(self._names)
         segment = Segment(
             *(self._first, len(self._texts), self._names),

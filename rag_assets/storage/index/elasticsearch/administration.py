@@ -42,7 +42,7 @@ class ElasticsearchIndexes:
     Args:
         client: of the cluster.
         names: of the installation's indexes and aliases.
-        shared_limit: number of entries from which on new generations go to a new shared index.
+        shared_limit: number of entries from which on new generations use a new shared index.
         ownership: of indexes and aliases.
         layout: of new indexes.
     """
@@ -117,7 +117,7 @@ class ElasticsearchIndexes:
         ]
 
     def _differing(self, name: str, live: Mapping[str, str], is_serverless: bool) -> list[str]:
-        """Return which settings of an index are not those of a new one."""
+        """Return the settings in which an index differs from a new index."""
         body = {"index": mapping.index_settings(self._layout_of(name), is_serverless=is_serverless)}
         return [
             f"{setting} is {live.get(setting, 'not set')}, of a new index {value}"
@@ -126,7 +126,7 @@ class ElasticsearchIndexes:
         ]
 
     def _layout_of(self, name: str) -> IndexLayout:
-        """Return the layout of a new index: all entries of a tenant lie in one shard."""
+        """Return the layout of a new index: all entries of a tenant are in one shard."""
         return replace(self._layout, shards=1) if "-own-" in name else self._layout
 
     def count(self, builds: Sequence[CountedBuild]) -> list[BuildCount]:
@@ -183,7 +183,7 @@ class ElasticsearchIndexes:
             except NotFoundError:
                 return None
         total = stats["_all"]["primaries"]
-        # Deleted ones take space until their file is rewritten.
+        # Deleted entries take up space until their file is rewritten.
         entries = total["docs"]["count"] + total["docs"]["deleted"]
         return total["store"]["size_in_bytes"] / entries if entries else None
 
@@ -197,7 +197,7 @@ class ElasticsearchIndexes:
         with translated_errors():
             if self._server.is_serverless:
                 return None
-        # By default, files of which a tenth is deleted are left as they are.
+        # By default, files with at most a tenth of deleted entries are not rewritten.
         all_deleted = {"index.merge.policy.expunge_deletes_allowed": "0"}
         deadline = time.monotonic() + _HISTORY_SECONDS
         with translated_errors():
@@ -215,19 +215,19 @@ class ElasticsearchIndexes:
         return left
 
     def _merge(self, index_name: str) -> int:
-        """Rewrite files with deleted entries; returns how many of these are left."""
+        """Rewrite files with deleted entries; return how many of these entries are left."""
         merging = self._client.options(request_timeout=_MERGE_SECONDS)
         self._client.indices.flush(index=index_name, wait_if_ongoing=True)
         merging.indices.forcemerge(index=index_name, only_expunge_deletes=True)
-        # Files that were merged go with the next commit, and so does the log of writes.
+        # The next commit removes merged files and the log of writes.
         self._client.indices.flush(index=index_name, force=True, wait_if_ongoing=True)
         return self._deleted(index_name)
 
     def _await_history(self, index_name: str, written: Mapping[str, int], deadline: float) -> None:
         """Wait until no copy of the index may still need deletions as its history.
 
-        Elasticsearch finds that out twice a minute, the embedded one every other second. Until
-        then a merge keeps them, and rewrites large files with their graphs for nothing.
+        Elasticsearch checks this twice a minute, the embedded server every other second. Until
+        then, a merge keeps deleted entries, and rewrites large files with their graphs in vain.
         """
         while time.monotonic() < deadline:
             kept = {shard: _history_from(stats) for shard, stats in self._shards(index_name)}
@@ -236,13 +236,13 @@ class ElasticsearchIndexes:
             time.sleep(_POLL_SECONDS)
 
     def _written(self, index_name: str) -> dict[str, int]:
-        """The number of the last operation of each shard."""
+        """Return the number of the last operation of each shard."""
         return {
             shard: int(stats["seq_no"]["max_seq_no"]) for shard, stats in self._shards(index_name)
         }
 
     def _shards(self, index_name: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """The statistics of each shard's primary copy, by its number; none of one that moves."""
+        """Yield the statistics of each shard's primary copy, by number, without moving shards."""
         stats = self._client.indices.stats(index=index_name, level="shards", metric="docs")
         for shards in (found["shards"] for found in stats["indices"].values()):
             for shard, copies in shards.items():
@@ -327,7 +327,7 @@ class ElasticsearchIndexes:
     def _shared_with_room(self, spec: IndexSpec) -> str:
         stem = self._names.shared_stem(spec)
         settings = self._client.indices.get_settings(index=f"{stem}*", name="index.uuid")
-        # The stem of the default vector index is a prefix of the stems of the others.
+        # The stem of the default vector index is a prefix of the other stems.
         numbered = re.compile(re.escape(stem) + r"(\d+)")
         numbers = sorted(int(m[1]) for name in settings if (m := numbered.fullmatch(name)))
         if not numbers:
@@ -339,9 +339,9 @@ class ElasticsearchIndexes:
         return newest if usable else f"{stem}{numbers[-1] + 1}"
 
     def _entries_in(self, name: str) -> int:
-        """How many entries an index holds; waits for one that another process has only just made.
+        """Return the number of entries in an index; wait for an index that was only just created.
 
-        Until its first shard has begun, Elasticsearch answers that it is unavailable.
+        Elasticsearch reports it as unavailable until its first shard has started.
         """
         for pause in _PAUSES:
             try:
@@ -365,14 +365,14 @@ class ElasticsearchIndexes:
 
 
 def _history_from(shard: Mapping[str, Any]) -> int:
-    """The number of the first operation of a shard that a copy may still need."""
+    """Return the number of a shard's first operation that a copy may still need."""
     leases = shard.get("retention_leases", {}).get("leases", [])
     following = int(shard["seq_no"]["global_checkpoint"]) + 1
     return min((int(lease["retaining_seq_no"]) for lease in leases), default=following)
 
 
 def is_restricted_to(tenant: str, query: Mapping[str, Any]) -> bool:
-    """Whether an alias's filter provably shows only one tenant's entries."""
+    """Return whether an alias's filter provably shows only one tenant's entries."""
     inner = query.get("bool")
     clauses = inner.get("filter") if isinstance(inner, Mapping) else None
     if not isinstance(clauses, Sequence):

@@ -1,7 +1,7 @@
-"""Whether an Elasticsearch can be used: version, licence, health, disks, and the account's rights.
+"""Check of an Elasticsearch server: version, licence, health, disks, and the account's rights.
 
-The roles here are the smallest: `docs/elasticsearch.md` shows them, and a test runs the project
-with exactly these against a server that enforces them.
+The roles here are minimal: `docs/elasticsearch.md` shows them, and a test runs the project with
+exactly these against a server that enforces them.
 """
 
 from __future__ import annotations
@@ -21,32 +21,31 @@ from rag_assets.storage.index.elasticsearch.errors import translated_errors
 from rag_assets.storage.index.elasticsearch.server import Server
 
 Purpose: TypeAlias = Literal["indexing", "searching"]
-"""What an account is for; indexing comes with searches."""
+"""The purpose of an account; indexing includes searches."""
 OLDEST_MAJOR: Final = 9
-"""Major version of the oldest server that has what the mapping of vectors needs."""
+"""Major version of the oldest server that supports the mapping of vectors."""
 _PRIVILEGES: Final[Mapping[Purpose, tuple[str, ...]]] = {
     "indexing": ("manage", "read", "index", "delete"),
     "searching": ("read", "view_index_metadata"),
 }
 _SECONDS: Final = 10
 _WITHOUT_SECURITY: Final = (400, 404, 405)
-"""Statuses of a server that has no security, and so no such request."""
+"""Statuses of a server without security, which does not have this request."""
 
 
 @dataclass(frozen=True, slots=True)
 class ElasticsearchCheck:
-    """What was found.
+    """The result of the check.
 
     Attributes:
         nodes: addresses of the server.
         version: None if the server does not state it.
         flavor: "serverless" or "default".
         licence: its type and status; None if the server does not state it.
-        health: color of the installation's indexes; None if it is nobody's concern or not visible.
-        missing: privileges that the account lacks, by what they are needed for; None if the server
-            has no security.
-        problems: what keeps it from being used, with the remedy.
-        warnings: what needs a person, and what could not be seen.
+        health: color of the installation's indexes; None if not visible or on Serverless.
+        missing: privileges that the account lacks, by purpose; None if the server has no security.
+        problems: reasons why it cannot be used, with the remedy.
+        warnings: conditions that need a person, and checks that were not possible.
     """
 
     nodes: str
@@ -88,11 +87,11 @@ def check_elasticsearch(
 
     Args:
         prefix: of the names of the installation's indexes.
-        purposes: what the account has to have the privileges for.
+        purposes: the required purposes of the account.
 
     Raises:
         ServiceUnavailable: no node answers, or the account is refused.
-        IndexUnavailable: the server is another product than Elasticsearch.
+        IndexUnavailable: the server is not Elasticsearch.
     """
     options = connection.client_options()
     with Elasticsearch(**options, request_timeout=_SECONDS, max_retries=1) as client:
@@ -103,16 +102,16 @@ def check_elasticsearch(
 
 
 async def _connect_as_searches(connection: ElasticsearchConnection) -> None:
-    """Connect with the client of searches, which has a transport of its own."""
+    """Connect with the client of searches, which has a separate transport."""
     options = connection.client_options(is_async=True)
     async with AsyncElasticsearch(**options, request_timeout=_SECONDS, max_retries=1) as client:
-        # What the server thinks of the account, the other client has seen.
+        # The other client has already checked the server's view of the account.
         with suppress(ApiError):
             await client.perform_request("GET", "/", headers={"accept": "application/json"})
 
 
 class _Checker:
-    """Asks a server one thing after the other, and keeps what it may not see as warnings."""
+    """Checks a server step by step, and records checks that are not permitted as warnings."""
 
     def __init__(
         self,
@@ -186,7 +185,7 @@ class _Checker:
             )
 
     def _licence(self) -> str | None:
-        """Return type and status of the licence; none beyond Basic is needed."""
+        """Return type and status of the licence; Basic is sufficient."""
         try:
             licence = self._client.license.get()["license"]
         except (ApiError, TransportError, KeyError):

@@ -1,7 +1,7 @@
-"""Creation of indexes, verified: an index template of somebody else may change what is made.
+"""Verified creation of indexes: someone else's index template may change the new index.
 
-A template whose pattern matches an index adds settings, mappings and aliases to it. One that keeps
-fields out of `_source`, for example, makes an index in which every text is lost.
+A template with a matching pattern adds settings, mappings and aliases to an index. For example, a
+template that keeps fields out of `_source` makes the index lose every text.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from rag_assets.common.errors import IndexUnavailable
 
 _EXISTS: Final = "resource_already_exists_exception"
 _STORED_ELSEWISE: Final = ("_source", "runtime", "enabled")
-"""Parts of a mapping that change what is stored or found, and that no index of ours has."""
+"""Parts of a mapping that change what is stored or found; none of our indexes has them."""
 _CHANGING: Final = (
     *("index.mapping.", "index.analysis.", "index.blocks.", "index.lifecycle.", "index.sort."),
     *("index.similarity.", "index.default_pipeline", "index.final_pipeline", "index.mode"),
 )
-"""Beginnings of settings that change what is stored, found or kept."""
+"""Prefixes of settings that change what is stored, found or kept."""
 
 
 class _Template(NamedTuple):
@@ -38,9 +38,9 @@ def create_index(
     body: Mapping[str, Any],
     aliases: Mapping[str, Any] | None = None,
 ) -> None:
-    """Create an index if it does not exist, and verify that it was made as requested.
+    """Create an index if it does not exist, and verify that it was created as requested.
 
-    One that was made otherwise is deleted again, so that nothing is written to it.
+    An index that differs is deleted again, so that it is never written to.
 
     Args:
         client: of the cluster.
@@ -49,7 +49,7 @@ def create_index(
         aliases: of the index.
 
     Raises:
-        IndexUnavailable: an index template changes it, or forbids to make it.
+        IndexUnavailable: an index template changes it, or forbids its creation.
     """
     try:
         client.indices.create(index=name, **body, aliases=aliases, wait_for_active_shards=1)
@@ -69,10 +69,10 @@ def create_index(
 def differences(
     mappings: Mapping[str, Any], settings: Mapping[str, Any], body: Mapping[str, Any]
 ) -> Iterator[str]:
-    """Yield in words how an index differs from what was requested; additional fields are allowed.
+    """Yield descriptions of how an index differs from the request; additional fields are allowed.
 
     Args:
-        mappings, settings: of the index; settings by their whole names.
+        mappings, settings: of the index; settings by their full names.
         body: its requested settings and mappings.
     """
     wanted = body["mappings"]
@@ -83,7 +83,7 @@ def differences(
     fields = mappings.get("properties", {})
     for name, field in wanted["properties"].items():
         live = fields.get(name, {})
-        # Elasticsearch completes the options of vectors alone.
+        # Elasticsearch only completes the options of vectors.
         complete = "dims" in field or live.keys() <= field.keys()
         if not (complete and _is_within(field, live)):
             yield f"its field `{name}` has another mapping"
@@ -97,7 +97,7 @@ def differences(
 
 
 def _is_within(wanted: Any, live: Any) -> bool:
-    """Return whether all that is wanted is there, whatever else is."""
+    """Return whether `live` contains everything in `wanted`."""
     if isinstance(wanted, Mapping):
         return isinstance(live, Mapping) and all(
             _is_within(value, live.get(key)) for key, value in wanted.items()
@@ -106,12 +106,12 @@ def _is_within(wanted: Any, live: Any) -> bool:
 
 
 def _plain(value: Any) -> str:
-    """Return a value as Elasticsearch's settings have it: as a string."""
+    """Return a value as a string, as in Elasticsearch's settings."""
     return str(value).lower()
 
 
 def flat_settings(settings: Mapping[str, Any], prefix: str = "index") -> Iterator[tuple[str, Any]]:
-    """Yield the settings of an index by their whole names."""
+    """Yield the settings of an index by their full names."""
     for key, value in settings.items():
         name = key if key == prefix else f"{prefix}.{key}"
         if isinstance(value, Mapping):
@@ -141,9 +141,9 @@ def _refusal(client: Elasticsearch, name: str, difference: str) -> IndexUnavaila
 
 
 def _applying(client: Elasticsearch, name: str) -> list[_Template]:
-    """Return the templates that apply to a name; none where this account may not see them.
+    """Return the templates that apply to a name; empty if this account may not see them.
 
-    Of composable ones that of the highest priority applies, else all of the former kind.
+    Only the composable template with the highest priority applies, or else all legacy templates.
     """
     try:
         answer = client.indices.get_index_template()["index_templates"]

@@ -20,7 +20,7 @@ _SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)([kmgt]?b)")
 
 
 def node_disks(client: Elasticsearch) -> list[DiskSpace]:
-    """Return the disk of each node; none where the cluster does not compare them.
+    """Return the disk of each node; empty if the cluster does not compare them.
 
     Raises:
         ApiError, TransportError: the cluster does not answer, or not to this account.
@@ -48,11 +48,11 @@ def _space(node: Mapping[str, Any], settings: Mapping[str, str]) -> DiskSpace:
 
 
 def flood_stage_bytes(size: int, settings: Mapping[str, str]) -> int:
-    """Return how many bytes of a disk have to be free, so that its indexes accept entries.
+    """Return how many bytes of a disk must be free for its indexes to accept entries.
 
     Args:
         size: of the disk.
-        settings: of the cluster, by their whole names.
+        settings: of the cluster, by their full names.
     """
     flood = settings.get(_FLOOD, _DEFAULT_FLOOD)
     if (absolute := _bytes_of(flood)) is not None:
@@ -64,6 +64,6 @@ def flood_stage_bytes(size: int, settings: Mapping[str, str]) -> int:
 
 
 def _bytes_of(text: str) -> int | None:
-    """Return the bytes that a setting names; None if it is a share, or no limit (-1)."""
+    """Return the bytes that a setting names; None if it is a share, or unlimited (-1)."""
     found = _SIZE.fullmatch(text.lower())
     return None if found is None else int(float(found[1]) * _UNITS[found[2]])

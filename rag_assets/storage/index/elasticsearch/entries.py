@@ -35,7 +35,7 @@ class ElasticsearchEntries:
 
     Args:
         client: of the cluster.
-        ownership: required of an index before anything in it is changed.
+        ownership: checks who owns an index before it is changed.
     """
 
     def __init__(self, client: Elasticsearch, ownership: Ownership) -> None:
@@ -188,7 +188,7 @@ class ElasticsearchEntries:
         return requests.pages(self._client, index_name, owner.tenant, query, names)
 
     def _refresh_after(self, index_name: str, changed: int) -> int:
-        """Refresh the index if anything was changed; returns the number of changes."""
+        """Refresh the index if it was changed; return the number of changes."""
         if changed:
             self._refresh(index_name)
         return changed
@@ -229,7 +229,7 @@ class ElasticsearchEntries:
 
 
 def _texts(texts: HashRange | Collection[str]) -> Iterator[dict[str, Any]]:
-    """Clauses of the queries that find the entries of these texts."""
+    """Yield clauses of the queries that find the entries of these texts."""
     if isinstance(texts, HashRange):
         end = {} if texts.end is None else {"lt": texts.end}
         yield {"range": {"text_sha256": {"gte": texts.first, **end}}}

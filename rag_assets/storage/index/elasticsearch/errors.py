@@ -189,7 +189,7 @@ CONDITION_SETTINGS: Final[Mapping[str, _Condition]] = {
     "index.blocks.metadata": _BLOCKS[9],
     "index.blocks.read_only_allow_delete": _BLOCKS[12],
 }
-"""Conditions by the setting of an index that is "true" then."""
+"""Conditions by the index setting that is "true" under them."""
 
 _BLOCK = re.compile(r"[\[;]\s*[A-Z_]+/(\d+)/")
 _BLOCKED_INDEX = re.compile(r"^index \[([^\]]+)\]")
@@ -202,11 +202,11 @@ _DEPTH = 8
 def translated_errors(
     client: Elasticsearch | None = None, index_name: str | None = None
 ) -> Iterator[None]:
-    """Turn errors of the client into the project's.
+    """Convert errors of the client to the project's errors.
 
     Args:
-        client: asked for the free disk space where that is the condition.
-        index_name: named by errors of Elasticsearch that do not name one.
+        client: queried for the free disk space if the disk is full.
+        index_name: used in the message if Elasticsearch's error does not name an index.
 
     Raises:
         ServiceUnavailable: Elasticsearch does not answer, is overloaded, or rejects the account.
@@ -240,7 +240,7 @@ def error_of(
 
     Args:
         status: of the response, or of a part of it.
-        body: the response; its "error" counts.
+        body: the response; only its "error" is used.
         index_name: the index of the request; None if unknown.
         tenant_id: named in hints.
         client: see translated_errors.
@@ -257,12 +257,12 @@ def error_of(
 def index_errors(
     index_name: str, health: str | None, settings: Mapping[str, Any], client: Elasticsearch
 ) -> list[RagAssetsError]:
-    """Return the errors that requests for an index would be refused with.
+    """Return the errors that requests for an index would raise.
 
     Args:
         index_name: the index.
         health: its color; None if unknown.
-        settings: those that are named in CONDITION_SETTINGS.
+        settings: the settings listed in CONDITION_SETTINGS.
         client: see translated_errors.
     """
     found = [of for name, of in CONDITION_SETTINGS.items() if settings.get(name) == "true"]
@@ -306,13 +306,13 @@ def bulk_item_error(
     cause = result.get("error")
     kind = cause.get("type") if isinstance(cause, Mapping) else None
     if kind in {"mapper_parsing_exception", "illegal_argument_exception"}:
-        # Of an entry they mean what they do not mean of an index: its fields do not fit.
+        # For a single entry, they mean that its fields do not fit the mapping.
         result = {"error": {"type": "document_parsing_exception"}}
     return error_of(status, result, name, client=client)
 
 
 def _by_status(status: int) -> _Condition:
-    """Return the condition for a response whose type says nothing more."""
+    """Return the condition for a response with an uninformative error type."""
     if status == 429:  # noqa: PLR2004
         return _BUSY
     if status in TRANSIENT:
@@ -356,7 +356,7 @@ def _index_of(cause: Mapping[str, Any]) -> str | None:
 
 
 def _causes(error: object, depth: int = 0) -> Iterator[Mapping[str, Any]]:
-    """Yield an error and all of its causes, the innermost ones first.
+    """Yield an error and all of its causes, the innermost causes first.
 
     The outer error of a search only says that shards failed.
     """
@@ -381,7 +381,7 @@ def _unavailable(reason: str) -> ServiceUnavailable:
 
 
 def _free_space(client: Elasticsearch | None) -> str:
-    """Return how much of the fullest disk is free, in words; empty if that is unknown."""
+    """Return a text with the free space of the fullest disk; empty if unknown."""
     if client is None:
         return ""
     try:

@@ -24,7 +24,7 @@ from rag_assets.storage.index.model import (
 
 
 def upsert_action(index_name: str, entry: Entry) -> dict[str, Any]:
-    """The bulk action that writes an entry, its vector packed."""
+    """Return the bulk action that writes an entry, with its vector packed."""
     return {
         "_op_type": "index",
         "_index": index_name,
@@ -38,12 +38,12 @@ def upsert_action(index_name: str, entry: Entry) -> dict[str, Any]:
 
 
 def stored(owner: Owner, hit: Mapping[str, Any], cosine: float | None = None) -> StoredEntry:
-    """The entry of a hit with stored fields."""
+    """Return the entry of a hit with stored fields."""
     return fields.stored(owner, hit["_id"], hit["_source"], cosine)
 
 
 def entry_vector(owner: Owner, hit: Mapping[str, Any]) -> EntryVector:
-    """The vector of a hit with all its stored fields."""
+    """Return the vector of a hit with all its stored fields."""
     stored = dict(hit["_source"])
     numbers = stored.pop("vector", None)
     vector = None if numbers is None else np.asarray(numbers, dtype=np.float32)
@@ -51,7 +51,7 @@ def entry_vector(owner: Owner, hit: Mapping[str, Any]) -> EntryVector:
 
 
 def passage_vector(hit: Mapping[str, Any]) -> PassageVector:
-    """The vector of a hit that has one; see queries.VECTOR_OPTIONS."""
+    """Return the vector of a hit with a vector; see queries.VECTOR_OPTIONS."""
     found = hit["_source"]
     return PassageVector(found["chunk_id"], np.asarray(found["vector"], dtype=np.float32))
 
@@ -59,7 +59,7 @@ def passage_vector(hit: Mapping[str, Any]) -> PassageVector:
 def candidate(
     id_of: Callable[[str, str, int], str], hit: Mapping[str, Any], score: float
 ) -> Candidate:
-    """The candidate of a hit with the doc values that queries.candidate_options() names.
+    """Return the candidate of a hit with the doc values that queries.candidate_options() names.
 
     Args:
         id_of: makes ids; see entry_ids().
@@ -73,8 +73,8 @@ def candidate(
         values["ordinal"],
     )
     id_ = id_of(document_id, index_key, ordinal)
-    # Generations of earlier schemas have no text_key, and no entry needs one that was altered. A
-    # uri over 8,191 characters has no doc value.
+    # Generations of earlier schemas have no text_key, and an altered text_key is never needed. A
+    # URI of more than 8,191 characters has no doc value.
     [text_key] = values.get("text_key") or values.get("text_sha256") or [id_]
     [uri] = values.get("uri", [""])
     within = tuple(sorted(map(int, values.get("within", ()))))
@@ -89,27 +89,27 @@ def candidate(
 def ranking(
     owner: Owner, request: RankingRequest, found: Iterable[Mapping[str, Any]]
 ) -> list[Candidate]:
-    """The candidates of one ranking's hits, best first."""
+    """Return the candidates of one ranking's hits, best first."""
     score = _words_score if isinstance(request.by, str) else cosine
     id_of = entry_ids(owner)
     return ranked(candidate(id_of, hit, score(hit)) for hit in found)
 
 
 def cosine(hit: Mapping[str, Any]) -> float:
-    """The cosine of a hit by vector, which Elasticsearch scores as (1 + cosine) / 2."""
+    """Return the cosine of a hit by vector, which Elasticsearch scores as (1 + cosine) / 2."""
     return 2.0 * float(hit["_score"]) - 1.0
 
 
 def _words_score(hit: Mapping[str, Any]) -> float:
-    # Sums of floats depend in their last digits on the order in which the index adds them up.
+    # The last digits of float sums depend on the order in which the index adds the values.
     return float(f"{hit['_score']:.6g}")
 
 
 def ranked(candidates: Iterable[Candidate]) -> list[Candidate]:
-    """Candidates sorted best first, ties broken by id."""
+    """Return candidates sorted best first, ties broken by id."""
     return sorted(candidates, key=lambda found: (-found.score, found.id))
 
 
 def scanned(hit: Mapping[str, Any], digest_key: bytes | None) -> ScannedEntry:
-    """The entry of a hit of a scan."""
+    """Return the entry of a hit of a scan."""
     return fields.scanned(hit["_id"], hit["_source"], hit.get("_routing"), digest_key)

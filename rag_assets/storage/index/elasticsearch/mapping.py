@@ -26,9 +26,9 @@ _SCANNED_NUMBERS: Mapping[VectorIndex, int] = {
     "int8_hnsw": 8_000_000,
     "bbq_hnsw": 64_000_000,
 }
-"""Numbers in all vectors of a segment up to which a query is compared with each vector."""
+"""Maximum amount of numbers in a segment's vectors for comparing a query with each vector."""
 _OVERSAMPLE: Mapping[VectorIndex, float] = {"int8_hnsw": 2.0, "bbq_hnsw": 3.0}
-"""How many times as many candidates as wanted are compared by their exact vectors."""
+"""Number of candidates compared by their exact vectors, as a multiple of the wanted number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,33 +37,33 @@ class IndexNames:
 
     Attributes:
         prefix: separates installations that share a cluster.
-        former: prefixes that the installation had before, under which it may have indexes.
+        former: former prefixes of the installation, which may still have indexes.
     """
 
     prefix: str = "rag"
     former: tuple[str, ...] = ()
 
     def alias(self, tenant: str) -> str:
-        """The alias that is one tenant's view."""
+        """Return the alias that is one tenant's view."""
         return f"{self.prefix}-tenant-{tenant}"
 
     def aliases(self, tenant: str) -> list[str]:
-        """Return the alias of a tenant under the present and each former prefix."""
+        """Return the alias of a tenant under the current and each former prefix."""
         return [f"{prefix}-tenant-{tenant}" for prefix in self._prefixes]
 
     def shared_stem(self, spec: IndexSpec) -> str:
-        """The name of a spec's shared indexes without the number at its end."""
+        """Return the name of a spec's shared indexes without the number at its end."""
         kind = spec.vector_index.replace("_", "-")
         suffix = "" if spec.vector_index == "int8_hnsw" else f"-{kind}"
         return f"{self.prefix}-index-{spec.dimensions}-v{SCHEMA_VERSION}{suffix}-"
 
     def dedicated(self, spec: IndexSpec, tenant: str) -> str:
-        """The name of a tenant's dedicated index."""
+        """Return the name of a tenant's dedicated index."""
         kind = spec.vector_index.replace("_", "-")
         return f"{self.prefix}-own-{spec.dimensions}-v{SCHEMA_VERSION}-{kind}-{tenant}"
 
     def is_dedicated(self, index_name: str, tenant: str) -> bool:
-        """Whether an index is dedicated to this tenant."""
+        """Return whether an index is dedicated to this tenant."""
         # The ending alone would not distinguish the tenants "a" and "b-a".
         kinds = "|".join(kind.replace("_", "-") for kind in get_args(VectorIndex))
         prefixes = "|".join(map(re.escape, self._prefixes))
@@ -72,12 +72,12 @@ class IndexNames:
 
     @property
     def marks(self) -> str:
-        """The name of the index that keeps notes about the catalog."""
+        """Return the name of the index that keeps notes about the catalog."""
         return f"{self.prefix}-marks"
 
     @property
     def patterns(self) -> list[str]:
-        """Patterns that match every index of the installation."""
+        """Return patterns that match every index of the installation."""
         kinds = ("index", "own")
         return [f"{prefix}-{kind}-*" for prefix in self._prefixes for kind in kinds]
 
@@ -87,7 +87,7 @@ class IndexNames:
 
 
 def write_alias(index_name: str) -> str:
-    """Return the alias by which an index is written: it is gone when the index is."""
+    """Return the alias for writing to an index; it disappears with the index."""
     return f"{index_name}-write"
 
 
@@ -96,8 +96,8 @@ def index_settings(layout: IndexLayout, *, is_serverless: bool = False) -> dict[
 
     Args:
         layout: of the index.
-        is_serverless: whether the server chooses shards, replicas and tiers by itself, and refuses
-            settings about them.
+        is_serverless: whether the server chooses shards, replicas and tiers, and refuses settings
+            about them.
     """
     # Every write through EntryStore refreshes explicitly.
     settings: dict[str, Any] = {"refresh_interval": layout.refresh_interval}
@@ -120,7 +120,7 @@ def index_body(
     *,
     is_serverless: bool = False,
 ) -> dict[str, Any]:
-    """Settings and mappings of an index, with the owner in `_meta`."""
+    """Return settings and mappings of an index, with the owner in `_meta`."""
     options: dict[str, Any] = {
         "type": spec.vector_index,
         "flat_index_threshold": flat_index_threshold(spec),
@@ -196,14 +196,14 @@ def index_body(
 
 
 def flat_index_threshold(spec: IndexSpec) -> int:
-    """The threshold below which Elasticsearch builds no graph for a segment's vectors.
+    """Return the threshold below which Elasticsearch builds no graph for a segment's vectors.
 
-    By default, Elasticsearch builds a graph from about a thousand vectors on, and again with every
-    merge, at a far higher cost than everything else about an entry. Comparing a query with each of
-    20,000 vectors of 384 numbers, or of 160,000 of 384 bits, takes a few milliseconds, overlooks
-    none, and reads only the tenant's vectors.
+    By default, Elasticsearch builds a graph from about a thousand vectors on, and again in every
+    merge. This costs far more than all other work on an entry. Comparing a query with 20,000
+    vectors of 384 numbers, or 160,000 vectors of 384 bits, takes a few milliseconds. It overlooks
+    no vector, and reads only the tenant's vectors.
 
-    Elasticsearch builds a graph where size > threshold * ln(size).
+    Elasticsearch builds a graph if size > threshold * ln(size).
     """
     size = max(_SCANNED_NUMBERS[spec.vector_index] / spec.dimensions, math.e)
     return round(size / math.log(size))
@@ -224,7 +224,7 @@ def fits(mappings: Mapping[str, Any], spec: IndexSpec) -> bool:
 
 
 def owner_clauses(owner: Owner) -> list[dict[str, Any]]:
-    """Filter clauses that match exactly one generation of one tenant."""
+    """Return filter clauses that match exactly one generation of one tenant."""
     return [
         {"term": {"tenant": owner.tenant}},
         {"term": {"incarnation": owner.incarnation}},

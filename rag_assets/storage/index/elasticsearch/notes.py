@@ -1,4 +1,4 @@
-"""Notes in Elasticsearch: a small index with one document for each."""
+"""Notes in Elasticsearch: a small index with one document for each note."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _UNINDEXED: Final = {"type": "keyword", "index": False, "doc_values": False}
 
 
 class ElasticsearchNotes:
-    """Reads and writes notes (see NoteStore); each is read by its id, so that no refresh is needed.
+    """Reads and writes notes (see NoteStore), always by id, so that no refresh is needed.
 
     Args:
         client: of the cluster.
-        index_name: of the index, which is created at need.
-        ownership: requires that the index is the installation's.
-        installation: that the notes belong to; a copy of it has notes of its own.
+        index_name: of the index, which is created if necessary.
+        ownership: requires that the index belongs to the installation.
+        installation: the owner of the notes; a copy of it has separate notes.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class ElasticsearchNotes:
                 return
 
     def _require_index(self) -> None:
-        # A write to an index that is missing makes one with a guessed mapping.
+        # A write to a missing index would create it with a guessed mapping.
         if not self._client.indices.exists(index=self._index):
             is_serverless = self._ownership.server.is_serverless
             body = _index_body(self._ownership.meta, is_serverless=is_serverless)

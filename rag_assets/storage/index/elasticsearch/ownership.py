@@ -1,7 +1,7 @@
-"""Ownership of indexes and aliases: each names the installation that made it.
+"""Ownership of indexes and aliases: each names the installation that created it.
 
 An index has the installation's id in its mapping's `_meta`, an alias in the name of its filter. A
-cluster may hold indexes of others under any name; nothing of theirs is changed.
+cluster may contain other installations' indexes under any name; these are never changed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rag_assets.storage.index.elasticsearch.server import Server, stated_cluster
 _META: Final = "rag_assets"
 _FILTER_NAME: Final = "rag-assets installation "
 _VERIFIED_SECONDS: Final = 30.0
-"""How long an index that was verified is not asked for again."""
+"""Seconds until a verified index is checked again."""
 
 
 class Ownership:
@@ -29,10 +29,10 @@ class Ownership:
 
     Args:
         client: of the cluster.
-        installation: their owner; None: whoever uses the store owns all of it.
+        installation: their owner; None: every user of the store owns all of it.
 
     Attributes:
-        server: what the cluster says of itself.
+        server: the cluster's server.
     """
 
     def __init__(self, client: Elasticsearch, installation: UUID | None) -> None:
@@ -43,11 +43,11 @@ class Ownership:
 
     @property
     def meta(self) -> dict[str, Any]:
-        """The `_meta` of a new index."""
+        """Return the `_meta` of a new index."""
         return {} if self._installation is None else {_META: {"installation": self._owner}}
 
     def write_aliases(self, index_name: str) -> dict[str, Any]:
-        """Return the aliases of a new index: entries are written by the one, see requests.bulk."""
+        """Return the aliases of a new index: one alias, for writing entries; see requests.bulk."""
         every = self.named({"bool": {"filter": [{"match_all": {}}]}})
         return {write_alias(index_name): {"filter": every}}
 
@@ -61,7 +61,7 @@ class Ownership:
         """Return the id of the cluster; None if it does not answer or does not state it.
 
         Raises:
-            IndexUnavailable: the server is another product than Elasticsearch.
+            IndexUnavailable: the server is not Elasticsearch.
         """
         with translated_errors():
             info = self.server.info()
@@ -80,7 +80,7 @@ class Ownership:
         return stated_cluster_id(state.get("cluster_uuid"))
 
     def select(self, patterns: Iterable[str]) -> list[str]:
-        """Return the names of the own indexes that match a pattern, closed ones too, sorted."""
+        """Return the sorted names of own indexes that match a pattern, even closed ones."""
         with translated_errors():
             found = self._client.indices.get_mapping(
                 index=list(patterns),
@@ -92,12 +92,12 @@ class Ownership:
         return sorted(names)
 
     def require(self, index_name: str) -> None:
-        """Require that an index is the installation's, before it is changed.
+        """Require that an index belongs to the installation, before it is changed.
 
-        An index that does not exist is nobody's. An index is asked for once in half a minute.
+        An index that does not exist passes. An index is checked at most twice a minute.
 
         Raises:
-            ForeignInstallation: it belongs to another installation, or to nobody.
+            ForeignInstallation: it belongs to another installation, or has no owner.
         """
         if self._installation is None:
             return
@@ -114,12 +114,12 @@ class Ownership:
         self._verified[index_name] = time.monotonic()
 
     def make_writable(self, index_name: str) -> bool:
-        """Give an index the alias that it is written by; return whether it lacked it.
+        """Add an index's missing write alias; return whether it was missing.
 
         Indexes of earlier versions lack it.
 
         Raises:
-            ForeignInstallation: it belongs to another installation, or to nobody.
+            ForeignInstallation: it belongs to another installation, or has no owner.
         """
         self.forget(index_name)
         self.require(index_name)
@@ -135,21 +135,21 @@ class Ownership:
         return added
 
     def forget(self, index_name: str) -> None:
-        """Verify an index anew before it is changed next: it was deleted or replaced."""
+        """Check a deleted or replaced index again before its next change."""
         self._verified.pop(index_name, None)
 
     def has_alias(self, alias: str) -> bool:
-        """Return whether an alias exists and is the installation's."""
+        """Return whether an alias exists and belongs to the installation."""
         try:
             return self.require_alias(alias)
         except ForeignInstallation:
             return False
 
     def require_alias(self, alias: str) -> bool:
-        """Require that an alias is the installation's; return whether it exists.
+        """Require that an alias belongs to the installation; return whether it exists.
 
         Raises:
-            ForeignInstallation: it belongs to another installation, or to nobody.
+            ForeignInstallation: it belongs to another installation, or has no owner.
         """
         with translated_errors():
             try:
@@ -168,7 +168,7 @@ class Ownership:
         """Claim indexes that an earlier version made without an owner.
 
         Args:
-            indexes: the UUID of each, by name; one with another UUID is not claimed.
+            indexes: the UUID of each, by name; an index with another UUID is not claimed.
         """
         for name, identity in indexes.items():
             with translated_errors():
@@ -181,7 +181,7 @@ class Ownership:
                     self._client.indices.put_mapping(index=name, meta=self.meta)
 
     def take_over(self, patterns: Iterable[str], former: UUID) -> None:
-        """Claim the indexes and aliases of a copied cluster, which the original does not use."""
+        """Claim the indexes and aliases of a copied cluster that the original does not use."""
         with translated_errors():
             found = self._client.indices.get(index=list(patterns))
             for name, body in found.items():

@@ -53,7 +53,7 @@ _MOST_CANDIDATES = 10_000
 """Elasticsearch's limit of `num_candidates`."""
 _TITLES = ("title", "heading_path")
 _WRITTEN = ("text", "context", *_TITLES)
-"""Fields that hold words as they are written."""
+"""Fields that contain words as they are written."""
 _TERMS = "terms"
 _MARKS = "marks"
 _PHRASES = "phrases"
@@ -63,10 +63,10 @@ def candidate_options(owner: Owner, *, symbols: bool = False) -> dict[str, Any]:
     """Options of a search that returns candidates.
 
     Args:
-        owner: whose.
+        owner: the generation.
         symbols: whether to return what they define.
     """
-    # Generations of the first schemas, which have no digest key either, have no text_key.
+    # Generations of the first schemas, which lack a digest key too, do not have text_key.
     older = ("text_sha256",) if owner.digest_key is None else ()
     return {
         "_source": False,
@@ -79,7 +79,7 @@ def candidate_options(owner: Owner, *, symbols: bool = False) -> dict[str, Any]:
 
 
 def entry_count(owner: Owner, recent_keys: Sequence[str]) -> dict[str, Any]:
-    """Return the search that counts a generation's entries, and those with one of these keys."""
+    """Return the search that counts a generation's entries, in total and with these keys."""
     recent = {"filter": {"terms": {"index_key": list(recent_keys)}}}
     return {
         "size": 0,
@@ -90,7 +90,7 @@ def entry_count(owner: Owner, recent_keys: Sequence[str]) -> dict[str, Any]:
 
 
 def reachable(tenant: str) -> dict[str, Any]:
-    """A query for all entries with a tenant's id or routing, also if the other one is another's."""
+    """Return a query for all entries with a tenant's id or routing, even if only one matches."""
     return {"bool": {"should": [{"term": {"tenant": tenant}}, {"term": {"_routing": tenant}}]}}
 
 
@@ -100,7 +100,7 @@ def entries(
     *,
     excluding: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """A query for a generation's entries, without a score.
+    """Return a query for a generation's entries, without a score.
 
     Args:
         owner: the generation.
@@ -114,7 +114,7 @@ def entries(
 
 
 def ranking(owner: Owner, request: RankingRequest) -> dict[str, Any]:
-    """The search for one ranking."""
+    """Return the search for one ranking."""
     clauses = filter_clauses(request.entry_filter)
     if isinstance(request.by, str):
         raise TypeError("a ranking by words needs weights: see words_ranking")
@@ -126,7 +126,7 @@ def ranking(owner: Owner, request: RankingRequest) -> dict[str, Any]:
         # The field is not indexed: the values of the tenant's entries are compared.
         equal = {"terms": {"text_key": list(request.by.keys)}}
         return {"query": entries(owner, [*clauses, equal]), "size": request.returned}
-    # The limit decides how the vectors are searched, whatever is returned.
+    # The limit decides how the vectors are searched, regardless of how many are returned.
     found = _by_vector(owner, request.by, request.limit, clauses)
     return {**found, "size": request.returned}
 
@@ -137,24 +137,24 @@ def cosine_search(
     clauses: Sequence[Mapping[str, Any]],
     limit: int,
 ) -> dict[str, Any]:
-    """A search that scores the entries that match these clauses by cosine.
+    """Return a search that scores the entries that match these clauses by cosine.
 
     Args:
         owner: the generation.
         vector: to compare with.
         clauses: that each entry must match.
-        limit: the most entries that can match.
+        limit: the maximum number of matching entries.
     """
     return _by_vector(owner, vector, limit, clauses)
 
 
 def id_clause(ids: Sequence[str]) -> dict[str, Any]:
-    """A clause that matches the entries with these ids."""
+    """Return a clause that matches the entries with these ids."""
     return {"ids": {"values": list(ids)}}
 
 
 def filter_clauses(entry_filter: EntryFilter) -> list[dict[str, Any]]:
-    """The clauses of an entry filter."""
+    """Return the clauses of an entry filter."""
     clauses: list[dict[str, Any]] = []
     if entry_filter.scopes is not None:
         clauses.append(_readable(entry_filter.scopes, entry_filter.moved))
@@ -186,7 +186,7 @@ def filter_clauses(entry_filter: EntryFilter) -> list[dict[str, Any]]:
 
 
 def _readable(scopes: Collection[str], moved: MovedPages) -> dict[str, Any]:
-    """A clause for entries that may be read."""
+    """Return a clause for entries that may be read."""
     by_scope: dict[str, Any] = {"terms": {"access_scope": sorted(scopes)}}
     if moved.unreadable:
         without = {"terms": {"page_uuid": list(moved.unreadable)}}
@@ -198,7 +198,7 @@ def _readable(scopes: Collection[str], moved: MovedPages) -> dict[str, Any]:
 
 
 def _one_of(field: str, values: Sequence[str | None]) -> dict[str, Any]:
-    """A clause for entries whose field has one of these values; None stands for no value."""
+    """Return a clause for entries with one of these values in a field; None stands for no value."""
     given = {"terms": {field: [value for value in values if value is not None]}}
     if None not in values:
         return given
@@ -207,14 +207,14 @@ def _one_of(field: str, values: Sequence[str | None]) -> dict[str, Any]:
 
 
 def _in_paths(paths: Sequence[str]) -> dict[str, Any]:
-    """A clause for uris within one of these paths (see is_within)."""
+    """Return a clause for URIs within one of these paths (see is_within)."""
     folders = [{"prefix": {"uri": f"{path}/"}} for path in paths]
     either = [{"terms": {"uri": list(paths)}}, *folders]
     return {"bool": {"should": either, "minimum_should_match": 1}}
 
 
 def _modified(after: datetime | None, before: datetime | None) -> list[dict[str, Any]]:
-    """The clause for times of modification, if any: the first bound is inclusive."""
+    """Return the clause for times of modification, if any; the first bound is inclusive."""
     bounds = {"gte": after, "lt": before}
     limits = {name: stamp(at) for name, at in bounds.items() if at is not None}
     return [{"range": {"modified_at": limits}}] if limits else []
@@ -239,7 +239,7 @@ def _by_vector(
 def _by_place(
     owner: Owner, places: Places, limit: int, clauses: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """A search whose scores are the order of the places, the first one's highest."""
+    """Return a search that scores entries by the order of the places, the first place highest."""
     last = len(places.of)
     found = entries(owner, clauses)
     found["bool"] |= {
@@ -266,9 +266,9 @@ def _at(place: Place) -> dict[str, Any]:
 
 
 def word_counts(owner: Owner, request: RankingRequest, words: QueryWords) -> dict[str, Any]:
-    """Return the search that counts the entries that pass a filter and hold each of these words.
+    """Return the search that counts the entries that pass a filter and contain each of these words.
 
-    It counts the entries of each analysis as well, which decide in which forms words are searched.
+    It also counts the entries of each analysis, which decide in which forms words are searched.
     """
     counts = {
         _TERMS: {form: {"term": {"terms": form}} for form in sorted(words.forms)},
@@ -289,7 +289,7 @@ def word_counts(owner: Owner, request: RankingRequest, words: QueryWords) -> dic
 
 
 def word_weights(words: QueryWords, answer: Mapping[str, Any]) -> dict[str, WeighedWord]:
-    """Return each word that some entry holds with its weight, from the answer to `word_counts`."""
+    """Return each word that some entry contains with its weight, given a `word_counts` answer."""
     return weighed_words(
         words,
         answer["hits"]["total"]["value"],
@@ -317,8 +317,8 @@ def words_ranking(
 ) -> dict[str, Any]:
     """Return the search for a ranking by words.
 
-    Unlike `match`, `intervals` scores a word by its frequency in the entry alone (f / (f + 1)), and
-    by no statistics of the index, which holds entries that the caller may not read.
+    Unlike `match`, `intervals` scores a word only by its frequency in the entry (f / (f + 1)). It
+    uses no statistics of the index, which contains entries that the caller may not read.
 
     Args:
         words: of the request's query.
@@ -341,7 +341,7 @@ def words_ranking(
     by_length = {"field": "length_weight", "missing": 1}
     return {
         "query": {"function_score": {"query": found, "field_value_factor": by_length}},
-        # Which of equal ones are returned must not depend on where the index keeps them.
+        # The choice among equal entries must not depend on where the index stores them.
         "sort": [{"_score": "desc"}, {"document_id": "asc"}, {"ordinal": "asc"}],
         "size": request.returned,
     }
@@ -352,7 +352,7 @@ def _any_of(clauses: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _word_clause(word: str, weighed: WeighedWord, count: int) -> dict[str, Any]:
-    """Return a clause for entries that hold a word in one of its forms, or as it is written."""
+    """Return a clause for entries that contain a word in one of its forms, or as it is written."""
     weight = count * weighed.weight
     places = [("terms", form) for form in weighed.forms]
     if weighed.is_written:
@@ -363,7 +363,7 @@ def _word_clause(word: str, weighed: WeighedWord, count: int) -> dict[str, Any]:
 
 
 def _interval(field: str, phrase: str, weight: float, *, name: str | None = None) -> dict[str, Any]:
-    """A clause for entries whose field holds a phrase, its words adjacent and in order."""
+    """Return a clause for entries with a phrase in a field, its words adjacent and in order."""
     match = {"query": phrase, "ordered": True, "max_gaps": 0}
     named = {} if name is None else {"_name": name}
     return {"intervals": {field: {"match": match, "boost": weight, **named}}}

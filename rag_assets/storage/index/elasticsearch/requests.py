@@ -45,13 +45,13 @@ def bulk(
 ) -> int:
     """Execute actions in bounded requests, two at a time; return their number.
 
-    Actions on one id must not depend on their order. Deleting a missing entry counts as done. No
-    request is running when this returns or raises.
+    Actions on one id must not depend on their order. Deleting a missing entry counts as done. All
+    requests have ended when this returns or raises.
 
     Args:
         client: of the cluster.
-        actions: as the helpers of the client take them.
-        make_writable: gives an index the alias that it is written by; returns whether it lacked it.
+        actions: in the format of the client's helpers.
+        make_writable: adds an index's missing write alias; returns whether it was missing.
 
     Raises:
         IndexInconsistent: an action was rejected permanently.
@@ -67,7 +67,7 @@ def bulk(
         done = 0
         for part in parts:
             sent.append(sender.submit(_send, client, part, make_writable))
-            # One part more than there are threads may wait, while the next is prepared.
+            # One part more than the number of threads may wait, while the next is prepared.
             if len(sent) > _BULK_THREADS:
                 done += sent.popleft().result()
         return done + sum(part_sent.result() for part_sent in sent)
@@ -81,7 +81,7 @@ def _send(
     try:
         return _send_once(client, actions)
     except IndexInconsistent:
-        # Somebody may have put another index in the place of the one that was written before.
+        # The index may have been replaced by another since the last write.
         names = {action["_index"] for action in actions}
         is_deletion = all(action.get("_op_type") == "delete" for action in actions)
         if not [name for name in names if make_writable(name)] and not is_deletion:
@@ -96,8 +96,8 @@ def _send_once(
 
     Args:
         client, actions: see bulk.
-        may_be_gone: whether deletions from an index that does not exist count as done; otherwise it
-            may lack the alias alone.
+        may_be_gone: whether deletions from a missing index count as done. Otherwise the index may
+            only lack its alias.
     """
     done = 0
     aliased = ({**action, "_index": mapping.write_alias(action["_index"])} for action in actions)
@@ -105,7 +105,8 @@ def _send_once(
         for ok, item in streaming_bulk(
             client,
             aliased,
-            # Otherwise an index that was deleted meanwhile is created again, by guess.
+            # Otherwise Elasticsearch creates an index that was deleted meanwhile, with a guessed
+            # mapping.
             require_alias=True,
             chunk_size=_BULK_ACTIONS,
             max_chunk_bytes=_BULK_BYTES,
@@ -133,12 +134,12 @@ def pages(
     *,
     vectors: bool = False,
 ) -> Iterator[Mapping[str, Any]]:
-    """Every hit of a query, from one snapshot of the index; none if the index does not exist.
+    """Yield every hit of a query, from one snapshot of the index; empty if it is missing.
 
     Args:
         client: of the cluster.
         index_name: the index to search.
-        routing: the tenant whose shard is searched; None searches all shards.
+        routing: the tenant with the shard to search; None searches all shards.
         query: the query.
         fields: the stored fields of each hit to return.
         vectors: whether to return vectors, too.
@@ -152,14 +153,14 @@ def pages(
         "size": size,
         "source_includes": fields,
         "track_total_hits": False,
-        # The hits of some shards only would be taken for all there are.
+        # Otherwise the hits of some shards could pass for all hits.
         "allow_partial_search_results": False,
     }
     if vectors:
         asked["source_exclude_vectors"] = False
     with translated_errors():
         try:
-            # Most queries have few hits: one request finds them all, from one snapshot.
+            # Most queries have few hits: one request returns them all, from one snapshot.
             first = client.search(index=index_name, routing=routing, **asked)["hits"]["hits"]
             if len(first) < size:
                 yield from first
@@ -194,12 +195,12 @@ def buckets(
     query: Mapping[str, Any],
     fields: Sequence[str],
 ) -> Iterator[tuple[tuple[str | None, ...], int]]:
-    """Every combination of values of some keywords with its number of hits.
+    """Yield every combination of values of some keywords with its number of hits.
 
     Args:
         client: of the cluster.
-        index_name: the index to search; without it there are none.
-        routing: the tenant whose shard is searched.
+        index_name: the index to search; a missing index yields no combinations.
+        routing: the tenant with the shard to search.
         query: the query.
         fields: the keywords.
 
@@ -229,10 +230,10 @@ def buckets(
 
 
 def refresh(client: Elasticsearch, index_name: str) -> None:
-    """Make everything that was written to an index visible to searches, if the index exists.
+    """Make all writes to an index visible to searches, if the index exists.
 
     Raises:
-        IndexUnavailable: it is red; Elasticsearch itself would wait for a minute.
+        IndexUnavailable: it is red; Elasticsearch would wait for a minute.
         ServiceUnavailable: Elasticsearch does not answer.
     """
     shortly = client.options(request_timeout=_REFRESH_SECONDS, max_retries=0)
@@ -245,7 +246,7 @@ def refresh(client: Elasticsearch, index_name: str) -> None:
 
 
 def require_usable(client: Elasticsearch, index_name: str) -> None:
-    """Require that an index can be searched; nothing is required of one that does not exist.
+    """Require that an index can be searched; a missing index passes.
 
     Raises:
         IndexUnavailable: it is closed, blocked or red.
@@ -260,14 +261,14 @@ def require_usable(client: Elasticsearch, index_name: str) -> None:
 def conditions(
     client: Elasticsearch, patterns: Sequence[str], *, is_serverless: bool = False
 ) -> list[RagAssetsError]:
-    """Return the errors that requests for indexes would be refused with; waits two seconds each.
+    """Return the errors that requests for indexes would raise, including a nearly full disk.
 
-    A nearly full disk is among them.
+    Each request waits two seconds at most.
 
     Args:
         client: of the cluster.
         patterns: of the indexes' names.
-        is_serverless: whether shards and disks are nobody's concern and cannot be seen.
+        is_serverless: whether the provider manages shards and disks, so that they are not visible.
 
     Raises:
         ServiceUnavailable: Elasticsearch does not answer.
@@ -296,7 +297,7 @@ def conditions(
 
 
 def _disks(client: Elasticsearch) -> list[DiskSpace]:
-    """Return the disks of the nodes; none where this account may not see them."""
+    """Return the disks of the nodes; empty if this account may not see them."""
     try:
         return node_disks(client)
     except (ApiError, TransportError):
@@ -306,7 +307,7 @@ def _disks(client: Elasticsearch) -> list[DiskSpace]:
 def count_builds(
     client: Elasticsearch, builds: Sequence[CountedBuild], alias_of: Callable[[str], str]
 ) -> list[BuildCount]:
-    """Count the entries of builds, in one request for all that exist.
+    """Count the entries of builds, in one request for all existing builds.
 
     Args:
         client: of the cluster.
@@ -333,11 +334,11 @@ def count_builds(
 
 
 def _uuids(client: Elasticsearch, names: Collection[str]) -> dict[str, str]:
-    """Return the uuid of each of these indexes that exists, closed ones too."""
+    """Return the uuid of each of these indexes that exists, including closed indexes."""
     found: dict[str, str] = {}
     with translated_errors(client):
         for part in batched(sorted(names), _NAMES):
-            # With a wildcard in each name, those that do not exist are left out.
+            # With a wildcard in each name, missing indexes are left out.
             answer = client.indices.get_settings(
                 index=[f"{name}*" for name in part],
                 name="index.uuid",
@@ -376,9 +377,9 @@ def _counted(build: CountedBuild, answers: Iterator[Mapping[str, Any]]) -> Build
 
 
 def _header(index_name: str, routing: str | None) -> dict[str, Any]:
-    """Return the header of a search in a request with several.
+    """Return the header of a search in a request with several searches.
 
-    The hits of some shards only would be taken for all there are.
+    Partial results are refused: the hits of some shards could pass for all hits.
     """
     routed = {} if routing is None else {"routing": routing}
     return {"index": index_name, "allow_partial_search_results": False, **routed}

@@ -32,12 +32,12 @@ from rag_assets.storage.index.query_words import QueryWords, words_of
 _CONNECTIONS = 16
 _SECONDS = 30
 _MAX_BUILDS = 4_096
-"""Builds whose analyses are remembered."""
+"""Maximum number of builds with cached analyses."""
 _JSON = ("application/json", "application/vnd.elasticsearch+json")
 
 
 def json_serializers() -> dict[str, OrjsonSerializer]:
-    """Serializers of a client's requests and answers by orjson."""
+    """Return serializers of a client's requests and answers by orjson."""
     return {kind: OrjsonSerializer() for kind in _JSON}
 
 
@@ -72,7 +72,7 @@ class ElasticsearchSearcher:
         ]
         answers = [*await self._answers(index_name, owner, first)]
         await self._count_missed(index_name, owner, requests, words, answers)
-        # A word counts by its rarity among what may be read, which has to be counted before.
+        # A word is weighted by its rarity among readable entries, which must be counted first.
         weighed = {number: queries.word_weights(words[number], answers[number]) for number in words}
         second = {
             number: _candidates(
@@ -163,9 +163,9 @@ class ElasticsearchSearcher:
         words: dict[int, QueryWords],
         answers: list[Mapping[str, Any]],
     ) -> None:
-        """Count words again where entries have other analyses than were known, and remember those.
+        """Count words again if entries have unknown analyses, and cache those analyses.
 
-        What is remembered only decides which forms are counted at first, never what is found: the
+        The cache only decides which forms are counted first, never which entries are found: the
         answer shows whether some entries have none of the known analyses.
         """
         missed = {
@@ -182,7 +182,7 @@ class ElasticsearchSearcher:
         for number in words:
             present = {*queries.counted_analyses(answers[number])}
             known = {*self._analyses.get((index_name, owner), ())}
-            # Entries without a mark are written again soon: they are not remembered.
+            # Entries without a mark will soon be written again, so they are not cached.
             if present and FORMER not in present and not present <= known:
                 every = tuple(one for one in ANALYSES if one in known | present)
                 self._analyses[index_name, owner] = every
@@ -190,7 +190,7 @@ class ElasticsearchSearcher:
     async def _search(
         self, index_name: str, owner: Owner, bodies: Sequence[Mapping[str, Any]]
     ) -> list[list[Mapping[str, Any]]]:
-        """The hits of several queries for a tenant's entries, in one round trip."""
+        """Return the hits of several queries for a tenant's entries, in one round trip."""
         answers = await self._answers(index_name, owner, bodies)
         return [list(answer["hits"]["hits"]) for answer in answers]
 
@@ -198,7 +198,7 @@ class ElasticsearchSearcher:
         self, index_name: str, owner: Owner, bodies: Sequence[Mapping[str, Any]]
     ) -> list[Mapping[str, Any]]:
         # Replicas may differ for a moment. The preference sends all requests of a tenant to the
-        # same one, so that found entries can be read and equal queries return equal hits.
+        # same replica, so that found entries can be read and equal queries return equal hits.
         target = {"index": index_name, "routing": owner.tenant, "preference": owner.tenant}
         header = orjson.dumps(target)
         lines: list[Any] = []

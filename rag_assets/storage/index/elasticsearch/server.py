@@ -1,7 +1,7 @@
-"""What an Elasticsearch says of itself: version, distribution, and whether it is Serverless.
+"""An Elasticsearch server's own data: version, distribution, and whether it is Serverless.
 
-Elastic Serverless manages nodes, shards and files by itself: it answers no request about them, and
-refuses the settings of an index that concern them.
+Elastic Serverless manages nodes, shards and files itself: it answers no request about them, and
+refuses index settings that concern them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _TRANSIENT: Final = (429, 502, 503, 504)
 """Statuses after which the server may answer the next time."""
 _FORBIDDEN: Final = (401, 403)
 _WITHOUT_MASTER: Final = "_na_"
-"""The id of a cluster that a node states before it has found a master."""
+"""The cluster id that a node reports before it has found a master."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class ServerInfo:
 
     Attributes:
         version: of the server; None if it does not state it.
-        is_serverless: whether it is Elastic Serverless.
+        is_serverless: whether the server is Elastic Serverless.
         cluster_id: the id of the cluster; None if it does not state it.
     """
 
@@ -39,7 +39,7 @@ class ServerInfo:
 
 
 class Server:
-    """Asks a server once what it is.
+    """Asks a server for its data, and keeps the answer.
 
     Args:
         client: of the server.
@@ -55,7 +55,7 @@ class Server:
         self._info: ServerInfo | None = None
 
     def info(self) -> ServerInfo:
-        """Return what the server says of itself; nothing where it does not answer or may not.
+        """Return the server's own data; empty if it does not answer or this account may not ask.
 
         The embedded server has no `GET /`.
 
@@ -71,7 +71,7 @@ class Server:
 
     @property
     def is_serverless(self) -> bool:
-        """Whether the server is Elastic Serverless, which decides what may be sent to it.
+        """Return whether the server is Elastic Serverless, which restricts what may be sent to it.
 
         Raises:
             ApiError: it is overloaded or not available, or is another product.
@@ -105,7 +105,7 @@ def distribution_of(body: object) -> str | None:
 
 
 def stated_cluster_id(text: str | None) -> str | None:
-    """Return the id of a cluster; None where a node states none yet."""
+    """Return the id of a cluster; None if a node does not know it yet."""
     return None if text == _WITHOUT_MASTER else text
 
 

@@ -45,7 +45,7 @@ class MemoryIndexes:
         return self._memory.presence(index)
 
     def require_usable(self, index_name: str) -> None:
-        """Do nothing: what is in memory can be searched."""
+        """Do nothing: data in memory can always be searched."""
 
     def conditions(self) -> list[RagAssetsError]:
         return []

@@ -37,7 +37,7 @@ _WRITTEN = ("text", "context", *_TITLES)
 
 
 def ranking(rows: Sequence[Row], owner: Owner, request: RankingRequest) -> list[Candidate]:
-    """The candidates of a request among rows, best first, ties broken by id."""
+    """Return the candidates of a request among rows, best first, ties broken by id."""
     rows = [row for row in rows if _passes(row.fields, request.entry_filter)]
     matched: Mapping[str, int] = {}
     if isinstance(request.by, str):
@@ -80,13 +80,13 @@ def _candidate(
 
 
 def cosine(row: Row, vector: npt.NDArray[np.float32]) -> float:
-    """The cosine of an entry's vector and another; 0 if one of them is zero."""
+    """Return the cosine of an entry's vector and another; 0 if one of them is zero."""
     product = float(np.linalg.norm(row.vector) * np.linalg.norm(vector))
     return float(row.vector @ vector) / product if product else 0.0
 
 
 def is_readable(stored: Mapping[str, Any], scopes: Collection[str], moved: MovedPages) -> bool:
-    """Whether an entry has one of these scopes, unless its page decides."""
+    """Return whether an entry has one of these scopes, unless its page decides."""
     page = stored.get("page_uuid")
     if page is not None and page in moved.readable:
         return True
@@ -131,9 +131,9 @@ def _holds(stored: Any, value: str | None) -> bool:
 
 
 def _word_scores(rows: Sequence[Row], query: str) -> dict[str, tuple[float, int]]:
-    """Return the score by words of each row that has one, by id, as Elasticsearch computes it.
+    """Return, by id, the score by words of each matching row, computed as in Elasticsearch.
 
-    Each comes with the number of words of the query that the row has.
+    Each score comes with the number of words of the query that the row contains.
     """
     words = words_of(query)
     terms = {row.id: Counter(row.fields["terms"].split()) for row in rows}
@@ -194,13 +194,13 @@ def _written(row: Row, name: str) -> str:
 
 
 def _adjacent(phrase: str) -> re.Pattern[str]:
-    """Return a pattern for a phrase's words, one after the other."""
+    """Return a pattern for a phrase's words in sequence."""
     words = r"\W+".join(map(re.escape, _WORD.findall(phrase.lower())))
     return re.compile(rf"\b{words}\b" if phrase.isascii() else re.escape(phrase.lower()))
 
 
 def _place_scores(rows: Sequence[Row], places: Places) -> dict[str, float]:
-    """By id: the order of the first place that an entry stands at."""
+    """Return, by id, the order of the first place that an entry matches."""
     order: dict[tuple[str, str | None], int] = {}
     for number, place in enumerate(places.of):
         order.setdefault((place.document_id, place.symbol), len(places.of) - number)

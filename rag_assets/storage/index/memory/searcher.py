@@ -80,7 +80,7 @@ class MemorySearcher:
         return self._memory.presence(index)
 
     async def close(self) -> None:
-        """Do nothing: there are no connections."""
+        """Do nothing: memory has no connections."""
 
     def _rows(self, index_name: str, owner: Owner) -> list[Row]:
         if index_name not in self._memory.indexes:

@@ -20,7 +20,8 @@ class Row:
     """One stored entry.
 
     Attributes:
-        tenant: whose searches may find it, as by routing; its fields may have been altered.
+        tenant: the tenant with searches that may find it, as with routing; its fields may have been
+            altered.
     """
 
     id: str
@@ -34,8 +35,8 @@ class Index:
     """One index.
 
     Attributes:
-        dedicated_to: the tenant that has it alone; None if it is shared.
-        rows: by the tenant whose searches may find them, and by id.
+        dedicated_to: the only tenant in it; None if it is shared.
+        rows: by the tenant with searches that may find them, and by id.
     """
 
     spec: IndexSpec
@@ -61,25 +62,25 @@ class Memory:
     numbers: Iterator[int] = field(default_factory=count)
 
     def create(self, name: str, spec: IndexSpec, dedicated_to: str | None) -> Index:
-        """The index of that name, created if it does not exist."""
+        """Return the index of that name, creating it if necessary."""
         with self.lock:
             if name not in self.indexes:
                 self.indexes[name] = Index(spec, dedicated_to, f"{name}@{next(self.numbers)}")
             return self.indexes[name]
 
     def presence(self, index: IndexRef) -> Presence:
-        """Whether an index is the very one that was made."""
+        """Return whether an index still exists and was not replaced."""
         live = self.indexes.get(index.name)
         return index.presence_of(None if live is None else live.identity)
 
     def rows(self, index_name: str) -> list[Row]:
-        """All rows of an index; none if it does not exist."""
+        """Return all rows of an index; empty if it does not exist."""
         with self.lock:
             index = self.indexes.get(index_name)
             return [] if index is None else [*index.rows.values()]
 
     def owned(self, index_name: str, owner: Owner) -> list[Row]:
-        """The rows of one generation that its tenant's searches may find."""
+        """Return the rows of one generation that its tenant's searches may find."""
         return [
             row
             for row in self.rows(index_name)
@@ -93,7 +94,7 @@ def _is_owned(stored: Mapping[str, Any], owner: Owner) -> bool:
 
 
 def missing_index(index_name: str) -> IndexInconsistent:
-    """The error for an index that does not exist."""
+    """Return the error for a missing index."""
     return IndexInconsistent(
         f"index {index_name!r} is gone",
         hint="restore it with `rag-assets sync --repair`",

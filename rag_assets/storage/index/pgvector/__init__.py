@@ -1,5 +1,5 @@
-"""Vectors of builds in Postgres, by the extension `vector`, beside those in Elasticsearch.
+"""Vectors of builds in Postgres, with the extension `vector`, in addition to Elasticsearch.
 
-What belongs here: tables of one build, writing to them, searching them. Words and texts are
-searched and read in Elasticsearch alone.
+What belongs here: tables of one build, writing to them, searching them. Words and texts are only
+searched and read in Elasticsearch.
 """

@@ -13,29 +13,29 @@ from rag_assets.common.errors import VectorsUnavailable
 
 _SCHEME = re.compile(r"^postgres(?:ql)?(?:\+\w+)?://")
 SECONDS = 5.0
-"""How long to wait for a connection, or for a statement of a search."""
+"""Timeout for a connection, or for a statement of a search."""
 OPTIONS: Final[dict[str, Any]] = {
     "connect_timeout": 3,
     "autocommit": True,
     "application_name": "rag-assets vectors",
-    # The extension takes these with its first use. Strictly ordered, a scan goes on until enough
+    # The extension accepts these from its first use. In strict order, a scan continues until enough
     # rows pass the filters.
     "options": "-c hnsw.iterative_scan=strict_order -c hnsw.ef_search=200",
 }
 OF_A_BUILD = (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn)
-"""Errors of a build whose tables were lost, or are those of a former version."""
+"""Errors of a build with tables that were lost or are of a former version."""
 FAILURES = (psycopg.OperationalError, psycopg.InterfaceError, *OF_A_BUILD)
-"""Errors of a server that is away as well."""
+"""Errors that also occur when the server is not available."""
 
 
 def driver_url(url: str) -> str:
-    """The address as the driver takes it."""
+    """Return the address in the driver's format."""
     return _SCHEME.sub("postgresql://", url)
 
 
 @contextmanager
 def translated() -> Iterator[None]:
-    """Turn failures of the server into VectorsUnavailable."""
+    """Convert failures of the server to VectorsUnavailable."""
     try:
         yield
     except FAILURES as error:
@@ -43,7 +43,7 @@ def translated() -> Iterator[None]:
 
 
 def unavailable(error: Exception) -> VectorsUnavailable:
-    """The error for a server that does not answer; it repeats nothing that the server says."""
+    """Return the error for a server that does not answer, without the server's own message."""
     return VectorsUnavailable(
         f"the server of vectors does not answer: {type(error).__name__}",
         hint="see that Postgres runs, at RAG_ASSETS_PGVECTOR_URL if that is set",

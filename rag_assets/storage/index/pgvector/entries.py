@@ -1,4 +1,4 @@
-"""Tables of builds: making, filling and comparing them."""
+"""Tables of builds: creation, writes and comparison."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class PgVectors:
     Args:
         url: of the server.
         prefix: of the names of schemas.
-        installation: that schemas belong to; None: whoever opens the store.
+        installation: the owner of schemas; None: every user of the store.
     """
 
     def __init__(self, url: str, prefix: str, installation: UUID | None = None) -> None:
@@ -61,10 +61,10 @@ class PgVectors:
         self._pool: ConnectionPool[psycopg.Connection[Any]] | None = None
 
     def require(self) -> None:
-        """Require that the server has the extension, and that schemas may be made there.
+        """Require that the server has the extension, and that this role may create schemas there.
 
         Raises:
-            NoVectorBackend: it has not, or they may not.
+            NoVectorBackend: the extension or the permission is missing.
         """
         refused = NoVectorBackend(
             "the server of vectors lacks the extension `vector`",
@@ -84,7 +84,7 @@ class PgVectors:
                 )
 
     def create(self, owner: Owner, dimensions: int) -> None:
-        """Make a build's tables, if there are none, or those of a former version; see require()."""
+        """Create a build's tables, unless they exist in the current version; see require()."""
         self.require()
         schema = self._layout.schema(owner)
         self._require_own(schema)
@@ -96,7 +96,7 @@ class PgVectors:
                 connection.execute(statement)
 
     def index(self, owner: Owner, dimensions: int) -> None:
-        """Index a build's vectors, if they are not, and have Postgres count its rows."""
+        """Create a build's vector index if it is missing, and analyze its tables."""
         schema = self._layout.schema(owner)
         statement = layout.vector_index(schema, dimensions)
         with self._connection() as connection:
@@ -108,14 +108,14 @@ class PgVectors:
                 connection.execute(sql.SQL("ANALYZE {}").format(sql.Identifier(schema, table)))
 
     def write(self, entries: Iterable[Entry]) -> int:
-        """Write entries of builds with tables; returns their number."""
+        """Write entries of builds with tables; return their number."""
         of_owners: dict[Owner, list[Entry]] = {}
         for entry in entries:
             of_owners.setdefault(entry.owner, []).append(entry)
         return sum(self.write_rows(owner, map(row_of, of)) for owner, of in of_owners.items())
 
     def write_rows(self, owner: Owner, rows: Iterable[Mapping[str, Any]]) -> int:
-        """Write rows of one build (see rows.row_of); returns their number."""
+        """Write rows of one build (see rows.row_of); return their number."""
         statements = self._writing(owner)
         written = 0
         for batch in batched(rows, _BATCH):
@@ -139,7 +139,7 @@ class PgVectors:
                 connection.execute(statement, [list(ids)])
 
     def delete_other_versions(self, owner: Owner, kept: Mapping[str, str | None]) -> int:
-        """Delete entries of other versions of these documents; returns their number."""
+        """Delete entries of other versions of these documents; return their number."""
         statement = sql.SQL(
             "DELETE FROM {} AS c USING unnest(%s::text[], %s::text[]) AS kept (document_id, key)"
             " WHERE c.document_id = kept.document_id AND c.index_key IS DISTINCT FROM kept.key"
@@ -152,7 +152,7 @@ class PgVectors:
         return deleted
 
     def keep_only(self, owner: Owner, documents: Collection[str], ids: Collection[str]) -> None:
-        """Delete all entries of these documents but those with one of these ids."""
+        """Delete all entries of these documents except those with one of these ids."""
         statement = sql.SQL(
             "DELETE FROM {} WHERE document_id = ANY(%s) AND entry_id <> ALL(%s)"
         ).format(self._chunks(owner))
@@ -171,9 +171,9 @@ class PgVectors:
                 connection.execute(statement, [list(batch), [scopes[one] for one in batch]])
 
     def counts(self, owner: Owner) -> Iterator[VersionCount]:
-        """How many vectors a build has of each version of each document, and of which entries.
+        """Yield the number and the checksum of a build's vectors, by version of each document.
 
-        None without tables, or with those of a former version, which are made anew.
+        Empty if the tables are missing or of a former version; the latter are created again.
         """
         query = sql.SQL(
             "SELECT c.document_id, c.index_key, c.access_scope, count(*), sum({})::text"
@@ -190,7 +190,7 @@ class PgVectors:
                 yield VersionCount(document_id, key, scope, count, int(ids))
 
     def unsound(self, owner: Owner) -> int:
-        """The number of vectors whose length is not 1; none without tables."""
+        """Return the number of vectors with a length other than 1; 0 without tables."""
         if not self._schemas(self._layout.schema(owner)):
             return 0
         query = sql.SQL(
@@ -201,7 +201,7 @@ class PgVectors:
         return int(row[0]) if row else 0
 
     def delete_unsound(self, owner: Owner) -> None:
-        """Delete vectors whose length is not 1, so that they are copied again."""
+        """Delete vectors with a length other than 1, so that they are copied again."""
         statement = sql.SQL("DELETE FROM {} WHERE abs(vector_norm(embedding) - 1) > 0.001").format(
             sql.Identifier(self._layout.schema(owner), "rag_vectors")
         )
@@ -210,7 +210,7 @@ class PgVectors:
                 connection.execute(statement)
 
     def matching(self, tenant: str, column: str, values: Collection[str]) -> list[str]:
-        """Ids of a tenant's entries of which a column has one of these values, of any build."""
+        """Return the ids of a tenant's entries with one of these values in a column."""
         found: list[str] = []
         for schema in self._schemas(self._layout.of_tenant(tenant)):
             query = sql.SQL("SELECT entry_id FROM {} WHERE {} = ANY(%s)").format(
@@ -221,14 +221,14 @@ class PgVectors:
         return found
 
     def vacuum(self, tenant: str) -> None:
-        """Free what deleted rows of a tenant's builds still take up in files."""
+        """Free the disk space of deleted rows in a tenant's builds."""
         for schema in self._schemas(self._layout.of_tenant(tenant)):
             with self._connection() as connection:
                 for table in ("rag_vectors", "rag_chunks"):
                     connection.execute(sql.SQL("VACUUM {}").format(sql.Identifier(schema, table)))
 
     def drop(self, owner: Owner) -> None:
-        """Delete a build's tables, if there are any."""
+        """Delete a build's tables, if they exist."""
         self.drop_schema(self._layout.schema(owner))
 
     def drop_tenant(self, tenant: str) -> None:
@@ -237,7 +237,7 @@ class PgVectors:
             self.drop_schema(schema)
 
     def schema(self, owner: Owner) -> str:
-        """The name of the schema with a build's tables."""
+        """Return the name of the schema with a build's tables."""
         return self._layout.schema(owner)
 
     def schemas(self, tenant: str | None = None) -> list[str]:
@@ -254,17 +254,17 @@ class PgVectors:
                 self._set_comment(schema)
 
     def take_over(self, former: UUID) -> None:
-        """Claim the schemas of an installation of which this server holds a copy."""
+        """Claim the schemas of an installation that this server is a copy of."""
         with self._connection() as connection:
             rows = connection.execute(_OWN_SCHEMAS, ["", layout.comment_of(former)]).fetchall()
         for row in rows:
             self._set_comment(str(row[0]))
 
     def drop_schema(self, schema: str) -> None:
-        """Delete the tables in a schema, if there is one; see schemas().
+        """Delete the tables in a schema, if it exists; see schemas().
 
         Raises:
-            ForeignInstallation: the schema is another installation's.
+            ForeignInstallation: the schema belongs to another installation.
         """
         self._require_own(schema)
         with self._connection() as connection:
@@ -298,7 +298,7 @@ class PgVectors:
         return sql.Identifier(self._layout.schema(owner), "rag_chunks")
 
     def _is_former(self, owner: Owner) -> bool:
-        """Whether a build's tables lack columns that they had not in a former version."""
+        """Return whether a build's tables are of a former version and lack columns."""
         table = self._chunks(owner).as_string()
         with self._connection() as connection:
             found = {str(row[0]) for row in connection.execute(_COLUMNS, [table])}

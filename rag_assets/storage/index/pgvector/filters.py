@@ -11,10 +11,10 @@ from rag_assets.storage.index.model import EntryFilter, MovedPages
 
 
 class Conditions:
-    """The conditions of an entry filter, and the values that they name.
+    """The conditions of an entry filter, and their parameter values.
 
     Args:
-        entry_filter: to be expressed.
+        entry_filter: the filter to express.
     """
 
     def __init__(self, entry_filter: EntryFilter) -> None:
@@ -23,7 +23,7 @@ class Conditions:
 
     @property
     def all(self) -> sql.Composed:
-        """All of them; true where there are none."""
+        """Return all conditions; true without conditions."""
         return sql.SQL(" AND ").join(self._each) if self._each else sql.SQL("{}").format(True)
 
     def _of_columns(self, wanted: EntryFilter) -> list[sql.Composed]:
@@ -60,7 +60,7 @@ class Conditions:
         return found
 
     def _in_scopes(self, scopes: Collection[str], moved: MovedPages) -> sql.Composed:
-        """An entry has one of these scopes, unless its page decides."""
+        """Return the condition that an entry has one of these scopes, unless its page decides."""
         return sql.SQL("({} OR ({} AND NOT {}))").format(
             self._one_of("page_uuid", sorted(moved.readable)),
             self._one_of("access_scope", sorted(scopes)),
@@ -75,7 +75,7 @@ class Conditions:
         ]
 
     def _holds(self, key: str, values: Sequence[str | None]) -> sql.Composed:
-        """Metadata have one of these values; None stands for no value."""
+        """Return the condition that metadata have one of these values; None stands for no value."""
         name = self._value(key)
         given = self._value([value for value in values if value is not None])
         held = sql.SQL("coalesce(c.metadata -> {}::text ?| {}::text[], false)").format(name, given)
@@ -84,7 +84,7 @@ class Conditions:
         return sql.SQL("({} OR NOT c.metadata ? {}::text)").format(held, name)
 
     def _one_of(self, column: str, values: Sequence[str]) -> sql.Composed:
-        # Null is none of them, and so is neither wanted nor left out.
+        # Null equals none of them, so it is neither included nor excluded.
         return sql.SQL("coalesce({} = ANY({}::text[]), false)").format(
             sql.Identifier("c", column), self._value([*values])
         )

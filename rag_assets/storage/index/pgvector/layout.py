@@ -13,7 +13,7 @@ from rag_assets.storage.index.model import Owner
 _FULL = 2_000
 """Dimensions up to which the extension indexes vectors of full precision."""
 _HALF = 4_000
-"""The same, of half precision."""
+"""Dimensions up to which the extension indexes vectors of half precision."""
 
 
 class Layout:
@@ -27,22 +27,22 @@ class Layout:
         self._prefix = f"{prefix}_vectors_"
 
     def schema(self, owner: Owner) -> str:
-        """The name of a build's schema."""
+        """Return the name of a build's schema."""
         return f"{self.of_tenant(owner.tenant)}{owner.incarnation}_{owner.generation}"
 
     def of_tenant(self, tenant: str) -> str:
-        """What the names of all schemas of a tenant begin with."""
+        """Return the common prefix of the names of a tenant's schemas."""
         return f"{self._prefix}{tenant_part(tenant)}"
 
 
 def tenant_part(tenant: str) -> str:
-    """Return the part of a schema's name that stands for the tenant."""
-    # A tenant's id may be longer than a name of Postgres.
+    """Return the part of a schema's name that identifies the tenant."""
+    # A tenant's id may be longer than the limit of names in Postgres.
     return f"{key_of('tenant', tenant)[:16]}_"
 
 
 def comment_of(installation: UUID | None) -> str:
-    """Return the comment by which a schema names its owner."""
+    """Return the comment that names a schema's owner."""
     return f"rag-assets installation {installation}" if installation else "rag-assets"
 
 
@@ -54,7 +54,7 @@ def comment_on(schema: str, comment: str) -> sql.Composed:
 
 
 def tables(schema: str, dimensions: int, comment: str) -> Iterator[sql.Composed]:
-    """Yield the statements that make a build's schema and tables, if there are none."""
+    """Yield the statements that create a build's schema and tables, unless they exist."""
     name = sql.Identifier(schema)
     yield sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(name)
     yield comment_on(schema, comment)
@@ -90,7 +90,7 @@ def tables(schema: str, dimensions: int, comment: str) -> Iterator[sql.Composed]
 
 
 def vector_index(schema: str, dimensions: int) -> sql.Composed | None:
-    """The statement that indexes the vectors, if they are not; None where they are too long."""
+    """Return the statement that indexes the vectors unless done; None for too long vectors."""
     if dimensions > _HALF:
         return None
     operators = "vector_cosine_ops" if dimensions <= _FULL else "halfvec_cosine_ops"
@@ -104,7 +104,7 @@ def vector_index(schema: str, dimensions: int) -> sql.Composed | None:
 
 
 def distance(dimensions: int) -> sql.Composed:
-    """The distance that the index orders by, of `v.embedding` and the question's vector."""
+    """Return the distance between `v.embedding` and the query vector that the index orders by."""
     asked = sql.SQL("{}::vector").format(sql.Placeholder("asked"))
     return sql.SQL("{} <=> {}").format(
         _indexed(sql.Identifier("v", "embedding"), dimensions), _indexed(asked, dimensions)
@@ -112,7 +112,7 @@ def distance(dimensions: int) -> sql.Composed:
 
 
 def _indexed(vector: sql.Composable, dimensions: int) -> sql.Composed:
-    """A vector in the precision in which it is indexed."""
+    """Return a vector in the precision in which it is indexed."""
     if dimensions <= _FULL or dimensions > _HALF:
         return sql.SQL("{}").format(vector)
     return sql.SQL("({}::halfvec({}))").format(vector, sql.Literal(dimensions))

@@ -35,18 +35,18 @@ COLUMNS = (
 
 
 def row_of(entry: Entry) -> dict[str, Any]:
-    """The row of an entry that is written."""
+    """Return the row of an entry to write."""
     return row_of_stored(entry.id, fields.entry_source(entry), entry.vector)
 
 
 def row_of_stored(
     id_: str, stored: Mapping[str, Any], vector: npt.NDArray[np.float32]
 ) -> dict[str, Any]:
-    """The row of an entry by its stored fields.
+    """Return the row of an entry from its stored fields.
 
     Args:
         id_: of the entry.
-        stored: its fields, as the index has them.
+        stored: its fields, as in the index.
         vector: of shape (dimensions,).
     """
     row = {name: stored.get(name) for name in COLUMNS}
@@ -57,13 +57,13 @@ def row_of_stored(
 
 
 def text_of(vector: npt.NDArray[np.float32]) -> str:
-    """A vector as the extension reads it."""
+    """Return a vector in the format of the extension."""
     numbers = np.ascontiguousarray(vector, dtype=np.float32)
     return orjson.dumps(numbers, option=orjson.OPT_SERIALIZE_NUMPY).decode()
 
 
 def _flat(metadata: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, list[str]]]:
-    """Metadata as Elasticsearch flattens them: words by dotted keys, nothing for what is empty."""
+    """Yield metadata flattened as in Elasticsearch: words by dotted keys, without empty values."""
     for key, value in metadata.items():
         name = f"{above}{key}"
         if isinstance(value, Mapping):

@@ -29,12 +29,12 @@ from rag_assets.storage.index.pgvector.rows import text_of
 _CONNECTIONS = 8
 _PAUSE_SECONDS = 5.0
 _FEW = 4_000
-"""Rows that are compared one by one, which is exact and takes less than a walk through the graph
-that few of its nodes pass."""
+"""Maximum number of rows to compare exactly; this is faster than searching a graph if few of its
+nodes match."""
 _WIDER = 2
-"""Candidates for each that is returned: they are ordered again by vectors of full precision."""
-# Ordered by what no graph is ordered by: else Postgres might walk one here as well, which passes
-# over entries that were found.
+"""Number of candidates per returned entry: they are ranked again by vectors of full precision."""
+# Ordered by an expression without an index: otherwise Postgres might search the graph here as well,
+# and miss entries that were found.
 _FOUND = sql.SQL(
     "SELECT c.entry_id, c.document_id, c.index_key, c.uri, c.text_key, c.ordinal,"
     " c.within, 1 - (v.embedding <=> %(asked)s::vector) AS cosine,"
@@ -74,10 +74,10 @@ class PgVectorSearcher:
     async def ranking(
         self, owner: Owner, vector: npt.NDArray[np.float32], request: RankingRequest
     ) -> list[Candidate]:
-        """The ranking of a request by a vector, best first, ties broken by id.
+        """Return the ranking of a request by a vector, best first, ties broken by id.
 
-        It never holds fewer entries than there are: where a walk through the graph gives up, every
-        entry that passes the filter is compared.
+        It is always complete: if the graph search returns too few, all entries that pass the filter
+        are compared.
 
         Raises:
             VectorsUnavailable: the server does not answer, or did not a moment ago.
@@ -88,7 +88,7 @@ class PgVectorSearcher:
             async with asyncio.timeout(SECONDS):
                 return await self._ranking(owner, vector, request)
         except (*FAILURES, TimeoutError) as error:
-            # Searches go on elsewhere: none of the next ones shall wait for it as this one did.
+            # Searches continue in the first store: the next searches should not wait for this one.
             if not isinstance(error, OF_A_BUILD):
                 self._away_until = time.monotonic() + _PAUSE_SECONDS
             raise unavailable(error) from None
@@ -144,12 +144,12 @@ class _Search:
         }
 
     async def count(self, connection: psycopg.AsyncConnection[Any]) -> int:
-        """The number of entries that pass the filter, up to a little more than few."""
+        """Return the number of entries that pass the filter, limited to slightly more than _FEW."""
         [[number]] = await self._rows(connection, _COUNT.format(**self._parts))
         return int(number)
 
     async def nearest(self, connection: psycopg.AsyncConnection[Any]) -> list[Candidate]:
-        """The nearest entries, as far as a walk through the graph finds them."""
+        """Return the nearest entries that the graph search finds."""
         distance = layout.distance(self._dimensions)
         found = _FOUND.format(**self._parts)
         return await self._candidates(
@@ -157,7 +157,7 @@ class _Search:
         )
 
     async def each(self, connection: psycopg.AsyncConnection[Any]) -> list[Candidate]:
-        """The nearest entries of all that pass the filter."""
+        """Return the nearest of all entries that pass the filter."""
         found = _FOUND.format(**self._parts)
         return await self._candidates(connection, _EACH.format(**self._parts, found=found))
 
@@ -174,7 +174,7 @@ class _Search:
 
 
 def _candidate(row: Sequence[Any]) -> Candidate:
-    """The candidate that a row of _FOUND is."""
+    """Return the candidate in a row of _FOUND."""
     id_, document_id, index_key, uri, text_key, ordinal, within, cosine, symbol = row
     return Candidate(
         *(id_, document_id, index_key, float(cosine), uri, text_key, ordinal),

@@ -1,4 +1,4 @@
-"""Calls that change what is there: a route that was added, a resource that waits."""
+"""Calls that change existing objects: a route that was added, a pending resource."""
 
 from __future__ import annotations
 
@@ -20,18 +20,14 @@ _SILENT: Final = frozenset(
     {"scopebindings", "withoutscopedbindings", "withtrashed", "missing", "defaults", "setdefaults"}
     | {"block", "withoutblocking", "metadata", "getname", "uri"}
 )
-"""Calls on a route that change nothing of what is told of it."""
+"""Calls on a route that change none of the reported attributes."""
 
 
 def of_route(machine: Machine, draft: Draft, name: str, given: Arguments, frame: Frame) -> Value:
-    """A call on a route.
+    """Apply a call on a route; return its result.
 
     Args:
-        machine: that runs.
-        draft: the route.
         name: of the call, in lower case.
-        given: its arguments.
-        frame: what is known.
     """
     if name in CONSTRAINTS:
         draft.where(stated.wheres(name, given))
@@ -47,12 +43,10 @@ def of_route(machine: Machine, draft: Draft, name: str, given: Arguments, frame:
 
 
 def of_resource(pending: Pending, name: str, given: Arguments) -> Value:
-    """A call on a resource that waits.
+    """Apply a call on a pending resource; return the resource.
 
     Args:
-        pending: the resource.
         name: of the call, in lower case.
-        given: its arguments.
     """
     if name in CONSTRAINTS:
         pending.options["wheres"] = stated.wheres(name, given)

@@ -1,4 +1,4 @@
-"""Functions of PHP and of Laravel that give a value which the text tells."""
+"""Functions of PHP and Laravel with results that follow from their arguments."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _Arguments = Sequence[Value]
 
 
 def called(name: str, arguments: _Arguments) -> Value:
-    """What a function gives; unknown where that is not told by its arguments.
+    """Return the result of a function; unknown if its arguments do not determine it.
 
     Args:
         name: in lower case.
@@ -60,7 +60,7 @@ def _trimmed(left: bool, right: bool) -> Callable[[_Arguments], Value]:
 
 
 def _printed(arguments: _Arguments) -> Value:
-    """`sprintf` of texts and whole numbers."""
+    """Return the result of `sprintf` with texts and whole numbers."""
     form, rest = str(arguments[0]), list(arguments[1:])
     following = iter(rest)
 
@@ -105,7 +105,7 @@ def _replaced(arguments: _Arguments) -> Value:
 
 
 def _counted(arguments: _Arguments) -> Value:
-    """`range` of whole numbers, up or down."""
+    """Return the result of `range` with whole numbers, up or down."""
     first, last = int(arguments[0]), int(arguments[1])
     if abs(last - first) >= LONGEST:
         return Unknown("a long range")
@@ -138,7 +138,7 @@ _FUNCTIONS: Final[Mapping[str, Callable[[_Arguments], Value]]] = {
     "array_is_list": lambda given: is_list(given[0]),
     "collect": lambda given: given[0],
 }
-"""By their names; any error of the arguments makes what they give unknown."""
+"""Functions by name; any error in the arguments makes the result unknown."""
 
 STRINGS: Final[Mapping[str, Callable[[str], str]]] = {
     "plural": plural,

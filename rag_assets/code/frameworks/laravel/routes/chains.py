@@ -1,4 +1,4 @@
-"""Chains of calls: on the router, on what waits for a route, on routes, and on other objects."""
+"""Chains of calls: on the router, on pending attributes, on routes, and on other objects."""
 
 from __future__ import annotations
 
@@ -48,12 +48,10 @@ _OWN: Final = frozenset({"self", "static", "parent"})
 
 
 def run(machine: Machine, node: Mapping[str, Any], frame: Frame) -> Value:
-    """The value of a chain of calls, with what it does to the router.
+    """Return the value of a chain of calls, and apply its effects on the router.
 
     Args:
-        machine: that runs.
         node: the chain as JSON.
-        frame: what is known.
     """
     calls = node["calls"]
     if len(calls) > MOST_CALLS:
@@ -75,21 +73,18 @@ def run(machine: Machine, node: Mapping[str, Any], frame: Frame) -> Value:
 
 
 def member(machine: Machine, value: Value, name: str, given: Arguments, frame: Frame) -> Value:
-    """What a call on a value gives.
+    """Return the result of a call on a value.
 
     Args:
-        machine: that runs.
-        value: that it is called on.
+        value: the receiver.
         name: of the method, in any case.
-        given: its arguments.
-        frame: what is known.
     """
     called = _MEMBERS.get(type(value), _of_application)
     return called(machine, value, name.lower(), given, frame)
 
 
 def call_back(machine: Machine, called: Value, given: Arguments, frame: Frame) -> Value:
-    """Run what is given as a function: a closure, or an object and a method's name."""
+    """Run a callable value: a closure, or an object with a method name."""
     if isinstance(called, Closure):
         return machine.closure(called, given, frame)
     if isinstance(called, dict) and isinstance(called.get(1), str):
@@ -135,7 +130,7 @@ def _of_instance(
 def _of_array(
     machine: Machine, value: dict[str | int, Value], name: str, given: Arguments, frame: Frame
 ) -> Value:
-    """Calls on a collection."""
+    """Return the result of a call on a collection."""
     if name == "each":
         for key, item in value.items():
             call_back(machine, given.at(0), Arguments((item, key)), frame)
@@ -146,7 +141,7 @@ def _of_array(
 def _of_application(
     machine: Machine, value: Value, name: str, given: Arguments, frame: Frame
 ) -> Value:
-    """Calls on providers, on the application, and on what is not known."""
+    """Return the result of a call on a provider, on the application, or on an unknown value."""
     loader = LOADERS.get(name)
     if loader is not None:
         loader(machine, given, frame)
@@ -159,7 +154,7 @@ def _of_application(
 
 
 def _asked(machine: Machine, value: Value, name: str, given: Arguments, frame: Frame) -> Value:
-    """What the application is asked for: folders, services, settings."""
+    """Return folders, services and settings that the application provides."""
     if name in functions.FOLDERS:
         return functions.path_below(machine, functions.FOLDERS[name], given, frame)
     if name in {"make", "get"} and functions.names_router(given):
@@ -174,7 +169,7 @@ def _asked(machine: Machine, value: Value, name: str, given: Arguments, frame: F
 
 
 def _static(machine: Machine, owner: str, name: str, given: Arguments, frame: Frame) -> Value:
-    """What a static call gives."""
+    """Return the result of a static call."""
     lower = name.lower()
     if lower == "macro" and owner in _MACROS:
         return _macro(machine, _MACROS[owner], given)
@@ -196,7 +191,7 @@ def _macro(machine: Machine, kind: str, given: Arguments) -> Value:
 
 
 def _own(machine: Machine, owner: str, name: str, given: Arguments, frame: Frame) -> Value:
-    """A call of a method of the class itself, or of what it inherits."""
+    """Return the result of a call of an own or inherited method."""
     above = owner == "parent"
     this = frame.this if isinstance(frame.this, Instance) else None
     holder = frame.owner if above or this is None else this.name
@@ -207,7 +202,7 @@ def _own(machine: Machine, owner: str, name: str, given: Arguments, frame: Frame
 
 
 def _foreign(machine: Machine, owner: str, name: str, given: Arguments, frame: Frame) -> Value:
-    """A static call of a class that is none of the repository's."""
+    """Return the result of a static call of a class outside the repository."""
     if owner == _STRINGS and name in builtins.STRINGS:
         text = text_of(given.at(0))
         return Unknown("no text") if text is None else builtins.STRINGS[name](text)
@@ -230,7 +225,7 @@ _MACROS: Final = {
     "Illuminate\\Routing\\RouteRegistrar": "registrar",
     ROUTE_TYPE: "route",
 }
-"""What has macros, by its class."""
+"""Classes that can have macros, with their kind."""
 
 
 def _arguments(machine: Machine, call: Mapping[str, Any], frame: Frame) -> Arguments:
@@ -248,4 +243,4 @@ _MEMBERS: Final[Mapping[type, Callable[[Machine, Any, str, Arguments, Frame], Va
     Closure: _of_closure,
     Instance: _of_instance,
 }
-"""What a call means, by what it is called on."""
+"""Readers of calls, by the type of the receiver."""

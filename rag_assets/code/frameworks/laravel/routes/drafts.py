@@ -1,4 +1,4 @@
-"""Routes as they are added to the router, before all that changes them has run."""
+"""Routes as added to the router, before all later changes have run."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ _NAMED: Final = re.compile(r"\{([^{}]*)\}")
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What surrounds a statement that makes routes.
+    """The context of a statement that creates routes.
 
     Attributes:
-        evidence: groups from the outermost on, last the statement.
-        missing: what is computed or assumed of all of them.
-        conditional: whether it stands under a condition.
+        evidence: groups, outermost first, then the statement.
+        missing: computed or assumed parts of all these routes.
+        conditional: whether it is under a condition.
     """
 
     evidence: tuple[Evidence, ...] = ()
@@ -51,13 +51,13 @@ class Draft:
     """A route that later calls may change.
 
     Attributes:
-        uri: unknown where it is computed.
+        uri: unknown if it is computed.
         methods: in order.
-        action: its attributes; `uses` is what answers.
+        action: its attributes; `uses` is the handler.
         context: see Context.
         wheres: regular expressions by parameter.
         fields: columns by parameter.
-        kind, target: of a view or a redirect; "" for others.
+        kind, target: of a view or a redirect; None and "" for others.
         fallback: see Route.
     """
 
@@ -73,12 +73,12 @@ class Draft:
     missing: list[str] = field(default_factory=list)
 
     def name(self, value: Value) -> None:
-        """Add to the name."""
+        """Append to the name."""
         held = self.action.get("as")
         self.action["as"] = joined(value) if held is None else joined(held, value)
 
     def middleware(self, names: Iterable[Value], *, key: str = "middleware") -> None:
-        """Add middleware, or middleware that is taken out."""
+        """Add middleware, or excluded middleware."""
         self.action[key] = few([*listed_of(self.action.get(key)), *names])
 
     def where(self, wheres: Mapping[Any, Value]) -> None:
@@ -90,7 +90,7 @@ class Draft:
             self.wheres[str(name)] = text or ""
 
     def prefix(self, value: Value) -> None:
-        """Set something before the URI."""
+        """Prepend a prefix to the URI."""
         uri = joined(trimmed_right(value), "/", trimmed_left(self.uri))
         self.set_uri(uri if uri == "/" else trimmed(uri))
 
@@ -99,7 +99,7 @@ class Draft:
         self.action["domain"] = value
 
     def set_uri(self, uri: str | Unknown) -> None:
-        """Set the URI, with the columns that it names."""
+        """Set the URI, and the columns that it names."""
         self.fields = {}
         self.uri = uri
         if isinstance(uri, str):
@@ -107,7 +107,7 @@ class Draft:
             self.uri = _FIELD.sub(r"{\1\3}", uri)
 
     def route(self) -> Route:
-        """The route as it is now; its URI is to be known."""
+        """Return the route in its current state; its URI must be known."""
         missing = list(self.missing)
         domain = re.sub(r"https?://", "", _told(self.action, "domain", missing))
         domain, fields = _FIELD.sub(r"{\1\3}", domain), dict(self.fields)
@@ -158,25 +158,25 @@ class Draft:
 
 
 def trimmed_left(value: Value) -> str | Unknown:
-    """A text without slashes at its beginning."""
+    """Return a text without leading slashes."""
     text = joined(value)
     return text if isinstance(text, Unknown) else text.lstrip("/")
 
 
 def trimmed_right(value: Value) -> str | Unknown:
-    """A text without slashes at its end."""
+    """Return a text without trailing slashes."""
     text = joined(value)
     return text if isinstance(text, Unknown) else text.rstrip("/")
 
 
 def text_at(attributes: Attributes, name: str) -> str:
-    """An attribute if it is a text, else ""."""
+    """Return an attribute if it is a text, else ""."""
     value = attributes.get(name)
     return value if isinstance(value, str) else ""
 
 
 def _told(attributes: Attributes, name: str, missing: list[str]) -> str:
-    """An attribute's text; where it is computed, that is missing."""
+    """Return an attribute's text; report it as missing if it is computed."""
     value = attributes.get(name)
     if isinstance(value, Unknown):
         missing.append(f"{_WORDS[name]} is computed: {value.why}")

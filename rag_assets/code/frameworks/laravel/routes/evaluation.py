@@ -1,4 +1,4 @@
-"""Values of expressions, but for chains of calls."""
+"""Values of expressions, except chains of calls."""
 
 from __future__ import annotations
 
@@ -28,36 +28,35 @@ _ROUTERS = frozenset({"router", "Illuminate\\Routing\\Router"})
 
 
 class Machine(Protocol):
-    """What expressions need of what runs them."""
+    """The interface that expressions need from the machine that runs them."""
 
     program: Program
 
     def chain(self, node: Mapping[str, Any], frame: Frame) -> Value:
-        """The value of a chain of calls."""
+        """Return the value of a chain of calls."""
 
     def load(self, path: Value, frame: Frame, *, stated: bool) -> Value:
         """Run a file."""
 
     def assume(self, *reasons: str) -> None:
-        """Note what the value of the statement that runs assumes."""
+        """Record assumptions behind the value of the current statement."""
 
     def assumed_since(self, mark: int) -> tuple[str, ...]:
-        """What was noted since a mark."""
+        """Return the assumptions recorded since a mark."""
 
     def spend(self, steps: int) -> None:
-        """Count steps, of which a run has so many."""
+        """Count steps against the limit of a run."""
 
     def mark(self) -> int:
-        """How much was noted up to now."""
+        """Return the number of assumptions recorded so far."""
 
 
 def evaluate(machine: Machine, node: Json, frame: Frame) -> Value:
-    """The value of an expression.
+    """Return the value of an expression.
 
     Args:
         machine: runs calls and files.
         node: the expression as JSON.
-        frame: what is known.
     """
     machine.spend(1)
     if not isinstance(node, dict):
@@ -112,7 +111,7 @@ def _property(machine: Machine, node: Json, frame: Frame) -> Value:
         return Unknown(f"the property {name}")
     found = machine.program.member(held.name, name)
     if found is None:
-        # A provider of Laravel's own has a namespace that is null.
+        # Laravel's own providers have a null namespace.
         return None if name == "namespace" else Unknown(f"the property {name}")
     path, value = found
     inner = Frame(path, f"{held.name}::", held, {}, frame.context, frame.depth)
@@ -161,7 +160,7 @@ def _not(machine: Machine, node: Json, frame: Frame) -> Value:
 def _closure(machine: Machine, node: Json, frame: Frame) -> Value:
     if not node["block"]:
         return Closure(None)
-    # Variables are those at this moment, as PHP binds them.
+    # Variables are bound with their current values, as in PHP.
     machine.spend(len(frame.variables) // 10)
     body = Body(frame.path, frame.symbol, node["block"])
     return Closure(body, tuple(node["parameters"]), dict(frame.variables), frame.this)

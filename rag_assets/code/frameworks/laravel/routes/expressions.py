@@ -1,29 +1,28 @@
-"""Expressions of PHP as JSON, for whoever knows the other files to evaluate.
+"""PHP expressions as JSON, to be evaluated once the other files are known.
 
-A string, a number, a boolean or null is itself; anything else is an object that says in `of` what
-it is:
+A string, a number, a boolean or null is itself; anything else is an object with its kind in `of`:
 
 | of | further values |
 |---|---|
-| array | items: pairs of a key, or null, and a value; what is unpacked is a `spread` |
+| array | items: pairs of a key, or null, and a value; an unpacked value is a `spread` |
 | spread | value |
 | join | parts |
 | variable | name; `this` for `$this` |
 | property | object, name |
-| constant | class, "" for a global one, and name |
-| directory, file | of the file that it is written in |
+| constant | class, "" for a global constant, and name |
+| directory, file | of the file that contains it |
 | item | array, key |
-| choice | condition, yes, no; `yes` lacks where it is the condition's own value |
+| choice | condition, yes, no; without `yes`, the condition's own value is used |
 | default | value, otherwise: `??` |
 | not | value |
-| chain | root: an expression, null for a function's call; class: of a static call, or ""; calls |
+| chain | root: an expression, null for a function call; class: of a static call, or ""; calls |
 | new | class |
-| closure | parameters: name, type and perhaps default; block: 0 where its body does not matter |
-| load | path: of a file that is required |
+| closure | parameters: name, type and optional default; block: 0 if its body does not matter |
+| load | path: of a required file |
 | set | name, value: of a variable |
 | computed | why: the kind of syntax |
 
-A call has a name, arguments, and perhaps named arguments.
+A call has a name, arguments, and optional named arguments.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ LOADS = frozenset(
     | {"include_once_expression"}
 )
 _DEEPEST = 40
-"""Levels of nesting that are looked into; what lies deeper counts as computed."""
+"""Maximum depth of nesting; deeper expressions count as computed."""
 
 _NAMES = frozenset({"name", "qualified_name", "relative_name", "relative_scope"})
 _RUN = frozenset(
@@ -55,15 +54,15 @@ _RUN = frozenset(
     | {"group", "routes", "macro", "withrouting", "each", "booted", "loadroutesusing", "when"}
     | {"unless", "tap", "call", "afterresolving", "resolving", "callafterresolving", "configure"}
 )
-"""Calls whose closures may make routes; those of others are left alone, as actions are."""
+"""Calls with closures that may create routes; closures of other calls are skipped, as actions
+are."""
 
 
 class Expressions:
     """Reads the expressions of one file.
 
     Args:
-        source: the file.
-        block: takes the body of a closure and gives the number that it is known by.
+        block: takes the body of a closure and returns its block number.
     """
 
     def __init__(self, source: PhpSource, block: Callable[[Node], int]) -> None:
@@ -72,11 +71,11 @@ class Expressions:
         self._left = _DEEPEST
 
     def read(self, node: Node | None, *, runs: bool = True) -> Json:
-        """An expression as JSON.
+        """Return an expression as JSON.
 
         Args:
             node: the expression; None is null.
-            runs: whether the body of a closure that it is may make routes.
+            runs: whether the body may create routes, if it is a closure.
         """
         if node is None:
             return None
@@ -91,7 +90,7 @@ class Expressions:
         return found
 
     def parameters(self, node: Node) -> list[Json]:
-        """The parameters of a function, a method or a closure."""
+        """Return the parameters of a function, a method or a closure."""
         held = node.child_by_field_name("parameters")
         nodes = [] if held is None else held.named_children
         named = [child for child in nodes if child.type.endswith("parameter")]
@@ -130,7 +129,7 @@ class Expressions:
         return {"of": "array", "items": items}
 
     def _text(self, node: Node) -> Json:
-        """A string with variables in it."""
+        """Return a string with variables in it."""
         parts: list[Json] = []
         for child in node.named_children:
             if child.type == "string_content":
@@ -151,7 +150,7 @@ class Expressions:
             return {"of": "default", "value": self.read(left), "otherwise": self.read(right)}
         if operator != ".":
             return _why(f"operator {operator}")
-        # A long concatenation nests to the left, once for each of its parts.
+        # The grammar nests a long concatenation to the left, one level per part.
         parts: list[Json] = []
         at: Node | None = node
         while at is not None and at.type == "binary_expression" and self._operator(at) == ".":

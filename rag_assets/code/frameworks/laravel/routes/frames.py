@@ -1,4 +1,4 @@
-"""What a statement knows while it runs, and limits of all that runs."""
+"""The state that a statement sees while it runs, and the limits of a run."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from rag_assets.code.frameworks.laravel.routes.groups import Attributes
 from rag_assets.code.frameworks.laravel.routes.values import Value
 
 DEEPEST: Final = 40
-"""Levels of bodies within bodies: groups, files, functions."""
+"""Maximum depth of nested bodies: groups, files, functions."""
 
 MOST_STEPS: Final = 2_000_000
-"""Expressions that are evaluated for one repository; loops count each turn."""
+"""Maximum number of expressions evaluated for one repository; each loop iteration counts."""
 
 MOST_STEPS_OF_ONE: Final = 500_000
-"""Expressions that are evaluated for one provider."""
+"""Maximum number of expressions evaluated for one provider."""
 
 MOST_CALLS: Final = 500
-"""Calls of one chain."""
+"""Maximum number of calls in one chain."""
 
 
 class Exhausted(Exception):
-    """Says that more was to be run than is run."""
+    """A limit on the number of steps was reached."""
 
 
 @dataclass(slots=True)
@@ -33,12 +33,12 @@ class Frame:
 
     Attributes:
         path: of the file.
-        symbol: the function that the code stands in; "" for none.
-        this: the object that `$this` is; None for none.
+        symbol: the enclosing function; "" if absent.
+        this: the object of `$this`; None if absent.
         variables: by name.
-        assumed: what the values of variables assume, by name.
+        assumed: assumptions behind the values of variables, by name.
         context: of its statements.
-        depth: of bodies around it.
+        depth: number of enclosing bodies.
     """
 
     path: str
@@ -51,14 +51,14 @@ class Frame:
 
     @property
     def owner(self) -> str:
-        """The class that the code stands in; "" for none."""
+        """Return the enclosing class; "" if absent."""
         owner, separator, _ = self.symbol.partition("::")
         return owner if separator else ""
 
 
 @dataclass(frozen=True, slots=True)
 class Registrar:
-    """Attributes that wait for a group or a route: Laravel's RouteRegistrar.
+    """Attributes pending for a group or a route: Laravel's RouteRegistrar.
 
     Attributes:
         attributes: by Laravel's names.
@@ -80,12 +80,12 @@ class Arguments:
     named: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     def at(self, position: int, name: str = "", default: Value = None) -> Value:
-        """An argument by its name, or else its position."""
+        """Return an argument by its name, or else by its position."""
         if name in self.named:
             return self.named[name]
         return self.given[position] if position < len(self.given) else default
 
     @property
     def all(self) -> tuple[Value, ...]:
-        """All of them."""
+        """Return all arguments."""
         return (*self.given, *self.named.values())

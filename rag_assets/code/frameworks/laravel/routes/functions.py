@@ -1,4 +1,4 @@
-"""Functions of Laravel that give paths, settings and services, as far as the text tells them."""
+"""Laravel functions that return paths, settings and services, as far as the text shows them."""
 
 from __future__ import annotations
 
@@ -36,17 +36,14 @@ FOLDERS: Final = {
     "public_path": "public",
     "storage_path": "storage",
 }
-"""Folders below the application's root, by functions and methods that give them."""
+"""Folders below the application's root, by the functions and methods that return them."""
 
 
 def called(machine: Machine, name: str, given: Arguments, frame: Frame) -> Value:
-    """What a function gives.
+    """Return the result of a function.
 
     Args:
-        machine: that runs.
         name: without its namespace.
-        given: its arguments.
-        frame: what is known.
     """
     lower = name.lower()
     own = machine.program.functions.get(lower)
@@ -62,13 +59,12 @@ def called(machine: Machine, name: str, given: Arguments, frame: Frame) -> Value
 
 
 def path_below(machine: Machine, folder: str, given: Arguments, frame: Frame) -> Value:
-    """A path in a folder of the application.
+    """Return a path in a folder of the application.
 
     Args:
-        machine: that runs.
         folder: below its root.
         given: arguments, first the path below the folder.
-        frame: of the file that asks.
+        frame: of the calling file.
     """
     below = text_of(given.at(0, "path", ""))
     if below is None:
@@ -78,7 +74,7 @@ def path_below(machine: Machine, folder: str, given: Arguments, frame: Frame) ->
 
 
 def setting(machine: Machine, given: Arguments, frame: Frame) -> Value:
-    """A setting, as its file states it, or as the call's own default says."""
+    """Return a setting from its file, or the call's own default."""
     name = given.at(0, "key")
     if not isinstance(name, str):
         return Unknown("config()")
@@ -101,7 +97,7 @@ def setting(machine: Machine, given: Arguments, frame: Frame) -> Value:
 
 
 def names_router(given: Arguments) -> bool:
-    """Whether the container is asked for the router."""
+    """Return whether the container is asked for the router."""
     named = given.at(0)
     return isinstance(named, str) and (named == "router" or named in ROUTER_TYPES)
 
@@ -132,7 +128,7 @@ def _glob(machine: Machine, given: Arguments, frame: Frame) -> Value:
 
 
 def _module(machine: Machine, given: Arguments, _frame: Frame) -> Value:
-    """The path of a file in a module: `module_path('Blog', '/routes/web.php')`."""
+    """Return the path of a file in a module: `module_path('Blog', '/routes/web.php')`."""
     machine.spend(len(machine.program.paths))
     name, below = text_of(given.at(0)), text_of(given.at(1, default=""))
     wanted = f"{name}/{(below or '').lstrip('/')}".lower()

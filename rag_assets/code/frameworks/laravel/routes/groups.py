@@ -1,4 +1,4 @@
-"""Attributes of groups and of routes, merged as Laravel's RouteGroup merges them."""
+"""Attributes of groups and routes, merged as in Laravel's RouteGroup."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LISTS: Final = frozenset({"middleware", "excluded_middleware", "can"})
 
 
 def joined(*parts: Value) -> str | Unknown:
-    """Parts of a text one after the other; unknown if one of them is."""
+    """Return the concatenation of text parts; unknown if one part is unknown."""
     found: list[str] = []
     why = ""
     for part in parts:
@@ -36,17 +36,17 @@ def joined(*parts: Value) -> str | Unknown:
 
 
 def trimmed(value: Value, characters: str = "/") -> str | Unknown:
-    """A text without characters at its ends."""
+    """Return a text without the given characters at its ends."""
     text = joined(value)
     return text if isinstance(text, Unknown) else text.strip(characters)
 
 
 def merged(new: Mapping[str, Value], old: Mapping[str, Value], *, prepend: bool) -> Attributes:
-    """The attributes of a group or a route with those of the group around it.
+    """Return the attributes of a group or route merged with the enclosing group's attributes.
 
     Args:
-        new: of the inner one.
-        old: of the outer one.
+        new: of the inner group or route.
+        old: of the outer group.
         prepend: whether the outer prefix comes first; for routes it comes last.
     """
     outer = {key: value for key, value in old.items() if key not in _OWN}
@@ -66,7 +66,7 @@ def merged(new: Mapping[str, Value], old: Mapping[str, Value], *, prepend: bool)
 
 
 def listed_of(value: Value) -> list[Value]:
-    """The middleware that an attribute names."""
+    """Return the middleware in an attribute."""
     return value if isinstance(value, list) else listed(value)
 
 

@@ -1,4 +1,4 @@
-"""Names of middleware: what aliases and groups stand for, as kernels and applications state it."""
+"""Names of middleware: targets of aliases and groups, as kernels and applications state them."""
 
 from __future__ import annotations
 
@@ -45,19 +45,18 @@ class Guards:
     """Aliases and groups of middleware.
 
     Attributes:
-        aliases: what each stands for.
-        groups: what each consists of.
+        aliases: target of each alias.
+        groups: members of each group.
     """
 
     aliases: dict[str, Value] = field(default_factory=dict)
     groups: dict[str, list[Value]] = field(default_factory=dict)
 
     def of_router(self, name: str, given: Arguments) -> None:
-        """A call on the router that names middleware.
+        """Apply a router call that names middleware.
 
         Args:
             name: of the call, in lower case.
-            given: its arguments.
         """
         named = str(given.at(0))
         if name == "aliasmiddleware":
@@ -70,13 +69,13 @@ class Guards:
             self.groups[named] = [given.at(1, "middleware"), *self.groups[named]][:_MOST]
 
     def of_kernel(self, groups: Value, *aliases: Value) -> None:
-        """What the properties of a kernel state."""
+        """Add the aliases and groups in a kernel's properties."""
         for held in aliases:
             self.aliases |= {str(name): one for name, one in keyed(held).items()}
         self.groups |= {str(name): listed(some) for name, some in keyed(groups).items()}
 
     def classes(self) -> dict[str, tuple[str, ...]]:
-        """The classes that each alias and each group stands for, in order."""
+        """Return the classes behind each alias and group, in order."""
         names = dict.fromkeys((*self.aliases, *self.groups))
         found = {name: tuple(dict.fromkeys(self._of(name))) for name in names}
         return {name: classes for name, classes in found.items() if classes}
@@ -98,11 +97,11 @@ class Guards:
 
 @dataclass(slots=True)
 class Configuration:
-    """What `withMiddleware` of Laravel 11 and later is given, until it is applied.
+    """The arguments of Laravel 11's `withMiddleware` (and later versions), until they are applied.
 
     Attributes:
         aliases: of middleware.
-        groups: those that Laravel begins with, and others.
+        groups: Laravel's default groups, and others.
         changes: of groups: kind, group, middleware; applied by kind.
     """
 
@@ -113,11 +112,10 @@ class Configuration:
     changes: list[tuple[str, str, list[Value]]] = field(default_factory=list)
 
     def call(self, name: str, given: Arguments) -> None:
-        """A call on it.
+        """Apply a call on the configuration.
 
         Args:
             name: in lower case.
-            given: its arguments.
         """
         made = _CONFIGURES.get(name)
         if made is not None:
@@ -127,7 +125,7 @@ class Configuration:
                 self.change(kind, name, given.at(position, kind))
 
     def applied_to(self, guards: Guards) -> None:
-        """Apply all changes, in the order that Laravel does it in."""
+        """Apply all changes in Laravel's order."""
         for kind in ("replace", "remove", "prepend", "append"):
             for _, group, names in (change for change in self.changes if change[0] == kind):
                 held = self.groups.get(group, [])
@@ -136,34 +134,34 @@ class Configuration:
         guards.groups |= self.groups
 
     def alias(self, given: Arguments) -> None:
-        """Set what aliases stand for."""
+        """Set the targets of aliases."""
         self.aliases |= {str(name): one for name, one in keyed(given.at(0, "aliases")).items()}
 
     def group(self, given: Arguments) -> None:
-        """Set what a group consists of."""
+        """Set the members of a group."""
         self.groups[str(given.at(0, "group"))] = listed(given.at(1, "middleware"))
 
     def stateful(self, _given: Arguments) -> None:
-        """Let the interface have sessions."""
+        """Enable sessions for the API."""
         self.groups["api"] = [_STATEFUL, *self.groups["api"]]
 
     def throttled(self, given: Arguments) -> None:
-        """Limit requests to the interface."""
+        """Limit the rate of API requests."""
         limiter = given.at(0, "limiter", "api")
         at = 1 if _STATEFUL in self.groups["api"] else 0
         self.groups["api"].insert(at, f"throttle:{limiter}")
 
     def sessions(self, _given: Arguments) -> None:
-        """Check the password that sessions were begun with."""
+        """Check the password that sessions were started with."""
         self.groups["web"] = [*self.groups["web"], "auth.session"]
 
     def replace(self, given: Arguments) -> None:
-        """Replace one middleware of a group."""
+        """Replace one middleware in a group."""
         changed = [given.at(1, "search"), given.at(2, "replace")]
         self.changes.append(("replace", str(given.at(0, "group")), changed))
 
     def change(self, kind: str, group: str, value: Value) -> None:
-        """Note a change of a group; an array of replacements has what it replaces as keys."""
+        """Record a change of a group; in an array, the keys are the replaced middleware."""
         if kind == "replace":
             pairs = ((str(old), new) for old, new in keyed(value).items())
             self.changes += [("replace", group, [old, new]) for old, new in pairs]
@@ -196,5 +194,5 @@ _CHANGES: Final[Mapping[str, Callable[[list[Value], list[Value]], list[Value]]]]
 
 
 def _unique(values: Iterable[Value]) -> list[Value]:
-    """Each name once; what is computed has none."""
+    """Return each name once; computed names are left out."""
     return list(dict.fromkeys(value for value in values if isinstance(value, str)))

@@ -1,4 +1,4 @@
-"""Calls that load files of routes, or say what does: of providers, packages, the application."""
+"""Calls that load route files, or state how to: of providers, packages, the application."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _defer(machine: Machine, given: Arguments, frame: Frame) -> None:
 
 
 def _package(machine: Machine, given: Arguments, frame: Frame) -> None:
-    """Files of routes that a package names: `hasRoutes('web', 'api')`."""
+    """Load the route files that a package names: `hasRoutes('web', 'api')`."""
     folder = posixpath.dirname(posixpath.dirname(frame.path))
     with machine.within(frame):
         for one in given.all:
@@ -36,7 +36,7 @@ def _package(machine: Machine, given: Arguments, frame: Frame) -> None:
 
 
 def _channels(machine: Machine, path: Value, frame: Frame) -> None:
-    """A file of channels brings the routes that authorize who listens to them."""
+    """Add the routes that authorize listeners, if a channels file exists."""
     if isinstance(path, str) and machine.program.file_of(path, frame.path) is not None:
         packages.broadcasting(machine, "routes", Arguments(()), frame)
 
@@ -46,7 +46,7 @@ def _broadcasting(machine: Machine, given: Arguments, frame: Frame) -> None:
 
 
 def _configured(machine: Machine, given: Arguments, frame: Frame) -> None:
-    """`withRouting`, as Laravel 11 and later have it."""
+    """Apply `withRouting` of Laravel 11 and later."""
     names = ("using", "web", "api", "commands", "channels", "pages", "health", "apiPrefix", "then")
     told = {name: given.at(position, name) for position, name in enumerate(names)}
     with machine.within(frame):
@@ -67,7 +67,7 @@ def _configured(machine: Machine, given: Arguments, frame: Frame) -> None:
 
 
 def _guarded(machine: Machine, given: Arguments, frame: Frame) -> None:
-    """`withMiddleware`, as Laravel 11 and later have it."""
+    """Apply `withMiddleware` of Laravel 11 and later."""
     configuration = Configuration()
     machine.call(given.at(0, "callback"), Arguments((configuration,)), frame)
     configuration.applied_to(machine.guards)
@@ -83,4 +83,4 @@ LOADERS: Final[Mapping[str, Callable[[Machine, Arguments, Frame], None]]] = {
     "withbroadcasting": _broadcasting,
     "withmiddleware": _guarded,
 }
-"""By their names in lower case."""
+"""Loaders by call name in lower case."""

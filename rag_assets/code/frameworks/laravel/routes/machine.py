@@ -1,4 +1,4 @@
-"""Runs the statements of files as far as they make routes, without running anything of them."""
+"""Interprets the statements that create routes, without executing any code."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ def _is_class(program: Program) -> Callable[[str], bool]:
 
 _STEPS_OF_RESOURCE = 100
 _ASSUMED = 20
-"""Assumptions that are kept of one value."""
+"""Maximum number of assumptions recorded for one value."""
 
 _GOES_ON = object()
-"""What a body gives that no `return` ends."""
+"""Result of a body that no `return` ends."""
 
 
 class Machine:
@@ -53,16 +53,13 @@ class Machine:
 
     Attributes:
         program: the repository.
-        router: has the routes.
+        router: contains the routes.
         naming: of resources.
         guards: aliases and groups of middleware.
         macros: of the router, of routes and of registrars, by name.
-        deferred: closures that a provider gave to `routes()`, with the statement.
-        unresolved: what could not be told.
+        deferred: closures that a provider passed to `routes()`, with the statement.
+        unresolved: statements that could not be resolved.
         loaded: paths of files that were run.
-
-    Args:
-        program: the repository.
     """
 
     def __init__(self, program: Program) -> None:
@@ -80,13 +77,13 @@ class Machine:
         self._left_of_one = MOST_STEPS_OF_ONE
 
     def function(self, function: Function, this: Value, given: Arguments, frame: Frame) -> Value:
-        """Run a function or a method, and give what it returns."""
+        """Run a function or a method, and return its result."""
         inner = Frame(
             path=function.body.path,
             symbol=function.body.symbol,
             this=this,
             variables={},
-            # A call of a function is no group of the routes that it makes.
+            # A function call is not a group of the routes that it creates.
             context=replace(frame.context, evidence=frame.context.evidence[:-1]),
             depth=frame.depth + 1,
         )
@@ -96,7 +93,7 @@ class Machine:
     def closure(
         self, closure: Closure, given: Arguments, frame: Frame, *, this: Value = None
     ) -> Value:
-        """Run a closure, and give what it returns."""
+        """Run a closure, and return its result."""
         if closure.body is None:
             return Unknown("a function")
         self.spend(len(closure.variables) // 10)
@@ -115,9 +112,9 @@ class Machine:
         """Run a file.
 
         Args:
-            path: of it, as the expression gives it.
+            path: of the file, as evaluated.
             frame: of the statement that loads it.
-            stated: whether it is stated to have routes.
+            stated: whether the file is declared to contain routes.
         """
         if not isinstance(path, str):
             why = path.why if isinstance(path, Unknown) else "no text"
@@ -141,14 +138,14 @@ class Machine:
             self._loading.pop()
 
     def begin(self) -> None:
-        """Begin with another provider."""
+        """Start another provider."""
         self._left_of_one = MOST_STEPS_OF_ONE
 
     def spend(self, steps: int) -> None:
         """Count steps.
 
         Raises:
-            Exhausted: there are no more of them.
+            Exhausted: the limit is reached.
         """
         self._left -= steps
         self._left_of_one -= steps
@@ -156,38 +153,38 @@ class Machine:
             raise Exhausted
 
     def chain(self, node: Mapping[str, Any], frame: Frame) -> Value:
-        """The value of a chain of calls."""
+        """Return the value of a chain of calls."""
         return chains.run(self, node, frame)
 
     def call(self, called: Value, given: Arguments, frame: Frame) -> Value:
-        """Run what is given as a function."""
+        """Run a callable value."""
         return chains.call_back(self, called, given, frame)
 
     def miss(self, reason: str, frame: Frame) -> None:
-        """Note that something of the statement that runs is not told."""
+        """Record that a part of the current statement is unresolved."""
         if frame.context.evidence:
             self.unresolved.append(Unresolved(reason, frame.context.evidence[-1]))
 
     def assume(self, *reasons: str) -> None:
-        """Note what the value of the statement that runs assumes."""
+        """Record assumptions behind the value of the current statement."""
         self._assumed += reasons
 
     def mark(self) -> int:
-        """How much was noted up to now."""
+        """Return the number of assumptions recorded so far."""
         return len(self._assumed)
 
     def assumed_since(self, mark: int) -> tuple[str, ...]:
-        """What was noted since a mark."""
+        """Return the assumptions recorded since a mark."""
         return tuple(dict.fromkeys(self._assumed[mark:]))[:_ASSUMED]
 
     def context(self, frame: Frame) -> Context:
-        """What surrounds the statement that runs, with what it assumes."""
+        """Return the context of the current statement, with its assumptions."""
         missing = tuple(dict.fromkeys((*frame.context.missing, *self._assumed)))[:_ASSUMED]
         return replace(frame.context, missing=missing)
 
     @contextmanager
     def within(self, frame: Frame) -> Iterator[None]:
-        """What runs within has the statement that runs as its group."""
+        """Make the current statement the group of everything that runs within."""
         outer, assumed = frame.context, self._assumed
         frame.context, self._assumed = self.context(frame), []
         try:
@@ -196,7 +193,7 @@ class Machine:
             frame.context, self._assumed = outer, assumed
 
     def settle(self, value: Value, frame: Frame) -> None:
-        """Register a resource whose statement ended."""
+        """Register a pending resource at the end of its statement."""
         if not isinstance(value, Pending):
             return
         computed = [key for key, held in value.options.items() if isinstance(held, Unknown)]
@@ -226,7 +223,7 @@ class Machine:
         return None if value is _GOES_ON else value
 
     def _body(self, body: Body, frame: Frame) -> Value:
-        """Run the statements of a body; what it returns, or that it goes on."""
+        """Run the statements of a body; return its result, or _GOES_ON."""
         if frame.depth > DEEPEST:
             self.miss("what lies too deep", frame)
             return _GOES_ON
@@ -257,7 +254,7 @@ class Machine:
             return self._branches(values, frame)
         body = Body(frame.path, frame.symbol, values["body"])
         outer = frame.context
-        # Loops and conditions are no groups of routes: they are no evidence of them.
+        # Loops and conditions are not groups, so they are not evidence of routes.
         frame.context = replace(outer, evidence=outer.evidence[:-1])
         try:
             if op == "each":
@@ -270,7 +267,7 @@ class Machine:
             frame.context = outer
 
     def miss_at(self, reason: str, context: Context) -> None:
-        """Note that something at a place is not told."""
+        """Record that something at a place is unresolved."""
         self.unresolved.append(Unresolved(reason, context.evidence[-1]))
 
     def _branches(self, values: Mapping[str, Any], frame: Frame) -> Value:
@@ -293,7 +290,7 @@ class Machine:
         return _GOES_ON
 
     def _branch(self, body: Body, frame: Frame, *, sure: bool) -> Value:
-        """Run a branch; what it sets is not known afterwards, unless it is sure to run."""
+        """Run a branch; variables it sets become unknown, unless it is certain to run."""
         self.spend(len(frame.variables) // 10)
         before = dict(frame.variables)
         value = self._body(body, frame)

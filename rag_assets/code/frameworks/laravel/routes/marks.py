@@ -1,4 +1,4 @@
-"""Which places of a file may have to do with routes: a quick look before anything is read."""
+"""Finds the places in a file that may concern routes, before anything is read in detail."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ DIRECT: Final = frozenset({"match", "any", "fallback", "redirect", "permanentred
 GUARDING: Final = frozenset(
     {"aliasmiddleware", "middlewaregroup", "pushmiddlewaretogroup", "prependmiddlewaretogroup"}
 )
-"""What a router is asked to name middleware, in lower case."""
+"""Router calls that name middleware, in lower case."""
 
 ROUTING: Final = (
     VERBS
@@ -55,7 +55,7 @@ ROUTING: Final = (
     | {"group", "macro", "addroute"}
     | GUARDING
 )
-"""What a router is asked to make routes, in lower case."""
+"""Router calls that create routes, in lower case."""
 
 _LOADERS = frozenset(
     {"loadroutesfrom", "withrouting", "loadroutesusing", "hasroute", "hasroutes"}
@@ -89,7 +89,7 @@ _OTHERS = frozenset(
     }
     | {"uses", "currentroutenamed", "getroutesbyname", "hasmacro", "matched", "substitutebindings"}
 )
-"""What a router is asked for other reasons, in lower case."""
+"""Router calls for other purposes, in lower case."""
 
 _LONGEST = 40
 _WORDS: Final = (
@@ -98,18 +98,14 @@ _WORDS: Final = (
     *("require ", "require(", "require_once", "include ", "include(", "include_once", "{Route"),
     *("Route,", "Route}"),
 )
-"""One of these is in every text that has such a place; most texts have none."""
+"""Every text with such a place contains one of these; most texts contain none."""
 
 _TELLING = LOADS | MEMBER_CALLS | {"simple_parameter", "scoped_call_expression"}
 _NAMES = frozenset({"name", "qualified_name", "relative_name"})
 
 
 class Marks:
-    """The places of calls that may make routes, or load files that do.
-
-    Args:
-        source: the file.
-    """
+    """The places of calls that may create routes, or load files that do."""
 
     def __init__(self, source: PhpSource) -> None:
         self._source = source
@@ -128,7 +124,7 @@ class Marks:
         return bool(self._starts) or any(is_provider(one) or is_kernel(one) for one in classes)
 
     def within(self, node: Node) -> bool:
-        """Whether such a place is within a node."""
+        """Return whether such a place is within a node."""
         at = bisect_left(self._starts, node.start_byte)
         return at < len(self._starts) and self._starts[at] < node.end_byte
 
@@ -143,7 +139,7 @@ class Marks:
         return self._member(node)
 
     def _typed(self, parameter: Node) -> None:
-        """A parameter whose type is a router is one throughout the file."""
+        """Record a parameter with a router type; it counts as a router throughout the file."""
         written = self._source.tree.of(parameter.child_by_field_name("type")).lstrip("?")
         named = self._source.class_name(written, parameter) if written else ""
         if named in ROUTER_TYPES:
@@ -175,21 +171,21 @@ class Marks:
         if name not in ROUTING and name != "routes":
             return False
         held = node.child_by_field_name("object")
-        # A longer text is a chain, whose beginning is looked at by itself.
+        # A longer text is a chain; its start is examined separately.
         short = held is not None and held.end_byte - held.start_byte <= _LONGEST
         written = tree.of(held) if short else ""
         if name == "routes":
             return written == "$this"
-        if written == "$this":  # which is the router in the body of its macro
+        if written == "$this":  # `$this` is the router in the body of its macro
             return node.start_byte < self._macro_ends
         return written.replace('"', "'") in _ROUTERS or written in self._routers
 
 
 def is_kernel(one: ClassLike) -> bool:
-    """Whether a class extends what looks like a kernel, which names middleware."""
+    """Return whether a class seems to extend a kernel, which names middleware."""
     return any(parent.endswith("Kernel") for parent in one.parents)
 
 
 def is_provider(one: ClassLike) -> bool:
-    """Whether a class extends what looks like a provider of services."""
+    """Return whether a class seems to extend a service provider."""
     return any(parent.rpartition("\\")[2].endswith("Provider") for parent in one.parents)

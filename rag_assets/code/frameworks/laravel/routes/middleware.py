@@ -1,4 +1,4 @@
-"""The classes that the names of middleware stand for in a repository."""
+"""The classes behind middleware names in a repository."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from rag_assets.code.frameworks.laravel.routes.guards import Configuration
 from rag_assets.code.frameworks.laravel.routes.machine import Machine
 
 _WITHOUT_KERNEL: Final = 11
-"""Since this version, the framework itself names its middleware."""
+"""From this version on, the framework itself names its middleware."""
 
 
 def middleware_of(machine: Machine) -> Mapping[str, tuple[str, ...]]:
-    """The classes of each alias and each group of middleware, in order.
+    """Return the classes of each alias and group of middleware, in order.
 
-    Kernels state them, or `withMiddleware`, or calls on the router by providers. Parameters are
-    left out: `throttle:api` in a group is the class that `throttle` stands for. A name that only
-    a package explains is not here.
+    They come from kernels, from `withMiddleware`, or from router calls in providers. Parameters are
+    left out: `throttle:api` in a group is the class of `throttle`. Names that only a package
+    defines are left out.
 
     Args:
-        machine: that ran all of a repository; its routes are to be read before.
+        machine: after a full run of a repository; read its routes first.
     """
     late = (machine.program.version or 0) >= _WITHOUT_KERNEL
     if late and not machine.guards.aliases:

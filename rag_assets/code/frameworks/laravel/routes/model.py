@@ -1,4 +1,4 @@
-"""Routes, as Laravel's router knows them."""
+"""Routes as in Laravel's router."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ ActionKind: TypeAlias = Literal["controller", "closure", "view", "redirect", "no
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Where a repository says something.
+    """A place in a repository that supports a statement.
 
     Attributes:
         path: of the file.
-        fact: the statement's; a group's ends where its body begins.
+        fact: the statement's; a group's fact ends where its body starts.
     """
 
     path: str
@@ -25,7 +25,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Unresolved:
-    """Something that may add routes, or change them, and that the text alone does not tell.
+    """A statement that may add or change routes, and that the text alone does not resolve.
 
     Attributes:
         reason: why, in a few words.
@@ -41,10 +41,10 @@ class Parameter:
     """A parameter of a route.
 
     Attributes:
-        name: as the URI has it.
+        name: as in the URI.
         optional: whether the URI is valid without it.
         field: the column that it is looked up by; "" for the model's own key.
-        pattern: a regular expression that it has to match; "" for none.
+        pattern: a regular expression that it must match; "" if absent.
     """
 
     name: str
@@ -59,20 +59,20 @@ class Route:
 
     Attributes:
         uri: without a slash at its ends (`invoices/{invoice}`); "/" for the root.
-        methods: in the router's order; GET brings HEAD.
-        name: with the names of its groups before it; "" for none.
-        action: `App\\Http\\Controllers\\InvoiceController@show`; `Closure`; a view's name, or where
-            a redirect leads to; "" where it is computed.
-        kind: what the action is.
-        middleware: in order, as it is written, those of groups first.
-        without_middleware: what is taken out of it.
+        methods: in the router's order; GET implies HEAD.
+        name: prefixed with the names of its groups; "" if it has none.
+        action: `App\\Http\\Controllers\\InvoiceController@show`; `Closure`; a view's name, or the
+            target of a redirect; "" if it is computed.
+        kind: of the action.
+        middleware: in order, as written; middleware of groups first.
+        without_middleware: excluded middleware.
         domain: "" for every domain.
         parameters: of domain and URI, in order.
         wheres: regular expressions of parameters.
-        fallback: whether it answers where no other route does.
-        conditional: whether it stands under a condition that only running the program would tell.
-        missing: what of it is computed or assumed, and so may differ or lack.
-        evidence: from the outermost group on, last its own statement.
+        fallback: whether it answers requests that no other route matches.
+        conditional: whether it depends on a condition that is evaluated at run time.
+        missing: computed or assumed parts, which may be wrong or incomplete.
+        evidence: groups, outermost first, then its own statement.
     """
 
     uri: str
@@ -92,7 +92,7 @@ class Route:
 
     @property
     def complete(self) -> bool:
-        """Whether the text tells all of it."""
+        """Return whether the text determines the whole route."""
         return not self.missing and not self.conditional
 
 
@@ -102,7 +102,7 @@ class Routes:
 
     Attributes:
         routes: in the router's order.
-        unresolved: what may add routes, or change them, that are not here.
+        unresolved: statements that may add or change routes, and are not resolved here.
     """
 
     routes: tuple[Route, ...]
@@ -110,5 +110,5 @@ class Routes:
 
     @property
     def complete(self) -> bool:
-        """Whether nothing of them is unresolved."""
+        """Return whether all statements are resolved."""
         return not self.unresolved

@@ -1,4 +1,4 @@
-"""Routes that Laravel and its packages make by one call, as they make them.
+"""Routes that Laravel and its packages create by a single call.
 
 | call | of |
 |---|---|
@@ -80,12 +80,10 @@ _BROADCASTS: Final = "\\Illuminate\\Broadcasting\\BroadcastController"
 
 
 def authentication(machine: Machine, given: Arguments, frame: Frame) -> None:
-    """The routes of `Auth::routes()`.
+    """Add the routes of `Auth::routes()`.
 
     Args:
-        machine: that runs.
         given: one array of options.
-        frame: what is known.
     """
     options = given.at(0, "options")
     if isinstance(options, Unknown):
@@ -110,13 +108,11 @@ def _chosen(options: Mapping[str | int, Value], defaults: Mapping[str, bool]) ->
 
 
 def broadcasting(machine: Machine, name: str, given: Arguments, frame: Frame) -> None:
-    """The routes of `Broadcast::routes()`, or of another call of its.
+    """Add the routes of `Broadcast::routes()` or a similar call.
 
     Args:
-        machine: that runs.
         name: of the call, in lower case.
         given: attributes of a group.
-        frame: what is known.
     """
     user = name == "userroutes"
     action = f"{_BROADCASTS}@authenticate{'User' if user else ''}"
@@ -151,18 +147,15 @@ ON_ROUTER: Final[Mapping[str, Callable[[Machine, Arguments, Frame], Value]]] = {
     "inertia": _inertia,
     "livewire": _livewire,
 }
-"""Calls on the router, by their names in lower case."""
+"""Calls on the router, by name in lower case."""
 
 
 def of_facade(machine: Machine, owner: str, name: str, given: Arguments, frame: Frame) -> bool:
-    """Make the routes of a static call, and say whether it is one that makes any.
+    """Add the routes of a static call; return whether the call creates routes.
 
     Args:
-        machine: that runs.
         owner: the class, without its namespace.
         name: of the call, in lower case.
-        given: its arguments.
-        frame: what is known.
     """
     if owner == "Auth" and name == "routes":
         authentication(machine, given, frame)

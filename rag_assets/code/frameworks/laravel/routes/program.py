@@ -1,4 +1,4 @@
-"""The files of a repository as routes are made of them: bodies, classes, settings and paths."""
+"""The files of a repository as input for routes: bodies, classes, settings and paths."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rag_assets.code.frameworks.laravel.version import framework_version
 from rag_assets.code.model import Fact, FileFacts
 
 ROOT: Final = "/@/"
-"""What stands for the repository's folder in paths that expressions give."""
+"""Stands for the repository's folder in evaluated paths."""
 
 _MOST_ANCESTORS: Final = 200
 _TESTS: Final = re.compile(r"(?:^|/)tests?/", re.IGNORECASE)
@@ -25,10 +25,10 @@ class ClassFacts:
 
     Attributes:
         path: of its file.
-        abstract: as it is declared.
-        parents: what it extends.
-        traits: what it uses.
-        functions: its methods that may make routes, by their names in lower case.
+        abstract: as declared.
+        parents: classes that it extends.
+        traits: traits that it uses.
+        functions: its methods that may create routes, by name in lower case.
         methods: the names of all of its methods, in lower case.
         members: expressions of properties, by name.
     """
@@ -61,16 +61,15 @@ class Program:
     """The repository.
 
     Attributes:
-        classes: by their names.
-        functions: outside of classes, by their names in lower case.
+        classes: by name.
+        functions: outside classes, by name in lower case.
         paths: of all files.
-        version: of the framework that its manifest asks for, the first number; None if it is not
-            known.
+        version: major version of the framework that its manifest requires; None if it is unknown.
         providers: classes that applications list as providers, in order, by their folder.
-        registered: what looks like the class of a provider in statements of classes.
+        registered: names in statements of classes that look like provider classes.
 
     Args:
-        files: of the repository: those of PHP, and its manifest.
+        files: of the repository: PHP files, and its manifest.
     """
 
     def __init__(self, files: Iterable[FileFacts]) -> None:
@@ -93,22 +92,22 @@ class Program:
             facts.sort(key=lambda fact: fact.start)
 
     def body(self, body: Body) -> Sequence[Fact]:
-        """The statements of a body, in order."""
+        """Return the statements of a body, in order."""
         return self._bodies.get(body, ())
 
     def top_levels(self) -> Iterator[str]:
-        """The paths of files with statements outside of functions that may make routes."""
+        """Yield the paths of files with top-level statements that may create routes."""
         yield from (body.path for body in self._bodies if not body.symbol and not body.block)
 
     def constant(self, owner: str, name: str) -> Any:
-        """A constant of a class or of what it inherits; None where it is not known."""
+        """Return a constant of a class, possibly inherited; None if it is unknown."""
         for one in self.lineage(owner):
             if (one, name) in self._constants:
                 return self._constants[one, name]
         return None
 
     def lineage(self, name: str) -> list[str]:
-        """A class, its traits and parents, nearest first; ancestors may form a circle."""
+        """Return a class, its traits and parents, nearest first; ancestors may form a circle."""
         known = self._lineages.get(name)
         if known is not None:
             return known
@@ -125,12 +124,12 @@ class Program:
         return self._lineages.setdefault(name, list(found))
 
     def method(self, owner: str, name: str, *, above: bool = False) -> Function | None:
-        """A method of a class or of what it inherits; None where it makes no routes.
+        """Return a method of a class, possibly inherited; None if it creates no routes.
 
         Args:
             owner: the class.
             name: of the method.
-            above: whether the class itself is left out.
+            above: whether to skip the class itself.
         """
         for one in self.lineage(owner)[1 if above else 0 :]:
             held = self.classes.get(one)
@@ -139,7 +138,7 @@ class Program:
         return None
 
     def member(self, owner: str, name: str) -> tuple[str, Any] | None:
-        """A property of a class or of what it inherits: the class's file and an expression.
+        """Return a property of a class, possibly inherited: the class's file and an expression.
 
         Args:
             owner: the class.
@@ -152,21 +151,21 @@ class Program:
         return None
 
     def settings_in(self, name: str) -> int:
-        """How many settings there are among which one of this name is looked for."""
+        """Return the cost of looking up a setting, from the number of settings to search."""
         files = name.split(".")[:-1]
         return sum(len(one[1]) for file in files for one in self._settings.get(file, ())) // 10
 
     def setting(self, name: str, near: str) -> tuple[str, Any] | None:
-        """The file that states a setting and its value there; None if none does.
+        """Return the file that states a setting and its value there; None if no file does.
 
-        Settings that have others below them are `{"keys": names}`.
+        A setting with other settings below it is `{"keys": names}`.
 
         Args:
             name: dotted, the file's name first.
             near: path of the file that asks; the nearest folder with settings counts.
         """
         path, values, key = "", None, name
-        # A package's settings have its name before that of their file.
+        # The names of a package's settings start with the package, then the file.
         while values is None and "." in key:
             file, _, key = key.partition(".")
             stated = [one for one in self._settings.get(file, ()) if _states(one[1], key)]
@@ -180,7 +179,7 @@ class Program:
         return path, {"keys": list(dict.fromkeys(one.partition(".")[0] for one in below))}
 
     def root_of(self, path: str) -> str:
-        """The folder of the application that a file belongs to: "" or one that ends in a slash."""
+        """Return a file's application folder: "", or a path with a trailing slash."""
         folder = posixpath.dirname(path)
         while folder:
             if {f"{folder}/bootstrap/app.php", f"{folder}/artisan"} & self.paths:
@@ -189,7 +188,7 @@ class Program:
         return ""
 
     def file_of(self, written: str, near: str) -> str | None:
-        """The path of a file as an expression gives it; None if there is none.
+        """Return the path of a file from an evaluated path; None if it does not exist.
 
         Args:
             written: below ROOT, or relative to the application or to the file that asks.
@@ -199,7 +198,7 @@ class Program:
         return next((path for path in tried if path in self.paths), None)
 
     def matching(self, pattern: str, near: str) -> list[str]:
-        """The paths that a pattern of `glob` finds, in order."""
+        """Return the paths that match a `glob` pattern, in order."""
         for place in self._places(pattern, near):
             parts = place.split("/")
             found = sorted(path for path in self.paths if _matches(path.split("/"), parts))
@@ -268,7 +267,7 @@ class Program:
 
 
 def is_test(path: str) -> bool:
-    """Whether a file belongs to tests, whose providers no application has."""
+    """Return whether a file belongs to tests; applications do not use providers of tests."""
     return _TESTS.search(path) is not None
 
 
@@ -281,7 +280,7 @@ def _matches(folders: Sequence[str], patterns: Sequence[str]) -> bool:
 
 
 def _matches_name(name: str, pattern: str) -> bool:
-    """Whether a name is as a pattern with stars says; each star takes as little as it can."""
+    """Return whether a name matches a pattern with stars; each star matches the minimum."""
     first, *rest = pattern.split("*")
     if not rest:
         return name == pattern
@@ -297,7 +296,7 @@ def _matches_name(name: str, pattern: str) -> bool:
 
 
 def _providers_in(value: Any) -> Iterator[str]:
-    """What looks like the class of a provider, wherever it is in a statement."""
+    """Yield names in a statement that look like provider classes, at any depth."""
     todo: list[Any] = [value]
     while todo:
         at = todo.pop()
@@ -314,6 +313,6 @@ def _states(values: Mapping[str, Any], key: str) -> bool:
 
 
 def _shared(one: str, other: str) -> int:
-    """How many folders two paths have in common."""
+    """Return the number of folders that two paths share."""
     pairs = zip(one.split("/"), other.split("/"), strict=False)
     return next((i for i, (a, b) in enumerate(pairs) if a != b), len(one))

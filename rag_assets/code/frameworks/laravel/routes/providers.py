@@ -1,4 +1,4 @@
-"""The providers of services of a repository, in the order in which they boot."""
+"""The service providers of a repository, in boot order."""
 
 from __future__ import annotations
 
@@ -8,13 +8,10 @@ from rag_assets.code.frameworks.laravel.routes.program import ClassFacts, Progra
 
 
 def providers_of(program: Program) -> Iterator[str]:
-    """The classes: as they are listed, then those of the application, then those of packages.
+    """Yield the classes: listed providers, then the application's, then those in packages.
 
-    One of an application that lists its providers, but not this one, does not run, unless
-    another one names it: Laravel's own skeleton comes with such a provider.
-
-    Args:
-        program: the repository.
+    A provider of an application is skipped if the application lists other providers of its own and
+    no statement names this one: Laravel's skeleton comes with such a provider.
     """
     names = (name for listed in program.providers.values() for name in listed)
     listed = {name: index for index, name in enumerate(dict.fromkeys(names))}
@@ -36,7 +33,7 @@ def _is_provider(program: Program, name: str) -> bool:
 
 
 def _is_left_out(program: Program, one: ClassFacts) -> bool:
-    """Whether the application that a class belongs to lists others of its own."""
+    """Return whether the application of a class lists other providers of its own."""
     for root, listed in program.providers.items():
         own = f"{root}app/"
         held = (program.classes.get(name) for name in listed)

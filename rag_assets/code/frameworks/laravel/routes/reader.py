@@ -1,19 +1,19 @@
-"""Facts of one file of which routes are made, wherever the file lies.
+"""Facts of one file for the construction of routes, wherever the file lies.
 
 | kind | symbol | values |
 |---|---|---|
-| routing | the function that it stands in | op, block, and what the table below says |
-| routes_to | likewise | controller: a class; action: a method, "" where it is not stated |
-| constant | the class | name, value: a constant or an enum's case that is a string or a number |
+| routing | the enclosing function | op, block, and the values in the table below |
+| routes_to | the enclosing function | controller: a class; action: a method, "" if not stated |
+| constant | the class | name, value: a constant or an enum case that is a string or a number |
 | configuration | "" | values: of a file with settings, by dotted keys; see settings.py |
 
-A file's statements are blocks: 0 is the body of the function that the symbol names, or of the
-file; others are bodies of closures and of statements, numbered within the file.
+A file's statements are in blocks: 0 is the body of the function in the symbol, or of the file;
+others are bodies of closures and of statements, numbered within the file.
 
 | op | further values |
 |---|---|
-| function | parameters, static: of the function that the symbol names; its body is its block 0 |
-| member | name, value: an expression; a property of the class that the symbol names |
+| function | parameters, static: of the function in the symbol; its body is its block 0 |
+| member | name, value: an expression; a property of the class in the symbol |
 | do, return | value: an expression |
 | if | branches: pairs of a condition and a block; otherwise: a block, if there is one |
 | each | over, key, item: names of variables, key may be ""; body: a block |
@@ -43,7 +43,7 @@ _MIDDLEWARE = frozenset({"middlewareGroups", "routeMiddleware", "middlewareAlias
 
 _LONGEST_OF_KERNEL = 8_000
 _LISTED = frozenset({"listen", "subscribe", "policies", "bindings", "singletons", "observers"})
-"""Properties of providers that say nothing of routes."""
+"""Properties of providers that do not concern routes."""
 
 _OF_PROVIDERS = frozenset(
     {"mergeconfigfrom", "publishes", "loadviewsfrom", "loadmigrationsfrom", "loadtranslationsfrom"}
@@ -57,11 +57,11 @@ _VALUES = frozenset(
 _DECLARATIONS = frozenset({*CLASS_ROLES, "function_definition", "namespace_definition"})
 _PAIR = 2
 _LONGEST = 500
-"""Characters of a constant's or a property's value that may matter to a route."""
+"""Maximum size of the value of a constant or property that may matter to a route."""
 
 
 def facts_of(source: PhpSource) -> Iterator[Fact]:
-    """The facts of a file, in no particular order."""
+    """Yield the facts of a file, in no particular order."""
     marks = Marks(source)
     yield from _constants(source)
     settings = settings_of(source)
@@ -96,7 +96,7 @@ class _Reader:
         self._symbol = ""
 
     def facts(self) -> Iterator[Fact]:
-        """The facts of statements that may have to do with routes, and of functions around them."""
+        """Yield facts of statements that may concern routes, and of the functions around them."""
         for one in self._source.classes:
             if is_kernel(one):
                 yield from self._members(one, _MIDDLEWARE, _LONGEST_OF_KERNEL)
@@ -123,7 +123,7 @@ class _Reader:
         yield from self._members(one, names, _LONGEST)
 
     def _members(self, one: ClassLike, names: Set[str], longest: int) -> Iterator[Fact]:
-        """The properties of a class, those that are short."""
+        """Yield the properties of a class with short values."""
         self._symbol = one.name
         for held in one.properties:
             if held.value is None or held.name not in names or _size(held.value) > longest:
@@ -148,7 +148,7 @@ class _Reader:
             yield from found
 
     def _rest(self) -> Iterator[Fact]:
-        """The statements of blocks that were met on the way."""
+        """Yield the statements of blocks found on the way."""
         while self._blocks:
             block, body = self._blocks.popleft()
             if body.type in {"compound_statement", "colon_block", "switch_block"}:
@@ -172,7 +172,7 @@ class _Reader:
             yield from read(self, block, node)
 
     def _leads_on(self, node: Node) -> bool:
-        """Whether a statement sets a variable, or calls what may make routes elsewhere."""
+        """Return whether a statement sets a variable, or may create routes through a call."""
         held = next(iter(node.named_children), None)
         if node.type not in {"expression_statement", "return_statement"} or held is None:
             return False
@@ -279,7 +279,7 @@ class _Reader:
         return Fact("routing", start, end, self._symbol, {"op": op, **values})
 
     def _span(self, node: Node, body: Node | None) -> tuple[int, int]:
-        """A statement up to the first body in it."""
+        """Return the offsets of a statement up to the first body in it."""
         tree = self._source.tree
         start = tree.start(node)
         if body is None or body.start_byte <= node.start_byte:
@@ -292,7 +292,7 @@ def _size(node: Node) -> int:
 
 
 def _body(node: Node) -> Node | None:
-    """The body of a statement: its last block or statement."""
+    """Return the body of a statement: its last block or statement."""
     held = node.child_by_field_name("body")
     if held is not None:
         return held

@@ -1,4 +1,4 @@
-"""Calls that make routes: on the router, and on attributes that wait for a group or a route."""
+"""Calls that create routes: on the router, and on attributes pending for a group or a route."""
 
 from __future__ import annotations
 
@@ -52,13 +52,10 @@ _SILENT: Final = frozenset(
 
 
 def of_router(machine: Machine, name: str, given: Arguments, frame: Frame) -> Value:
-    """A call on the router.
+    """Apply a call on the router; return its result.
 
     Args:
-        machine: that runs.
         name: of the call, in lower case.
-        given: its arguments.
-        frame: what is known.
     """
     made = _made(machine, name, given, {}, frame)
     if made is not None:
@@ -81,7 +78,7 @@ def of_router(machine: Machine, name: str, given: Arguments, frame: Frame) -> Va
 def of_registrar(
     machine: Machine, held: Registrar, name: str, given: Arguments, frame: Frame
 ) -> Value:
-    """A call on attributes that wait for a group or a route; see of_router."""
+    """Apply a call on attributes pending for a group or a route; see of_router."""
     if name == "group":
         group(machine, held.attributes, given.at(0, "callback"), frame)
         return held
@@ -101,13 +98,11 @@ def of_registrar(
 
 
 def group(machine: Machine, attributes: Mapping[str, Value], callback: Value, frame: Frame) -> None:
-    """Run what a group has: a closure, a file, or a method.
+    """Run the content of a group: a closure, a file, or a method.
 
     Args:
-        machine: that runs.
         attributes: of the group.
-        callback: what it has.
-        frame: what is known.
+        callback: its content.
     """
     known = _with_known_prefix(machine, attributes)
     with machine.within(frame), machine.router.group(known):
@@ -125,14 +120,11 @@ def group(machine: Machine, attributes: Mapping[str, Value], callback: Value, fr
 def _made(
     machine: Machine, name: str, given: Arguments, attributes: Attributes, frame: Frame
 ) -> Value:
-    """What a call makes, if it is one that makes routes; None for others.
+    """Return the routes that a call creates; None for other calls.
 
     Args:
-        machine: that runs.
         name: of the call.
-        given: its arguments.
-        attributes: that wait for what it makes.
-        frame: what is known.
+        attributes: pending for the created routes.
     """
     if name in VERBS or name in {"any", "match", "addroute"}:
         return _route(machine, name, given, attributes, frame)
@@ -179,7 +171,7 @@ def _fallback(machine: Machine, given: Arguments, frame: Frame) -> Draft:
 
 
 def _direct(machine: Machine, name: str, given: Arguments, frame: Frame) -> Draft:
-    """A view or a redirect."""
+    """Add a view or redirect route."""
     views = name == "view"
     context, uri = machine.context(frame), given.at(0, "uri")
     draft = machine.router.add(("GET", "HEAD") if views else ANY, uri, Closure(None), context)
@@ -193,7 +185,7 @@ def _direct(machine: Machine, name: str, given: Arguments, frame: Frame) -> Draf
 def _resource(
     machine: Machine, name: str, given: Arguments, attributes: Mapping[str, Value], frame: Frame
 ) -> Value:
-    """Resources that wait; several of them are registered at once."""
+    """Return a pending resource; several resources are registered immediately."""
     several, singleton = name.endswith("s"), "singleton" in name
     told = given.at(1 if several else 2, "options")
     options: Attributes = {str(key): one for key, one in keyed(told).items()}
@@ -218,7 +210,7 @@ def _resource(
 
 def _group_arguments(given: Arguments) -> tuple[dict[str, Any], Value]:
     attributes, callback = given.at(0, "attributes"), given.at(1, "routes")
-    if isinstance(attributes, Closure | str):  # without attributes, as Lumen lets one write it
+    if isinstance(attributes, Closure | str):  # without attributes, as Lumen allows
         return {}, attributes
     if isinstance(attributes, Unknown):
         computed = dict.fromkeys(("prefix", "as", "middleware", "domain"), attributes)
@@ -227,7 +219,7 @@ def _group_arguments(given: Arguments) -> tuple[dict[str, Any], Value]:
 
 
 def _with_known_prefix(machine: Machine, attributes: Mapping[str, Value]) -> Attributes:
-    """Attributes with as much of a computed prefix as is known."""
+    """Return attributes with the known part of a computed prefix."""
     found = dict(attributes)
     prefix = found.get("prefix")
     if isinstance(prefix, Unknown):
@@ -237,7 +229,7 @@ def _with_known_prefix(machine: Machine, attributes: Mapping[str, Value]) -> Att
 
 
 def _compiled(action: Value, attributes: Attributes) -> Value:
-    """An action with the attributes before it."""
+    """Return an action merged with the pending attributes."""
     if action is None:
         return dict(attributes)
     if is_list(action) and len(action) > 1 and isinstance(action[1], str):

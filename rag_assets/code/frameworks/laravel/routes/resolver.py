@@ -1,4 +1,4 @@
-"""The routes of a repository, as Laravel's router has them once all providers ran."""
+"""The routes of a repository, as in Laravel's router after all providers ran."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ _MAKES = VERBS | RESOURCES | DIRECT | {"group"}
 
 
 def routes_of(files: Iterable[FileFacts]) -> Routes:
-    """The routes of a repository.
+    """Return the routes of a repository.
 
-    Files are loaded as providers, `withRouting`, `loadRoutesFrom` and `require` load them; a file
-    that nothing loads has no routes, and is told among what is unresolved.
+    Files are loaded by providers, `withRouting`, `loadRoutesFrom` and `require`; a file that is
+    never loaded has no routes, and is reported as unresolved.
 
     Args:
-        files: of it.
+        files: of the repository.
     """
     return routes_made_by(run_of(files))
 
 
 def run_of(files: Iterable[FileFacts]) -> Machine:
-    """A run of all that makes routes of a repository.
+    """Run everything in a repository that creates routes; return the machine.
 
     Args:
-        files: of it.
+        files: of the repository.
     """
     program = Program(files)
     machine = Machine(program)
@@ -59,7 +59,7 @@ def run_of(files: Iterable[FileFacts]) -> Machine:
 
 
 def _kernel(machine: Machine, name: str) -> None:
-    """The middleware that a kernel names."""
+    """Read the middleware that a kernel names."""
     fact = Fact("declares", 0, 0)
 
     def read() -> Value:
@@ -82,7 +82,7 @@ def _enter(machine: Machine, name: str, methods: Iterable[str]) -> None:
 
 
 def _booted(machine: Machine, name: str) -> None:
-    """What a provider of routes does when all are booted: its last closure, else its `map`."""
+    """Run a route provider's work after boot: its last closure, else its `map`."""
     if machine.deferred:
         last, evidence = machine.deferred[-1]
         frame = _frame(evidence.path)
@@ -106,7 +106,7 @@ def _frame(path: str) -> Frame:
 
 
 def routes_made_by(machine: Machine) -> Routes:
-    """Return the routes that a run has made, and what it could not resolve."""
+    """Return the routes that a run created, and the statements that it could not resolve."""
     routes, unresolved = [], list(machine.unresolved)
     for draft in machine.router.drafts:
         if isinstance(draft.uri, str):

@@ -1,4 +1,4 @@
-"""Routes of resources and singletons, as Laravel's ResourceRegistrar makes them."""
+"""Routes of resources and singletons, as in Laravel's ResourceRegistrar."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ class Pending:
     """A resource that is registered when its statement ends.
 
     Attributes:
-        name: as it is stated, perhaps with dots and slashes.
+        name: as stated; may contain dots and slashes.
         controller: its class.
         options: of the registrar, by Laravel's names.
-        singleton: whether there is but one of it.
+        singleton: whether it is a singleton resource.
     """
 
     name: Value
@@ -48,7 +48,7 @@ class Pending:
 
 @dataclass(slots=True)
 class Naming:
-    """How resources are named; providers may change it for all that follow.
+    """How resources are named; providers may change it for all later resources.
 
     Attributes:
         verbs: words in URIs.
@@ -66,7 +66,6 @@ class Registrar:
 
     Args:
         router: that they are added to.
-        naming: see Naming.
     """
 
     def __init__(self, router: Router, naming: Naming) -> None:
@@ -77,8 +76,7 @@ class Registrar:
         """Add the routes of a resource, in Laravel's order.
 
         Args:
-            pending: the resource; its name is to be known.
-            context: see Context.
+            pending: the resource; its name must be known.
         """
         name = str(pending.name)
         if "/" not in name:
@@ -110,7 +108,7 @@ class Registrar:
             yield found
 
     def _uri(self, name: str, wildcard: Callable[[str], str]) -> str:
-        """The path to a resource through those that it is nested in."""
+        """Return the path to a resource through the resources that enclose it."""
         *outer, last = name.split(".")
         uri = "/".join([*(f"{one}/{{{wildcard(one)}}}" for one in outer), last])
         return uri.replace(f"/{{{wildcard(last)}}}", "") if outer else uri
@@ -156,7 +154,7 @@ def _name(resource: str, method: str, options: Attributes) -> Value:
 
 
 def _middleware(method: str, options: Attributes) -> Attributes:
-    """What guards one of the methods: its own middleware has that of the resource within."""
+    """Return the middleware of one method; its own middleware includes the resource's."""
     found: Attributes = {}
     own, without = (_by_method(options, key, method) for key in ("middleware_for", _WITHOUT_FOR))
     guards = options.get("middleware") if own is None else own
@@ -174,7 +172,7 @@ def _by_method(options: Attributes, key: str, method: str) -> Value:
 
 
 def _with_fields(draft: Draft, options: Attributes) -> None:
-    """The columns of scoped parameters."""
+    """Set the columns of scoped parameters."""
     fields = options.get("bindingFields")
     if isinstance(fields, dict):
         draft.fields |= {str(key): str(column) for key, column in fields.items()}

@@ -21,7 +21,10 @@ from rag_assets.code.frameworks.laravel.routes.values import (
 )
 
 _BY_ALL_METHODS: Final = 11
-"""Since this version, a route replaces one of the same methods; before, of the same last one."""
+"""First version in which a route replaces a route with the same methods.
+
+Before, it replaces a route with the same last method.
+"""
 
 ANY: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
@@ -30,11 +33,11 @@ class Router:
     """The router.
 
     Attributes:
-        patterns: regular expressions of parameters of all routes that follow.
+        patterns: regular expressions of parameters for all later routes.
 
     Args:
-        is_class: whether a name is that of a class.
-        version: of the framework; None for one that is not known, which counts as a late one.
+        is_class: returns whether a name is a class.
+        version: of the framework; None if it is unknown, which counts as a late version.
     """
 
     def __init__(self, is_class: Callable[[str], bool], version: int | None = None) -> None:
@@ -46,12 +49,12 @@ class Router:
 
     @property
     def drafts(self) -> Iterable[Draft]:
-        """The routes; one that answers the same as a later one does is no more."""
+        """Return the routes; a later route replaces an earlier one with the same key."""
         return self._drafts.values()
 
     @contextmanager
     def group(self, attributes: Mapping[str, Value]) -> Iterator[None]:
-        """What is added within has the attributes of the group."""
+        """Apply the attributes of a group to all routes added within."""
         found = dict(attributes)
         if self._groups:
             found = merged(found, self._groups[-1], prepend=True)
@@ -67,8 +70,7 @@ class Router:
         Args:
             methods: in order, in any case.
             uri: below the prefixes of its groups.
-            action: as it is given to the router: a text, an array, a closure, or null.
-            context: see Context.
+            action: as passed to the router: a text, an array, a closure, or null.
         """
         attributes = self._parsed(action)
         own = attributes.pop("prefix", None)
@@ -87,7 +89,7 @@ class Router:
         return draft
 
     def uses(self, draft: Draft, action: Value) -> None:
-        """Set what answers a route that is there."""
+        """Set the action of an existing route."""
         if is_list(action) and len(action) > 1:
             action = joined(action[0], "@", action[1])
         if isinstance(action, str):
@@ -95,7 +97,7 @@ class Router:
         draft.action |= self._invokable({"uses": action})
 
     def _parsed(self, action: Value) -> Attributes:
-        """An action as attributes, with the controller and the namespace of its group."""
+        """Return an action as attributes, with the controller and the namespace of its group."""
         if isinstance(action, str):
             action = {"uses": action}
         if not isinstance(action, dict):
@@ -126,7 +128,7 @@ class Router:
         return joined(controller, "@", uses)
 
     def in_namespace(self, uses: Value) -> Value:
-        """An action within the namespace of the group, unless it names that itself."""
+        """Return an action within the namespace of the group, unless it is already qualified."""
         namespace = self._last("namespace")
         within = ("\\", namespace) if isinstance(namespace, str) and namespace else ("\\",)
         if namespace is None or (isinstance(uses, str) and uses.startswith(within)):

@@ -1,4 +1,4 @@
-"""What the arguments of calls on routes, resources and groups state."""
+"""Values in the arguments of calls on routes, resources and groups."""
 
 from __future__ import annotations
 
@@ -20,11 +20,10 @@ CONSTRAINTS: Final = frozenset({"where", "setwheres", "wherein", *_CONSTRAINTS})
 
 
 def wheres(name: str, given: Arguments) -> dict[str | int, Value]:
-    """Regular expressions by parameter, as a call states them.
+    """Return regular expressions by parameter, as a call states them.
 
     Args:
         name: of the call, one of CONSTRAINTS.
-        given: its arguments.
     """
     first, second = given.at(0), given.at(1)
     if name in {"where", "setwheres"}:
@@ -38,18 +37,18 @@ def wheres(name: str, given: Arguments) -> dict[str | int, Value]:
 
 
 def names(given: Arguments) -> list[Value]:
-    """Middleware, given as one list or one after the other."""
+    """Return middleware, passed as a list or as separate arguments."""
     first = given.at(0)
     return listed(first) if isinstance(first, dict) else list(given.all)
 
 
 def ability(given: Arguments) -> Value:
-    """The middleware that `can` stands for."""
+    """Return the middleware behind `can`."""
     models = listed(given.at(1, "models"))
     parts = [part for one in models for part in (",", one)]
     return joined("can:", given.at(0, "ability"), *parts)
 
 
 def keyed(value: Value) -> dict[str | int, Value]:
-    """An array; an empty one for anything else."""
+    """Return an array; an empty array for anything else."""
     return value if isinstance(value, dict) else {}

@@ -1,4 +1,4 @@
-"""The controllers that a statement of routes names by itself, before its groups are known."""
+"""The controllers in a route statement itself, before its groups are known."""
 
 from __future__ import annotations
 
@@ -15,11 +15,7 @@ _PAIR: Final = 2
 
 
 def targets_of(expression: Json) -> Iterator[tuple[str, str]]:
-    """Controllers and methods, "" for one that is not stated; each name is fully qualified.
-
-    Args:
-        expression: a statement's, as JSON.
-    """
+    """Yield controllers and methods, fully qualified; "" for a method that is not stated."""
     if not isinstance(expression, dict) or expression.get("of") != "chain":
         return
     for call in expression["calls"]:
@@ -44,7 +40,7 @@ def _target(action: Json) -> Iterator[tuple[str, str]]:
 
 
 def _controllers(arguments: list[Json]) -> Iterator[tuple[str, str]]:
-    """The controller of a resource, or of each of several."""
+    """Yield the controller of a resource, or of each of several resources."""
     first = arguments[0] if arguments else None
     if isinstance(first, dict) and first.get("of") == "array":
         for _, value in first["items"]:

@@ -1,4 +1,4 @@
-"""Values of expressions, beside strings, numbers, booleans, null and arrays.
+"""Values of expressions other than strings, numbers, booleans, null and arrays.
 
 An array is a dict: its keys are strings and whole numbers, as in PHP.
 """
@@ -14,11 +14,11 @@ from typing import Any, Final, TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """A value that only running the program would tell.
+    """A value that is computed at run time.
 
     Attributes:
         why: in a few words.
-        rest: what is known of a text.
+        rest: the known part of a text.
     """
 
     why: str
@@ -49,7 +49,7 @@ class Body:
 
     Attributes:
         path: of the file.
-        symbol: of the function that it stands in.
+        symbol: of the enclosing function.
         block: its number there.
     """
 
@@ -60,13 +60,13 @@ class Body:
 
 @dataclass(frozen=True, slots=True)
 class Closure:
-    """A function without a name.
+    """An anonymous function.
 
     Attributes:
-        body: its statements; None where they do not matter.
+        body: its statements; None if they do not matter.
         parameters: as JSON.
-        variables: what was known where it was written.
-        this: what `$this` is in it.
+        variables: the variables known where it was written.
+        this: the value of `$this` in it.
     """
 
     body: Body | None
@@ -79,7 +79,7 @@ Value: TypeAlias = Any
 
 
 LONGEST: Final = 2_000
-"""Characters of a text, and elements of an array, that are kept; what is longer is unknown."""
+"""Maximum characters of a text, and elements of an array; a longer value is unknown."""
 
 _MANY: Final = 100
 _LARGEST: Final = 1 << 63
@@ -87,36 +87,36 @@ _WHOLE: Final = re.compile(r"0|-?[1-9][0-9]{0,17}")
 
 
 def bounded(value: Value) -> Value:
-    """A value, if it is not too large to be kept."""
+    """Return a value unless it is too large, else an unknown value."""
     if isinstance(value, str | dict) and len(value) > LONGEST:
         return Unknown("a long text" if isinstance(value, str) else "a long array")
     return value
 
 
 def few(values: Iterable[Value]) -> list[Value]:
-    """The first of many values: no route has as many middleware as are kept."""
+    """Return the first values, up to a limit that no route's middleware exceeds."""
     return [value for value, _ in zip(values, range(_MANY), strict=False)]
 
 
 def array(values: Iterable[Value]) -> dict[str | int, Value]:
-    """An array of values without keys."""
+    """Return an array of values without keys."""
     return dict(enumerate(values))
 
 
 def listed(value: Value) -> list[Value]:
-    """The values of an array, or the one value; null is none."""
+    """Return the values of an array, or a list of the single value; empty for null."""
     if isinstance(value, dict):
         return list(value.values())
     return [] if value is None else [value]
 
 
 def is_list(value: Value) -> bool:
-    """Whether an array's keys count from 0 on."""
+    """Return whether an array's keys count up from 0."""
     return isinstance(value, dict) and list(value) == list(range(len(value)))
 
 
 def key_of(value: Value) -> str | int | None:
-    """A value as the key of an array, as PHP takes it; None for what can be none."""
+    """Return a value as an array key, by PHP's rules; None if it cannot be a key."""
     if isinstance(value, bool):
         return int(value)
     if isinstance(value, str):
@@ -127,7 +127,7 @@ def key_of(value: Value) -> str | int | None:
 
 
 def text_of(value: Value) -> str | None:
-    """A value as PHP writes it into a text; None for what has no text that is known."""
+    """Return a value as PHP converts it to text; None if its text is unknown."""
     if value is None or value is False:
         return ""
     if value is True:
@@ -140,7 +140,7 @@ def text_of(value: Value) -> str | None:
 
 
 def truth_of(value: Value) -> bool | None:
-    """Whether PHP takes a value as true; None where that is not known."""
+    """Return whether a value is truthy in PHP; None if it is unknown."""
     if isinstance(value, Unknown):
         return None
     return value not in (None, False, 0, 0.0, "", "0", {})

@@ -1,4 +1,4 @@
-"""The time at which a document's present content was written."""
+"""The time at which a document's current content was written."""
 
 from collections.abc import Sequence
 

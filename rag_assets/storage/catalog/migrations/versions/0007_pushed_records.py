@@ -16,7 +16,7 @@ _SCHEMA = "rag_catalog"
 
 def upgrade() -> None:
     op.execute(sa.schema.CreateSequence(sa.Sequence("record_revisions", schema=_SCHEMA)))
-    # No release wrote to it.
+    # No release wrote to this table.
     op.drop_table("source_records", schema=_SCHEMA)
     op.create_table(
         "source_records",

@@ -44,8 +44,8 @@ def upgrade() -> None:
         types = {c["name"]: c["type"] for c in inspector.get_columns(table, schema=SCHEMA)}
         for name in names:
             column = f'ALTER TABLE {SCHEMA}.{table} ALTER COLUMN "{name}"'
-            # Setting the type that the column already has rewrites nothing, and drops its present
-            # statistics, which only a superuser could delete otherwise.
+            # Setting the type that the column already has rewrites no rows, but drops its current
+            # statistics, which otherwise only a superuser could delete.
             op.execute(f"{column} TYPE {types[name].compile(op.get_bind().dialect)}")
             op.execute(f"{column} SET STATISTICS 0")
     index = f"{SCHEMA}.ix_events_tenant_caller"

@@ -1,7 +1,7 @@
-"""How each build is made, its state, dates, checks and cost; and a pin beside what answers.
+"""How each build is made, its state, dates, checks and cost; and a pin next to the serving build.
 
-The recipe of a living build is filled in from the configuration that it was made by: before
-another one takes its place, or at the next sync.
+The recipe of an existing build is filled in from the configuration that it was made with: before
+another configuration replaces it, or at the next sync.
 """
 
 from collections.abc import Mapping, Sequence
@@ -67,7 +67,7 @@ def upgrade() -> None:
     )
     op.drop_constraint(op.f(CONSTRAINT), "generations", schema=SCHEMA)
     op.create_check_constraint(op.f(CONSTRAINT), "generations", PRESENT, schema=SCHEMA)
-    # A build that is retired answered before; only of the present one it is known since when.
+    # A retired build answered before; only for the current one is the start known.
     op.execute(
         f"UPDATE {SCHEMA}.generations SET published_at = created_at"  # noqa: S608
         " WHERE state IN ('SERVING', 'RETIRED')"

@@ -1,4 +1,4 @@
-"""The keys in the lake of each version that a build holds."""
+"""The keys in the lake of each version in a build."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ SCHEMA = "rag_catalog"
 
 
 def upgrade() -> None:
-    # Null for existing rows: keys hash what only the program knows. Compaction fills them in.
+    # Null for existing rows: only the program knows the hashed values. Compaction fills them in.
     for name in ("parse_key", "chunk_set_key"):
         op.add_column("document_index", sa.Column(name, sa.Text(), nullable=True), schema=SCHEMA)
 

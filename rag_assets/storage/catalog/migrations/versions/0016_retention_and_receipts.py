@@ -27,7 +27,7 @@ def upgrade() -> None:
         op.add_column("documents", column, schema=SCHEMA)
     held = sa.Column("held_prunes", sa.Integer(), nullable=False, server_default="0")
     op.add_column("syncs", held, schema=SCHEMA)
-    # The earliest time at which the present content is known to have been there.
+    # The earliest time at which the current content is known to have existed.
     op.execute(
         f"UPDATE {SCHEMA}.documents AS document"  # noqa: S608 - nothing in it is given
         " SET embedded_sha256 = document.content_sha256,"

@@ -1,4 +1,4 @@
-"""Holds, and what is kept of held documents that change or are deleted."""
+"""Holds, and the data kept of held documents that change or are deleted."""
 
 from collections.abc import Sequence
 
@@ -70,7 +70,7 @@ def upgrade() -> None:
             op.execute(f'ALTER TABLE {SCHEMA}.{table} ALTER COLUMN "{name}" SET STATISTICS 0')
     for function in (IS_HELD, KEEP_TEXT, KEEP_RECORD):
         op.execute(function)
-    # A version may leave `document_index` in many ways, also with its build: this sees all.
+    # A version may leave `document_index` in many ways, also with its build: this covers all.
     op.execute(
         "CREATE TRIGGER keep_held_text AFTER UPDATE OR DELETE ON rag_catalog.document_index"
         " FOR EACH ROW WHEN (OLD.parse_key IS NOT NULL)"

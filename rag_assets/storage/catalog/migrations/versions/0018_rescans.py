@@ -1,4 +1,4 @@
-"""By which rules for credentials a tenant's stores were scanned, and how far an erasure has come."""
+"""The credential rules with which a tenant's stores were scanned, and the progress of erasures."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Marks of the catalog, which tell whether it was set back to an earlier dump."""
+"""Marks of the catalog, which show whether it was restored from an earlier dump."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Uploaded files, and what is kept of held ones."""
+"""Uploaded files, and the data kept of held files."""
 
 from collections.abc import Sequence
 
@@ -33,7 +33,7 @@ OR_DISABLED = """ OR EXISTS (
         SELECT FROM rag_catalog.uploads AS upload
         WHERE upload.tenant = $1 AND upload.document_id = $2 AND NOT upload.enabled
     )"""
-# The file itself is held by holds alone: a disabled one that is deleted goes.
+# Only holds keep the file itself: a disabled file that is deleted is removed.
 KEEP_UPLOAD = """
 CREATE FUNCTION rag_catalog.keep_held_upload() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN

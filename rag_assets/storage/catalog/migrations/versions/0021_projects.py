@@ -1,7 +1,7 @@
-"""Organizations, the project that a tenant is, and keys of organizations.
+"""Organizations, the project of a tenant, and keys of organizations.
 
-Living tenants get profile, organization and project from their configurations, and each organization
-that one of them names gets a row, with the guidelines switched off. Keys stay as they are.
+Existing tenants get profile, organization and project from their configurations. Each organization
+in them gets a row, with the guidelines switched off. Keys stay unchanged.
 """
 
 from collections.abc import Sequence
@@ -46,7 +46,7 @@ def upgrade() -> None:
         sa.Column("of_project", sa.Boolean(), server_default="false", nullable=False),
         schema=SCHEMA,
     )
-    # No profile of earlier versions requires a project, so none is unique.
+    # No profile of earlier versions requires a project, so they need not be unique.
     op.execute(
         f"UPDATE {SCHEMA}.tenants SET profile = coalesce(config ->> 'profile', 'documents'),"  # noqa: S608
         " organization = config ->> 'organization', project = config ->> 'project'"

@@ -1,4 +1,4 @@
-"""Kinds of failures of documents, by which the people of a tenant are told what to do."""
+"""Kinds of failures of documents, which determine the advice to the people of a tenant."""
 
 from collections.abc import Sequence
 
@@ -16,7 +16,7 @@ KINDS = (
     *("too-complex", "lost", "changing", "credential", "no-key", "key-refused", "cap-reached"),
     *("provider-unavailable", "text-rejected", "queued", "installation"),
 )
-# How messages of the versions before this one begin, in the order in which they are tried.
+# Prefixes of the messages of earlier versions, in the order in which they are tried.
 BEGINNINGS = (
     ("it is encrypted%", "encrypted"),
     ("a part of it is encrypted%", "encrypted"),
@@ -53,7 +53,8 @@ def upgrade() -> None:
     whens = " ".join(f"WHEN error_message LIKE '{like}' THEN '{kind}'" for like, kind in BEGINNINGS)
     op.execute(
         f"UPDATE {SCHEMA}.documents SET error_kind = CASE {whens}"  # noqa: S608 - nothing given
-        # What is tried again by itself waits for a provider; of the rest the file is to blame.
+        # Automatically retried documents wait for a provider; for all others, the file is the
+        # cause.
         " WHEN retry_at < '9999-01-01' THEN 'provider-unavailable'"
         " WHEN retry_at IS NOT NULL THEN 'key-refused' ELSE 'unreadable' END"
         " WHERE error_message IS NOT NULL"

@@ -1,4 +1,4 @@
-"""What is told of the documents of projects: their tokens, whose they are, why they wait."""
+"""Data about the documents of projects: their tokens, their owners, the reasons for waiting."""
 
 from collections.abc import Sequence
 
@@ -22,7 +22,7 @@ def upgrade() -> None:
     column = sa.Column("token_count", sa.Integer(), nullable=True)
     op.add_column("document_index", column, schema=SCHEMA)
     _allow((*KINDS, "switched-off"))
-    # Listed anew: with the ids of organization and project in their metadata. Nothing is embedded.
+    # Listed again, with the ids of organization and project in their metadata, without embedding.
     op.execute(
         f"UPDATE {SCHEMA}.uploads SET revision = nextval('{SCHEMA}.record_revisions')"  # noqa: S608
         f" WHERE tenant IN (SELECT id FROM {SCHEMA}.tenants WHERE of_project)"

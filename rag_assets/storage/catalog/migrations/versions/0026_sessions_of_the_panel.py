@@ -1,4 +1,4 @@
-"""Sessions of the panel, and the codes in links that begin them."""
+"""Sessions of the panel, and the codes in links that start sessions."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -47,7 +47,7 @@ def upgrade() -> None:
         )
         for column in ("tenant", "token_id", "expires_at"):
             op.create_index(f"ix_{table}_{column}", table, [column], schema=SCHEMA)
-        # Statistics of a column hold values of it, also of rows that are gone.
+        # Statistics of a column contain values of it, even from deleted rows.
         for column in (key, "name", "principals"):
             op.execute(f"ALTER TABLE {SCHEMA}.{table} ALTER COLUMN {column} SET STATISTICS 0")
 

@@ -1,6 +1,6 @@
-"""Projects that contribute entries, what a checkpoint took and made, and the role of who asks.
+"""Projects that contribute entries, the input and output of checkpoints, and the orchestrator role.
 
-Nothing wrote `knowledge_staging` and `checkpoints` before.
+`knowledge_staging` and `checkpoints` were unused before.
 """
 
 from collections.abc import Sequence
@@ -56,7 +56,7 @@ def upgrade() -> None:
         for name in names:
             op.execute(f"ALTER TABLE {SCHEMA}.{table} ALTER COLUMN {name} SET STATISTICS 0")
     op.execute(FORGET_ENTRY)
-    # A record may leave in many ways, by a purge, a deletion or its retention: this sees all.
+    # A record may leave in many ways, by a purge, a deletion or its retention: this covers all.
     op.execute(
         f"CREATE TRIGGER forget_entry AFTER DELETE ON {SCHEMA}.source_records"
         f" FOR EACH ROW EXECUTE FUNCTION {SCHEMA}.forget_entry()"

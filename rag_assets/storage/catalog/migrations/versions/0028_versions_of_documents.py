@@ -1,4 +1,4 @@
-"""The version of a document's content, where its source says so without a clock."""
+"""The version of a document's content, if its source states it without a clock."""
 
 from collections.abc import Sequence
 

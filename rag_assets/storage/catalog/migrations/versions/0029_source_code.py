@@ -1,4 +1,4 @@
-"""What definitions in source code are, which there are, and what they state of others."""
+"""Definitions in source code, their kinds, and their edges to other definitions."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -68,7 +68,7 @@ def upgrade() -> None:
         schema=SCHEMA,
     )
     op.execute(FORGET_CODE)
-    # A version may leave in many ways: by a change, a deletion, a build that is removed.
+    # A version may leave in many ways: by a change, a deletion, a removed build.
     forget = f"FOR EACH ROW WHEN (%s) EXECUTE FUNCTION {SCHEMA}.forget_code()"
     op.execute(
         f"CREATE TRIGGER forget_code AFTER DELETE ON {SCHEMA}.document_index "

@@ -1,4 +1,4 @@
-"""Documents that follow from the files of a source, and where the evidence of an edge is."""
+"""Documents derived from the files of a source, and the location of an edge's evidence."""
 
 from collections.abc import Sequence
 

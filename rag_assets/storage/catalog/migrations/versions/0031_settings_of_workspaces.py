@@ -1,4 +1,4 @@
-"""What applications set of their workspaces, over what operators have configured."""
+"""The settings that applications make for their workspaces, over their operators' configuration."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Builds whose vectors are in a store beside the index, too."""
+"""Builds with vectors that are also in a separate vector store."""
 
 from collections.abc import Sequence
 

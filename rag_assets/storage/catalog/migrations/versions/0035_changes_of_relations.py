@@ -1,4 +1,4 @@
-"""What tells that relations may have changed, for whoever keeps a copy of them."""
+"""Counters that show whether relations may have changed, for processes that keep a copy of them."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ SCHEMA = "rag_catalog"
 CHANGES = "relation_changes"
 TOTALS = "relation_change_totals"
 KEPT = 64
-"""Of so many changes, about one adds the former ones to their total."""
+"""Of this number of changes, about one adds the former changes to their total."""
 
 COUNT_CHANGE = f"""
 CREATE FUNCTION {SCHEMA}.count_relation_change(changed text, of_rows boolean)
@@ -107,7 +107,7 @@ TRIGGERS = (
     ("document_kinds", "DELETE", "true"),
     ("document_kinds", "UPDATE", _differ("kinds")),
 )
-"""What decides which definitions and edges there are, and whose: tables, what happens, when."""
+"""The tables, events and conditions that determine which definitions and edges exist, by owner."""
 
 
 def upgrade() -> None:

@@ -1,4 +1,4 @@
-"""Tenants that files of agents list."""
+"""Tenants that files of agents define."""
 
 from collections.abc import Sequence
 
@@ -21,7 +21,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    # Their files list them again for a newer version; for this one they are an operator's.
+    # Their files define them again for a newer version; for this version they are an operator's.
     op.execute("UPDATE rag_catalog.tenants SET origin = 'file' WHERE origin = 'agents'")
     op.drop_constraint(op.f(NAME), "tenants", schema=SCHEMA)
     op.create_check_constraint(op.f(NAME), "tenants", "origin IN ('file', 'api')", schema=SCHEMA)

@@ -1,4 +1,4 @@
-"""When a record was pushed last, though it was as it is."""
+"""When a record was last pushed, even if unchanged."""
 
 from collections.abc import Sequence
 

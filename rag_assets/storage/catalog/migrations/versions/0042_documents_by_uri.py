@@ -1,4 +1,4 @@
-"""An index of documents by the hash of their uri: uris may be too long for one."""
+"""An index of documents by the hash of their URI: URIs may be too long for an index."""
 
 from collections.abc import Sequence
 
@@ -16,7 +16,7 @@ INDEX = "ix_documents_tenant_uri"
 
 def upgrade() -> None:
     op.create_index(INDEX, "documents", ["tenant", sa.text("md5(uri)")], schema=SCHEMA)
-    # Hashes of uris tell whether a document of some name was there.
+    # Hashes of URIs reveal whether a document with a known name existed.
     op.execute(f"ALTER INDEX {SCHEMA}.{INDEX} ALTER COLUMN 2 SET STATISTICS 0")
 
 

@@ -58,7 +58,7 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id", name="pk_installation_homes"),
         schema=SCHEMA,
     )
-    # Which home folder lists the tenant; null for tenants of the API, and of earlier versions.
+    # The home folder that lists the tenant; null for tenants of the API, and of earlier versions.
     op.add_column("tenants", sa.Column("home", sa.Uuid(), nullable=True), schema=SCHEMA)
 
 

@@ -1,4 +1,4 @@
-"""The trusted time of the installation: the latest at which its clock was known to be right."""
+"""The installation's trusted time: the latest time at which its clock was known to be right."""
 
 from collections.abc import Sequence
 
@@ -29,7 +29,7 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("singleton", name="pk_installation_clock"),
         schema=SCHEMA,
     )
-    # The clock may be wrong just now: of a catalog with data, the latest time in it counts.
+    # The clock may be wrong now: a catalog with data takes the latest time in it.
     op.execute(
         f"""
         INSERT INTO {SCHEMA}.installation_clock (trusted_at)

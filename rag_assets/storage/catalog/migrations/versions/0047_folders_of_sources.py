@@ -1,4 +1,4 @@
-"""Which folders a source's last listing read, and why deletions are held back."""
+"""The folders that a source's last listing read, and why deletions are held back."""
 
 from collections.abc import Sequence
 

@@ -1,6 +1,6 @@
-"""Whose a project of experience is, and external ids of entries by project.
+"""The owner of an experience project, and external ids of entries by project.
 
-A project to which one token alone contributed becomes that token's; any other stays everybody's.
+A project with a single contributing token becomes that token's; other projects stay shared.
 """
 
 from collections.abc import Sequence

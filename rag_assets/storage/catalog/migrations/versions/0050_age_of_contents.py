@@ -1,4 +1,4 @@
-"""When a content was first embedded, whichever document has it; sources that do not answer."""
+"""When a content was first embedded, in any document; sources that do not answer."""
 
 from collections.abc import Sequence
 

@@ -1,6 +1,6 @@
-"""Make the key of receipts with the catalog, so that every dump has it.
+"""Create the key of receipts with the catalog, so that every dump contains it.
 
-A catalog that was restored from a dump of before the first receipt had another key, and did not
+A catalog that was restored from a dump from before the first receipt had another key. It did not
 recognize the documents that the journal of security changes names by their keyed hashes.
 """
 
@@ -18,7 +18,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Make the key, unless there is one."""
+    """Create the key, unless it exists."""
     op.get_bind().execute(
         text(
             "INSERT INTO rag_catalog.receipt_keys (id, key) VALUES (1, :key) ON CONFLICT DO NOTHING"

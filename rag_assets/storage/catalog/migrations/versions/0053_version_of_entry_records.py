@@ -1,4 +1,4 @@
-"""The version of the rules by which the record of each entry of experience was written."""
+"""The version of the rules with which the record of each experience entry was written."""
 
 from collections.abc import Sequence
 
@@ -16,7 +16,7 @@ INDEX = "ix_knowledge_staging_record_version"
 
 
 def upgrade() -> None:
-    """Add the column; entries of before have records of the first version."""
+    """Add the column; existing entries have records of the first version."""
     column = sa.Column("record_version", sa.Integer(), server_default="1", nullable=False)
     op.add_column(TABLE, column, schema=SCHEMA)
     op.create_index(INDEX, TABLE, ["tenant", "record_version"], schema=SCHEMA)

@@ -1,4 +1,4 @@
-"""Allow service tokens of the role `writer`, which push records and read nothing."""
+"""Allow service tokens of the role `writer`, which push records and cannot read."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ ROLES = ("admin", "member", "guest", "orchestrator")
 
 
 def upgrade() -> None:
-    """Add the role to those that are allowed."""
+    """Add the role to the allowed roles."""
     _replace_roles(*ROLES, "writer")
 
 
 def downgrade() -> None:
-    """Delete tokens of the role, and take it from those that are allowed."""
+    """Delete tokens of the role, and remove it from the allowed roles."""
     op.execute(f"DELETE FROM {SCHEMA}.service_tokens WHERE role = 'writer'")  # noqa: S608
     _replace_roles(*ROLES)
 

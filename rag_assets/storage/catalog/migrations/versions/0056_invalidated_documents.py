@@ -18,7 +18,7 @@ SCHEMA = "rag_catalog"
 
 
 def upgrade() -> None:
-    """Add the column; documents that were removed before stay out until they change."""
+    """Add the column; documents that were removed earlier stay out until they change."""
     column = sa.Column("invalidated", sa.Boolean, nullable=False, server_default=sa.false())
     op.add_column("tombstones", column, schema=SCHEMA)
 

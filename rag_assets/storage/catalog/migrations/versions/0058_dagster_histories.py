@@ -15,7 +15,7 @@ TABLE = "dagster_histories"
 
 
 def upgrade() -> None:
-    """Create the table; runs of before are in it from their tenants' next run on."""
+    """Create the table; earlier runs are added with their tenants' next run."""
     op.create_table(
         TABLE,
         sa.Column("tenant", sa.Text(), nullable=False),

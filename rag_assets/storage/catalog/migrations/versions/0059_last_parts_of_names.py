@@ -16,7 +16,7 @@ LAST_PART = "translate(regexp_replace(short, '^.*[.]', ''), '_-?!$=', '')"
 
 
 def upgrade() -> None:
-    """Create the index; without statistics, which would hold names."""
+    """Create the index without statistics, which would contain names."""
     op.create_index(INDEX, "symbols", ["tenant", sa.text(LAST_PART)], schema=SCHEMA)
     op.execute(f"ALTER INDEX {SCHEMA}.{INDEX} ALTER COLUMN 2 SET STATISTICS 0")
 
