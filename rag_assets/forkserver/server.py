@@ -38,11 +38,11 @@ def begin_anew() -> NoReturn:
 
 @dataclass
 class _Fork:
-    """A fork that lives.
+    """A running fork.
 
     Attributes:
         kind: of its request.
-        connection: to its client; None after the client has gone.
+        connection: to its client; None after the client has disconnected.
     """
 
     kind: str
@@ -50,13 +50,13 @@ class _Fork:
 
 
 class ForkServer:
-    """Forks for requests until it is told to end, or finds that its code has changed.
+    """Forks for requests until it is stopped, or finds that its code has changed.
 
     Args:
         path: of its socket, in a folder that only its user can open.
-        fingerprint: of what has been imported.
-        executors: what a fork executes, by kind of request.
-        parent: a descriptor at whose end the server ends; none: it ends by a signal alone.
+        fingerprint: of the imported code.
+        executors: the functions that a fork executes, by kind of request.
+        parent: descriptor that closes when the server has to end; None if only a signal ends it.
         not_for_forks: inherited descriptors that forks close.
         refused_commands: first arguments of commands that clients must run in their own process.
     """

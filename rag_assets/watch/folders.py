@@ -14,12 +14,12 @@ from rag_assets.tenants.model import Tenant
 
 @dataclass(frozen=True, slots=True)
 class TenantSources:
-    """What a tenant's sources read.
+    """The folders of a tenant's sources.
 
     Attributes:
-        folders: absolute, links in them not followed yet.
-        told: whether changes in all sources are told of: in folders by the kernel, of what is
-            pushed or uploaded by the catalog. Of other kinds a listing alone knows.
+        folders: absolute paths, with links not yet followed.
+        told: whether changes in all sources are reported: in folders by the kernel, for pushes and
+            uploads by the catalog. Sources of other kinds must be listed.
     """
 
     folders: tuple[str, ...] = ()

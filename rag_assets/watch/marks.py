@@ -16,7 +16,7 @@ LATEST_SECONDS = 1.0
 
 @dataclass
 class _Mark:
-    """When a tenant is due, and how long later changes may delay that."""
+    """When a tenant is due, and how long later changes may delay it."""
 
     due: float
     latest: float

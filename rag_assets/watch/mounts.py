@@ -36,8 +36,9 @@ class Mounts:
         self._others = [at for at, kind in self._kinds.items() if kind not in _LOCAL]
 
     def tell_of_changes(self, folder: str) -> bool:
-        """Return whether only this machine changes a folder, so that its kernel reports every
-        change.
+        """Return whether this machine's kernel reports every change in a folder.
+
+        It does if the folder and all file systems mounted below it are local.
 
         Args:
             folder: absolute, without links.

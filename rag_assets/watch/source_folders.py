@@ -29,7 +29,7 @@ _GATHERING_SECONDS = 0.02
 
 @dataclass(frozen=True, slots=True)
 class ChangedTenants:
-    """Tenants in whose folders something was saved, or is being written."""
+    """Tenants with folders in which something was saved, or is being written."""
 
     saved: frozenset[str] = frozenset()
     written: frozenset[str] = frozenset()

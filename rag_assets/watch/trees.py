@@ -38,14 +38,14 @@ class TooManyWatches(OSError):
 
 @dataclass
 class Changes:
-    """What was told since the last reading.
+    """The changes since the last reading.
 
     Attributes:
-        saved: folders in which something was saved, renamed, removed or made.
-        written: folders with a file that is open and being written.
+        saved: folders in which something was saved, renamed, removed or created.
+        written: folders with an open file that is being written.
         gone: roots that are no longer watched, because they were moved or removed.
-        refused: roots that are no longer watched, because they have too many folders by now.
-        overflowed: whether the kernel had to drop events.
+        refused: roots that are no longer watched, because they now have too many folders.
+        overflowed: whether the kernel dropped events.
     """
 
     saved: set[str] = field(default_factory=set)
