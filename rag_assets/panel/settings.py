@@ -55,8 +55,9 @@ class PanelSettings:
 
     @property
     def cookie_name(self) -> str:
-        """Return the name of the session cookie; the prefix stops other hosts of the domain setting
-        it.
+        """Return the name of the session cookie.
+
+        Over https it has a prefix with which other hosts of the domain cannot set the cookie.
         """
         return "__Host-rag-assets-panel" if self.is_secure else "rag-assets-panel"
 
@@ -93,9 +94,7 @@ class PanelSettings:
         return _http_origin(name, port) if is_own_name and port in ports else None
 
     def is_session_origin(self, origin: str) -> bool:
-        """Return whether a session may start at an origin; at loopback, only at a session's own
-        name.
-        """
+        """Return whether a session may start there; at loopback, only at a session's own name."""
         return self.is_secure or _SESSION_NAME.fullmatch(_hostname(origin) or "") is not None
 
     def new_session_origin(self, port: int | None) -> str:

@@ -63,8 +63,7 @@ class OpenLineage:
 
 
 def with_script(page: str) -> str:
-    """Return the page with the script, under the nonce of its scripts; unchanged without a nonce.
-    """
+    """Add the script under the nonce of the page's scripts; a page without a nonce is unchanged."""
     nonce = _NONCE.search(page)
     if nonce is None:
         return page

@@ -43,8 +43,7 @@ class LoopbackGuard:
 
 
 def _is_local(path: str, headers: Headers) -> bool:
-    """Return whether a request was sent to a name of this machine, and not by another site's page.
-    """
+    """Return whether a request names this machine as host and no other site as origin."""
     if _hostname(f"//{headers.get('host', '')}") not in LOOPBACK_NAMES:
         return False
     origin = headers.get("origin")
