@@ -1,5 +1,4 @@
-"""Files that pages load: styles, scripts and the icon, at addresses with a digest of the content.
-"""
+"""Files that pages load: styles, scripts and the icon, at addresses with their content's digest."""
 
 from __future__ import annotations
 

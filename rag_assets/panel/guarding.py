@@ -261,9 +261,7 @@ class Guarding:
     async def _answered(
         self, request: Request, answer: Callable[[], Awaitable[Response]]
     ) -> Response:
-        """Return a response, or the page of the error that was raised, with the headers of all
-        pages.
-        """
+        """Return a response, or the page of the raised error, with the headers of all pages."""
         try:
             response = await answer()
         except Unauthenticated:
@@ -306,8 +304,7 @@ class Guarding:
         return self.sign_in_page(_FORBIDDEN, SIGN_IN_AGAIN, visit.session.project or "")
 
     def error(self, request: Request, status: int, title: str, detail: str | None) -> Response:
-        """Return the page of an error; for a script, only the part that it inserts into its page.
-        """
+        """Return the page of an error; for a script, only the part that it inserts into a page."""
         part = "hx-request" in request.headers or "x-panel-upload" in request.headers
         template = "problem.html" if part else "error.html"
         texts = getattr(request.state, "texts", ())

@@ -9,7 +9,7 @@ from rag_assets.common.principals import MEMBERS
 from rag_assets.storage.catalog.panel_sessions import Holder
 
 _OPERATOR = "operator"
-"""Who a session is by that the command begins: whoever runs it has the catalog itself."""
+"""Holder of a session that this command opens: its user can access the catalog itself."""
 
 
 @with_session

@@ -51,7 +51,8 @@ def accept(session: Session, *, confirmed: bool, keep: bool, as_json: bool) -> b
 
 
 def _tenants_set_back(session: Session) -> dict[str, int]:
-    """Return the tenants whose catalog lacks changes, with the number of files it does not know."""
+    """Return the tenants with changes that the catalog lacks, and their numbers of unknown files.
+    """
     from rag_assets.pipeline.blobs import nobodys_blobs
     from rag_assets.storage.blobs.store import open_blobs
 
