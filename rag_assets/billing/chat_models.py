@@ -61,7 +61,7 @@ class ChatModels:
         """Return a tenant's chat model; its key is read when it is needed.
 
         Raises:
-            NoChatModel: the tenant has no usable chat model.
+            NoChatModel: the tenant's chat model is missing or not usable.
             ConfigurationError: its configuration is not usable.
         """
         former = self._made.get(record.ref)
@@ -128,7 +128,7 @@ def chat_model_of(tenant: Tenant) -> tuple[ChatModelConfig, Provider, ChatOffer]
     """Return a tenant's chat model, its provider, and the provider's offer.
 
     Raises:
-        NoChatModel: the tenant names no chat model, or its provider is not supported.
+        NoChatModel: the chat model is missing, or its provider is not supported.
     """
     config = tenant.chat_model
     if config is None:

@@ -212,8 +212,7 @@ class _Route:
 
 @lru_cache(maxsize=4096)
 def _traffic(route: _Route) -> Traffic:
-    """Return the limits of a route, shared by all embedders of a process: providers limit accounts.
-    """
+    """Return a route's limits, shared by a process's embedders, since providers limit accounts."""
     return Traffic(
         concurrency=route.concurrency,
         requests_per_minute=route.requests_per_minute,

@@ -66,7 +66,7 @@ class KeyTests:
         Its cost is recorded for a tenant; caps do not apply.
 
         Raises:
-            NoProviderKey, KeyUnreadable: there is no key to test.
+            NoProviderKey, KeyUnreadable: the key is missing or unreadable.
             ConfigurationError: such a key is not for embedding, so it cannot be tested.
         """
         config = self._config(owner, provider)

@@ -71,7 +71,7 @@ def _question(
         bool, typer.Option(help="Code memory: changes and summaries of runs may be hits.")
     ] = True,
 ) -> dict[str, Any]:
-    """Collect the fields of a request; None where an option is left out."""
+    """Collect the fields of a request; None for an option that is left out."""
     return {
         "query": question,
         "top_k": top_k,

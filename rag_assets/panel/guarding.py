@@ -140,7 +140,7 @@ class Guarding:
         """Return the session of a request, and its secret.
 
         Raises:
-            Unauthenticated: it has no session, or its session has ended.
+            Unauthenticated: its session is missing or has ended.
             TooManyAttempts: the address sent too many requests without a valid session.
             ServiceUnavailable: Postgres does not answer.
         """

@@ -109,7 +109,7 @@ def _measured(visit: Visit) -> dict[str, Any]:
     """Return the curve of the tenant's questions, with its picture.
 
     Raises:
-        ConfigurationError: there is no build or no question, or no question finds a passage.
+        ConfigurationError: a build or questions are missing, or the questions find no passage.
     """
     ctx = visit.backend.reader_context(visit.tenant_id)
     serving = serving_build(ctx)

@@ -37,7 +37,7 @@ def qrels_of(folder: Path, split: str | None) -> Path:
             "test".
 
     Raises:
-        ConfigurationError: the folder has no qrels for the split, or a split must be chosen.
+        ConfigurationError: qrels for the split are missing, or a split must be chosen.
     """
     found = {path.stem: path for path in sorted((folder / _QRELS).glob("*.tsv"))}
     if not found and (single := folder / f"{_QRELS}.tsv").is_file():

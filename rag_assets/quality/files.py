@@ -44,7 +44,7 @@ def read_judgements(
         is_refused: returns whether a text may not be stored, because it holds a credential.
 
     Raises:
-        ConfigurationError: a path holds no judgements.
+        ConfigurationError: a path does not hold judgements.
         WrongJudgements: lines are wrong; names all of them.
     """
     read = [entries for path in paths for entries in _read(path, split)]

@@ -13,8 +13,7 @@ Plain: TypeAlias = str | int | float | bool | list[Any] | dict[str, Any] | None
 
 
 def plain_metadata(metadata: Mapping[str, dg.MetadataValue[Any]]) -> dict[str, Plain]:
-    """Return metadata by title: a table is a list of its rows, a value of unknown type is its text.
-    """
+    """Return metadata by title: a table as a list of its rows, an unknown type as its text."""
     return {title: _value(value) for title, value in metadata.items()}
 
 

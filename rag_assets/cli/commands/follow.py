@@ -44,12 +44,12 @@ _UNSETTLED_SECONDS = 30.0
 
 @with_session
 def follow(session: Session, descriptor: int) -> None:
-    """Sync the tenants that a connection names, one a line, until it ends.
+    """Sync the tenants that a connection names, one per line, until it ends.
 
     Args:
         session: the installation.
-        descriptor: of the connection, which is told after how many seconds to name a tenant again;
-            null: there is no need to.
+        descriptor: of the connection. It receives the seconds after which to name a tenant again;
+            null if that is not needed.
     """
     from rag_assets.resources.stores import close_all
 

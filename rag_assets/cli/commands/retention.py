@@ -105,7 +105,7 @@ def _forget_command(place: str) -> str:
 
 @with_reading_session
 def receipts(session: Session, tenant_id: str | None, *, verify: bool, as_json: bool) -> bool:
-    """Print receipts; returns False where one was altered, or is missing before another."""
+    """Print receipts; return False if a receipt was altered, or its predecessor is missing."""
     found = session.catalog.receipts.all(tenant_id)
     chain = session.catalog.receipts.verify() if verify else None
     if as_json:

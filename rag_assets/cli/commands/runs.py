@@ -33,10 +33,10 @@ class RunFailed(RagAssetsError):
 
 @dataclass(frozen=True, slots=True)
 class StageResult:
-    """The result that one asset reported.
+    """The result that an asset reported.
 
     Attributes:
-        cost: in dollars; None where no price is known or applies.
+        cost: in dollars; None if the price is unknown or does not apply.
         promised: dollars that submitted batches will cost.
         remedy: the remedy for an outage.
     """
@@ -191,7 +191,7 @@ def _built(build: Callable[..., dg.Definitions], names: Naming) -> dg.Repository
 
 @contextmanager
 def _postgres_outages() -> Iterator[None]:
-    """Turn Dagster's error for an unavailable Postgres into the project's."""
+    """Turn Dagster's error for an unavailable Postgres into the project's error."""
     from dagster_postgres.utils import DagsterPostgresException
     from sqlalchemy.exc import InterfaceError, OperationalError
 
@@ -288,8 +288,7 @@ def _run_failure(description: str) -> RunFailed:
 
 
 def _terminal_logger() -> Any:
-    """Return a Dagster logger that reports a run's own lines as progress, without Dagster's lines.
-    """
+    """Return a Dagster logger that prints the run's own lines as progress, but not Dagster's."""
     import dagster as dg
 
     class Terminal(logging.Handler):

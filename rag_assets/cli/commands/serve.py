@@ -38,7 +38,7 @@ def serve(session: Session, host: str, port: int, workers: int | None = None) ->
     Args:
         session: of the command.
         host, port: to listen at.
-        workers: processes that answer; by default what the settings say.
+        workers: number of processes that answer; by default from the settings.
 
     Raises:
         ConfigurationError: other machines could reach the service without authentication or in

@@ -82,7 +82,7 @@ class Session:
 
     @cached_property
     def catalog(self) -> Catalog:
-        """The catalog, to which the home folder and the stores belong."""
+        """Return the catalog, after checking that the home folder and the stores belong to it."""
         catalog = self._installation[0]
         if self._reconciles:
             self.reconcile()
@@ -261,8 +261,7 @@ class Session:
 
     @contextmanager
     def writer(self, tenant_id: str, what: str) -> Iterator[TenantContext]:
-        """Return the context of stages under the tenant's lock; wait a minute for its present
-        holder.
+        """Return the context of stages under the tenant's lock; wait up to a minute for the lock.
 
         Args:
             tenant_id: an enabled tenant.
@@ -303,8 +302,7 @@ class Session:
 
     @cached_property
     def names(self) -> Naming:
-        """Return the naming of the team's project that loads this installation, as its runs show
-        it.
+        """Return the naming of the team's project that loads this installation, from its runs.
 
         Without such a project, or with several, it is the naming of our own code location.
         """
@@ -349,8 +347,7 @@ class Session:
 
 
 def _require_dagster_home(folder: Path) -> None:
-    """Raise ConfigurationError unless DAGSTER_HOME names the same existing folder for all commands.
-    """
+    """Raise ConfigurationError unless DAGSTER_HOME is an absolute path of a folder."""
     from rag_assets.common.errors import ConfigurationError
 
     if not folder.is_absolute():
@@ -368,7 +365,7 @@ def _require_dagster_home(folder: Path) -> None:
 
 @contextmanager
 def _clear_instance_errors(folder: Path) -> Iterator[None]:
-    """Turn Dagster's errors for an unusable dagster.yaml in DAGSTER_HOME into the project's."""
+    """Turn Dagster's errors for an unusable dagster.yaml in DAGSTER_HOME into our own."""
     import dagster as dg
     from dagster._check import CheckError
     from yaml import YAMLError
@@ -401,7 +398,7 @@ def with_reading_session(command: Callable[Concatenate[Session, _P], _T]) -> Cal
 def with_serving_session(
     command: Callable[Concatenate[Session, _P], _T],
 ) -> Callable[_P, _T]:
-    """As with_reading_session, with the role of Postgres that the service has."""
+    """Like with_reading_session, with the service's role in Postgres."""
     return _in_session(command, reconciles=False, is_service=True)
 
 

@@ -47,7 +47,7 @@ class TenantSync:
 
     @property
     def unpriced(self) -> int:
-        """Tokens without a known price."""
+        """Return the number of tokens without a known price."""
         return int(self.stages.get("embeddings", {}).get("unpriced tokens", 0))
 
     def add(self, result: RunResult) -> None:
