@@ -30,7 +30,7 @@ class Visit:
     """A request of a signed-in person, with the means to answer it.
 
     Attributes:
-        request: its body is unread only if the page is streamed.
+        request: only a streamed page may read its body.
         session: of the person, for one tenant.
         token: the value that every form of the response must hold as `token`.
         form: the submitted fields with their values; empty if the page is streamed.

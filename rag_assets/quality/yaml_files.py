@@ -1,14 +1,14 @@
 """Judged questions as YAML or JSON: lists of questions, and mappings that add judgements to them.
 
 - id: parent-time-off                # a list of questions
-  kind: paraphrase                   # optional; "none": nothing answers it
+  kind: paraphrase                   # optional; "none": no answer
   question: How many weeks may the other parent stay at home?
   relevant:
     - {path: annex/people/leave.md, quote: The other parent has eight, grade: 3}
 
 parent-time-off:                     # a mapping: judgements for questions that are known
   - {path: annex/people/pay.md, quote: paid in full, grade: 1}
-  - 20fef5ef4f                       # the hash of a passage that was read and is worth nothing
+  - 20fef5ef4f                       # the hash of a passage that was read and is irrelevant
 """
 
 from __future__ import annotations

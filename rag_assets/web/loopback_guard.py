@@ -49,7 +49,7 @@ def _is_local(path: str, headers: Headers) -> bool:
     origin = headers.get("origin")
     if origin is not None and _hostname(origin) not in LOOPBACK_NAMES:
         return False
-    # Programs and browsers older than this header do not send it.
+    # Programs, and browsers older than this header, do not send it.
     fetch_is_own = headers.get("sec-fetch-site", "none") in _OWN_FETCHES
     return fetch_is_own or not path.startswith(_ACTION_PATH)
 

@@ -182,7 +182,8 @@ class TenantFollower:
         return tenant_state(self._catalog, record, tenant, self._session.settings)
 
     def _confirm(self, record: TenantRecord) -> bool:
-        """Read again what was listed too soon after a change; False if a run is needed."""
+        """Read documents again that were listed too soon after a change; False if a run is needed.
+        """
         from rag_assets.pipeline.listing import confirm_documents
         from rag_assets.resources.tenant_lock import fail_abandoned_run
         from rag_assets.storage.catalog.lock import Holder
@@ -196,7 +197,7 @@ class TenantFollower:
             return confirm_documents(ctx, self._workbench.scanner())
 
     def _unsettled(self, tenant: Tenant, *, after: float) -> float | None:
-        """Return the seconds to wait if documents may have changed since they were listed."""
+        """Return the seconds to wait if documents may have changed after their listing."""
         names = [source.name for source in tenant.sources]
         return after if self._catalog.documents.reread_count(tenant.id, names) else None
 

@@ -1,4 +1,4 @@
-"""installation accept-restore: go on with a catalog that was restored from an earlier dump."""
+"""installation accept-restore: accept a catalog that was restored from an earlier dump."""
 
 from __future__ import annotations
 
@@ -24,9 +24,7 @@ _FINDINGS = {
 
 @with_reading_session
 def accept(session: Session, *, confirmed: bool, keep: bool, as_json: bool) -> bool:
-    """Print the changes that the catalog lacks, and accept it; return False if a restore is
-    pending.
-    """
+    """Print the lost changes, and accept the catalog; return False if a restore is pending."""
     from rag_assets.pipeline.restores import accept_restore, lost_changes
 
     found = session.keeper.security()

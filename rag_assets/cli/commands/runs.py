@@ -173,7 +173,7 @@ def repository(names: Naming | None = None) -> dg.RepositoryDefinition:
     """Return Dagster's definitions for the runs of commands; built once, and shared with forks.
 
     Args:
-        names: of the definitions; those of our own code location by default.
+        names: of the definitions; by default our own code location's.
     """
     from rag_assets import definitions
     from rag_assets.declarations import PLAIN

@@ -79,7 +79,7 @@ def _panel_at(
     listeners: list[list[socket.socket]],
     opened: ExitStack,
 ) -> PanelSettings | None:
-    """Return the settings of the panel; None if there is no panel, with a line that says why.
+    """Return the settings of the panel; without a panel, print why and return None.
 
     Args:
         panel: settings of the environment.

@@ -136,7 +136,7 @@ class Session:
 
     @cached_property
     def keeper(self) -> MarkKeeper:
-        """Return the comparison of the catalog with the marks in the stores."""
+        """Return the keeper, which compares the catalog with the marks in the stores."""
         from rag_assets.pipeline.mark_keeper import MarkKeeper
         from rag_assets.storage.blobs.store import open_blobs
 
@@ -294,7 +294,7 @@ class Session:
 
     @cached_property
     def own_runs(self) -> OwnRuns:
-        """Return the search for this installation's runs in Dagster's instance."""
+        """Return the finder of this installation's runs in Dagster's instance."""
         from rag_assets.definitions import build_resources
 
         found: OwnRuns = build_resources()["rag_assets_runs"]

@@ -20,7 +20,7 @@ _COLUMNS = ("tenant", "day", "provider", "model", "requests", "retries", "texts"
 
 @with_reading_session
 def usage(session: Session, tenant_id: str | None, *, days: int, as_json: bool) -> None:
-    """Print the usage of one tenant, or of all."""
+    """Print the usage of one tenant, or of all tenants."""
     records = session.catalog.tenants.all()
     if tenant_id is not None:
         records = [session.catalog.tenants.get(tenant_id)]
