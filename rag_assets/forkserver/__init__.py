@@ -4,7 +4,7 @@ A command imports Dagster, Polars and Elasticsearch for seconds before it does a
 server imports them once. It opens no connection, model session or thread. Forks share the memory of
 the imports.
 
-`protocol` defines the messages on its socket, `client` requests a fork, `server` answers, `child`
-is the fork, and `fingerprint` checks whether the imported code still matches the disk. The command
-line's fork server decides what is imported and executed.
+`protocol` defines the messages on its socket, `client` requests a fork, `server` answers, and
+`child` is the fork. `fingerprint` checks whether the imported code still matches the disk. The
+command line's fork server decides which code is imported and executed.
 """

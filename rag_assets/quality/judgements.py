@@ -130,8 +130,8 @@ class JudgedQuestion:
 def holds(text: str, quote: str) -> bool:
     """Return whether a passage holds a quote, or at least half of a quote that was cut off.
 
-    If a chunker cuts within the quote, a passage holds it if the passage ends with at least half of
-    its words, starts with them, or consists of them.
+    A chunker may cut within the quote. Then the passage must end with at least half of its words,
+    start with them, or consist of them.
     """
     words, plain = quote.split(), plain_text(text)
     if " ".join(words) in plain:

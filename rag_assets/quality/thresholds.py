@@ -123,8 +123,7 @@ def measure_curve(
 
 
 def suggested(points: Sequence[CurvePoint], loss: float = 0.02) -> float | None:
-    """Return the highest threshold that loses at most this share of the answers; None if unjudged.
-    """
+    """Return the highest threshold that loses at most this share of answers; None if unjudged."""
     known = [(point.threshold, point.answered) for point in points if point.answered is not None]
     if not known:
         return None

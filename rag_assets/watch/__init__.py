@@ -5,8 +5,8 @@ reindex. Both mark a tenant, and a fork of the fork server syncs the marked tena
 lost, and network file systems send none. So the sensor still lists unwatched sources at every tick
 and the others in turn, and it remains authoritative.
 
-`trees` reports changed folders, `mounts` and `source_folders` decide where these reports are
-reliable, `folders` maps a path to its tenants, `marks` orders the next syncs, `lanes` limits their
+`trees` reports changed folders, `mounts` and `source_folders` decide if these reports are reliable,
+and `folders` maps a path to its tenants. `marks` orders the next syncs, `lanes` limits their
 concurrency, and `watcher` connects these parts. The command line provides the program that a fork
 executes.
 """

@@ -111,7 +111,7 @@ class TenantFollower:
         from rag_assets.definitions import build_resources
 
         self._session = session
-        # The same catalog that runs in this process use. A sensor reads tenants.yaml.
+        # Runs in this process use the same catalog. A sensor reads tenants.yaml.
         resources = build_resources()
         self._catalog: Catalog = resources["rag_assets_postgres"].catalog()
         self._embedders = Embedders(self._catalog, session.settings)
@@ -182,8 +182,7 @@ class TenantFollower:
         return tenant_state(self._catalog, record, tenant, self._session.settings)
 
     def _confirm(self, record: TenantRecord) -> bool:
-        """Read documents again that were listed too soon after a change; False if a run is needed.
-        """
+        """Reread documents that were listed too soon after a change; False if a run is needed."""
         from rag_assets.pipeline.listing import confirm_documents
         from rag_assets.resources.tenant_lock import fail_abandoned_run
         from rag_assets.storage.catalog.lock import Holder

@@ -184,8 +184,7 @@ def forget(session: Session, kind: str, address: str, *, confirmed: bool, as_jso
 
 @with_reading_session
 def accept_clock(session: Session, *, confirmed: bool, as_json: bool) -> bool:
-    """Accept the present time, or print the deletions that it would cause; return if it is trusted.
-    """
+    """Accept the present time, or print its effects; return whether it is trusted."""
     from rag_assets.common.clock import Clock
     from rag_assets.pipeline.clock_guard import (
         ACCEPT,
@@ -297,8 +296,7 @@ def _require_data(
 
 
 def _publish_again(session: Session) -> bool:
-    """Publish each tenant's serving build under the present prefix; False if Elasticsearch is down.
-    """
+    """Publish each tenant's serving build under the present prefix; False without Elasticsearch."""
     with suppress(ServiceUnavailable):
         names = session.store.indexes.names()
         for record in session.catalog.tenants.all():

@@ -141,9 +141,7 @@ def _compaction_warning(session: Session, services: Sequence[ServiceStatus]) -> 
 
 
 def _schema_warnings(session: Session) -> list[str]:
-    """Return warnings if this program, or one connected to the catalog, has another schema
-    revision.
-    """
+    """Return warnings about programs with another schema revision, this program included."""
     from sqlalchemy.exc import SQLAlchemyError
 
     from rag_assets.storage.catalog.database import Database
