@@ -60,7 +60,7 @@ class Embedders:
         if embedder.provider == AUTO:
             embedder = self._choice(record, tenant).embedder
         if embedder.batch_above is not None and is_switched_off(record):
-            # Batches are disabled, too: the embedder receives and refuses all texts.
+            # No batch is sent, either: texts go to the embedder, which refuses.
             embedder = embedder.model_copy(update={"batch_above": None})
         return tenant.model_copy(update={"embedder": embedder})
 
@@ -73,9 +73,9 @@ class Embedders:
         return self._choice(record, Tenant.from_config(record.config))
 
     def of_documents(self, record: TenantRecord, config: EmbedderConfig) -> Embedder:
-        """Return the embedder with that configuration for a tenant's documents.
+        """The embedder of that configuration for a tenant's documents.
 
-        It refuses to embed while the tenant's organization has its guidelines switched off.
+        It makes no vectors while the tenant's organization has them switched off.
 
         Raises:
             ConfigurationError: its model is missing or not usable.
@@ -114,7 +114,7 @@ class Embedders:
             self._keys.credentials(ref, config.provider, config.api_key)()
 
     def of_generation(self, ref: TenantRef, tenant: Tenant, generation: Generation) -> Embedder:
-        """Return the embedder for queries of a generation: its builder, with present limits.
+        """Return the embedder that built a generation, with present limits, for its queries.
 
         Args:
             ref: the tenant.

@@ -36,7 +36,7 @@ def present_caps(catalog: Catalog, ref: TenantRef, tenant: Tenant, *, run: float
 
 
 def caps_that_hold(caps: Iterable[Cap], events: Sequence[Event], day: date) -> set[CapName]:
-    """Return the caps that stopped a run in their present period and were not raised since."""
+    """Return the caps that stopped a run on this day or in its month and were not raised since."""
     since = {"per_day": day, "per_month": day.replace(day=1)}
     return {
         cap.name

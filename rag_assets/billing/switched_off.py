@@ -1,4 +1,4 @@
-"""An embedder that refuses every call while an organization has its guidelines switched off."""
+"""An embedder that makes no vectors, because an organization has its guidelines switched off."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from rag_assets.tenants.profiles import DEFAULT_PROFILE, profile_of
 
 
 def is_switched_off(record: TenantRecord) -> bool:
-    """Return whether a switch of a tenant's organization disables its embedding."""
+    """Whether nothing is embedded for a tenant, because of a switch of its organization."""
     profile = record.config.get("profile", DEFAULT_PROFILE)
     return profile_of(profile).follows_guidelines and not record.rag_guidelines
 
 
 def guidelines_off(organization: str | None) -> GuidelinesOff:
-    """Return the error for refused work while an organization has its guidelines switched off."""
+    """The error for what is not done while an organization has its guidelines switched off."""
     return GuidelinesOff(
         f"organization {organization!r} has its guidelines switched off",
         hint=f"`rag-assets organizations put {organization} --guidelines` switches them on",
@@ -27,10 +27,10 @@ def guidelines_off(organization: str | None) -> GuidelinesOff:
 
 
 class SwitchedOffEmbedder(WrappedEmbedder):
-    """An embedder with calls that all fail, and otherwise like the wrapped embedder.
+    """An embedder of which every call fails, and which is like the wrapped one otherwise.
 
     Args:
-        embedder: would embed the texts.
+        embedder: would make the vectors.
         record: the tenant.
     """
 

@@ -2,7 +2,7 @@
 
 A judgement names a document and quotes a passage. Any passage of that document with these words has
 the grade, however the document is chunked. Other passages that were read while judging are
-worthless. Their hashes are kept, so that unjudged passages can be recognized.
+irrelevant. Their hashes are kept, so that unjudged passages can be recognized.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ class Judgement:
         path: of the document: its uri, its id, or the id of its record.
         quote: words of the passage; white space does not matter. None if every passage of the
             document has the grade.
-        grade: 3 answers the question, 2 answers it in part, 1 is useful background, 0 is worthless;
-            other sets may have higher grades.
+        grade: 3 answers the question, 2 answers it in part, 1 is useful background, 0 is
+            irrelevant; other sets may have higher grades.
         names: uris and ids of the documents that `path` stands for; by default only `path`.
     """
 

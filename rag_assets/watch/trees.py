@@ -1,4 +1,4 @@
-"""Watched folder trees: reports the folders in which something changed, by Linux's inotify.
+"""Watched folder trees: reports the folders in which something changed, using Linux's inotify.
 
 A watch covers one folder, so each folder of a tree has its own. The changed file does not matter,
 since a sync lists all of its sources. A new folder is watched before it is reported, so that files

@@ -1,4 +1,4 @@
-"""Opens the group of the five assets on Dagster's lineage page, which else shows two closed groups.
+"""Opens the group of the five assets on Dagster's lineage page, instead of two closed groups.
 
 The page keeps its open groups in the browser's storage, and opens none by default. A script in the
 UI's only HTML page sets them for a browser without a stored value, so a user's own choice stays.
