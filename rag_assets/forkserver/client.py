@@ -164,7 +164,7 @@ def _wait(connection: socket.socket, replies: Replies, child: int) -> int:
 
 @contextmanager
 def _signals_seen() -> Iterator[int]:
-    """Return a descriptor that becomes readable with every signal.
+    """Yield a descriptor that becomes readable with every signal.
 
     Python runs a handler after a system call, and a signal that arrives right before the call does
     not interrupt it.
