@@ -1,4 +1,4 @@
-"""Projects of organizations, each a tenant that applications make."""
+"""Projects of organizations; each is a tenant that applications create."""
 
 from __future__ import annotations
 

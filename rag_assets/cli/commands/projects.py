@@ -43,7 +43,7 @@ def put_project(
     anew: bool,
     as_json: bool,
 ) -> None:
-    """Make a project, or change what is given of its settings."""
+    """Make a project, or change the given settings."""
     named = _project(profile, organization, project)
     _require_made_here(named.profile)
     done = _projects(session).put(named, _settings(settings), anew=anew)
@@ -98,7 +98,7 @@ def put_organization(
     chat_model: str | None,
     as_json: bool,
 ) -> None:
-    """Make an organization, or change what is given of its settings."""
+    """Make an organization, or change the given settings."""
     from rag_assets.storage.catalog.organizations import UNCHANGED
 
     organization = _projects(session).put_organization(
