@@ -1,4 +1,4 @@
-"""The operations on experience: for orchestrators unless they are marked for admins."""
+"""The operations on experience, for orchestrators unless marked "For admins"."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def capture_experience(
     external_id: str | None = None,
     tenant: str | None = None,
 ) -> Call[CapturedEntry]:
-    """Stage an entry of a project; with an external_id the request may be repeated.
+    """Stage an entry of a project; a request with an external_id may be repeated.
 
     Args:
         entry_type: determines which other arguments are required.
@@ -101,11 +101,11 @@ def request_checkpoint(
     external_id: str | None = None,
     tenant: str | None = None,
 ) -> Call[RequestedCheckpoint]:
-    """Request that the entries a project has staged are embedded in the background.
+    """Request that a project's staged entries are embedded in the background.
 
     Args:
-        checkpoint_type: the occasion.
-        project_id: None in a manual checkpoint: all projects.
+        checkpoint_type: the event that causes the checkpoint.
+        project_id: None, for a manual checkpoint only, means all projects.
         external_id: the caller's own id.
     """
     body = {
@@ -188,7 +188,7 @@ def experience_context(
 
     Args:
         task: with its description, and optionally its type and technology.
-        basic_context: text that the agent gets in any case.
+        basic_context: text that the agent always gets.
         token_budget: maximum size of the block in cl100k_base tokens, 200 to 8,000.
         project_id: the asking project.
     """
@@ -329,7 +329,7 @@ def retract_experience(
 
 
 def experience_report(*, tenant: str | None = None) -> Call[Report]:
-    """What there is, what was asked, what helped, and what expires next. For admins."""
+    """Return a report of entries, queries, feedback and upcoming expiries. For admins."""
     return Call("GET", f"{_ADDRESS}/report", Report, parameters={"tenant": tenant})
 
 

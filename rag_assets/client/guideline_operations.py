@@ -1,7 +1,7 @@
 """The operations on a project's guidelines.
 
-Every operation takes `project`, the application's id, which may be left out if the client was
-given one.
+Every operation takes `project`, the application's id of the project. It may be left out if the
+client was created with a project.
 """
 
 from __future__ import annotations
@@ -22,22 +22,21 @@ from rag_assets.client.calls import Call, FormFile, Pages
 _ADDRESS = "/api/projects/{id}/guidelines"
 _PAGE = 100
 _UPLOAD_SECONDS = 120.0
-"""Until a large file is written and examined."""
+"""Time to write and examine a large file."""
 _CONTEXT_SECONDS = 15.0
-"""Twice what the service waits for passages, and more."""
+"""More than twice the time that the service waits for passages."""
 
 
 def upload_guideline(
     file_name: str, content: bytes, *, replaces: str | None = None, project: str | None = None
 ) -> Call[UploadedDocument]:
-    """Upload a document (PDF, Markdown, DOCX), or the new version of one. For admins.
+    """Upload a document (PDF, Markdown, DOCX) or a new version of a document. For admins.
 
-    The same bytes are not stored twice, so it may be sent again.
+    The same bytes are stored only once, so the request may be repeated.
 
     Args:
-        file_name: as it is shown.
-        content: of the file.
-        replaces: id of the document that it is the new version of.
+        file_name: the name to show.
+        replaces: id of the document to replace.
     """
     return Call(
         "POST",
@@ -57,12 +56,12 @@ def guidelines(
     limit: int = _PAGE,
     project: str | None = None,
 ) -> Call[DocumentPage]:
-    """One page of a project's documents, the newest first, with what became of them. For admins.
+    """Return one page of a project's documents with their status, newest first. For admins.
 
     Args:
-        status: only these; by default all.
-        after: the `next` of the page before.
-        limit: documents at most.
+        status: only documents with this status; by default all.
+        after: the `next` of the previous page.
+        limit: maximum number of documents.
     """
     return Call(
         "GET",
@@ -77,18 +76,18 @@ def guidelines(
 def all_guidelines(
     *, status: DocumentStatus | None = None, page: int = _PAGE, project: str | None = None
 ) -> Pages[DocumentPage, GuidelineDocument]:
-    """Every document of a project, the newest first. For admins.
+    """Iterate over all documents of a project, newest first. For admins.
 
     Args:
-        status: only these; by default all.
-        page: how many are fetched at a time, when they are needed.
+        status: only documents with this status; by default all.
+        page: number of documents in each request; pages are fetched as needed.
     """
     first = guidelines(status=status, limit=page, project=project)
     return Pages(first, lambda found: found.documents, lambda found: found.next)
 
 
 def guideline(document_id: str, *, project: str | None = None) -> Call[GuidelineDocument]:
-    """One document of a project, with what became of it. For admins."""
+    """Return one document of a project with its status. For admins."""
     return Call(
         "GET",
         f"{_ADDRESS}/{{document}}",
@@ -99,7 +98,7 @@ def guideline(document_id: str, *, project: str | None = None) -> Call[Guideline
 
 
 def delete_guideline(document_id: str, *, project: str | None = None) -> Call[DeletedDocument]:
-    """Delete a document; no context holds a passage of it from now on. For admins."""
+    """Delete a document; contexts omit its passages at once. For admins."""
     return Call(
         "DELETE",
         f"{_ADDRESS}/{{document}}",
@@ -117,13 +116,15 @@ def guideline_context(
     explain: bool = False,
     project: str | None = None,
 ) -> Call[GuidelinesContext]:
-    """Make the section of a prompt: passages of documents, else the plain text, else nothing.
+    """Build a prompt section from passages of documents, or else from the plain text.
+
+    The section is empty if the project has neither.
 
     Args:
-        task: what the prompt is about, in words.
-        top_k: passages at most, up to 5.
-        token_budget: tokens of the section at most, up to 2,000, where it is of passages.
-        explain: also tell near misses, and how long each step took. For admins.
+        task: description of the prompt's task.
+        top_k: maximum number of passages, up to 5.
+        token_budget: maximum tokens of a section of passages, up to 2,000.
+        explain: also return near misses and the duration of each step. For admins.
     """
     given = {"topK": top_k, "tokenBudget": token_budget, "explain": explain or None}
     body = {name: value for name, value in given.items() if value is not None}
@@ -139,7 +140,7 @@ def guideline_context(
 
 
 def guideline_text(*, project: str | None = None) -> Call[GuidelinesText]:
-    """Read the plain text. For admins."""
+    """Return the plain text. For admins."""
     return Call("GET", f"{_ADDRESS}/text", GuidelinesText, named=_named(project), of_project=True)
 
 
@@ -149,8 +150,8 @@ def put_guideline_text(
     """Set the plain text. For admins.
 
     Args:
-        text: empty for none.
-        etag: of the text that it replaces; None: there must be none.
+        text: the new text; empty to clear it.
+        etag: ETag of the text to replace; None requires that no text was set before.
     """
     return Call(
         "PUT",
@@ -160,13 +161,13 @@ def put_guideline_text(
         body={"text": text},
         headers={} if etag is None else {"If-Match": etag},
         of_project=True,
-        # Sent again, it would be refused for the version that it has made itself.
+        # A repeated call would be refused because of the version that the first call created.
         repeatable=False,
     )
 
 
 def with_section(system_prompt: str, context: GuidelinesContext) -> str:
-    """A system prompt with the section of a context at its end; as it was, if there is none."""
+    """Append the section of a context to a system prompt; an empty section changes nothing."""
     if not context.section:
         return system_prompt
     return f"{system_prompt.rstrip()}\n\n{context.section}" if system_prompt else context.section
