@@ -1,7 +1,7 @@
 """Responses about guidelines, as the service writes them and its client reads them.
 
-Their fields are in camelCase, as in the rest of `/api`. As in `responses`, nothing but the standard
-library is imported here.
+Their fields are in camelCase, as in the rest of `/api`. Like `responses`, this module imports only
+the standard library.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Reason: TypeAlias = Literal[
     "embedder-unavailable",
     "index-unavailable",
 ]
-"""Why a prompt gets no passages of documents."""
+"""Reasons why a prompt gets no passages of documents."""
 RuleKind: TypeAlias = Literal["always", "path"]
 DocumentStatus: TypeAlias = Literal["PROCESSING", "READY", "FAILED"]
 Stage: TypeAlias = Literal["queued", "parsing", "chunking", "embedding", "indexing"]
@@ -33,7 +33,7 @@ _OF_KEYS: Mapping[str, str] = {"source": "from"}
 
 
 def camel(name: str) -> str:
-    """A field's name in JSON."""
+    """Return a field's name in JSON."""
     if name in _GIVEN:
         return _GIVEN[name]
     first, *rest = name.split("_")
@@ -45,18 +45,18 @@ def _camel_of_key(name: str) -> str:
 
 
 CAMEL_CASE: Mapping[str, Any] = {"alias_generator": camel, "populate_by_name": True}
-"""What Pydantic is told of such a class."""
+"""The Pydantic configuration of these classes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuidelinePlace:
-    """A passage of a document of the team's.
+    """A passage of a team's document.
 
     Attributes:
-        chunk_index: its place among the passages of its document, from 0.
-        chunk_indexes: the places of all passages in its text, where some that adjoin were found.
-        score: cosine of task and passage; null of a rule's, which is not found by its words.
-        tokens: of its text.
+        chunk_index: position among the passages of its document, from 0.
+        chunk_indexes: positions of all passages in the text, if adjoining passages were merged.
+        score: cosine of task and passage; null for a rule's passage, which no search finds.
+        tokens: number of tokens of the text.
     """
 
     __pydantic_config__: ClassVar[Any] = CAMEL_CASE
@@ -76,10 +76,10 @@ class GuidelineChunk(GuidelinePlace):
     """A passage in a section.
 
     Attributes:
-        number: that it has there.
-        trimmed: whether it ends at an earlier sentence, to keep within the budget.
-        rule: why it is there without being found: its document applies always, or to the path of
-            one of the task's files; null for a passage that was found.
+        number: number of the passage in the section.
+        trimmed: whether it was cut at the end of a sentence, to keep within the budget.
+        rule: why it is included without a search: its document applies always, or to the path of a
+            file of the task; null for a passage that was found.
     """
 
     __pydantic_config__: ClassVar[Any] = CAMEL_CASE
@@ -91,10 +91,10 @@ class GuidelineChunk(GuidelinePlace):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NearMiss(GuidelinePlace):
-    """A passage that is below the threshold.
+    """A passage below the threshold.
 
     Attributes:
-        excerpt: the part of it that has most of the task's words.
+        excerpt: the part of the passage with the most words of the task.
     """
 
     __pydantic_config__: ClassVar[Any] = CAMEL_CASE
@@ -104,22 +104,22 @@ class NearMiss(GuidelinePlace):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuidelinesContext:
-    """What a prompt gets of a team's guidelines.
+    """A team's guidelines for a prompt.
 
     Attributes:
-        source: of the section: passages of documents, the plain text, or none.
-        section: to be added to a system prompt; empty where there is none.
-        tokens: cl100k_base tokens of the section.
-        chunks: the passages in it, best first.
-        omitted: passages that did not fit into the budget.
+        source: source of the section: passages of documents, the plain text, or none.
+        section: text to add to a system prompt; may be empty.
+        tokens: number of cl100k_base tokens of the section.
+        chunks: the passages in the section, best first.
+        omitted: number of passages that did not fit into the budget.
         threshold: cosine below which passages are left out; null if no search was made.
-        nearest: highest cosine of a passage, left out or not; likewise.
-        embedder: that made the vectors: provider, model and more; likewise.
-        generation: of the index that answered; likewise.
-        reason: why no passage of documents was found; null if one was.
-        detail: the same as a sentence with a remedy.
-        near_misses: passages below the threshold, if an explanation was asked for.
-        latency_ms: by step, if an explanation was asked for.
+        nearest: highest cosine of a passage, left out or not; null if no search was made.
+        embedder: embedder of the vectors: provider, model and more; null if no search was made.
+        generation: generation of the index that answered; null if no search was made.
+        reason: why no passage of documents was found; null if a passage was found.
+        detail: the reason as a sentence with a remedy.
+        near_misses: passages below the threshold, if an explanation was requested.
+        latency_ms: duration of each step, if an explanation was requested.
     """
 
     __pydantic_config__: ClassVar[Any] = CAMEL_CASE
@@ -144,9 +144,9 @@ class GuidelinesText:
     """The plain text of a project.
 
     Attributes:
-        text: empty if none is set.
-        updated_by, updated_at: who set it when; null if nobody did.
-        etag: of the text, for If-Match; null if nobody set it.
+        text: the text; empty if none is set.
+        updated_by, updated_at: who set it and when; null if it was never set.
+        etag: ETag of the text, for If-Match; null if it was never set.
     """
 
     __pydantic_config__: ClassVar[Any] = CAMEL_CASE
@@ -163,14 +163,14 @@ KeyUse: TypeAlias = Literal["usable", "missing", "unreadable", "not-needed"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyState:
-    """The key that a project's documents are embedded with.
+    """The provider key with which a project's documents are embedded.
 
     Attributes:
-        provider: whose key it is.
-        state: whether it can be used; "not-needed": the embedder needs none.
-        source: whose it is; the operator's is in the installation's configuration.
-        address: where it is set, on this service.
-        worked: whether the provider accepted it when it was last used.
+        provider: provider that accepts the key.
+        state: whether the key can be used; "not-needed": the embedder needs no key.
+        source: owner of the key; an operator's key is in the installation's configuration.
+        address: address where the key is set, on this service.
+        worked: whether the provider accepted the key when it was last used.
     """
 
     __pydantic_config__: ClassVar[Any] = {**CAMEL_CASE, "alias_generator": _camel_of_key}
@@ -184,28 +184,30 @@ class KeyState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuidelineDocument:
-    """An uploaded file of a project, and what became of it.
+    """An uploaded file of a project and its status.
 
     Attributes:
-        id: stays when the file is replaced.
-        file_name: as it is shown; credentials in it are masked.
-        mime_type: what it is, by its content.
-        status: of its present content: PROCESSING, READY, or FAILED. A disabled one is READY.
-        chunk_count: passages of the version that answers, or else of the present one; None before
-            it is cut.
+        id: id of the document; it stays when the file is replaced.
+        file_name: name for display; credentials in it are masked.
+        mime_type: type of the file, detected from its content.
+        status: status of the current content: PROCESSING, READY, or FAILED. A disabled document is
+            READY.
+        chunk_count: number of passages of the version that answers, or else of the current version;
+            None before it is split into passages.
         error_message: why it failed or waits, and what can be done about it.
-        error_kind: the kind of that reason, which stays whatever the words are.
-        size: bytes.
-        stage: where it is while it is PROCESSING.
-        done, total: passages that have a vector, and all; None before it is cut.
-        token_count: of these passages; None before they are counted.
-        estimated_cost: of embedding them, in dollars; None where it is not known.
-        dropped: passages that were withheld because nothing but a credential is in them.
-        retry_at: when it is tried again by itself.
-        enabled: whether it may answer.
-        answers: whether a version of it answers: the present one, or a former one.
-        can_retry: whether it failed for a reason that may be gone when it is tried again.
-        note: why nothing of it is found although it is READY.
+        error_kind: kind of that reason, stable even if its wording changes.
+        size: size in bytes.
+        stage: current stage while the status is PROCESSING.
+        done, total: number of passages with a vector, and of all passages; None before it is split
+            into passages.
+        token_count: number of tokens of these passages; None before they are counted.
+        estimated_cost: estimated cost of embedding them, in dollars; None if it is not known.
+        dropped: number of passages that were withheld because they contain only a credential.
+        retry_at: time of the next automatic attempt.
+        enabled: whether the document may answer.
+        answers: whether a version of it answers, the current or an earlier one.
+        can_retry: whether it failed for a reason that may no longer apply at another attempt.
+        note: why no passage of it is searchable although it is READY.
     """
 
     __pydantic_config__: ClassVar[Any] = CAMEL_CASE
@@ -238,12 +240,12 @@ class GuidelineDocument:
 
 @dataclass(frozen=True, slots=True)
 class DocumentPage:
-    """A page of a project's documents, the newest first.
+    """A page of a project's documents, newest first.
 
     Attributes:
-        next: the `after` of the next page; None on the last.
+        next: the `after` of the next page; None on the last page.
         rag_guidelines: whether the organization has guidelines switched on.
-        key: that the documents are embedded with.
+        key: key with which the documents are embedded.
     """
 
     __pydantic_config__: ClassVar[Any] = CAMEL_CASE
@@ -256,10 +258,10 @@ class DocumentPage:
 
 @dataclass(frozen=True, slots=True)
 class UploadedDocument:
-    """What became of a file that was sent.
+    """The outcome of an upload.
 
     Attributes:
-        duplicate: whether its bytes were there already, so that nothing is to be done.
+        duplicate: whether the same bytes were already stored, so that no work is needed.
     """
 
     __pydantic_config__: ClassVar[Any] = CAMEL_CASE
@@ -270,7 +272,7 @@ class UploadedDocument:
 
 @dataclass(frozen=True, slots=True)
 class DeletedDocument:
-    """What became of a request to delete a document."""
+    """The outcome of a request to delete a document."""
 
     __pydantic_config__: ClassVar[Any] = CAMEL_CASE
 
