@@ -40,7 +40,7 @@ def create_token(
     Args:
         catalog: stores the hash of the token.
         owner: the tenant; or the organization, for all of its projects, present and future.
-        principals: principals of the token, in addition to those of its role.
+        principals: principals of the token.
         lifetime: time until the token expires; None if it stays valid until it is revoked.
 
     Raises:
