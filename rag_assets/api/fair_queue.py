@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 class FairQueue(Generic[T]):
-    """A queue in which the requests of a busy caller delay each other, but not those of others.
+    """A queue in which the requests of a busy caller delay each other, but no other caller.
 
     Args:
         max_busy: maximum concurrent turns of a tenant; further requests of the tenant wait.

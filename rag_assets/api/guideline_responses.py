@@ -166,7 +166,7 @@ class KeyState:
     """The provider key with which a project's documents are embedded.
 
     Attributes:
-        provider: provider that accepts the key.
+        provider: provider of the key.
         state: whether the key can be used; "not-needed": the embedder needs no key.
         source: owner of the key; an operator's key is in the installation's configuration.
         address: address where the key is set, on this service.

@@ -42,7 +42,7 @@ class Keys(Protocol):
         """Return the key for a token with this header, which is untrusted.
 
         Raises:
-            ValueError: the header names no known key.
+            ValueError: the header does not name a known key.
             ServiceUnavailable: keys cannot be fetched now.
         """
         ...

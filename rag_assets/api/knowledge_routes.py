@@ -31,8 +31,8 @@ async def query(
 ) -> SearchAnswer:
     """Search a tenant's knowledge.
 
-    A disabled tenant returns no hits, and is reported as disabled. If no passage is near enough,
-    the hits are empty, and `needs_clarification` is true.
+    For a disabled tenant, the response has no hits and says that the tenant is disabled. If no
+    passage is near enough, the response has no hits, and `needs_clarification` is true.
     """
     tenant = request.state.tenant = identity.tenant(body.tenant)
     return await backend.retriever.search(tenant, body.search_for(identity))

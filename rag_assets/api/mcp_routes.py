@@ -70,7 +70,7 @@ async def mcp_server(
 
     Args:
         backend: the servers with which messages are answered.
-        tools: tools in addition to those of every server.
+        tools: tools in addition to DEFAULT_TOOLS.
         prompts: the prompts that people may choose.
     """
 

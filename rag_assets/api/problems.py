@@ -143,7 +143,7 @@ KINDS: Mapping[type[RagAssetsError], Kind] = {
     TooManyRequests: Kind(429, "too-many-requests", "The token's rate is exceeded"),
     TooManyAttempts: Kind(429, "too-many-attempts", "Too many requests came without a valid token"),
     ClientGone: Kind(499, "client-gone", "The client has disconnected"),
-    # Only requests for embeddings get here with a ProviderError: chat and reranking convert theirs.
+    # A ProviderError always comes from embedding: chat and reranking convert their errors.
     MalformedResponse: Kind(
         502, "embedder-failed", "The embedding provider's response cannot be used"
     ),

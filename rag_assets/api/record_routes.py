@@ -201,7 +201,7 @@ async def delete_record(
 ) -> Written:
     """Delete a record. For admins and writers.
 
-    Searches omit it at once; deleting a missing record has no effect. A block is removed from its
+    Searches omit it at once; deleting a missing record is allowed. A block is removed from its
     page. With a page, all its records and the records of all pages below it are deleted. A deletion
     that is older than the last write is `outdated`, as is an older write that comes after it.
     """
@@ -340,7 +340,7 @@ async def record_state(
 
 
 def _record_asked(tenant: Tenant, target: RecordTarget) -> tuple[str, str]:
-    """Return the type and id of the requested record; for a block, those of its page."""
+    """Return the type and id of the requested record; a block is replaced by its page."""
     typed = profile_of(tenant.profile).typed_records
     if not typed or target.source_type != BlockBody.TYPE:
         return target.source_type, target.source_id

@@ -132,7 +132,7 @@ def reason(state: RecordState) -> str | None:
 
 
 def _note(state: RecordState) -> str | None:
-    """Return the deficiency of a record that is indexed or queued; None if it is complete."""
+    """Return the note on an indexed or queued record; None if the record is complete."""
     if not state.is_placed:
         return _UNPLACED
     if state.status == "queued":

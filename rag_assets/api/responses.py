@@ -70,7 +70,7 @@ class Written:
             `excluded`: it is stored but not searchable, such as a comment resolved long ago;
             `outdated`: a later write of the record came first, so this write is ignored.
         receipt: id of the receipt that will record the end of a purge.
-        etag: ETag of the record as stored now, for If-Match; null if there is none.
+        etag: ETag of the stored record, for If-Match, or null.
     """
 
     document_id: str

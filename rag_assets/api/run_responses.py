@@ -54,7 +54,8 @@ class IndexedProject:
 
     Attributes:
         tenant: tenant of the project.
-        commit: current commit of the repository; None if there is none, or several repositories.
+        commit: current commit of the repository; None without a commit or with several
+            repositories.
         commits: current commits by source; None for a repository without a commit.
         documents: number of documents.
     """
@@ -112,7 +113,7 @@ class CodeChunk:
         path: path of the document, as relations name it.
         repository: source of the document.
         commit: current commit of the repository; None for other sources.
-        differs: whether the file differs from the commit; None if there is no worktree.
+        differs: whether the file differs from the commit; None without a worktree.
         line_start, line_end: lines in the file, counted from 1; None if the passage has no lines.
         symbol: qualified name of the definition in the passage.
         source_type: type of the passage: route, controller_method, table.

@@ -149,7 +149,7 @@ async def delete_upload(
 ) -> Written:
     """Delete an uploaded file. For admins.
 
-    Searches omit it at once, and its bytes are deleted. Deleting a missing file has no effect.
+    Searches omit it at once, and its bytes are deleted. Deleting a missing file is allowed.
     """
     tenant_id = request.state.tenant = identity.administered(parameters.tenant)
 

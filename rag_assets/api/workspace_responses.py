@@ -192,7 +192,7 @@ class PageAccess:
         scope: the access scope of the page's records.
         by_page: the page that grants the access, or that takes the page out of the knowledge; None
             if neither exists.
-        by_principal: the principal with the grant; None if there is no grant.
+        by_principal: the principal with the grant; None without a grant.
         reason: the reason as a sentence.
     """
 

@@ -36,7 +36,7 @@ TEXT_TYPES = sorted(set(PARSERS) - set(media_types.BINARY))
 
 _PRINTABLE = r"^[^\x00-\x1f\x7f]*$"
 _NO_DATE = f"it must lie between {FIRST_DAY.date()} and {LAST_DAY.date()}"
-_MAX_NUMBER = 2**53  # up to here all readers of JSON agree on a number
+_MAX_NUMBER = 2**53  # the range in which all JSON parsers represent integers exactly
 
 
 _ETAG = re.compile(r'(?P<weak>W/)?"(?P<version>[^"]*)"')
@@ -263,7 +263,7 @@ def records_source(tenant: Tenant, wanted: str | None, *, pulled: bool = False) 
     Args:
         wanted: name of the source in the request, if any.
         pulled: whether sources that pull records from a database are also allowed. They are used
-            if `wanted` names one, or if the tenant lacks a source for pushed records.
+            if `wanted` is such a source, or if the tenant lacks a source for pushed records.
 
     Raises:
         NoRecordsSource: the source does not exist, or the choice is ambiguous.

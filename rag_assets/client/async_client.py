@@ -35,7 +35,7 @@ class AsyncClient(BaseClient[httpx2.AsyncClient]):
         await self._http.aclose()
 
     async def send(self, call: Call[T]) -> T:
-        """Send one call of rag_assets.client.operations and return its answer.
+        """Send a call of rag_assets.client.operations and return its answer.
 
         Raises:
             ClientError: no answer came, or the service refused the request.

@@ -35,7 +35,7 @@ class Client(BaseClient[httpx2.Client]):
         self._http.close()
 
     def send(self, call: Call[T]) -> T:
-        """Send one call of rag_assets.client.operations and return its answer.
+        """Send a call of rag_assets.client.operations and return its answer.
 
         Raises:
             ClientError: no answer came, or the service refused the request.

@@ -29,7 +29,7 @@ class FormFile:
 
 @dataclass(frozen=True, slots=True)
 class Call(Generic[T]):
-    """One request.
+    """A request.
 
     Attributes:
         method, path: of the operation; the path as in the OpenAPI description.

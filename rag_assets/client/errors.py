@@ -31,7 +31,7 @@ class ClientError(RagAssetsError):
 
 
 class NotSent(ClientError):
-    """The request contains text that cannot be sent, such as a lone surrogate."""
+    """The request was not sent: it contains invalid text, such as a lone surrogate."""
 
 
 class NotReached(ClientError):

@@ -192,8 +192,8 @@ def _place(url: str) -> tuple[str, str]:
     """Return the scheme and host of a service's address.
 
     Raises:
-        ConfigurationError: one is missing, or the address has a user name and password, which would
-            replace the token.
+        ConfigurationError: the address lacks scheme or host, or has a user name and password, which
+            would replace the token.
     """
     try:
         parts = urlsplit(url)

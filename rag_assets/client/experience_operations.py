@@ -222,11 +222,11 @@ def patterns(
     limit: int = _PAGE,
     tenant: str | None = None,
 ) -> Call[Patterns]:
-    """Return one page of patterns. For admins.
+    """Return a page of patterns. For admins.
 
     Args:
         order: by id; by use, most answers first; or newest first.
-        search: words that one entry of the pattern contains, or the id of a pattern.
+        search: words in an entry of the pattern, or the id of a pattern.
         entry_type, agent_type, task_type, technology, project_id: of an entry of the pattern.
         after: the `next` of the page before, in the same order.
         limit: maximum number of patterns.
@@ -264,7 +264,7 @@ def all_patterns(
 
 
 def pattern(pattern_id: UUID | str, *, tenant: str | None = None) -> Call[PatternDetails]:
-    """Return one pattern with its entries and merges. For admins."""
+    """Return a pattern with its entries and merges. For admins."""
     return Call(
         "GET",
         f"{_ADDRESS}/patterns/{{pattern}}",
@@ -277,7 +277,7 @@ def pattern(pattern_id: UUID | str, *, tenant: str | None = None) -> Call[Patter
 def merge_pattern(
     pattern_id: UUID | str, into: UUID | str, *, confirm: bool = False, tenant: str | None = None
 ) -> Call[PatternDetails]:
-    """Merge a pattern into another one. For admins.
+    """Merge a pattern into another pattern. For admins.
 
     Args:
         confirm: merge them even if their problems differ.
@@ -307,7 +307,7 @@ def split_pattern(
 
 
 def delete_entry(entry_id: UUID | str, *, tenant: str | None = None) -> Call[Retracted]:
-    """Retract one entry; searches omit it at once. For admins."""
+    """Retract an entry; searches omit it at once. For admins."""
     return Call(
         "DELETE",
         f"{_ADDRESS}/entries/{{entry}}",

@@ -56,7 +56,7 @@ def guidelines(
     limit: int = _PAGE,
     project: str | None = None,
 ) -> Call[DocumentPage]:
-    """Return one page of a project's documents with their status, newest first. For admins.
+    """Return a page of a project's documents with their status, newest first. For admins.
 
     Args:
         status: only documents with this status; by default all.
@@ -87,7 +87,7 @@ def all_guidelines(
 
 
 def guideline(document_id: str, *, project: str | None = None) -> Call[GuidelineDocument]:
-    """Return one document of a project with its status. For admins."""
+    """Return a document of a project with its status. For admins."""
     return Call(
         "GET",
         f"{_ADDRESS}/{{document}}",

@@ -87,7 +87,7 @@ def answer(
 def documents(
     *, after: str | None = None, limit: int = _PAGE, tenant: str | None = None
 ) -> Call[Documents]:
-    """Return one page of the documents that the caller may read, ordered by uri.
+    """Return a page of the documents that the caller may read, ordered by uri.
 
     Args:
         after: the `next` of the previous page.
@@ -112,7 +112,7 @@ def delete_document(
 ) -> Call[Written]:
     """Delete a document of any source; searches omit it at once. For admins.
 
-    A repeated deletion has no further effect.
+    A second deletion changes no data.
 
     Args:
         purge: delete it permanently, from every store and every file.
@@ -485,7 +485,7 @@ def events(
     limit: int = _PAGE,
     tenant: str | None = None,
 ) -> Call[Events]:
-    """Return one page of events, newest first; a member gets only their own searches.
+    """Return a page of events, newest first; a member gets only their own searches.
 
     Args:
         after: the `next` of the previous page.

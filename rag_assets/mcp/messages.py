@@ -98,7 +98,7 @@ async def serve_stdio(server: MCPServer[None]) -> None:
             await write.send(SessionMessage(error))
 
         lines.answer = answer
-        # The SDK has no public way to run over streams that it did not open.
+        # The SDK itself runs over its streams in this way, but only over streams that it opens.
         lowlevel = server._lowlevel_server  # noqa: SLF001
         await lowlevel.run(read, write, lowlevel.create_initialization_options())
 

@@ -136,8 +136,7 @@ def build_server(
 
     Args:
         knowledge: the services with which messages are answered.
-        context_of: returns the context of a message from its HTTP request, which is None over
-            stdio.
+        context_of: returns the context of a message from its HTTP request (None over stdio).
         tools: the tools that agents may call.
         prompts: the prompts that people may choose.
 
