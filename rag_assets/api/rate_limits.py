@@ -73,7 +73,7 @@ class Rates:
     """The rate limit of each token.
 
     Args:
-        windows: count the requests.
+        windows: the windows in which requests are counted.
     """
 
     def __init__(self, windows: SharedWindows) -> None:

@@ -93,8 +93,8 @@ async def reconcile(
 
     The response lists the missing, stale and extra records. A block needs no line, because it is
     compared with its page. With `apply`, extra records are removed, and all records of extra pages.
-    If that is over 30 % and 20 of all records, including records that earlier manifests removed
-    within 24 hours, `allow_deletes` is required. A manifest may have at most 1 GiB.
+    More than 20 records that are also more than 30 % of all are removed only with `allow_deletes`;
+    removals by earlier manifests within 24 hours count, too. A manifest may have at most 1 GiB.
     """
     tenant_id = request.state.tenant = identity.written(parameters.tenant)
     came = await backend.run(tenant_id, identity.name, backend.catalog.database.time)

@@ -104,7 +104,7 @@ Draft: TypeAlias = Put | Removal | BlockChange
 
 
 class Drafting:
-    """Converter of a tenant's pushed bodies to drafts.
+    """A converter of a tenant's pushed bodies to drafts.
 
     Args:
         source: the source of the records.

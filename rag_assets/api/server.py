@@ -1,4 +1,4 @@
-"""The sockets and connections of the service, and the check of cleartext on a network."""
+"""The sockets and connections of the service, and its cleartext warning."""
 
 from __future__ import annotations
 

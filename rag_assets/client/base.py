@@ -21,14 +21,14 @@ Http = TypeVar("Http")
 
 
 class BaseClient(ABC, Generic[Http]):
-    """Base of the clients, which call the service over persistent connections.
+    """A client of the service, with persistent connections.
 
     Args:
         url: address of the service, such as https://rag.example.
         token: a service token or a JWT; or a function, called before each request, that returns a
             valid token.
         tenant: default for calls without a tenant; required if the token is for several tenants.
-        project: default for calls about guidelines without a project.
+        project: default for calls about guidelines or code memory without a project.
         timeout: seconds that the service may be silent.
         retries: further attempts for repeatable requests, and after the rate was exceeded.
         patience: longest wait before another attempt, in seconds.

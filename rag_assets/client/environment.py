@@ -5,7 +5,7 @@
 | RAG_ASSETS_URL | http://127.0.0.1:8000 | address of the service |
 | RAG_ASSETS_TOKEN | required | a service token or a JWT |
 | RAG_ASSETS_TENANT | none | default for calls without a tenant |
-| RAG_ASSETS_PROJECT | none | default for calls about guidelines without a project |
+| RAG_ASSETS_PROJECT | none | default for calls about guidelines or code without a project |
 """
 
 from __future__ import annotations

@@ -101,7 +101,7 @@ class Knowledge:
         run_blocking: runs blocking work outside the event loop.
         masker: finds credentials in what agents write; None if agents cannot write.
         require_trust: called for each message; raises while grants are not valid.
-        settings: of the installation; None if only the catalog and the index are read.
+        settings: settings of the installation; None if only the catalog and the index are read.
     """
 
     search: Search
