@@ -43,7 +43,7 @@ Cleartext: TypeAlias = Literal["warn", "refuse", "allow"]
 Network: TypeAlias = IPv4Network | IPv6Network
 
 KEEP_ALIVE_SECONDS = 75
-"""Longer than the 60 seconds after which proxies close idle connections: they must close first."""
+"""Longer than the 60 seconds of typical proxies, so that proxies close idle connections first."""
 
 METRICS_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 """Internal variable with the folder in which workers share their metrics.

@@ -69,7 +69,7 @@ SourceType = Annotated[str, Path(pattern=f"^{_SOURCE_TYPE}$", max_length=_MOST_T
 SourceId = Annotated[str, Path(pattern=f"^{_SOURCE_ID}+$", max_length=_MOST_ID)]
 SOURCE_TYPE = re.compile(rf"(?=.{{1,{_MOST_TYPE}}}\Z){_SOURCE_TYPE}", re.DOTALL)
 SOURCE_ID = re.compile(rf"(?:(?![\ud800-\udfff]){_SOURCE_ID}){{1,{_MOST_ID}}}")
-"""The same pattern for ids in a JSON body, which may also contain lone surrogates."""
+"""The same pattern for ids in a JSON body, where lone surrogates must be excluded as well."""
 DocumentId = Annotated[str, Path(pattern="^[0-9a-f]{32}$")]
 SourceNamed = Annotated[str, StringConstraints(pattern="^[a-z0-9._-]+$", max_length=63)]
 
