@@ -1,6 +1,6 @@
 """The interface for applications and remote agents: HTTP, with a token for every request.
 
-Belongs here: authentication, limits, what requests and answers look like, problem documents, logs
-and metrics of requests. Does not: how questions are answered (retrieval), starting a server
-(commands). Nothing here imports Dagster.
+Belongs here: authentication, limits, models of requests and responses, problem documents, logs and
+metrics of requests. Does not: searching (retrieval), starting a server (commands). This package
+never imports Dagster.
 """

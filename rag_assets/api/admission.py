@@ -1,7 +1,7 @@
-"""Admission control: how many requests run at once, which wait, and which are refused.
+"""Admission control: which requests run at once, which wait, and which are refused.
 
-More at once than the servers can work on make every answer late and none sooner. So some wait,
-briefly, and those that would wait too long are refused as soon as that is known.
+Running more requests than the servers can handle delays every answer. So some requests wait
+briefly. Requests that would wait too long are refused as soon as that is known.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ if TYPE_CHECKING:
     from rag_assets.storage.catalog.database import TenantRef
 
 CLIENT_GONE: ContextVar[Callable[[], Awaitable[None]]] = ContextVar("client_gone")
-"""Returns when the client of the present request has disconnected."""
+"""Function that returns once the client of the current request has disconnected."""
 
 _MAX_WAITING = 2_000
 _MIN_SAMPLES = 32
-"""Turns after which their average duration counts."""
+"""Number of turns after which their average duration is used."""
 _SAMPLES = 64
-"""Turns that are averaged: those of the last second or so, under load."""
+"""Number of turns that are averaged: about the last second under load."""
 _LONGEST_RETRY = 60
 
 
 class Overloaded(RagAssetsError):
-    """A turn would come too late.
+    """A request would wait too long for its turn.
 
     Args:
-        retry_after: seconds after which it may come in time.
+        retry_after: seconds after which the request may be served in time.
     """
 
     def __init__(self, retry_after: int) -> None:
@@ -57,7 +57,7 @@ class Overloaded(RagAssetsError):
 
 
 class ClientGone(RagAssetsError):
-    """The client has disconnected, so that no response is needed."""
+    """The client has disconnected, so a response is not needed."""
 
     def __init__(self) -> None:
         super().__init__("the client has disconnected", hint="wait for the response")
@@ -68,8 +68,8 @@ class _Waiter:
     """A waiting request.
 
     Attributes:
-        turn: done when it begins, or when it is refused.
-        until: deadline of its turn.
+        turn: done when the turn starts, or when it is refused.
+        until: latest start of the turn.
     """
 
     turn: asyncio.Future[None]
@@ -77,14 +77,14 @@ class _Waiter:
 
 
 class Admission:
-    """Gives turns, in one event loop.
+    """The turns of requests in one event loop.
 
-    A tenant whose turns take long leaves some to the others.
+    A tenant with slow requests cannot occupy all turns.
 
     Args:
-        turns: at once, and of one tenant at once.
-        wait_seconds: for a turn at most.
-        clock: in seconds.
+        turns: maximum concurrent turns, in total and for one tenant.
+        wait_seconds: longest wait for a turn.
+        clock: returns seconds.
     """
 
     def __init__(
@@ -99,14 +99,14 @@ class Admission:
 
     @asynccontextmanager
     async def turn(self, tenant: str, caller: str) -> AsyncIterator[None]:
-        """Wait for a turn, and have it for as long as the context lasts.
+        """Wait for a turn, and keep it until the context ends.
 
         Args:
-            tenant: tenants have turns by turns.
-            caller: and so have the callers of one.
+            tenant: the tenant; tenants take turns.
+            caller: the caller; the callers of a tenant take turns, too.
 
         Raises:
-            Overloaded: it would come too late, or did not come in time.
+            Overloaded: the turn would start too late, or did not start in time.
             ClientGone: the client has disconnected.
         """
         if self._free and not len(self._queue) and self._queue.may_begin(tenant):
@@ -170,12 +170,16 @@ class Admission:
             self._average = fmean(self._samples)
 
     def _expected(self, ahead: int | None = None) -> float:
-        """Seconds until a turn, behind so many; 0 as long as it is not known how long they take."""
+        """Return the expected seconds until a turn; 0 while the average duration is unknown.
+
+        Args:
+            ahead: number of turns before it; by default all that wait.
+        """
         under_way = max(1, self._turns - self._free)
         return (len(self._queue) if ahead is None else ahead) * self._average / under_way
 
     def _refuse_late(self) -> None:
-        """Refuse the last in the longest line if its turn will come too late."""
+        """Refuse the last request in the longest line if its turn will start too late."""
         if self._expected() <= self._wait_seconds:
             return
         longest = self._queue.longest()
@@ -200,12 +204,7 @@ class Admission:
 
 
 class AdmittedRetriever:
-    """A retriever whose searches wait for their turns.
-
-    Args:
-        retriever: searches.
-        admission: gives turns.
-    """
+    """A retriever with searches that wait for their turns."""
 
     def __init__(self, retriever: AsyncRetriever, admission: Admission) -> None:
         self._retriever = retriever
@@ -214,7 +213,7 @@ class AdmittedRetriever:
     async def search(
         self, tenant_id: str, request: SearchRequest, *, patience: Patience = NO_LIMITS
     ) -> SearchAnswer:
-        """Search one tenant's knowledge when it is its turn.
+        """Wait for a turn, then search one tenant's knowledge.
 
         Raises:
             Overloaded, ClientGone: see Admission.
@@ -224,11 +223,11 @@ class AdmittedRetriever:
             return await self._retriever.search(tenant_id, request, patience=patience)
 
     async def still_readable(self, ref: TenantRef, caller: Caller, answer: SearchAnswer) -> bool:
-        """See AsyncRetriever; it takes no turn, for what it is about had one."""
+        """See AsyncRetriever; takes no turn, because the search had its turn."""
         return await self._retriever.still_readable(ref, caller, answer)
 
     async def masked(self, question: str) -> str:
-        """See AsyncRetriever; it takes no turn, for it takes no time."""
+        """See AsyncRetriever; takes no turn, because it takes almost no time."""
         return await self._retriever.masked(question)
 
     @property

@@ -1,4 +1,4 @@
-"""The endpoint for answers: sentences of the tenant's chat model, each with its citations."""
+"""The endpoint for answers: sentences of the tenant's chat model with citations."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ answers = APIRouter(prefix="/rag", tags=["knowledge"], responses=_PROBLEMS, rout
 
 
 class AnswerQuestion(QueryRequest):
-    """A question to be answered in sentences, in the name of the token's subject.
+    """A question to answer in sentences, on behalf of the token's subject.
 
     Attributes:
-        token_budget: tokens of the passages that the model is given, 4,000 by default.
-        max_tokens: that it may write, thoughts that are not shown included.
+        token_budget: maximum tokens of the passages that the model gets, 4,000 by default.
+        max_tokens: maximum tokens that the model may write, including hidden reasoning.
     """
 
     token_budget: ContextBudget | None = None
     max_tokens: AnswerLength | None = None
 
     def answer_for(self, identity: Identity) -> AnswerRequest:
-        """The request, by the principals of the token."""
+        """Return the request with the token's principals."""
         search = self.search_for(identity)
         given = {name: getattr(search, name) for name in type(search).model_fields}
         return AnswerRequest(**given, max_tokens=self.max_tokens)
@@ -38,9 +38,9 @@ class AnswerQuestion(QueryRequest):
 async def answer(
     request: Request, body: AnswerQuestion, identity: IdentityDependency, backend: BackendDependency
 ) -> AnswerResult:
-    """Have the tenant's chat model answer from its knowledge.
+    """Answer a question with the tenant's chat model, from the tenant's knowledge.
 
-    Sentences that cite no passage are taken out; where nothing is left, or nothing was found, the
+    Sentences that cite no passage are removed. If no sentence is left, or no passage was found, the
     answer is empty, with `needs_clarification` and the `reason`.
     """
     tenant = request.state.tenant = identity.tenant(body.tenant)

@@ -47,21 +47,21 @@ def build_app(
     prompts: Sequence[Prompt] = (),
     pages: Sequence[BaseRoute] = (),
 ) -> FastAPI:
-    """The service over these servers; its description is at /openapi.json.
+    """Build the service; its OpenAPI description is at /openapi.json.
 
     Args:
-        backend: what requests are answered from; closed when the application ends.
-        routers: further endpoints; each is a Guarded route, so that only valid tokens reach it.
-        dependencies: run before each of the further endpoints, as in [Depends(...)].
-        tools: further tools for agents.
-        prompts: for agents.
-        pages: of the panel, which establishes by sessions who makes a request.
+        backend: servers and limits; closed when the application ends.
+        routers: additional endpoints; each must be a Guarded route, which requires a valid token.
+        dependencies: dependencies of each additional endpoint, such as [Depends(...)].
+        tools: additional tools for agents.
+        prompts: prompts for agents.
+        pages: pages of the panel, which identifies callers by sessions.
 
     Raises:
-        ConfigurationError: a further endpoint would be open to callers without a token, or has
-            the method and path of another one.
+        ConfigurationError: an additional endpoint would be open to callers without a token, or has
+            the method and path of another endpoint.
     """
-    # Its pages of documentation would load scripts from another site.
+    # FastAPI's documentation pages would load scripts from another site.
     app = FastAPI(
         title="rag-assets",
         version=version("rag-assets"),
@@ -69,7 +69,7 @@ def build_app(
         openapi_url=None,
         docs_url=None,
         redoc_url=None,
-        # Redirects would lead clients to the value of their Host header.
+        # Redirects would send clients to the host in their Host header.
         redirect_slashes=False,
         lifespan=_lifespan,
     )
@@ -108,7 +108,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
 
 
 def _require_distinct(routers: Sequence[APIRouter]) -> None:
-    """See that no endpoint hides another one: the first of a path would answer."""
+    """Require that each method and path has a single endpoint; the first would hide the others."""
     taken: set[tuple[str, str]] = set()
     for route in (route for router in routers for route in router.routes):
         path = re.sub(r"{[^}]*}", "{}", getattr(route, "path", ""))

@@ -22,11 +22,11 @@ _DIGITS = 12
 
 
 class Authenticator:
-    """Establishes identities; without a valid token there is none.
+    """The check of tokens that establishes the identity of a request.
 
     Args:
-        tokens: knows the service tokens, and the projects of organizations.
-        settings: which JWTs are valid; None: none are.
+        tokens: reads the service tokens, and the projects of organizations.
+        settings: settings of valid JWTs; None refuses all JWTs.
         mask: masks credentials in a text.
     """
 
@@ -40,11 +40,11 @@ class Authenticator:
         self._fetches_keys = settings is not None and settings.jwks is not None
 
     async def identity(self, authorization: str | None) -> Identity:
-        """The identity of this header's token.
+        """Return the identity of the token in an Authorization header.
 
         Raises:
-            Unauthenticated: it holds no valid token.
-            ServiceUnavailable: Postgres, or the key server, does not answer.
+            Unauthenticated: the header lacks a valid token.
+            ServiceUnavailable: Postgres or the key server does not answer.
         """
         scheme, _, token = (authorization or "").partition(" ")
         token = token.strip()
@@ -58,7 +58,7 @@ class Authenticator:
             raise Unauthenticated(
                 "only service tokens are taken here", hint="`rag-assets tokens create` makes one"
             )
-        # Checking a signature takes less time than a thread does; keys may have to be fetched.
+        # Checking a signature is faster than starting a thread; fetching keys is not.
         if self._fetches_keys:
             identity = await run_sync(self._jwt.identity, token)
         else:
@@ -66,15 +66,15 @@ class Authenticator:
         return await self._with_projects(replace(identity, name=self._safe_name(identity.name)))
 
     def _safe_name(self, name: str) -> str:
-        """Return the name of a caller as it is recorded: a signer may put a credential into it.
+        """Return the name of a caller for records, masked if a signer put a credential into it.
 
-        The digest keeps callers apart whose names differ in the masked part alone.
+        The digest distinguishes callers with names that differ only in the masked part.
         """
         masked = self._mask(name)
         return name if masked == name else f"{masked}#{sha256_hex(name)[:_DIGITS]}"
 
     async def _with_projects(self, identity: Identity) -> Identity:
-        """The identity with the tenants of its organization's projects, as they are now."""
+        """Add the tenants of the organization's current projects to an identity."""
         if identity.organization is None:
             return identity
         projects = await self._reader.projects(identity.organization)
@@ -82,10 +82,10 @@ class Authenticator:
 
 
 def require_authentication(host: str, settings: JwtSettings | None, catalog: Catalog) -> None:
-    """Refuse to be reached from other machines while no token could ever be valid.
+    """Refuse to listen for other machines if no valid token can exist.
 
     Raises:
-        ConfigurationError: neither a key is configured nor has a service token been made.
+        ConfigurationError: no key is configured, and no service token was created.
     """
     if is_loopback(host) or settings is not None or catalog.service_tokens.any():
         return

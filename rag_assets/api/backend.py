@@ -1,4 +1,4 @@
-"""The servers and limits that requests are answered with."""
+"""The servers and limits for answering requests."""
 
 from __future__ import annotations
 
@@ -48,15 +48,15 @@ class Backend:
 
     Args:
         catalog, store: the servers.
-        retriever: answers questions.
-        settings: of the service.
-        chat_models: write answers from what the retriever finds.
-        blobs: keep uploaded files.
-        share: of the limits, which this process has; all by default.
-        limits: counted together with other workers; by default in this process alone.
+        retriever: searches.
+        settings: settings of the service.
+        chat_models: write answers from the hits of searches.
+        blobs: stores uploaded files.
+        share: share of this process in the limits; by default the whole.
+        limits: counts shared with other workers; by default only of this process.
 
     Raises:
-        ConfigurationError: the key that tokens are checked with is not usable.
+        ConfigurationError: the key for verifying tokens is not usable.
     """
 
     def __init__(
@@ -98,17 +98,17 @@ class Backend:
         self._writers: WeakValueDictionary[str, anyio.Lock] = WeakValueDictionary()
 
     async def close(self) -> None:
-        """Close connections of the event loop; searches are recorded."""
+        """Record the searches and close the connections of the event loop."""
         await self._chat_models.close()
         await self._tokens.close()
         await self.retriever.close()
 
     def reader_context(self, tenant_id: str) -> TenantContext:
-        """Return the context of stages for a tenant, for reading: writing needs its lock.
+        """Return the context of a tenant's stages for reading; writing needs the tenant's lock.
 
         Raises:
-            UnknownTenant: there is none of that id.
-            ConfigurationError: its configuration or its model is not usable.
+            UnknownTenant: the tenant does not exist.
+            ConfigurationError: the tenant's configuration or model is not usable.
         """
         record = self.catalog.tenants.get(tenant_id)
         tenant = self.embedders.tenant(record)
@@ -128,16 +128,16 @@ class Backend:
         )
 
     async def run(self, tenant_id: str, caller: str | None, work: Callable[[], _T]) -> _T:
-        """Run blocking work in a thread; more than the limit wait for their turns.
+        """Run blocking work in a thread, after waiting for a turn.
 
         Args:
             tenant_id: the tenant of the request.
             caller: name of the caller.
-            work: blocks.
+            work: the blocking work.
 
         Raises:
             Overloaded, ClientGone: see Admission.
-            ServiceUnavailable: it takes too long; the thread is left behind.
+            ServiceUnavailable: the work takes too long; its thread is abandoned.
         """
         async with self._reads.turn(tenant_id, caller or ""):
             done = run_sync(work, limiter=self._threads, abandon_on_cancel=True)
@@ -147,11 +147,11 @@ class Backend:
         """Run work that changes a tenant in a thread, one at a time; reads do not wait for it.
 
         Raises:
-            TenantBusy: its turn did not come.
+            TenantBusy: other writes took too long.
             ServiceUnavailable: see run().
         """
         writer = self._writers.setdefault(tenant_id, anyio.Lock())
-        # Writes of a tenant exclude each other anyway: waiting here, they take up no thread.
+        # Writes of a tenant exclude each other anyway; waiting here does not occupy a thread.
         try:
             with anyio.fail_after(_WRITE_SECONDS):
                 await writer.acquire()
@@ -167,10 +167,10 @@ class Backend:
             writer.release()
 
     async def require_ready(self) -> None:
-        """Check that the servers answer, however many searches wait.
+        """Check that the servers answer, without waiting behind searches.
 
         Raises:
-            ServiceUnavailable: one does not.
+            ServiceUnavailable: a server does not answer.
         """
         probe = run_sync(self._probe, limiter=self._probes, abandon_on_cancel=True)
         await _in_time(probe, _PROBE_SECONDS)

@@ -1,4 +1,4 @@
-"""Client addresses of requests, as far as they can be trusted."""
+"""Trusted client addresses of requests."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _SITE = 64
 
 
 def client_of(scope: Scope, proxies: Collection[Network]) -> str:
-    """The address that a request counts for: of IPv6 the network, since one site has all of it.
+    """Return the address by which a request is counted; for IPv6 the /64 network of its site.
 
-    Any client can send X-Forwarded-For. So it is trusted only as far as known proxies wrote it:
-    the last address in it that is no proxy's.
+    Any client can send X-Forwarded-For. So only the part written by known proxies is trusted: the
+    result is the last address in it that does not belong to a proxy.
 
     Args:
-        scope: of the request.
-        proxies: trusted for X-Forwarded-For.
+        scope: scope of the request.
+        proxies: networks of proxies that are trusted for X-Forwarded-For.
     """
     peer = scope.get("client")
     address = _parsed(peer[0]) if peer else None
@@ -44,7 +44,7 @@ def client_of(scope: Scope, proxies: Collection[Network]) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches an address that is listened at."""
+    """Return whether only this machine can reach a listening address."""
     address = _parsed(host)
     return host == "localhost" if address is None else address.is_loopback
 

@@ -1,4 +1,4 @@
-"""What the endpoints of code memory answer."""
+"""Responses of the code memory endpoints."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ RelationDirection: TypeAlias = Literal["out", "in", "both"]
 
 @dataclass(frozen=True, slots=True)
 class CodeNode:
-    """A definition, or something else that relations name.
+    """A definition, or another thing that relations name.
 
     Attributes:
-        name: qualified; with a prefix for what is no definition: `table:invoices`.
-        source_type: what it is; "code" where nothing more is known.
-        repository: the source that it is in.
-        path: of the document that defines it, as hits name it; None for what is no definition.
-        line_start, line_end: there.
-        content_hash: of the text that is embedded for it; None where it has no chunk of its own.
+        name: qualified name; other things than definitions have a prefix: `table:invoices`.
+        source_type: type of the node; "code" if the type is unknown.
+        repository: source of the node.
+        path: path of the defining document, as hits name it; None if the node is not a definition.
+        line_start, line_end: lines of the definition in that document.
+        content_hash: hash of the embedded text; None if the node lacks a chunk of its own.
     """
 
     name: str
@@ -32,15 +32,15 @@ class CodeNode:
 
 @dataclass(frozen=True, slots=True)
 class CodeEdge:
-    """A relation of two nodes of one repository, with its evidence.
+    """A relation between two nodes of the same repository, with its evidence.
 
     Attributes:
-        kind: of the relation.
-        source, target: names of nodes.
+        kind: kind of the relation.
+        source, target: names of the nodes.
         how: stated; by convention; or inferred.
         confidence: 0 to 1.
-        path, line_start, line_end: where the evidence is.
-        evidence: its text, at most 200 characters.
+        path, line_start, line_end: location of the evidence.
+        evidence: text of the evidence, at most 200 characters.
     """
 
     kind: str
@@ -56,13 +56,13 @@ class CodeEdge:
 
 @dataclass(frozen=True, slots=True)
 class CodeRelations:
-    """What relates to a name.
+    """The relations of a name.
 
     Attributes:
-        complete: whether nothing was left out.
-        why: what was left out; None if nothing was.
-        uses: places that use the name, found by it: certain ones (`how` is "name") first, then
-            possible ones ("possible", of which `confidence` is the share).
+        complete: whether the result is complete.
+        why: what was left out; None if the result is complete.
+        uses: places that use the name, found by searching for it: certain uses (`how` is "name")
+            first, then possible uses ("possible", with one candidate's share as `confidence`).
     """
 
     nodes: tuple[CodeNode, ...]
@@ -81,10 +81,11 @@ class CodeSymbols:
 
 @dataclass(frozen=True, slots=True)
 class CodeAnswer:
-    """An answer about a repository, as agents get it.
+    """An answer about a repository, in the text that agents get.
 
     Attributes:
-        answer: lines of text, each place as `path:line`; the last lines say what may be missing.
+        answer: lines of text, with each place as `path:line`; the last lines name what may be
+            missing.
     """
 
     answer: str

@@ -1,7 +1,8 @@
-"""Connections with time limits, of which idle ones make room for others.
+"""Connections with time limits; idle connections are closed to make room for others.
 
-Any client that reaches the service can open connections without a token. None is kept that sends no
-request or reads no answer, and if there are too many, the one idle for longest is closed.
+Any client that reaches the service can open connections without a token. A connection is closed if
+it sends no request or reads no answer in time. If there are too many connections, the one that has
+waited longest for a request is closed.
 """
 
 from __future__ import annotations
@@ -14,15 +15,16 @@ from rag_assets.api.http_protocol import BoundedHttpProtocol
 
 
 class Connection(BoundedHttpProtocol):
-    """One connection, as uvicorn has it.
+    """A client connection, used by uvicorn.
 
     Attributes:
-        most: connections at once; more than that are closed, those that wait for a request first.
-        head_seconds: within which a request's head must come, from the connection's beginning or
-            from the head's own; likewise a body that was not waited for, from its answer's end.
-            Between requests a connection lasts as long as uvicorn's `timeout_keep_alive`.
-        unread_seconds: within which an answer must be read.
-        waiting_since: when it began to wait for a request, which has not come whole.
+        most: maximum number of connections; above it, connections that wait for a request are
+            closed.
+        head_seconds: time limit for the head of a request, from the start of the connection or of
+            the head; also for the rest of a body after its answer. Between requests,
+            uvicorn's `timeout_keep_alive` applies.
+        unread_seconds: time limit for reading an answer.
+        waiting_since: when the connection started to wait for a complete request; None otherwise.
     """
 
     most = 900
@@ -86,13 +88,13 @@ class Connection(BoundedHttpProtocol):
 
     def _wait_for_request(self, seconds: float) -> None:
         self._is_idle = False
-        # Loops keep coarser times, by which many would be as old as each other.
+        # The loop's own clock is coarser, so that many connections would have the same age.
         self.waiting_since = monotonic()
         self._forget(self._request_due)
         self._request_due = self.loop.call_later(seconds, self._give_up)
 
     def _give_up(self) -> None:
-        # What was answered may still be on its way.
+        # The answer may still be on its way.
         self.transport.close()
         self._request_due = self.loop.call_later(self.unread_seconds, self.transport.abort)
 
@@ -103,7 +105,7 @@ class Connection(BoundedHttpProtocol):
             if isinstance(connection, Connection) and connection.waiting_since is not None
         ]
         _, longest = min(waiting, key=lambda pair: pair[0])
-        # It is only gone once the loop comes to it.
+        # The connection is removed only later, by the loop.
         longest.waiting_since = None
         longest.transport.abort()
 

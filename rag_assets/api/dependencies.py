@@ -21,7 +21,7 @@ async def _backend(request: Request) -> Backend:
 async def _identity(
     request: Request, _: Annotated[HTTPAuthorizationCredentials | None, Security(_bearer)]
 ) -> Identity:
-    """The caller's identity, which the guard established."""
+    """Return the caller's identity, as established by the guard."""
     identity: Identity = request.state.identity
     return identity
 

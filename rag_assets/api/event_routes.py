@@ -25,9 +25,9 @@ class EventsPage(TenantQuery):
     """A page of events.
 
     Attributes:
-        after: the `next` of the page before.
-        kind: only of this kind, such as document_indexed.
-        limit: events at most.
+        after: the `next` of the previous page.
+        kind: only events of this kind, such as document_indexed.
+        limit: maximum number of events.
     """
 
     after: int | None = Field(default=None, ge=1, le=2**63 - 1)
@@ -42,10 +42,10 @@ async def events(
     identity: IdentityDependency,
     backend: BackendDependency,
 ) -> Events:
-    """List what happened, the newest first: to an admin all, to a member their own searches.
+    """List events, newest first: an admin sees all, a member only their own searches.
 
-    Of a workspace an admin is told of documents that they may read, and of credentials in others;
-    of searches of others that they were, not what was asked and found.
+    In a workspace, an admin sees events of documents that they may read, and events of credentials
+    in other documents. Searches of other callers are listed without their question and hits.
     """
     tenant_id = request.state.tenant = identity.tenant(page.tenant)
 
@@ -71,7 +71,7 @@ async def events(
 
 
 def _kinds(identity: Identity, wanted: EventKind | None) -> frozenset[str] | None:
-    """Which kinds are shown; None: all."""
+    """Return the kinds of events to show; None shows all."""
     if identity.role == "admin":
         return None if wanted is None else frozenset({wanted})
     return frozenset(kind for kind in SEARCHES if wanted in {None, kind})

@@ -1,6 +1,6 @@
-"""Responses of the endpoints of experience.
+"""Responses of the experience endpoints.
 
-The client distribution reads them, so they do not belong to the system's folder.
+The client distribution imports them, so they are not in the system's folder.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ class Pattern:
     """A solution to a problem, as answers show it.
 
     Attributes:
-        id: of the pattern.
+        id: id of the pattern.
         quality: HIGH for a verified solution of a failure, HIGHEST for a decision at a gate.
         problem, solution: texts of its best matching entry.
-        when_to_try: the symptom or the precondition in that entry; None if it has none.
-        success_count: checkpoints that contributed to it, and feedback that it helped.
-        failure_count: feedback that it did not help.
+        when_to_try: the symptom or the precondition in that entry, or None.
+        success_count: number of checkpoints that contributed, plus feedback that it helped.
+        failure_count: number of times that feedback said it did not help.
         label: Most Common, Moderate or Less Common, by its successes; Mostly Failed if failures
             outnumber them.
         score: cosine of the question and its nearest entry; None without a question.
-        projects: that contributed to it.
-        first_embedded_at, last_embedded_at: of its entries.
-        conflicts_with: alternatives for the same problem in the same answer.
-        stale_paths: files that it is about and that were changed or deleted since.
+        projects: ids of the projects that contributed to it.
+        first_embedded_at, last_embedded_at: when its first and last entries were embedded.
+        conflicts_with: ids of alternatives for the same problem in the same answer.
+        stale_paths: files that it concerns and that were changed or deleted since.
         shown_count: number of stored questions that it answered; None in an answer.
         last_shown_at: time of the latest of these questions.
     """
@@ -87,7 +87,7 @@ class UnmatchedName:
     """A name in a question that no entry has in any spelling.
 
     Attributes:
-        field: of the question, such as technology or task.type.
+        field: field of the question, such as technology or task.type.
         problem: message for people.
     """
 
@@ -100,8 +100,8 @@ class Answer:
     """The patterns that answer a question, best first.
 
     Attributes:
-        query_id: for feedback; None if the tenant is disabled.
-        threshold: minimum cosine of an entry; None for no threshold.
+        query_id: id for feedback; None if the tenant is disabled.
+        threshold: minimum cosine of an entry; None without a threshold.
         disabled: whether the tenant is disabled.
         warnings: names in the question that no entry has in any spelling.
     """
@@ -124,8 +124,8 @@ class Context:
 
     Attributes:
         context: the basic context, and the block of patterns after a blank line.
-        tokens: of the block.
-        reason: why the block is missing; None if it is not.
+        tokens: number of tokens of the block.
+        reason: why the block is missing; None if it is present.
         warnings: see Answer.
     """
 
@@ -150,7 +150,7 @@ class Project:
 
 @dataclass(frozen=True, slots=True)
 class CapturedEntry:
-    """An entry that was captured.
+    """A captured entry.
 
     Attributes:
         quality: HIGH or HIGHEST.
@@ -200,10 +200,10 @@ class Merge:
 
     Attributes:
         way: exact, near, or manual.
-        problem_cosine, solution_cosine, bounds: only of the way near.
+        problem_cosine, solution_cosine, bounds: only for the way near.
         split_at: when the merge was undone.
         problem, solution: the start of the entry's texts; None if the entry is expired or deleted.
-        other_problem, other_solution: the same of the entry that it was compared with.
+        other_problem, other_solution: the same for the entry with which it was compared.
     """
 
     entry_id: UUID
@@ -224,7 +224,7 @@ class Merge:
 
 @dataclass(frozen=True, slots=True)
 class PatternEntry:
-    """An entry of a pattern with its texts, and when it expires."""
+    """An entry of a pattern with its texts and its expiry."""
 
     id: UUID
     project_id: UUID | None
@@ -279,7 +279,7 @@ class Report:
         entries: number of embedded entries by type.
         staged: number of entries that wait for a checkpoint.
         never_shown: number of patterns that never answered a question.
-        expires_within_30_days: number of entries.
+        expires_within_30_days: number of entries that expire within 30 days.
         next_expiry: when the next entry expires.
     """
 

@@ -9,10 +9,10 @@ T = TypeVar("T")
 
 
 class FairQueue(Generic[T]):
-    """A queue in which the requests of a busy caller wait for each other, not for others'.
+    """A queue in which the requests of a busy caller delay each other, but no other caller.
 
     Args:
-        max_busy: turns that one tenant may have at once; the next then waits for one of them.
+        max_busy: maximum concurrent turns of a tenant; further requests of the tenant wait.
     """
 
     def __init__(self, max_busy: int) -> None:
@@ -22,11 +22,11 @@ class FairQueue(Generic[T]):
         self._count = 0
 
     def __len__(self) -> int:
-        """How many wait."""
+        """Return the number of waiters."""
         return self._count
 
     def may_begin(self, tenant: str) -> bool:
-        """Whether a tenant may have another turn, as far as its own turns go."""
+        """Return whether a tenant has fewer turns than its own limit."""
         return self._busy[tenant] < self._max_busy
 
     def begin(self, tenant: str) -> None:
@@ -46,7 +46,7 @@ class FairQueue(Generic[T]):
         self._count += 1
 
     def discard(self, tenant: str, caller: str, waiter: T) -> None:
-        """Remove a waiter, if it is still there."""
+        """Remove a waiter if it still waits."""
         queue = self._waiting.get(tenant, OrderedDict()).get(caller)
         if queue is None:
             return
@@ -57,7 +57,7 @@ class FairQueue(Generic[T]):
         self._forget(tenant, caller, queue)
 
     def next(self) -> tuple[str, T] | None:
-        """Remove and return the next waiter and its tenant; None where none may begin."""
+        """Remove and return the next waiter and its tenant; None if no turn may start."""
         for tenant, callers in self._waiting.items():
             if self.may_begin(tenant):
                 caller, queue = next(iter(callers.items()))
@@ -69,7 +69,7 @@ class FairQueue(Generic[T]):
         return None
 
     def ahead(self, tenant: str, caller: str) -> int:
-        """How many waiters would have their turns before another one of this caller."""
+        """Return the number of waiters that would precede another waiter of this caller."""
         callers = self._waiting.get(tenant, OrderedDict())
         own = len(callers.get(caller, ()))
         others = len(callers) - (caller in callers)
@@ -79,7 +79,7 @@ class FairQueue(Generic[T]):
         return min(self._count, before + (before + 1) * tenants)
 
     def longest(self) -> tuple[str, str, deque[T]] | None:
-        """The tenant with most waiters, its caller with most, and these."""
+        """Return the tenant with the most waiters, its caller with the most, and these waiters."""
         if not self._count:
             return None
         tenant, callers = max(self._waiting.items(), key=lambda item: _size(item[1]))

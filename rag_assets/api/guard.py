@@ -1,9 +1,9 @@
-"""The guard: a request is authenticated before anything of it is read.
+"""The guard: a request is authenticated before its body is read.
 
-Bodies are read only of requests with a valid token, within a limit and in time. Requests without
-one are counted by address: beyond a rate they are answered 429. An address may be that of a proxy
-with many clients, so a token that was valid lately is still accepted, and others are tried one at
-a time: guessing 256 random bits is hopeless however often one tries.
+A body is read only with a valid token, up to a maximum size, and within a time limit. Requests
+without a valid token are counted by address; above a rate, they get 429. Many clients of a proxy
+may share an address, so tokens that were valid recently are still accepted, and other tokens are
+checked one at a time. This allows some guesses, but guessing 256 random bits is hopeless.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ _T = TypeVar("_T")
 _E = TypeVar("_E", bound=Callable[..., Any])
 
 MAX_BODY = 1_048_576
-"""Bytes of a request: several times the longest question with all its filters."""
+"""Maximum bytes of a request: several times the longest question with all its filters."""
 
 MAX_VALUES = 20_000
-"""Values in a body, all levels together: a search may name 10,000 pages."""
+"""Maximum values in a body, on all levels: a search may name 10,000 pages."""
 
 _BODY_SECONDS = 10.0
 _KNOWN_SECONDS = 600.0
@@ -48,7 +48,7 @@ _ENCODED = 415
 
 
 WRITERS_ENDPOINTS: set[Callable[..., Any]] = set()
-"""The endpoints that tokens of the role `writer` may use; all others refuse them."""
+"""The endpoints that accept tokens with the role `writer`; all others refuse them."""
 
 
 def open_to_writers(endpoint: _E) -> _E:
@@ -58,14 +58,14 @@ def open_to_writers(endpoint: _E) -> _E:
 
 
 class Guard:
-    """Authenticates requests, and limits attempts without a valid token.
+    """The authentication of requests, with a limit on attempts without a valid token.
 
     Args:
         authenticator: validates tokens.
-        limits: what all workers count together.
-        proxies: trusted for X-Forwarded-For.
-        clock: in seconds, the same in all workers.
-        require_trust: raises while no credential is accepted; called for each request.
+        limits: the counts that all workers share.
+        proxies: networks of proxies that are trusted for X-Forwarded-For.
+        clock: returns seconds, the same in all workers.
+        require_trust: called for each request; raises while no credential is accepted.
     """
 
     def __init__(
@@ -85,12 +85,12 @@ class Guard:
         self._tried: set[bytes] = set()
 
     async def identity(self, request: Request) -> Identity:
-        """The identity of a request's token.
+        """Return the identity of a request's token.
 
         Raises:
-            Unauthenticated: it has no valid token.
-            TooManyAttempts: nor had many before, from the same address.
-            ServiceUnavailable: Postgres, or the key server, does not answer.
+            Unauthenticated: the request lacks a valid token.
+            TooManyAttempts: too many requests from the same address lacked a valid token.
+            ServiceUnavailable: Postgres or the key server does not answer.
         """
         header = request.headers.get("authorization")
         return await self.checked(
@@ -100,16 +100,16 @@ class Guard:
     async def checked(
         self, scope: Scope, credential: str, validate: Callable[[], Awaitable[_T]]
     ) -> _T:
-        """What a credential proves, with attempts without a valid one limited.
+        """Validate a credential, with a limit on attempts without a valid credential.
 
         Args:
-            scope: of the request.
-            credential: that the request holds; each of its own.
-            validate: raises Unauthenticated for one that is not valid.
+            scope: scope of the request.
+            credential: credential of the request, by which it is remembered.
+            validate: returns what the credential proves; raises Unauthenticated if it is not valid.
 
         Raises:
             Unauthenticated, TooManyAttempts, ServiceUnavailable: see identity().
-            RestorePending: a catalog was restored, and no operator has accepted it yet.
+            RestorePending: a catalog was restored, and the operator has not accepted it yet.
         """
         if self._require_trust is not None:
             self._require_trust()
@@ -160,15 +160,15 @@ class Guarded(APIRoute):
     """A route for requests with a valid token.
 
     Attributes:
-        most_bytes: of a request's body.
-        most_values: in it; see require_few_values.
+        most_bytes: maximum bytes of a request's body.
+        most_values: maximum values in the body; see require_few_values.
     """
 
     most_bytes: ClassVar[int] = MAX_BODY
     most_values: ClassVar[int] = MAX_VALUES
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """The route's handler, behind the guard."""
+        """Return the route's handler, behind the guard."""
         handler = super().get_route_handler()
 
         async def guarded(request: Request) -> Response:
@@ -184,19 +184,19 @@ class Guarded(APIRoute):
         return guarded
 
     async def admitted(self, request: Request) -> Request:
-        """The request as its handler gets it: its body was read, and is small."""
+        """Return the request for the handler, after reading its body within the limits."""
         body = await whole_body(request, most=self.most_bytes)
         require_few_values(body, most=self.most_values)
         return Request(request.scope, replayed(body, request.receive))
 
 
 class Streamed(Guarded):
-    """A guarded route whose handler reads the body itself, piece by piece, or refuses it unread."""
+    """A guarded route with a handler that reads the body in pieces, or refuses it unread."""
 
     async def admitted(self, request: Request) -> Request:
-        """The request with nothing of its body read."""
+        """Return the request without reading its body."""
         require_plain(request)
-        # To watch for the end of a connection takes what comes: that is the body here.
+        # Watching for a disconnect consumes messages, which contain the body here.
         CLIENT_GONE.set(_never)
         return request
 
@@ -208,15 +208,14 @@ async def _never() -> None:
 async def whole_body(
     request: Request, seconds: float = _BODY_SECONDS, most: int = MAX_BODY
 ) -> bytes:
-    """The whole body.
+    """Read and return the whole body.
 
     Args:
-        request: holds it.
-        seconds: within which it must come.
-        most: bytes that are read.
+        seconds: time limit for the body.
+        most: maximum size in bytes.
 
     Raises:
-        Refused: it is larger than is read, comes too slowly, or is compressed.
+        Refused: the body is too large, too slow, or compressed.
     """
     require_plain(request)
     if promised_bytes(request) > most:
@@ -233,31 +232,27 @@ def require_plain(request: Request) -> None:
     """Require that a body is not compressed.
 
     Raises:
-        Refused: it is.
+        Refused: it is compressed.
     """
     if request.headers.get("content-encoding", "identity").strip().lower() != "identity":
         raise Refused(_ENCODED, "send the body as it is, without Content-Encoding")
 
 
 def promised_bytes(request: Request) -> int:
-    """Bytes of the body, as its headers say; 0 if they do not."""
+    """Return the size of the body in bytes according to its headers; 0 if they do not state it."""
     promised = request.headers.get("content-length", "")
     return int(promised[:20]) if promised.isdecimal() else 0
 
 
 def require_few_values(body: bytes, most: int = MAX_VALUES) -> None:
-    """Require that a body holds no more values than a request can need.
+    """Require that a body contains at most the number of values that a request can need.
 
-    Each wrong one makes an error: a million bytes of them delay all requests by a second.
-
-    Args:
-        body: of the request.
-        most: values that it may hold.
+    Each invalid value creates an error: one megabyte of them delays all requests by a second.
 
     Raises:
-        Refused: it holds more.
+        Refused: it contains more than `most` values.
     """
-    # Texts may hold many commas: these only select the bodies to parse.
+    # Texts may contain many commas: counting them only selects the bodies to parse.
     if body.count(b",") < most:
         return
     try:

@@ -1,7 +1,7 @@
 """Responses about guidelines, as the service writes them and its client reads them.
 
-Their fields are in camelCase, as in the rest of `/api`. As in `responses`, nothing but the standard
-library is imported here.
+Their fields are in camelCase, as in the rest of `/api`. Like `responses`, this module imports only
+the standard library.
 """
 
 from __future__ import annotations
@@ -236,7 +236,7 @@ class GuidelineDocument:
 
 @dataclass(frozen=True, slots=True)
 class DocumentPage:
-    """A page of a project's documents, the newest first.
+    """A page of a project's documents, newest first.
 
     Attributes:
         next: the `after` of the next page; None on the last page.

@@ -1,7 +1,7 @@
-"""The HTTP protocol of one connection, with limits, and no parsing ahead of answers.
+"""The HTTP protocol of one connection, with limits; requests are parsed only as they are answered.
 
-The parser calls back for every header that it has seen, and has no limit of its own. So it is fed
-in small slices, and refused the rest as soon as a limit is passed or an answer is due.
+The parser calls back for every header and lacks limits of its own. So it is fed in small slices,
+and parsing stops as soon as a limit is exceeded or an answer is due.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from uvicorn.protocols.http.httptools_impl import (
 from rag_assets.api.problems import http_kind, problem_response
 
 SLICE = 1_024
-"""Bytes that are parsed at once: no more requests than fit in here are taken ahead of an answer."""
+"""Bytes that are parsed at once; only requests within a slice are parsed before earlier answers."""
 
 DRAINED_BYTES = 262_144
-"""Bytes of a refused body that are read for the connection to go on, as in Go's net/http."""
+"""Maximum bytes of a refused body that are read to keep the connection, as in Go's net/http."""
 
 _LINGER_BYTES = 8_388_608
 _LINGER_SECONDS = 5.0
@@ -35,11 +35,11 @@ _URL_TOO_LONG = 414
 _HEAD_TOO_LARGE = 431
 _VERSIONS = frozenset({"1.0", "1.1"})
 _ONCE = frozenset({b"host", b"authorization", b"content-type", b"content-encoding", b"expect"})
-"""Headers of which a proxy and we might each believe another one."""
+"""Headers that must not be repeated: a proxy and this service might each use another value."""
 
 
 class _Refused(Exception):
-    """What is sent is not parsed any further."""
+    """Parsing stops because the request is refused."""
 
 
 class _Feeding(Protocol):
@@ -49,7 +49,7 @@ class _Feeding(Protocol):
 
 
 class _Flow(FlowControl):
-    """Resumes reading only after what was read before has been parsed."""
+    """Flow control that resumes reading only after all bytes that were read have been parsed."""
 
     def __init__(self, transport: Transport, connection: _Feeding, loop: AbstractEventLoop) -> None:
         super().__init__(transport)
@@ -64,13 +64,13 @@ class _Flow(FlowControl):
 
 
 class BoundedHttpProtocol(HttpToolsProtocol):
-    """Parses requests within limits, and none while an answer to the one before is due.
+    """A protocol that parses requests within limits, and only after the previous answer.
 
     Attributes:
-        head_bytes: of a request line and its headers; likewise of all that surrounds the parts of
-            a body: sizes of chunks, their extensions, trailers.
-        head_fields: headers of a request.
-        unfed: bytes that were read and are not parsed yet; while there are any, no more is read.
+        head_bytes: maximum bytes of a request line and its headers, and of the framing of a body:
+            chunk sizes, chunk extensions and trailers.
+        head_fields: maximum number of headers.
+        unfed: bytes that were read but not yet parsed; reading pauses until they are parsed.
     """
 
     head_bytes = 65_536
@@ -110,7 +110,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self.feed()
 
     def feed(self) -> None:
-        """Parse what was read, as far as it may be parsed by now."""
+        """Parse the bytes that were read, as far as they may be parsed now."""
         data, at = self.unfed, 0
         while at < len(data) and self._may_go_on():
             part = data[at : at + SLICE]
@@ -135,7 +135,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         super().on_url(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:  # noqa: D102
-        # A trailer is none of the headers, though it comes here: it would be taken for one.
+        # Trailers arrive here as well, but must not be treated as headers.
         if not self._in_head:
             return
         self._fields += 1
@@ -149,7 +149,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._unread_bytes = self._promised_bytes()
         super().on_headers_complete()
         if self.parser.should_upgrade():
-            # It is answered in HTTP/1.1, and what follows may be something else.
+            # The answer uses HTTP/1.1, but the bytes that follow may use another protocol.
             self.cycle.keep_alive = False
 
     def on_body(self, body: bytes) -> None:  # noqa: D102
@@ -159,7 +159,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:  # noqa: D102
         if self._is_close_announced:
-            # Requests behind it are the client's to repeat elsewhere.
+            # The client must repeat later requests on another connection.
             self.pipeline.clear()
             self._hang_up()
         elif self.is_draining:
@@ -174,12 +174,12 @@ class BoundedHttpProtocol(HttpToolsProtocol):
 
     @property
     def is_draining(self) -> bool:
-        """Return whether a body is still to come whose request was answered without it."""
+        """Return whether a request was answered before its body has fully arrived."""
         cycle = self.cycle
         return cycle is not None and cycle.response_complete and cycle.more_body
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Have the service answer a request, and announce it where the connection ends with it."""
+        """Answer a request; announce it in the response if the connection ends with it."""
 
         async def announce(message: Message) -> None:
             cycle = self.cycle
@@ -192,18 +192,18 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             await send(message)
             if not cycle.keep_alive:
                 self._is_close_announced = True
-                # The base class would close at once: the answer is lost where the client still
-                # sends. _hang_up() waits for it.
+                # The base class would close at once, and lose the answer if the client still
+                # sends. _hang_up() waits for the client.
                 cycle.keep_alive = True
 
         await self._service(scope, receive, announce)
 
     def _can_drain(self, cycle: RequestResponseCycle) -> bool:
-        """Return whether the rest of a body is small, and sure to come."""
+        """Return whether the rest of a body is small and certain to arrive."""
         return self._unread_bytes <= DRAINED_BYTES and not cycle.waiting_for_100_continue
 
     def _promised_bytes(self) -> int:
-        """Return the length of the body; of a chunked one, more than is drained."""
+        """Return the length of the body; for a chunked body, more than can be drained."""
         named = dict(self.headers)
         if b"transfer-encoding" in named:
             return DRAINED_BYTES + self.head_bytes
@@ -216,7 +216,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             raise _Refused
 
     def _require_one_meaning(self) -> None:
-        """Refuse what another server on the way may have understood otherwise."""
+        """Refuse requests that another server on the way may have understood differently."""
         version = self.parser.get_http_version()
         times = Counter(name for name, _ in self.headers if name in _ONCE)
         if version not in _VERSIONS or any(count > 1 for count in times.values()):
@@ -235,13 +235,13 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         return cycle.more_body and len(cycle.body) <= HIGH_WATER_LIMIT
 
     def _read_on(self) -> None:
-        """Read again, unless a body waits to be taken."""
+        """Resume reading, unless a received body still waits to be consumed."""
         cycle = self.cycle
         if cycle is None or cycle.response_complete or len(cycle.body) <= HIGH_WATER_LIMIT:
             self.flow.resume_reading()
 
     def _refuse(self, status: int) -> None:
-        """Answer with a problem, and end the connection; requests before it are answered."""
+        """Answer with a problem and end the connection, after answering earlier requests."""
         self._deaf = True
         cycle = self.cycle
         if cycle is not None and not cycle.response_complete:
@@ -259,7 +259,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     def _hang_up(self) -> None:
         self._deaf = True
         if not self.transport.is_closing():
-            # To close at once would lose the answer where the client still sends.
+            # Closing at once would lose the answer if the client still sends.
             self.transport.write_eof()
             self.loop.call_later(_LINGER_SECONDS, self.transport.abort)
 
@@ -268,13 +268,13 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         if self._dropped > _LINGER_BYTES:
             self.transport.abort()
             return
-        # Reading as fast as it comes would delay all other connections.
+        # Reading at full speed would delay all other connections.
         self.flow.pause_reading()
         self.loop.call_later(_DROP_SECONDS, self.flow.resume_reading)
 
 
 def _as_bytes(status: int) -> bytes:
-    """A whole response."""
+    """Return a whole response with a problem as bytes."""
     request_id = uuid.uuid4().hex
     problem = problem_response(request_id, http_kind(status))
     headers = [

@@ -1,4 +1,4 @@
-"""Identities: who makes a request, by their token."""
+"""Identities: the subject, tenants and role of a request's token."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ ROLES: frozenset[str] = frozenset(get_args(Role))
 
 
 class Unauthenticated(RagAssetsError):
-    """No valid token; the message reveals nothing that the caller does not know."""
+    """The request lacks a valid token; the message reveals only what the caller already knows."""
 
 
 class Forbidden(RagAssetsError):
-    """The token is valid, but not for this."""
+    """The token is valid, but does not permit the request."""
 
 
 class ForeignOrigin(RagAssetsError):
-    """A web page of an origin that is not allowed sent the request."""
+    """The request comes from a web page with an origin that is not allowed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,14 +30,14 @@ class Identity:
     """The subject of a token.
 
     Attributes:
-        name: of the token, in logs and for its rate; not a secret.
-        tenants: that may be searched, those of the organization's projects included.
-        role: what it may do there.
-        principals: the names under which access may have been granted.
-        organization: whose projects it is for, present ones and new ones; None: a token for
-            tenants that it names.
-        token_id: of a service token; None: a JWT's.
-        expires_at: when the token does; None: it does not.
+        name: name of the token, for logs and its rate limit; not a secret.
+        tenants: tenants that may be searched, including the organization's projects.
+        role: role in these tenants.
+        principals: the names to which access may have been granted.
+        organization: organization with all its projects, present and future; None if the token
+            names its tenants.
+        token_id: id of a service token; None for a JWT.
+        expires_at: when the token expires; None if it never expires.
     """
 
     name: str
@@ -50,7 +50,7 @@ class Identity:
 
     @property
     def caller(self) -> Caller:
-        """The caller of a search."""
+        """Return the identity as the caller of a search."""
         return Caller(
             principals=self.principals,
             name=self.name,
@@ -59,10 +59,10 @@ class Identity:
         )
 
     def tenant(self, wanted: str | None) -> str:
-        """The tenant of a request: the one that it names, or the token's only one.
+        """Return the tenant of a request: the named tenant, or the token's only tenant.
 
         Raises:
-            Forbidden: the token is not for it; whether it exists is not disclosed.
+            Forbidden: the token is not for the tenant; whether the tenant exists is not disclosed.
         """
         if wanted is None:
             if len(self.tenants) == 1:
@@ -75,17 +75,17 @@ class Identity:
         return wanted
 
     def administered(self, wanted: str | None) -> str:
-        """The same, for what only an admin may do.
+        """Return the tenant of a request that only an admin may make.
 
         Raises:
-            Forbidden: see tenant(); or the token is a member's.
+            Forbidden: see tenant(); or the token's role is not admin.
         """
         tenant = self.tenant(wanted)
         self.require_admin()
         return tenant
 
     def written(self, wanted: str | None) -> str:
-        """Return the tenant of a request that writes records, which admins and writers may.
+        """Return the tenant of a request that writes records; admins and writers may make it.
 
         Raises:
             Forbidden: see tenant(); or the token has another role.
@@ -96,13 +96,13 @@ class Identity:
         return tenant
 
     def administered_organization(self, wanted: str | None = None) -> str:
-        """The organization of a request that only an admin of all its projects may make.
+        """Return the organization of a request that only an admin of all its projects may make.
 
         Args:
-            wanted: the one that the request names.
+            wanted: organization that the request names, if any.
 
         Raises:
-            Forbidden: the token is for another one or for none, or is a member's.
+            Forbidden: the token is not for this organization, or its role is not admin.
         """
         if self.organization is None or wanted not in {None, self.organization}:
             raise Forbidden(
@@ -113,20 +113,20 @@ class Identity:
         return self.organization
 
     def require_member(self) -> None:
-        """Require that it is no guest's, who only reads, and no writer's.
+        """Require another role than guest, which only reads, or writer.
 
         Raises:
-            Forbidden: it is.
+            Forbidden: the role is guest or writer.
         """
         self.require_no_writer()
         if self.role == "guest":
             raise Forbidden("a guest only reads", hint="use a token whose role is member")
 
     def require_no_writer(self) -> None:
-        """Require that it is not a writer's.
+        """Require another role than writer.
 
         Raises:
-            Forbidden: it is.
+            Forbidden: the role is writer.
         """
         if self.role == WRITER:
             raise Forbidden(
@@ -135,10 +135,10 @@ class Identity:
             )
 
     def require_admin(self) -> None:
-        """Require that it may change what it may search.
+        """Require the role admin, which may change the tenants that it may search.
 
         Raises:
-            Forbidden: the token is a member's.
+            Forbidden: the role is not admin.
         """
         if self.role != "admin":
             raise Forbidden("only an admin may do this", hint="use a token whose role is admin")

@@ -1,4 +1,4 @@
-"""Invalid fields of a request, without their values: those may be credentials or texts."""
+"""Invalid fields of a request, without their values, which may be credentials or texts."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from rag_assets.api.responses import InvalidField
 from rag_assets.common.invalid_values import allowed_value, sent_value
 
 _MAX_FIELDS = 50
-"""Fields that are reported: a body can have very many invalid ones."""
+"""Maximum number of reported fields: a body can have very many invalid fields."""
 _NO_OBJECT = frozenset({"dict_type", "model_attributes_type", "model_type"})
-"""Errors of a whole body: with another type of content, it arrives as it was sent."""
+"""Errors of a whole body: with another Content-Type, it arrives unparsed."""
 _DEEPEST = 12
-"""Parts of the place of one."""
+"""Maximum number of parts in the path of a field."""
 
 
 def invalid(field: str, problem: str) -> RequestValidationError:
-    """The error to raise for a field of the body, or the whole `body`, that cannot be used here."""
+    """Return the error to raise for an invalid field of the body, or for the whole `body`."""
     loc = ("body",) if field == "body" else ("body", field)
     return RequestValidationError([{"type": "value_error", "loc": loc, "msg": problem}])
 
@@ -28,11 +28,11 @@ def invalid(field: str, problem: str) -> RequestValidationError:
 def invalid_fields(
     errors: Sequence[Mapping[str, Any]], names: Collection[str]
 ) -> list[InvalidField]:
-    """The first invalid fields of a validation.
+    """Return the first invalid fields of a validation.
 
     Args:
-        errors: from Pydantic.
-        names: that the service's description holds; all others come from the caller.
+        errors: errors from Pydantic.
+        names: names in the OpenAPI description; all other names come from the caller.
     """
     return [
         InvalidField(field=_field(error, names), problem=_problem(error))
@@ -52,6 +52,6 @@ def _problem(error: Mapping[str, Any]) -> str:
     if error["type"] in _NO_OBJECT and len(error["loc"]) == 1:
         return "it must be a JSON object, sent with Content-Type: application/json"
     allowed = allowed_value(error)
-    # In an address every value is a string.
+    # In an address, every value is a string.
     came = sent_value(error) if error["loc"][0] == "body" else None
     return allowed if came is None else f"{allowed}; {came} came"

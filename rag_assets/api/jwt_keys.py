@@ -1,4 +1,4 @@
-"""Verification keys of tokens, each with the one algorithm that it is for."""
+"""Verification keys of JWTs, each with its only algorithm."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ _FETCH_SECONDS = 5
 
 @dataclass(frozen=True, slots=True)
 class VerificationKey:
-    """A key, and the algorithm that tokens signed by it must name."""
+    """A key and the algorithm that tokens signed with it must name."""
 
     key: Any = field(repr=False)
     algorithm: str
 
 
 class Keys(Protocol):
-    """Finds keys."""
+    """A source of verification keys."""
 
     def key(self, header: Mapping[str, Any]) -> VerificationKey:
-        """The key for a token with this header, which is not to be trusted.
+        """Return the key for a token with this header, which is untrusted.
 
         Raises:
-            ValueError: there is none.
+            ValueError: the header does not name a known key.
             ServiceUnavailable: keys cannot be fetched now.
         """
         ...
@@ -50,7 +50,7 @@ class Keys(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class OneKey:
-    """Always the same key (see Keys)."""
+    """A single key for all tokens (see Keys)."""
 
     only: VerificationKey
 
@@ -59,15 +59,15 @@ class OneKey:
 
 
 class KeySet:
-    """The keys of a JWKS document (see Keys), fetched again when they are old or one is unknown.
+    """The keys of a JWKS document (see Keys), fetched again if they are old or a key is unknown.
 
-    While it cannot be fetched, the keys of the last time count for an hour: an unavailable
-    signer locks out no caller, and a withdrawn key stops being valid. One thread fetches;
-    tokens whose key is known do not wait for it.
+    If the document cannot be fetched, the previous keys stay valid for an hour: callers are not
+    locked out if the signer is unavailable, but a withdrawn key becomes invalid. One thread fetches
+    the document; tokens with a known key do not wait for it.
 
     Args:
         source: a file, or an https URL.
-        clock: seconds that never go back.
+        clock: returns monotonic seconds.
     """
 
     def __init__(self, source: str, clock: Callable[[], float] = time.monotonic) -> None:
@@ -88,17 +88,17 @@ class KeySet:
         is_behind = self._fetching.locked() or self._tried > self._fetched
         if (key := self._keys.get(kid)) is not None:
             return key
-        # It may be a new one that could not be fetched yet.
+        # The key may be new, and not yet fetched.
         raise self._unreadable() if is_behind else ValueError("no key of that id")
 
     def _renew(self) -> None:
-        """Fetch the keys, unless that was tried a moment ago or another thread is about it."""
-        # Before the first time there is nothing to go on with, so that all wait.
+        """Fetch the keys, unless that was tried a moment ago or another thread is fetching them."""
+        # Until the keys have been fetched once, all threads must wait for them.
         if not self._fetching.acquire(blocking=not self._keys):
             return
         try:
             now = self._clock()
-            # Tokens with invented key ids must not cause a request to their issuer each time.
+            # Tokens with invented key ids must not cause a request to the issuer each time.
             if now - self._tried > _PAUSE_SECONDS:
                 self._tried = now
                 self._keys = self._read()
@@ -120,10 +120,10 @@ class KeySet:
 
 
 def keys_of(settings: JwtSettings) -> Keys:
-    """The configured keys.
+    """Return the configured keys.
 
     Raises:
-        ConfigurationError: the key cannot be read, is too weak, or of a kind that is not taken.
+        ConfigurationError: the key cannot be read, is too weak, or has an unsupported type.
     """
     if settings.secret is not None:
         return OneKey(VerificationKey(settings.secret.encode(), "HS256"))
@@ -163,7 +163,7 @@ def _from_pem(path: Path) -> VerificationKey:
 
 
 def _of_jwk(jwk: jwt.PyJWK) -> VerificationKey | None:
-    """None for what must not be used: secrets, weak keys, keys to encrypt with."""
+    """Return the key of a JWK; None for unusable keys: secrets, weak keys, encryption keys."""
     algorithm = _algorithm(jwk.key)
     if algorithm is None or jwk.public_key_use not in {None, "sig"}:
         return None

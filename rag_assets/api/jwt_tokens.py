@@ -1,7 +1,7 @@
-"""JSON Web Tokens: verified by one kind of key, with the algorithm that belongs to it.
+"""Verification of JSON Web Tokens, each with its key and the key's only algorithm.
 
-The header of a token never decides how it is checked: `alg: none` and a public key that is used
-as a secret are refused before anything is computed. See RFC 8725.
+The header of a token never determines the algorithm: `alg: none` and a public key used as a secret
+are refused before a signature is computed. See RFC 8725.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from rag_assets.retrieval.model import Role
 
 GROUP = "group:"
-"""Before the name of a group, so that none is taken for a subject."""
+"""Prefix of group names, which distinguishes them from subjects."""
 
 _LAST_SECOND = 253_402_300_799
-"""Of the year 9999: signers may write more for a token that never expires."""
+"""Last second of the year 9999: signers may set a later expiry for a token that never expires."""
 
 _MAX_NAMES = MAX_PRINCIPALS - 1
 _MAX_NAME = 1_000
@@ -34,7 +34,7 @@ _MAX_TOKEN = 16_384
 
 
 class JwtVerifier:
-    """Turns a JWT into an identity.
+    """A verifier that converts a JWT to an identity.
 
     Args:
         settings: issuer, audience, leeway, names of claims.
@@ -46,10 +46,10 @@ class JwtVerifier:
         self._keys = keys
 
     def identity(self, token: str) -> Identity:
-        """The identity of a token; its tenants are only those that it names.
+        """Return the identity of a token, with only the tenants that the token names.
 
         Raises:
-            Unauthenticated: it is not valid, for whatever reason.
+            Unauthenticated: the token is not valid.
             ServiceUnavailable: the key set cannot be fetched.
         """
         try:
@@ -101,9 +101,9 @@ class JwtVerifier:
 
 
 def _organization(value: object) -> str | None:
-    """The organization that a claim names.
+    """Return the organization that a claim names, if any.
 
-    Other services' signers may put something else there, which covers nothing here.
+    Signers of other services may use the claim for other values, which are ignored here.
     """
     try:
         return next(iter(_names(value)), None) if isinstance(value, str) else None
@@ -112,10 +112,10 @@ def _organization(value: object) -> str | None:
 
 
 def _names(value: object) -> tuple[str, ...]:
-    """One name, or a list of them.
+    """Return the names of a claim: a string or a list of strings.
 
     Raises:
-        ValueError: it is neither, or a name is empty, very long, or holds control characters.
+        ValueError: the value is neither, or a name is empty, too long, or has control characters.
     """
     names = (value,) if isinstance(value, str) else value
     if not isinstance(names, list | tuple) or len(names) > _MAX_NAMES:
@@ -127,7 +127,7 @@ def _checked(names: list[object] | tuple[object, ...]) -> Iterator[str]:
     for name in names:
         if not isinstance(name, str) or not 0 < len(name) <= _MAX_NAME:
             raise ValueError("no name")
-        # Control characters, and halves of surrogate pairs, which no store takes.
+        # Control characters, and lone surrogates, which no store accepts.
         if any(unicodedata.category(character) in {"Cc", "Cs"} for character in name):
             raise ValueError("no name")
         yield name

@@ -31,8 +31,8 @@ async def query(
 ) -> SearchAnswer:
     """Search a tenant's knowledge.
 
-    A disabled tenant has no hits, and is reported as such. If nothing is near enough, there are no
-    hits, and `needs_clarification` is true.
+    For a disabled tenant, the response has no hits and says that the tenant is disabled. If no
+    passage is near enough, the response has no hits, and `needs_clarification` is true.
     """
     tenant = request.state.tenant = identity.tenant(body.tenant)
     return await backend.retriever.search(tenant, body.search_for(identity))
@@ -68,15 +68,15 @@ async def status(
     identity: IdentityDependency,
     backend: BackendDependency,
 ) -> WorkspaceStatus | Status:
-    """How far a tenant's index is behind its documents, as they were listed last.
+    """Return how far a tenant's index is behind its documents, as of their last listing.
 
-    A workspace also tells what is left out, failed and waits, and its model and back end. All
-    numbers are of the documents that the caller may read; for admins and writers, of all.
+    A workspace also reports excluded, failed and waiting documents, its model and its back end. All
+    numbers count the documents that the caller may read; for admins and writers, all documents.
     """
     tenant = request.state.tenant = identity.tenant(parameters.tenant)
 
     def read() -> WorkspaceStatus | Status:
-        # Refuses a tenant that is gone, as a search does.
+        # Refuses a tenant that no longer exists, as a search does.
         record = backend.catalog.tenants.get(tenant)
         readers = identity.caller.principals if identity.role not in {"admin", WRITER} else None
         if record.profile == PROFILE:

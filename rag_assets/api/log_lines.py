@@ -1,7 +1,8 @@
 """Log lines of servers: JSON on standard error, written in the background.
 
-A log is often a pipe, and its reader may stop. A thread of its own therefore writes: while
-it is stuck, requests are answered, lines wait, and those beyond a bound are dropped and counted.
+A log is often a pipe, and its reader may stop. Therefore a separate thread writes the lines. While
+it is blocked, requests are still answered and lines wait; above a limit, lines are dropped and
+counted.
 """
 
 from __future__ import annotations
@@ -34,13 +35,13 @@ _LONGEST_EVENT = 200
 
 
 class JsonLines(logging.Formatter):
-    """Formats records as one JSON object a line, with the fields named when it was logged.
+    """A formatter that writes one JSON object per line, with the extra fields of the record.
 
-    What libraries log is written by logger, event and kind of error: the values in their messages,
-    and their tracebacks, may quote a key or a document.
+    Messages of libraries are reduced to logger, event and type of error: their values and
+    tracebacks may quote a key or a document.
 
     Args:
-        masked: masks credentials in fields of a record; quick for a value that it has seen.
+        masked: masks credentials in the fields of a record; must be fast for repeated values.
     """
 
     def __init__(self, masked: Callable[[str], str]) -> None:
@@ -48,7 +49,7 @@ class JsonLines(logging.Formatter):
         self._masked = masked
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line."""
+        """Return the line of a record."""
         ours = record.name.partition(".")[0] == _OURS
         line: dict[str, object] = {
             "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
@@ -67,18 +68,18 @@ class JsonLines(logging.Formatter):
 
 
 def _template(record: logging.LogRecord) -> str:
-    """The first line of a message, without its arguments."""
+    """Return the first line of a message, without its arguments."""
     return str(record.msg).strip().partition("\n")[0][:_LONGEST_EVENT]
 
 
 class BackgroundLogHandler(logging.Handler):
-    """Writes lines from a thread of its own; see the module.
+    """A handler that writes lines in a separate thread; see the module.
 
     Args:
-        descriptor: of an open file. Not a stream: Python could not end while another thread is
-            stuck in one.
-        max_waiting: lines that may wait.
-        lock: a file that is locked while lines are written, where other processes write as well.
+        descriptor: descriptor of an open file. Not a stream: Python could not exit while another
+            thread is blocked in a stream.
+        max_waiting: maximum number of waiting lines.
+        lock: a file to lock while lines are written, if other processes write, too.
     """
 
     def __init__(
@@ -94,7 +95,7 @@ class BackgroundLogHandler(logging.Handler):
         self._thread.start()
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Have a line written soon; returns at once."""
+        """Queue a line and return at once."""
         try:
             self._waiting.put_nowait(self.format(record))
         except Full:
@@ -102,7 +103,7 @@ class BackgroundLogHandler(logging.Handler):
                 self._dropped += 1
 
     def close(self) -> None:
-        """Write what waits, unless that takes longer than a second."""
+        """Write the waiting lines, unless that takes longer than a second."""
         try:
             self._waiting.put(None, timeout=_LAST_SECONDS)
         except Full:
@@ -115,7 +116,7 @@ class BackgroundLogHandler(logging.Handler):
         ending = False
         while not ending:
             lines = [self._waiting.get()]
-            # What comes in a moment is written together: waking up costs more than a line.
+            # Lines of a short interval are written together: waking up costs more than a line.
             if lines[0] is not None:
                 sleep(_GATHER_SECONDS)
             lines += self._rest()
@@ -154,7 +155,7 @@ class BackgroundLogHandler(logging.Handler):
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """Keep other processes from writing between the lines, or within one."""
+        """Keep other processes from writing between or within the lines."""
         if self._lock_file is None:
             yield
             return
@@ -166,7 +167,7 @@ class BackgroundLogHandler(logging.Handler):
 
 
 def write_line(event: str, reason: str, masked: Callable[[str], str]) -> None:
-    """Write a warning to standard error without a thread, unless that would have to wait.
+    """Write a warning to standard error without a thread, unless that would block.
 
     Args:
         event: what happened.
@@ -184,7 +185,7 @@ def write_line(event: str, reason: str, masked: Callable[[str], str]) -> None:
 def logging_to_standard_error(
     masked: Callable[[str], str], lock: IO[bytes] | None = None
 ) -> Iterator[None]:
-    """Write all log lines to standard error until the block ends: ours, and libraries' warnings.
+    """Write our log lines and the warnings of libraries to standard error until the block ends.
 
     Args:
         masked: see JsonLines.

@@ -1,6 +1,6 @@
 """MCP over HTTP: the tools and resources for agents that send a valid token.
 
-Each message stands alone: there are no sessions, so nothing of one caller outlives their request.
+Each message is independent: without sessions, no data of a caller outlives the request.
 See https://modelcontextprotocol.io/specification/2025-11-25/basic/transports.
 """
 
@@ -38,7 +38,7 @@ _BAD_REQUEST = 400
 
 
 async def _origin(request: Request, backend: BackendDependency) -> None:
-    """Refuse web pages: one that rebinds its name to this address would pass as a local client."""
+    """Refuse web pages: a page could use DNS rebinding to pass as a local client."""
     origin = request.headers.get("origin")
     if origin is not None and origin not in backend.settings.mcp_origins:
         raise ForeignOrigin(
@@ -50,7 +50,7 @@ agents = APIRouter(dependencies=[Depends(_origin)], include_in_schema=False, rou
 
 
 class _Exchange(Response):
-    """A response that the SDK writes, to a message that was read before."""
+    """A response that the SDK writes to a message that was already read."""
 
     def __init__(self, server: MCPServer[None], message: bytes) -> None:
         super().__init__()
@@ -66,12 +66,12 @@ class _Exchange(Response):
 async def mcp_server(
     backend: Backend, tools: Sequence[Tool], prompts: Sequence[Prompt] = ()
 ) -> AsyncIterator[MCPServer[None]]:
-    """A server for messages of all tenants, as long as the context lasts.
+    """Run a server for the messages of all tenants while the context lasts.
 
     Args:
-        backend: what messages are answered from.
-        tools: beside those that every server has.
-        prompts: that people may choose.
+        backend: the servers with which messages are answered.
+        tools: tools in addition to DEFAULT_TOOLS.
+        prompts: the prompts that people may choose.
     """
 
     async def search(
@@ -100,7 +100,7 @@ async def mcp_server(
         stateless_http=True,
         json_response=True,
         max_request_body_size=MAX_BODY,
-        # Origins are checked above, with problems for answers, and any name may lead here.
+        # Origins are checked above, with problem documents; any host name may lead here.
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )
     async with server.session_manager.run():
@@ -117,7 +117,7 @@ async def exchange(
 ) -> Response:
     """Answer one message of an agent.
 
-    The tenant is named in the path if the token is for several.
+    The path must name the tenant if the token is for several tenants.
     """
     tenant_id = request.state.tenant = identity.tenant(tenant)
     caller = identity.caller
@@ -139,7 +139,10 @@ async def exchange(
 
 
 def _profile_asked(catalog: Catalog, tenant_id: str, caller: Caller) -> str:
-    """The profile of a tenant that a caller may ask; "" of one that is gone: what it asks tells."""
+    """Return the profile of a tenant that the caller may ask; "" if the tenant no longer exists.
+
+    In that case, the tool that is called reports the error.
+    """
     with suppress(UnknownTenant):
         profile = catalog.tenants.get(tenant_id).profile
         require_asker(profile, caller)

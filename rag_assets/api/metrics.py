@@ -1,4 +1,4 @@
-"""Metrics of requests for Prometheus; of no tenant in particular."""
+"""Metrics of requests for Prometheus, without a breakdown by tenant."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
 
 class RequestMetrics:
-    """Counts and durations of requests."""
+    """The counts and durations of requests."""
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
@@ -30,7 +30,7 @@ class RequestMetrics:
         )
 
     def text(self) -> bytes:
-        """What Prometheus reads: sums over all workers, those that have ended included."""
+        """Return the text for Prometheus: sums over all workers, including ended workers."""
         folder = os.environ.get(METRICS_FOLDER)
         if folder is None:
             return generate_latest(self._registry)

@@ -1,4 +1,4 @@
-"""Middleware around every request: its id, its log line, its metrics."""
+"""Middleware that gives every request an id, a log line and metrics."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _GIVEN_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
 class RequestMiddleware:
-    """Gives each request an id and an end, and records how it ended.
+    """Middleware that gives each request an id and an answer, and records the outcome.
 
     Args:
         app: answers the request.
-        metrics: count the requests.
+        metrics: counts the requests.
     """
 
     def __init__(self, app: ASGIApp, metrics: RequestMetrics) -> None:
@@ -65,7 +65,7 @@ class RequestMiddleware:
             self._record(scope, status, time.perf_counter() - started)
 
     def _record(self, scope: Scope, status: int, seconds: float) -> None:
-        # Not the path: it holds data of the caller.
+        # Not the path: it contains data of the caller.
         route = getattr(scope.get("route"), "path", "none")
         self._metrics.requests.labels(_method(scope), route, status).inc()
         self._metrics.seconds.labels(route).observe(seconds)
@@ -78,7 +78,7 @@ class RequestMiddleware:
 
 
 def replayed(body: bytes, receive: Receive) -> Receive:
-    """A receive channel that repeats a body that was read before, then continues."""
+    """Return a receive channel that replays a body that was already read, then continues."""
     done = False
 
     async def replay() -> Message:

@@ -1,4 +1,4 @@
-"""Requests to read, as the service takes them."""
+"""Models of read requests."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ TenantName = Annotated[str, StringConstraints(min_length=1, max_length=63)]
 
 
 class QueryRequest(Question):
-    """A question to a tenant's knowledge, in the name of the token's subject.
+    """A question to a tenant's knowledge, on behalf of the token's subject.
 
     Attributes:
-        tenant: that is searched; may be left out if the token is for one only.
+        tenant: tenant to search; may be left out if the token is for a single tenant.
     """
 
     tenant: TenantName | None = None
 
     def search_for(self, identity: Identity) -> SearchRequest:
-        """The search, by the principals of the token: a request names none."""
+        """Return the search with the token's principals; a request cannot name principals."""
         given = {name: getattr(self, name) for name in Question.model_fields}
         return SearchRequest(**given, caller=identity.caller)
 
@@ -31,7 +31,7 @@ class TenantQuery(BaseModel):
     """The tenant of a request.
 
     Attributes:
-        tenant: may be left out if the token is for one only.
+        tenant: the tenant; may be left out if the token is for a single tenant.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -43,8 +43,8 @@ class Page(TenantQuery):
     """A page of a list.
 
     Attributes:
-        after: the `next` of the page before.
-        limit: documents at most.
+        after: the `next` of the previous page.
+        limit: maximum number of documents.
     """
 
     after: Annotated[str, StringConstraints(max_length=8_000, pattern=r"^[^\x00]*$")] | None = None

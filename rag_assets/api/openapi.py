@@ -14,13 +14,13 @@ _FIRST_PROBLEM = 400
 
 
 class Description:
-    """An OpenAPI description as it is sent.
+    """A rendered OpenAPI description.
 
     Args:
-        schema: as FastAPI makes it; problems get the media type that they really have.
+        schema: schema from FastAPI; the media type of problems is corrected.
 
     Attributes:
-        names: of all fields and parameters that there are.
+        names: the names of all fields and parameters.
     """
 
     def __init__(self, schema: dict[str, Any]) -> None:
@@ -29,7 +29,7 @@ class Description:
         self._body = bytes(JSONResponse(schema).body)
 
     async def response(self, _: Request) -> Response:
-        """The description as a response."""
+        """Return the description as a response."""
         return Response(self._body, media_type="application/json")
 
 

@@ -15,13 +15,13 @@ operation = APIRouter(tags=["operation"])
 
 @operation.get("/health/live")
 async def live() -> Health:
-    """Tell that the process answers."""
+    """Check that the process answers."""
     return Health()
 
 
 @operation.get("/health/ready", responses=documented(503))
 async def ready(backend: BackendDependency) -> Health:
-    """Tell that Postgres and Elasticsearch answer, too."""
+    """Check that Postgres and Elasticsearch answer, too."""
     await backend.require_ready()
     return Health()
 
@@ -32,6 +32,6 @@ async def ready(backend: BackendDependency) -> Health:
     responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
 )
 async def metrics(request: Request) -> Response:
-    """Metrics of requests for Prometheus; of no tenant in particular."""
+    """Return metrics of requests for Prometheus, without a breakdown by tenant."""
     measured: RequestMetrics = request.app.state.metrics
     return Response(measured.text(), media_type=CONTENT_TYPE_LATEST)

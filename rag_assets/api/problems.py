@@ -1,6 +1,6 @@
-"""Problem documents (RFC 9457) for every error, decided in one table.
+"""Problem documents (RFC 9457) for all errors, defined in one table.
 
-A server error is described by its kind alone; its details go into the log, under the request's id.
+The response to a server error contains only its kind; the details are logged with the request's id.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ KINDS: Mapping[type[RagAssetsError], Kind] = {
     TooManyRequests: Kind(429, "too-many-requests", "The token's rate is exceeded"),
     TooManyAttempts: Kind(429, "too-many-attempts", "Too many requests came without a valid token"),
     ClientGone: Kind(499, "client-gone", "The client has disconnected"),
-    # Only requests for embeddings get here with a ProviderError: chat and reranking convert theirs.
+    # A ProviderError always comes from embedding: chat and reranking convert their errors.
     MalformedResponse: Kind(
         502, "embedder-failed", "The embedding provider's response cannot be used"
     ),
@@ -177,14 +177,14 @@ _HTTP: Mapping[int, Kind] = {kind.status: kind for kind in HTTP_KINDS}
 
 
 class Refused(HTTPException):
-    """A request that is refused by a status, with a detail that repeats nothing of it."""
+    """A request that is refused with a status and a detail that never quotes the request."""
 
 
 def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """The OpenAPI responses of a route that answers these statuses with a problem.
+    """Return the OpenAPI responses of a route that answers these statuses with a problem.
 
-    Only that of callers without a token names the class, so that the description has its schema:
-    FastAPI would derive it anew for each of ten statuses of each route.
+    Only the response to callers without a token names the class, to include its schema once:
+    FastAPI would derive the schema again for each of ten statuses of each route.
     """
     shown = {"content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}}
     return {
@@ -197,7 +197,7 @@ def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 
 def handle_problems(app: FastAPI) -> None:
-    """Have an application answer every expected error with a problem document."""
+    """Add the handlers that answer every expected error with a problem document."""
     app.add_exception_handler(RagAssetsError, _rag_assets_error)
     app.add_exception_handler(RequestValidationError, _validation_error)
     app.add_exception_handler(HTTPException, _http_error)
@@ -212,15 +212,12 @@ def problem_response(
     errors: Sequence[InvalidField] | None = None,
     lacks: NoProviderKey | None = None,
 ) -> JSONResponse:
-    """A problem as a response.
+    """Return a problem as a response.
 
     Args:
-        request_id: of the request.
-        kind: of the problem.
-        detail: what the caller may know of it.
-        headers: of the response.
-        errors: the fields that are not valid.
-        lacks: says whose key is missing.
+        detail: details that the caller may know.
+        errors: the invalid fields.
+        lacks: error that names the provider with the missing key.
     """
     problem = Problem(
         type=f"urn:rag-assets:problem:{kind.name}",
@@ -241,19 +238,19 @@ def problem_response(
 
 
 def unexpected(request_id: str, error: Exception) -> JSONResponse:
-    """The response to an unexpected error."""
+    """Return the response to an unexpected error, and log the error."""
     kind, _ = classified(request_id, error)
     return problem_response(request_id, kind)
 
 
 def problem_text(error: Exception, request_id: str) -> str:
-    """A problem in one line, for interfaces that answer in text; logged like a response."""
+    """Return a problem in one line, for text interfaces; log it like a response."""
     kind, detail = classified(request_id, error)
     return detail or f"{kind.title} (request {request_id})"
 
 
 def http_kind(status: int) -> Kind:
-    """The kind of a problem that only its status describes."""
+    """Return the kind of a problem that only its status describes."""
     return _HTTP.get(status) or Kind(status, "http", "The request cannot be served")
 
 
@@ -271,14 +268,14 @@ async def _rag_assets_error(request: Request, error: Exception) -> JSONResponse:
 
 
 def classified(request_id: str, error: Exception) -> tuple[Kind, str | None]:
-    """The kind of an error, and what the caller may know of it; the log gets the rest.
+    """Return the kind of an error and the details that the caller may know; log the others.
 
     Args:
-        request_id: of the request that it failed.
-        error: expected or not.
+        request_id: id of the request that failed.
+        error: an expected or unexpected error.
     """
     if not isinstance(error, RagAssetsError):
-        # Its message may quote a document or a key, so only its kind is logged.
+        # The message may quote a document or a key, so only the type is logged.
         reason = f"unexpected {type(error).__name__}"
         LOGGER.error("problem", extra={"request_id": request_id, "reason": reason})
         return KINDS[RagAssetsError], None
@@ -290,19 +287,19 @@ def classified(request_id: str, error: Exception) -> tuple[Kind, str | None]:
 
 
 def kind_of(error: type[RagAssetsError]) -> Kind:
-    """Return the kind of problem that a class of errors is."""
+    """Return the kind of problem of an error class."""
     return error.problem_kind or next(KINDS[base] for base in error.__mro__ if base in KINDS)
 
 
 @lru_cache(maxsize=1)
 def all_kinds() -> Mapping[type[RagAssetsError], Kind]:
-    """Return the kinds of problems of the core and of all systems, by their class of errors."""
+    """Return the kinds of problems of the core and of all systems, by error class."""
     classes = installed_systems().load("problems").values()
     return {**KINDS, **{error: error.problem_kind for error in classes}}
 
 
 def _text_of_failure(error: RagAssetsError) -> str | None:
-    """Return the text for a failure of a provider; None for others, which the log describes."""
+    """Return the text for a failure of a provider; None for other failures, which are logged."""
     failure = failure_kind(error)
     return WORDS[failure].text_of_request if failure in OF_PROVIDERS else None
 
@@ -329,6 +326,6 @@ async def _validation_error(request: Request, error: Exception) -> JSONResponse:
 async def _http_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)  # noqa: S101
     kind = http_kind(error.status_code)
-    # Messages of libraries may repeat what was sent.
+    # Messages of libraries may quote the request.
     detail = error.detail if isinstance(error, Refused) else None
     return problem_response(request.state.request_id, kind, detail, headers=error.headers)

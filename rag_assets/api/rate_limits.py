@@ -1,4 +1,4 @@
-"""Rate limits: how many requests each token may make."""
+"""Rate limits for the requests of each token."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _SECONDS = {"second": 1.0, "minute": 60.0, "hour": 3_600.0, "day": 86_400.0}
 
 
 class TooManyRequests(RagAssetsError):
-    """A token made more requests than it may.
+    """A token made more requests than its rate allows.
 
     Args:
-        retry_after: seconds until the next is taken.
+        retry_after: seconds until the next request is accepted.
     """
 
     def __init__(self, retry_after: int) -> None:
@@ -44,21 +44,21 @@ class TooManyAttempts(RagAssetsError):
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """A number of requests in any period of a number of seconds."""
+    """A maximum number of requests in any period of a number of seconds."""
 
     requests: int
     seconds: float
 
     @classmethod
     def parse(cls, text: str, name: str = "RAG_ASSETS_SERVICE_RATE") -> Rate:
-        """A rate as it is written: 600/minute.
+        """Parse a rate such as 600/minute.
 
         Args:
-            text: as written.
-            name: of the setting.
+            text: the rate.
+            name: name of the setting.
 
         Raises:
-            ConfigurationError: it is not a rate.
+            ConfigurationError: the text is not a rate.
         """
         found = _RATE.fullmatch(text.strip())
         if found is None:
@@ -70,24 +70,24 @@ class Rate:
 
 
 class Rates:
-    """Limits the requests of each token.
+    """The rate limit of each token.
 
     Args:
-        windows: in which they are counted.
+        windows: the windows in which requests are counted.
     """
 
     def __init__(self, windows: SharedWindows) -> None:
         self._windows = windows
 
     def take(self, name: str, events: int = 1) -> None:
-        """Count requests, or what else is limited.
+        """Count requests or other limited events.
 
         Args:
-            name: of the token.
-            events: how many, which are taken together.
+            name: name of the token.
+            events: number of events, which are counted together.
 
         Raises:
-            TooManyRequests: it may not be made now.
+            TooManyRequests: the rate is exceeded.
         """
         if wait := self._windows.take(name.encode("utf-8", "surrogatepass"), events):
             raise TooManyRequests(max(1, math.ceil(wait)))

@@ -1,7 +1,7 @@
-"""Receives uploaded files in constant memory, within limits of size, rate and number.
+"""Receiving of uploaded files in constant memory, within limits of size, rate and number.
 
-A sender that is slower than the least rate is sent away: whoever sends a byte now and then would
-hold a turn for ever. What this side needs to store what came counts for nobody.
+A sender below the minimum rate is refused: a sender with a byte now and then would keep a turn
+forever. The time that this side needs to store the bytes does not count.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from rag_assets.pipeline.uploads import require_size
 from rag_assets.storage.blobs.store import ReceivedFile
 
 LEAST_RATE = 16 * 1024
-"""Bytes a second."""
+"""Minimum rate of a sender, in bytes per second."""
 
 PATIENCE = 10.0
-"""Seconds that a sender may lose before its rate counts."""
+"""Seconds that a sender may lose in addition to the minimum rate."""
 
 _AROUND_BYTES = 64 * 1024
-"""Of a form around its file at most."""
+"""Maximum bytes of a form in addition to its file."""
 
 _WRITE_BYTES = 256 * 1024
 _LINGER_SECONDS = 5.0
@@ -43,10 +43,10 @@ _TOO_SLOW = 408
 
 
 class Content(Protocol):
-    """A body that holds a file."""
+    """A body that contains a file."""
 
     def feed(self, data: bytes) -> Iterable[bytes]:
-        """What of the file came with the next bytes of the body."""
+        """Return the pieces of the file in the next bytes of the body."""
         ...
 
 
@@ -54,15 +54,15 @@ class RawContent:
     """A body that is a file."""
 
     def feed(self, data: bytes) -> Iterable[bytes]:
-        """All of it."""
+        """Return all bytes."""
         return (data,)
 
 
 class Receiving:
-    """Receives files, some at once.
+    """The receiving of files, with a limit on concurrent files.
 
     Args:
-        turns: how many.
+        turns: turns of the files.
         patience: see PATIENCE.
     """
 
@@ -82,21 +82,21 @@ class Receiving:
         caller: str,
         receive: Callable[[], ReceivedFile],
     ) -> AsyncIterator[ReceivedFile]:
-        """The file of a form, received as a whole; what is not kept of it is gone at the end.
+        """Receive the whole file of a form; it is discarded at the end unless it was stored.
 
         Args:
-            request: holds the form.
-            form: parses it.
-            source: that takes the file.
-            tenant_id, caller: whose turn it is.
-            receive: makes a file to be written.
+            request: the request with the form.
+            form: parses the body.
+            source: limits the size of the file.
+            tenant_id, caller: tenant and caller of the turn.
+            receive: creates the file to write to.
 
         Raises:
-            Overloaded: too many others are received.
+            Overloaded: too many other files are being received.
             UploadTooLarge, UploadRefused: see UploadForm and require_size.
-            Refused: it comes too slowly.
+            Refused: the body arrives too slowly.
             ClientGone: the client has disconnected.
-            ServiceUnavailable: it cannot be stored now.
+            ServiceUnavailable: the file cannot be stored now.
         """
         if promised_bytes(request) > source.max_bytes + _AROUND_BYTES:
             require_size(promised_bytes(request), source)
@@ -149,7 +149,7 @@ class Receiving:
             await run_sync(partial(received.write, piece), limiter=self._threads)
 
     async def _data(self, request: Request) -> AsyncIterator[bytes]:
-        """The body as it comes."""
+        """Yield the body as it arrives."""
         stream = aiter(request.stream())
         waited, size = 0.0, 0
         while True:
@@ -171,7 +171,7 @@ class Receiving:
 
 
 async def _read_away(stream: AsyncIterator[bytes]) -> None:
-    """Read what a sender goes on sending: it would find a reset connection, and no answer."""
+    """Read and drop the rest of a body: a reset connection would lose the answer."""
     with anyio.move_on_after(_LINGER_SECONDS), suppress(Refused, ClientGone):
         async for _ in stream:
             pass

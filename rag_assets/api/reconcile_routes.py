@@ -1,4 +1,4 @@
-"""The endpoint that compares an application's manifest with the records that are stored."""
+"""The endpoint that compares an application's manifest with the stored records."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _MOST_LINE = 1 << 16
 _SILENT_SECONDS = 10.0
 _TOO_SLOW, _TOO_LARGE = 408, 413
 _TYPES = tuple(type_ for type_ in BODIES if type_ != BlockBody.TYPE)
-"""Types of records of workspaces: blocks are compared with their pages."""
+"""Types of a workspace's records in a manifest: blocks are compared with their pages."""
 
 reconciling = APIRouter(
     prefix="/rag",
@@ -41,13 +41,13 @@ reconciling = APIRouter(
 
 
 class ReconcileQuery(RecordQuery):
-    """How a manifest is compared.
+    """Options of a comparison with a manifest.
 
     Attributes:
-        apply: remove the records that it does not name.
-        allow_deletes: however many they are.
-        as_of: when the manifest was made, by default and at the latest when it is sent: what was
-            pushed later is not among those that it does not name.
+        apply: remove the records that the manifest does not name.
+        allow_deletes: remove them even if there are many.
+        as_of: when the manifest was made, by default and at the latest when it is sent. Records
+            that were pushed later are not removed.
     """
 
     apply: bool = False
@@ -89,16 +89,16 @@ async def reconcile(
     identity: IdentityDependency,
     backend: BackendDependency,
 ) -> Reconciled:
-    """Compare the manifest of all records with those that are stored. For admins and writers.
+    """Compare a manifest of all records with the stored records. For admins and writers.
 
-    It answers which are missing, stale and extra. A block is compared with its page: it has no line
-    of its own. With `apply` the extra ones are removed, and what hangs on pages among them; where
-    that is over 30 % and 20 of all, alone or with those that earlier manifests removed within 24
-    hours, only with `allow_deletes`. A manifest has 1 GiB at most.
+    The response lists the missing, stale and extra records. A block needs no line, because it is
+    compared with its page. With `apply`, extra records are removed, and all records of extra pages.
+    More than 20 records that are also more than 30 % of all are removed only with `allow_deletes`;
+    removals by earlier manifests within 24 hours count, too. A manifest may have at most 1 GiB.
     """
     tenant_id = request.state.tenant = identity.written(parameters.tenant)
     came = await backend.run(tenant_id, identity.name, backend.catalog.database.time)
-    # A clock that is ahead must not have what is pushed from now on taken for gone.
+    # Even if the application's clock is fast, records pushed from now on must not be removed.
     as_of = min(parameters.as_of or came, came)
 
     with tempfile.TemporaryFile() as file:
@@ -134,7 +134,7 @@ async def reconcile(
 
 
 async def _receive(request: Request, file: IO[bytes]) -> None:
-    """Write the body to a file, as it comes."""
+    """Write the body to a file as it arrives."""
     stream, size = aiter(request.stream()), 0
     while True:
         try:
@@ -152,7 +152,7 @@ async def _receive(request: Request, file: IO[bytes]) -> None:
 
 
 def _lines(file: IO[bytes], types: Collection[str] | None) -> Iterator[ManifestLine]:
-    """The lines of a manifest; of types that there are, where there are not any."""
+    """Yield the lines of a manifest; `types` are the allowed types, or None to allow any."""
     number = 0
     while line := file.readline(_MOST_LINE):
         number += 1

@@ -1,4 +1,4 @@
-"""The endpoint for the content of a file that was pushed."""
+"""The endpoint for the content of a pushed file."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ _FILE_TYPES = (PDF, MARKDOWN, PLAIN, DOCX, HTML, CSV, TSV)
 
 
 class _OfContent(Streamed):
-    """A route of contents, whose address does not end within the id of a record."""
+    """A route for contents, which ignores addresses that end within the id of a record."""
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        """Whether a request is for it.
+        """Return whether the route matches a request.
 
-        A path is matched decoded. There an id that ends in `/content`, whose slash was encoded, is
-        like the content of a file with a shorter id.
+        Routes match the decoded path. An id that ends in `/content` with an encoded slash would
+        look like the content of a file with a shorter id.
         """
         raw = scope.get("raw_path")
         if raw is not None and not raw.endswith(b"/content"):
@@ -72,10 +72,11 @@ async def put_content(
     identity: IdentityDependency,
     backend: BackendDependency,
 ) -> Written:
-    """Put the content of a file that was pushed. For admins and writers.
+    """Upload the content of a file that was pushed. For admins and writers.
 
-    It is PDF, Markdown, plain text, Word, HTML, CSV or TSV; where OCR is on, also a PNG, JPEG, TIFF
-    or WebP picture. Its bytes decide which; among text formats its name does. At most 50 MiB.
+    It is PDF, Markdown, plain text, Word, HTML, CSV or TSV; if OCR is on, also a PNG, JPEG, TIFF or
+    WebP picture. Its bytes determine the format; its name distinguishes text formats. At most
+    50 MiB.
     """
     tenant_id = request.state.tenant = identity.written(parameters.tenant)
     backend.written.take(identity.name)
@@ -117,13 +118,13 @@ async def put_content(
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """The file whose content is put.
+    """A file that receives its content.
 
     Attributes:
-        known: its tenant.
-        name: fit to be shown.
-        takes: what is taken of it.
-        may_be_picture: whether OCR reads pictures for its tenant.
+        known: the tenant.
+        name: name for display; credentials in it are masked.
+        takes: accepted size and formats.
+        may_be_picture: whether OCR reads pictures for the tenant.
     """
 
     known: TenantRecord
@@ -134,11 +135,11 @@ class _File:
 
 
 def _file(backend: Backend, target: RecordTarget) -> _File:
-    """The file whose content is put, and what is taken of it.
+    """Return the file that receives its content, with the accepted size and formats.
 
     Raises:
-        UnknownDocument: it was not pushed.
-        RequestValidationError: the tenant's records have no types.
+        UnknownDocument: the file was not pushed.
+        RequestValidationError: the tenant's records are not typed.
     """
     known = backend.catalog.tenants.get(target.tenant_id)
     tenant = Tenant.from_config(known.config)
@@ -151,6 +152,6 @@ def _file(backend: Backend, target: RecordTarget) -> _File:
         raise UnknownDocument("there is no such file", hint="push the file before its content")
     takes = UploadsConfig(name=source, max_bytes=MAX_FILE_BYTES, media_types=_FILE_TYPES)
     name = str(json.loads(record.text)["name"])
-    # The name is shown in more places than the record, which is kept as it was sent.
+    # The name is shown in more places than the record, which is stored unchanged.
     shown = mask(name, merged(described_spans(name)))
     return _File(known, document_id, shown, takes, may_be_picture=tenant.parser.ocr)

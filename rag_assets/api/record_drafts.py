@@ -1,4 +1,4 @@
-"""Pushed records, from what was sent to what is stored: bodies, identifiers, sizes."""
+"""Conversion of pushed bodies to drafts of stored records, with checks of ids and sizes."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ class Put:
     """A record to store.
 
     Attributes:
-        scope: its access scope; None: that of the page that it hangs on.
-        secret_blocks: ids of blocks of a page that are not kept.
+        scope: access scope of the record; None means the scope of its page.
+        secret_blocks: ids of a page's blocks that are not stored.
         clock: when the record was changed.
-        etags: of the versions that it may replace; None: it replaces any.
+        etags: ETags of the versions that it may replace; None replaces any version.
     """
 
     record: PushedRecord
@@ -62,7 +62,7 @@ class Put:
 
     @property
     def document_id(self) -> str:
-        """Of the record."""
+        """Return the id of the record's document."""
         return self.record.document_id
 
 
@@ -71,8 +71,8 @@ class Removal:
     """A record to remove, because it was deleted or is marked as secret.
 
     Attributes:
-        page_uuid: the page that goes with it, if it is one of a workspace.
-        clock, etags: as of Put.
+        page_uuid: uuid of the page, if the record is a page of a workspace.
+        clock, etags: see Put.
     """
 
     document_id: str
@@ -84,14 +84,13 @@ class Removal:
 
 @dataclass(frozen=True, slots=True)
 class BlockChange:
-    """A block of a page to change; None: to take out of it.
+    """A block of a page to change or to remove.
 
     Attributes:
-        document_id: of the page.
-        block_id: of the block.
-        body: what it is now.
+        document_id: document of the page.
+        body: the new block; None removes it.
         clock: when the block was changed.
-        etags: of the page, as of Put.
+        etags: ETags of the page; see Put.
     """
 
     document_id: str
@@ -105,12 +104,11 @@ Draft: TypeAlias = Put | Removal | BlockChange
 
 
 class Drafting:
-    """Makes drafts of what is sent to a tenant.
+    """A converter of a tenant's pushed bodies to drafts.
 
     Args:
-        tenant: whose records they are.
-        source: of records that they belong to.
-        masker: finds credentials, which identifiers must not hold.
+        source: the source of the records.
+        masker: finds credentials, which identifiers must not contain.
     """
 
     def __init__(self, tenant: Tenant, source: SourceConfig, masker: Masker) -> None:
@@ -120,14 +118,14 @@ class Drafting:
         self._masker = masker
 
     def put(self, source_type: str, source_id: str, values: Any) -> Draft:
-        """What a body asks for.
+        """Return the draft of a body.
 
         Args:
-            source_type, source_id: of the record.
-            values: the body, as it was parsed.
+            source_type, source_id: type and id of the record.
+            values: the parsed JSON body.
 
         Raises:
-            RequestValidationError: names the field.
+            RequestValidationError: a field is not valid; the error names it.
         """
         if not self._typed:
             return self._put_text(source_type, source_id, values)
@@ -155,15 +153,15 @@ class Drafting:
         page_uuid: Any = None,
         clock: WriteClock = UNORDERED,
     ) -> Draft:
-        """What a deletion asks for.
+        """Return the draft of a deletion.
 
         Args:
-            source_type, source_id: of the record.
-            page_uuid: of a block, as it was parsed.
-            clock: when it was deleted.
+            source_type, source_id: type and id of the record.
+            page_uuid: page of a block, not yet validated.
+            clock: when the record was deleted.
 
         Raises:
-            RequestValidationError: a block without its page, or a type that there is none of.
+            RequestValidationError: the page of a block is missing, or the type is unknown.
         """
         if self._typed and _body_of(source_type) is BlockBody:
             if page_uuid is None:
@@ -198,7 +196,7 @@ class Drafting:
             text=canonical_text(kept),
             media_type=WORKSPACE_RECORD,
             source_metadata=SourceMetadata(
-                # The name of a file is in no text of it.
+                # The text of a file does not contain its name.
                 title=body.name if isinstance(body, FileBody) else None,
                 uri=body.url,
                 metadata=self._properties(body) if isinstance(body, DbRowBody) else {},
@@ -211,7 +209,7 @@ class Drafting:
         return record
 
     def _properties(self, row: DbRowBody) -> dict[str, list[str]]:
-        """Return what a row can be filtered by: properties in which no credential is found."""
+        """Return the properties by which a row can be filtered, without those with credentials."""
         found = row.properties
         lines = {name: "\n".join(f"{name}: {one}" for one in found[name]) for name in found}
         if not self._holds_credential("\n".join(lines.values())):
@@ -227,10 +225,10 @@ class Drafting:
         """Refuse credentials in identifiers, which masking would change.
 
         Raises:
-            RequestValidationError: one stands in one of them.
+            RequestValidationError: an identifier contains a credential.
         """
         ids = {"source_id": [source_id, f"{source_type}: {source_id}"]} | _identifiers(body)
-        # One scan for all of them: nearly always there is nothing to be found.
+        # One scan of all identifiers together: nearly always they contain no credential.
         together = "\n".join(text for texts in ids.values() for text in texts)
         if not self._holds_credential(together):
             return
@@ -240,19 +238,19 @@ class Drafting:
 
 
 def require_size(record: PushedRecord) -> None:
-    """Refuse a record that is larger than a record may be.
+    """Refuse a record that is too large.
 
     Raises:
-        RequestValidationError: it is.
+        RequestValidationError: it is too large.
     """
     require_bytes(len(record.text.encode()), record.source_type)
 
 
 def require_bytes(size: int, source_type: str) -> None:
-    """Refuse a record of so many bytes, if it may not have them.
+    """Refuse a size in bytes that is too large for a record of this type.
 
     Raises:
-        RequestValidationError: it may not.
+        RequestValidationError: it is too large.
     """
     is_page = source_type == PageBody.TYPE
     most = MAX_PAGE_BYTES if is_page else MAX_RECORD_BYTES
@@ -262,12 +260,12 @@ def require_bytes(size: int, source_type: str) -> None:
 
 
 def with_text(record: PushedRecord, text: str, at: datetime | None) -> PushedRecord:
-    """A page after blocks of it were changed.
+    """Return a page with the text that results from changes to its blocks.
 
     Args:
         record: the page.
-        text: what is kept of it now.
-        at: when the last of them was changed, if that is known; the page may have been later.
+        text: the new stored text.
+        at: when the last block was changed, if known; a later time of the page is kept.
     """
     said = record.source_metadata
     if at is not None and said.modified_at is not None:
@@ -308,7 +306,7 @@ def _validated(model: Any, values: Any) -> Any:
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        # The input of an error may be a secret, and its context an exception.
+        # The input of an error may be a secret, and its context may be an exception.
         found = error.errors(include_url=False, include_input=False)
         raise RequestValidationError(
             [{**one, "loc": ("body", *one["loc"])} for one in found]
@@ -316,7 +314,7 @@ def _validated(model: Any, values: Any) -> Any:
 
 
 def _require_place(field: str, uuid: Any) -> None:
-    """Refuse a page that the tree cannot have: nobody could ever read it."""
+    """Refuse the uuid of a page that the tree cannot contain: nobody could ever read the page."""
     is_text = isinstance(uuid, str) and len(uuid) <= MOST_UUID
     if not is_text or not re.fullmatch(PAGE_UUID, uuid):
         raise invalid(field, f"of a page, {UUID_RULE}")
@@ -329,7 +327,7 @@ def _require_distinct(page: PageBody) -> None:
 
 
 def _identifiers(body: Body) -> dict[str, list[str]]:
-    """What is stored and shown as it is, by field."""
+    """Return the identifiers, which are stored and shown unchanged, by field."""
     found: dict[str, list[str]] = {}
     for field in ("page_uuid", "database_uuid", "block_id", "after"):
         if value := getattr(body, field, None):
@@ -345,5 +343,5 @@ def _block_ids(body: Body) -> Iterable[str]:
 
 
 def pages_of(drafts: Iterable[Draft]) -> Iterator[str]:
-    """The documents of pages of which blocks are changed."""
+    """Return the documents of the pages in which blocks change."""
     return (draft.document_id for draft in drafts if isinstance(draft, BlockChange))

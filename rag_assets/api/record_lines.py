@@ -1,4 +1,4 @@
-"""The endpoint for many pushed records at once: a JSON object a line."""
+"""The endpoint for many pushed records at once, with a JSON object on each line."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _NDJSON = "application/x-ndjson"
 
 
 class Bulk(Guarded):
-    """A guarded route whose body is many lines."""
+    """A guarded route for a body with many lines."""
 
     most_bytes: ClassVar[int] = MOST_BYTES
 
     async def admitted(self, request: Request) -> Request:
-        """The request as its handler gets it: its body was read."""
+        """Return the request for the handler, after reading its body."""
         body = await whole_body(request, seconds=_BULK_SECONDS, most=self.most_bytes)
         return Request(request.scope, replayed(body, request.receive))
 
@@ -68,10 +68,11 @@ async def write_records(
     identity: IdentityDependency,
     backend: BackendDependency,
 ) -> RecordLines:
-    """Push and delete many records: a JSON object a line, at most 1,000. For admins and writers.
+    """Push and delete many records, with a JSON object on each line. For admins and writers.
 
-    Lines are followed in their order, in one transaction; one that is not valid stops no other.
-    What is pushed here yields to records that are pushed one by one.
+    A request may have at most 1,000 lines. They are applied in their order, in one transaction; an
+    invalid line does not stop the others. Single pushes have priority over records that are pushed
+    here.
     """
     tenant_id = request.state.tenant = identity.written(parameters.tenant)
     sent = enumerate((await request.body()).split(b"\n"), start=1)

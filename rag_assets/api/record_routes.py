@@ -1,4 +1,4 @@
-"""Endpoints for pushed records, one by one."""
+"""Endpoints for single pushed records."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ from rag_assets.workspace.bodies import (
 )
 
 MOST_VALUES = 6 * MOST_BLOCKS
-"""JSON values of a record: each block of a page has up to six."""
+"""Maximum JSON values of a record: each block of a page has up to six."""
 _RECORD = "/records/{source_type}/{source_id:path}"
 REFUSED = documented(401, 403, 404, 422, 429, 500, 503)
-"""How requests about records are refused."""
+"""OpenAPI responses of refused requests about records."""
 _OUTDATED: dict[int | str, dict[str, Any]] = {
     200: {"model": Written, "description": "A later write of the record came first"}
 }
@@ -62,7 +62,7 @@ WRITE_RESPONSES = _OUTDATED | documented(400, 409, 412)
 
 
 def _as_sent(values: Any, _: Any) -> Any:
-    """A body as it was sent: which of them it is, the tenant decides."""
+    """Return a body as it was sent; the tenant determines its type."""
     return values
 
 
@@ -73,9 +73,9 @@ AnyRecordBody = Annotated[
 
 
 class OneRecord(Guarded):
-    """A guarded route whose body is a record: a page may have very many blocks."""
+    """A guarded route for a record as its body: a page may have very many blocks."""
 
-    # They are validated in a thread, and hold up nobody.
+    # Blocks are validated in a thread, so they delay no other request.
     most_values: ClassVar[int] = MOST_VALUES
 
 
@@ -107,21 +107,21 @@ class TargetQuery(RecordQuery):
 
 
 class AskedQuery(TargetQuery):
-    """A record that is asked about.
+    """A request for the status of a record.
 
     Attributes:
-        chunks: whether the texts of its chunks are answered.
+        chunks: whether the response includes the texts of its chunks.
     """
 
     chunks: bool = True
 
 
 class DeletedQuery(TargetQuery):
-    """A record that is deleted.
+    """A record to delete.
 
     Attributes:
         updated_at: when it was deleted; an older deletion is outdated.
-        version: of the deletion, a number that rises with each change of the record.
+        version: version of the deletion, a number that rises with each change of the record.
     """
 
     updated_at: UpdatedAt | None = None
@@ -142,7 +142,7 @@ async def _pushed_record(
     parameters: Annotated[RecordQuery, Query()],
     identity: IdentityDependency,
 ) -> RecordTarget:
-    """The record that an admin pushes."""
+    """Return the record that an admin or a writer pushes."""
     tenant_id = request.state.tenant = identity.written(parameters.tenant)
     return RecordTarget(tenant_id, source_type, source_id, parameters.source, identity.name)
 
@@ -154,7 +154,7 @@ async def _deleted_record(
     parameters: Annotated[DeletedQuery, Query()],
     identity: IdentityDependency,
 ) -> RecordTarget:
-    """The record that an admin deletes."""
+    """Return the record that an admin or a writer deletes."""
     tenant_id = request.state.tenant = identity.written(parameters.tenant)
     page, source = parameters.page_uuid, parameters.source
     clock = WriteClock(parameters.updated_at, parameters.version)
@@ -170,16 +170,16 @@ async def put_record(
     response: Response,
     if_match: IfMatch = None,
 ) -> Written:
-    """Push a record, or what it is now. For admins and writers.
+    """Push a new or changed record. For admins and writers.
 
-    The former version is found until the new one is indexed. What is as it was before costs
-    nothing; `updated_at` alone makes no difference. Of an older write than the last, by `version`
-    or else by `updated_at`, nothing is stored: it is answered with 200 and `outdated`. Credentials
-    are masked before anything of it is indexed; in identifiers and access scopes of records, they
-    are refused.
+    The previous version stays searchable until the new version is indexed. An unchanged record is
+    free; a change of only `updated_at` makes no difference. A write that is older than the last
+    write, by `version` or else by `updated_at`, is not stored; the response is 200 with `outdated`.
+    Credentials are masked before a record is indexed; in identifiers and access scopes of records,
+    they are refused.
 
-    Records of a workspace have bodies of their types: page, block, comment, file, template and
-    db_row. All others have a text.
+    Records of a workspace have a body for each type: page, block, comment, file, template and
+    db_row. All other records have a text.
     """
     backend.written.take(target.by)
 
@@ -199,11 +199,11 @@ async def delete_record(
     response: Response,
     if_match: IfMatch = None,
 ) -> Written:
-    """Take a record back. For admins and writers.
+    """Delete a record. For admins and writers.
 
-    It is found no more from now on; one that is not there stays so. A block of a page is taken out
-    of it. With a page goes all that hangs on it, or on a page below it. An older deletion than the
-    last write is `outdated`, as is an older write that comes after it.
+    Searches omit it at once; deleting a missing record is allowed. A block is removed from its
+    page. With a page, all its records and the records of all pages below it are deleted. A deletion
+    that is older than the last write is `outdated`, as is an older write that comes after it.
     """
     backend.written.take(target.by)
 
@@ -224,7 +224,7 @@ async def _asked_record(
     parameters: Annotated[AskedQuery, Query()],
     identity: IdentityDependency,
 ) -> RecordTarget:
-    """The record that a caller asks about."""
+    """Return the record that a caller asks about."""
     tenant_id = request.state.tenant = identity.tenant(parameters.tenant)
     page, source = parameters.page_uuid, parameters.source
     return RecordTarget(
@@ -239,14 +239,14 @@ async def _asked_record(
 
 
 class ListedQuery(TenantQuery):
-    """Which records are listed.
+    """Filters and paging of a list of records.
 
     Attributes:
-        status: only those of which this became.
-        type: only those of this type.
-        page_uuid: only those that hang on this page or database.
-        after: the `next` of the page before.
-        limit: records at most.
+        status: only records with this status.
+        type: only records of this type.
+        page_uuid: only records of this page or database.
+        after: the `next` of the previous page.
+        limit: maximum number of records.
     """
 
     status: RecordStatus | None = None
@@ -264,9 +264,9 @@ async def list_records(
     identity: IdentityDependency,
     backend: BackendDependency,
 ) -> ListedRecords:
-    """List records with what became of each, without titles and texts.
+    """List records with the status of each, without titles and texts.
 
-    They are those that the caller may read; a writer is told of all.
+    The list contains the records that the caller may read; for a writer, all records.
     """
     tenant_id = request.state.tenant = identity.tenant(parameters.tenant)
     source, type_, id_ = (parameters.after or "//").split("/", 2)
@@ -313,10 +313,10 @@ async def record_state(
     backend: BackendDependency,
     response: Response,
 ) -> RecordWhereabouts:
-    """What became of a record, why, and the chunks that are found of it.
+    """Return the status of a record, its reason, and the record's searchable chunks.
 
-    Of a block, it is what became of its page; an archived one is left out. 404 as well for whoever
-    may not read it. A writer is told of every record, without its chunks.
+    A block has the status of its page; an archived block is excluded. The response is also 404 if
+    the caller may not read the record. A writer sees every record, without its chunks.
     """
 
     def read() -> RecordWhereabouts:
@@ -340,7 +340,7 @@ async def record_state(
 
 
 def _record_asked(tenant: Tenant, target: RecordTarget) -> tuple[str, str]:
-    """The type and id of the record that a question is about: of a block, its page's."""
+    """Return the type and id of the requested record; a block is replaced by its page."""
     typed = profile_of(tenant.profile).typed_records
     if not typed or target.source_type != BlockBody.TYPE:
         return target.source_type, target.source_id

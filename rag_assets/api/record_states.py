@@ -1,4 +1,4 @@
-"""What became of a pushed record, in words, with the chunks that are found of it."""
+"""The status of pushed records, with its reason in words and the searchable chunks."""
 
 from __future__ import annotations
 
@@ -38,20 +38,19 @@ def whereabouts(
     block_id: str | None = None,
     with_chunks: bool = True,
 ) -> RecordWhereabouts:
-    """What became of a record.
+    """Return the status of a record.
 
     Args:
-        reader: reads entries, of what the caller may read.
-        tenant_id: the tenant.
-        caller: who asks. A writer is told of all records, and gets no chunks.
-        source_id, document_id: of the record.
-        scope: the access scope of records that name none, and hang on no page.
-        block_id: of a block, whose page the record is: only chunks that it is in.
-        with_chunks: whether the texts of its chunks are read.
+        reader: reads the entries that the caller may read.
+        caller: the asking caller. A writer sees all records, but gets no chunks.
+        source_id, document_id: identifiers of the record.
+        scope: default access scope, for records without a scope and without a page.
+        block_id: a block of the record, which is a page: return only the chunks of this block.
+        with_chunks: whether to read the texts of the chunks.
 
     Raises:
-        UnknownDocument: there is none, or the caller may not read it; or the page has no such
-            block.
+        UnknownDocument: the record does not exist, or the caller may not read it; or the page lacks
+            the block.
     """
     is_writer = caller.role == WRITER
     principals = None if is_writer else reader.policy.principals(caller)
@@ -80,10 +79,10 @@ def whereabouts(
 
 
 def _is_archived(reader: DocumentReader, tenant_id: str, document_id: str, block_id: str) -> bool:
-    """Whether a block is hidden on its page.
+    """Return whether a block is archived on its page.
 
     Raises:
-        UnknownDocument: the page has no such block.
+        UnknownDocument: the page lacks the block.
     """
     page = reader.catalog.records.of(tenant_id).text(document_id)
     block = None if page is None else block_of(json.loads(page), block_id)
@@ -106,7 +105,7 @@ def listed_records(
     *,
     limit: int,
 ) -> list[RecordState]:
-    """Return the states of records that a caller may read; of all of them to a writer."""
+    """Return the states of the records that a caller may read; a writer sees all records."""
     scopes = {
         source.name: source.scope or tenant.access.scope
         for source in tenant.sources
@@ -119,7 +118,7 @@ def listed_records(
 
 
 def reason(state: RecordState) -> str | None:
-    """Why a record is left out, failed, or is not found as a whole; None: nothing is to be said."""
+    """Return why a record is left out, failed, or is not completely searchable; otherwise None."""
     if state.is_expired:
         return "The comment was resolved too long ago."
     if not state.is_found:
@@ -133,7 +132,7 @@ def reason(state: RecordState) -> str | None:
 
 
 def _note(state: RecordState) -> str | None:
-    """Return what a record lacks that is indexed, or will be; None if nothing."""
+    """Return the note on an indexed or queued record; None if the record is complete."""
     if not state.is_placed:
         return _UNPLACED
     if state.status == "queued":

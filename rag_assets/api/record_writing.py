@@ -1,4 +1,4 @@
-"""Writes of pushed records, one or many at once, and what becomes of each."""
+"""Writes of pushed records, single or many at once, and the outcome of each write."""
 
 from __future__ import annotations
 
@@ -44,18 +44,18 @@ if TYPE_CHECKING:
     from rag_assets.api.backend import Backend
 
 URGENT, BULK = 0, 1
-"""Lanes: of what a person waits for, and of many at once."""
+"""Lanes: for single writes that a person waits for, and for many writes at once."""
 
 Refusal: TypeAlias = RequestValidationError | UnknownDocument | VersionChanged
 Outcome: TypeAlias = Written | Refusal
 
 
 class _ChangedPage:
-    """A page of which blocks are changed, one after the other.
+    """A page while its blocks are changed, one after the other.
 
     Args:
-        page: as it is.
-        secret_blocks: ids of blocks that were left out of it.
+        page: the current page.
+        secret_blocks: ids of blocks that were left out of the page.
     """
 
     def __init__(self, page: PushedRecord, secret_blocks: Collection[str] = ()) -> None:
@@ -64,10 +64,10 @@ class _ChangedPage:
         self._changed_at: datetime | None = None
 
     def follow(self, draft: BlockChange) -> None:
-        """Change a block.
+        """Change or remove a block.
 
         Raises:
-            RequestValidationError: the page would be too large; it is as it was.
+            RequestValidationError: the page would be too large; it stays unchanged.
         """
         if draft.body is None:
             self._blocks.remove(draft.block_id)
@@ -81,30 +81,30 @@ class _ChangedPage:
 
     @property
     def page_uuid(self) -> str | None:
-        """The page."""
+        """Return the uuid of the page."""
         return self._page.page_uuid
 
     def put(self, lane: int) -> RecordPut:
-        """The page with its changes, to be stored."""
+        """Return the changed page to store."""
         record = with_text(self._page, self._blocks.text, self._changed_at)
         return RecordPut(record, None, lane, frozenset(self._secret))
 
 
 @dataclass
 class _Plan:
-    """The state that drafts make, one after the other.
+    """The state that results from drafts, applied one after the other.
 
     Attributes:
-        lane: of what is stored.
-        puts: records as they will be, by document, but for blocks that are changed alone.
-        pages: of which blocks are changed, by document.
-        removed: documents whose records go.
-        gone: pages that are deleted, with what hangs on them and is not pushed after that.
-        pages_deleted_at: the times of their deletion, as far as they are given.
-        emptied: these pages and those below, of which nothing counts that was stored before.
-        clocks: the latest of the writes of records, by document and part.
-        outdated: numbers of drafts that are older than what they would replace.
-        refused: why drafts cannot be followed, by number.
+        lane: lane in which records are stored.
+        puts: records to store, by document, without pages in which only blocks change.
+        pages: pages in which only blocks change, by document.
+        removed: documents of deleted records.
+        gone: deleted pages; their records are deleted too, unless they are pushed afterwards.
+        pages_deleted_at: the times of these deletions; None if no time was given.
+        emptied: the deleted pages and all pages below; their stored records no longer count.
+        clocks: the latest clocks of writes, by document and part.
+        outdated: numbers of drafts that are older than the record that they would replace.
+        refused: errors of drafts that cannot be applied, by number.
     """
 
     drafts: Sequence[Draft | RequestValidationError]
@@ -120,7 +120,7 @@ class _Plan:
     refused: dict[int, Refusal] = field(default_factory=dict)
 
     def __call__(self, present: Present) -> RecordChanges:
-        """What is stored and removed, of records that are as they are."""
+        """Return the records to store and to remove, given the present records."""
         for number, draft in enumerate(self.drafts):
             if isinstance(draft, RequestValidationError):
                 self.refused[number] = draft
@@ -148,7 +148,7 @@ class _Plan:
         )
 
     def etag(self, document_id: str, stored: Mapping[str, str]) -> str | None:
-        """Return the ETag of a record after the drafts so far; None if there is no record."""
+        """Return the ETag of a record after the drafts so far; None if the record is missing."""
         if document_id in self.pages:
             return self.pages[document_id].put(self.lane).record.key
         if document_id in self.puts:
@@ -156,7 +156,7 @@ class _Plan:
         return None if document_id in self.removed else stored.get(document_id)
 
     def _require_match(self, draft: Draft, present: Present) -> None:
-        """Refuse a draft that may only replace other versions than the present one.
+        """Refuse a draft if the present version is not among the versions that it may replace.
 
         Raises:
             VersionChanged: another write came first.
@@ -211,7 +211,7 @@ class _Plan:
             self.removed.discard(id_)
 
     def _delete_page(self, uuid: str, below: Collection[str]) -> None:
-        """Take back what was to be stored on a page, and on those below it."""
+        """Drop the records to store that belong to a deleted page or to a page below it."""
         gone = {uuid, *below}
         hanging = {id_ for id_, put in self.puts.items() if put.record.page_uuid in gone}
         hanging |= {id_ for id_, page in self.pages.items() if page.page_uuid in gone}
@@ -223,7 +223,11 @@ class _Plan:
         self.gone.add(uuid)
 
     def _page(self, id_: str, present: Mapping[str, PushedRecord]) -> _ChangedPage:
-        """A page to change, which is read once."""
+        """Return a page to change; it is parsed only once.
+
+        Raises:
+            UnknownDocument: the page was not pushed, or was deleted.
+        """
         if id_ in self.pages:
             return self.pages[id_]
         put = self.puts.get(id_)
@@ -244,17 +248,15 @@ def write_drafts(
     by: str,
     lane: int,
 ) -> list[Outcome]:
-    """Store and remove records in one transaction; a draft that cannot be followed stops no other.
+    """Store and remove records in one transaction; a failing draft does not stop the others.
 
     Args:
-        catalog, blobs: of the installation.
-        ref: the tenant.
-        drafts: in their order, those that were refused among them.
+        drafts: the drafts in their order, with an error for each refused draft.
         by: the caller's name, for events.
         lane: URGENT or BULK.
 
     Returns:
-        the outcome of each.
+        The outcome of each draft.
 
     Raises:
         TenantGone, TenantBusy: see RecordTable.write.
@@ -283,9 +285,9 @@ def write_drafts(
 
 
 def _deleted_pages(drafts: Sequence[Draft]) -> dict[str, str]:
-    """Pages that are deleted among drafts of which some are stored, each with its document.
+    """Return the pages that drafts delete, each with its document.
 
-    None where none are stored.
+    Empty if the drafts only delete, so that no record is stored.
     """
     removed = [draft for draft in drafts if isinstance(draft, Removal)]
     if len(removed) == len(drafts):
@@ -296,7 +298,7 @@ def _deleted_pages(drafts: Sequence[Draft]) -> dict[str, str]:
 def drafting_of(
     backend: Backend, tenant_id: str, source: str | None
 ) -> tuple[Drafting, TenantRecord]:
-    """What makes drafts of what is sent to a tenant, and the tenant.
+    """Return the drafting of a tenant's records, and the tenant.
 
     Raises:
         NoRecordsSource: see records_source.
@@ -308,7 +310,7 @@ def drafting_of(
 
 
 def _part_of(draft: Draft) -> str:
-    """Return the part of a record that a draft changes: see `record_clocks`."""
+    """Return the part of a record that a draft changes; see `record_clocks`."""
     return sha256_hex(draft.block_id) if isinstance(draft, BlockChange) else ""
 
 

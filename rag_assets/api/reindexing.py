@@ -1,4 +1,4 @@
-"""Requests to index documents again, as endpoints and pages take them."""
+"""Requests to index documents again, for endpoints and pages."""
 
 from __future__ import annotations
 
@@ -10,16 +10,14 @@ from rag_assets.tenants.model import Tenant
 
 
 def reindexed(catalog: Catalog, tenant_id: str, body: Reindex, by: str) -> Reindexed:
-    """Have documents read, parsed and indexed anew, failed ones too.
+    """Request that documents are read, parsed and indexed again, including failed documents.
 
     Args:
-        catalog: of the installation.
-        tenant_id: the tenant.
-        body: which documents.
+        body: the documents.
         by: the caller's name, for the event.
 
     Raises:
-        UnknownTenant, UnknownDocument, UnknownSource: there is nothing of that id.
+        UnknownTenant, UnknownDocument, UnknownSource: the id is unknown.
     """
     record = catalog.tenants.get(tenant_id)
     requests = catalog.reindex_requests
@@ -46,13 +44,13 @@ def reindexed(catalog: Catalog, tenant_id: str, body: Reindex, by: str) -> Reind
             )
         documents = requests.request_source(record.ref, body.id, by)
     else:
-        # A model that waits for this is paid for from now on.
+        # A pending model takes effect with this request, and costs money from now on.
         catalog.workspace_settings.take_pending_model(record.ref, by)
         documents = requests.request_tenant(record.ref, by)
     return Reindexed(documents=documents)
 
 
 def _is_in_tree(catalog: Catalog, tenant_id: str, body: ReindexPage) -> bool:
-    """Whether a page or a database is known, although nothing hangs on it."""
+    """Return whether the tree contains a page or a database, which may be without records."""
     page = catalog.pages.find(tenant_id, body.id)
     return page is not None and (page.kind == "database") == (body.scope == "database")

@@ -1,7 +1,7 @@
-"""Responses of the service besides hits, as it writes them and its client reads them.
+"""Responses of the service except hits, as it writes them and its client reads them.
 
-A reader ignores fields that it does not know, so that a client also reads a newer service. Nothing
-but the standard library is imported here: a client needs no more than an HTTP client does.
+A reader ignores unknown fields, so a client can also read a newer service. This module imports only
+the standard library, so that the client needs only the dependencies of an HTTP client.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import Any, Literal, TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A document that may be read.
+    """A document that the caller may read.
 
     Attributes:
-        uri: its address: in the source, or where people read it.
-        media_type: by its name; None if that has no known ending.
+        uri: address in the source, or address where people read the document.
+        media_type: derived from the name; None if the name has no known suffix.
     """
 
     document_id: str
@@ -31,8 +31,8 @@ class Documents:
     """A page of documents, by uri.
 
     Attributes:
-        next: the `after` of the next page; None on the last.
-        disabled: whether the tenant is, so that none is listed.
+        next: the `after` of the next page; None on the last page.
+        disabled: whether the tenant is disabled; then no documents are listed.
     """
 
     documents: tuple[Document, ...]
@@ -42,14 +42,14 @@ class Documents:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """How far a tenant's index is behind its documents, as they were listed last.
+    """How far a tenant's index is behind its documents, as of their last listing.
 
     Attributes:
-        chunks: that can be found.
-        stale: documents that are found in a former version.
-        last_indexed_at: when a document last came into the index; None before the first.
-        queue_depth: documents that wait for work.
-        disabled: whether the tenant is: nothing is found, and what waits does so until it is not.
+        chunks: number of searchable chunks.
+        stale: number of documents that are searchable in an older version.
+        last_indexed_at: when a document was last indexed; None before the first.
+        queue_depth: number of documents that wait to be processed.
+        disabled: whether the tenant is disabled; then searches find no hits, and documents wait.
     """
 
     chunks: int
@@ -61,16 +61,16 @@ class Status:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What became of a write.
+    """The outcome of a write.
 
     Attributes:
-        document_id: of the document concerned.
-        outcome: `queued`: the next sync indexes it; `removed`: found no more from now on;
-            `unchanged`: it was so before; `secret`: nothing of it is kept; `excluded`: it is kept
-            and not found, as a comment that was resolved long ago; `outdated`: a later write of
-            the record came first, and nothing changes.
-        receipt: of a purge: the id of the receipt that its end will be recorded with.
-        etag: of a record as it is stored now, for If-Match; null where there is none.
+        document_id: id of the document.
+        outcome: `queued`: the next sync indexes it; `removed`: searches omit it at once;
+            `unchanged`: the write made no difference; `secret`: no part of it is stored;
+            `excluded`: it is stored but not searchable, such as a comment resolved long ago;
+            `outdated`: a later write of the record came first, so this write is ignored.
+        receipt: id of the receipt that will record the end of a purge.
+        etag: ETag of the stored record, for If-Match, or null.
     """
 
     document_id: str
@@ -84,17 +84,17 @@ RecordStatus: TypeAlias = Literal["queued", "indexed", "excluded", "failed"]
 
 @dataclass(frozen=True, slots=True)
 class RecordChunk:
-    """A chunk of a record, as it is found.
+    """A searchable chunk of a record.
 
     Attributes:
         workspace_id: the tenant.
-        source_type: of the record; `block` of a block of a long page.
-        source_id: of the record.
-        chunk_index: its place among the chunks of the record, from 0.
-        text: of the chunk.
+        source_type: type of the record; `block` for a block of a long page.
+        source_id: id of the record.
+        chunk_index: position among the chunks of the record, from 0.
+        text: text of the chunk.
         content_hash: SHA-256 of the text.
-        page_uuid: the page or database that the record hangs on.
-        block_ids: of the blocks in it.
+        page_uuid: the page or database to which the record belongs.
+        block_ids: ids of the blocks in the chunk.
     """
 
     workspace_id: str
@@ -109,20 +109,20 @@ class RecordChunk:
 
 @dataclass(frozen=True, slots=True)
 class RecordWhereabouts:
-    """What became of a record.
+    """The status of a record.
 
     Attributes:
-        document_id: of its document.
-        status: `queued`: the next sync indexes it as it is now; `indexed`: it is found;
-            `excluded`: it is left out; `failed`: it cannot be indexed, and its former version, if
-            there was one, is found.
-        reason: why it is left out, failed, or is not found as a whole.
-        updated_at: when it was changed, as its application said.
-        sha256: of what is stored of it, or of a file's content: what manifests are compared with.
-        dropped_chunks: of it that hold a credential, and are not found.
-        chunks: that are found of it now; none to a writer, or where they were not asked for.
-        etag: of the record, or of the page of a block, for If-Match.
-        chunk_count: how many chunks are found of it, or of the page of a block.
+        document_id: id of its document.
+        status: `queued`: the next sync indexes the current version; `indexed`: it is searchable;
+            `excluded`: it is left out; `failed`: it cannot be indexed, and an earlier version, if
+            any, stays searchable.
+        reason: why it is left out, failed, or is not completely searchable.
+        updated_at: when it was changed, as reported by its application.
+        sha256: hash of the stored record, or of a file's content, for comparison with manifests.
+        dropped_chunks: number of chunks that contain a credential and are not searchable.
+        chunks: chunks that are searchable now; empty for a writer, or if not requested.
+        etag: ETag of the record, or of a block's page, for If-Match.
+        chunk_count: number of searchable chunks of the record, or of a block's page.
     """
 
     document_id: str
@@ -141,10 +141,10 @@ class ListedRecord:
     """A record in a list, without its title and text; see RecordWhereabouts.
 
     Attributes:
-        source, type, id, document_id: of the record.
-        page_uuid: the page or database that it hangs on.
+        source, type, id, document_id: identifiers of the record.
+        page_uuid: the page or database to which it belongs.
         status, reason, updated_at, chunk_count, dropped_chunks: see RecordWhereabouts.
-        pushed_at: when its present version came.
+        pushed_at: when its current version was pushed.
     """
 
     source: str
@@ -165,7 +165,7 @@ class ListedRecords:
     """A page of records, by source, type and id.
 
     Attributes:
-        next: the `after` of the next page; None on the last.
+        next: the `after` of the next page; None on the last page.
     """
 
     records: tuple[ListedRecord, ...]
@@ -177,8 +177,8 @@ class ReconciledRecord:
     """A record that differs from the manifest.
 
     Attributes:
-        type, id: of the record.
-        difference: `missing`: it is not stored; `stale`: it is stored as it was; `extra`: the
+        type, id: type and id of the record.
+        difference: `missing`: it is not stored; `stale`: an older version is stored; `extra`: the
             manifest does not name it.
     """
 
@@ -189,12 +189,12 @@ class ReconciledRecord:
 
 @dataclass(frozen=True, slots=True)
 class Reconciled:
-    """How the stored records differ from a manifest.
+    """The differences between the stored records and a manifest.
 
     Attributes:
-        missing, stale, extra: how many of each.
-        removed: extra ones that were removed.
-        records: the first 10,000 of each, by type and id.
+        missing, stale, extra: number of records of each kind.
+        removed: number of extra records that were removed.
+        records: the first 10,000 of each kind, by type and id.
     """
 
     missing: int
@@ -206,16 +206,16 @@ class Reconciled:
 
 @dataclass(frozen=True, slots=True)
 class RecordLine:
-    """What became of a line.
+    """The outcome of a line.
 
     Attributes:
-        line: its number in the body, from 1; empty ones are counted, and have no outcome.
-        outcome: as of a single write; `invalid`: nothing was done, and `errors` say why;
+        line: line number in the body, from 1; empty lines are counted, but have no outcome.
+        outcome: as for a single write; `invalid`: the line was ignored, see `errors`;
             `unknown-page`: the block's page was not pushed; `changed-meanwhile`: the record is not
             the version that `if_match` names.
-        document_id: of the document concerned; None of an invalid line.
-        errors: its fields that are not valid.
-        etag: as of a single write.
+        document_id: id of the document; None for an invalid line.
+        errors: the invalid fields.
+        etag: as for a single write.
     """
 
     line: int
@@ -237,28 +237,29 @@ class RecordLine:
 
 @dataclass(frozen=True, slots=True)
 class RecordLines:
-    """What became of the lines, in their order."""
+    """The outcomes of the lines, in their order."""
 
     lines: tuple[RecordLine, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """An uploaded file, and what became of it.
+    """An uploaded file and its status.
 
     Attributes:
-        id: of its document, too; it stays when the file is replaced.
-        file_name: as it is shown; credentials in it are masked.
-        media_type: what it is, by its content.
-        size: bytes.
-        status: PROCESSING: the next sync indexes it; READY: it is found; FAILED: it could not be
-            indexed, and its former version, if there was one, is found; DISABLED: nobody finds it.
-        chunk_count: passages of the version that is found.
+        id: id of the upload and of its document; it stays when the file is replaced.
+        file_name: name for display; credentials in it are masked.
+        media_type: type of the file, detected from its content.
+        size: size in bytes.
+        status: PROCESSING: the next sync indexes it; READY: it is searchable; FAILED: it could not
+            be indexed, and an earlier version, if any, stays searchable; DISABLED: it is not
+            searchable.
+        chunk_count: number of passages of the searchable version.
         uploaded_by: name of the caller.
-        retry_at: when it is tried again by itself, if it is.
-        reason, remedy: why it failed or waits, and what can be done about it by those who upload.
-        reason_kind: the kind of that reason, which stays whatever the words are.
-        note: why nothing of it is found although it is READY.
+        retry_at: time of the next automatic attempt, if any.
+        reason, remedy: why it failed or waits, and what the uploader can do about it.
+        reason_kind: kind of that reason, stable even if its wording changes.
+        note: why no passage of it is searchable although it is READY.
     """
 
     id: str
@@ -282,11 +283,11 @@ class Upload:
 
 @dataclass(frozen=True, slots=True)
 class Uploaded:
-    """What became of a file that was sent.
+    """The outcome of an upload.
 
     Attributes:
-        upload: it, or the one that has the same bytes.
-        duplicate: whether its bytes were there already, so that nothing is to be done.
+        upload: the new upload, or the existing upload with the same bytes.
+        duplicate: whether the same bytes were already stored, so that no work is needed.
     """
 
     upload: Upload
@@ -302,10 +303,10 @@ class Uploads:
 
 @dataclass(frozen=True, slots=True)
 class Reindexed:
-    """What was queued.
+    """The outcome of a request to index again.
 
     Attributes:
-        documents: how many will be read, parsed and indexed anew.
+        documents: number of documents that will be read, parsed and indexed again.
     """
 
     documents: int
@@ -313,11 +314,11 @@ class Reindexed:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happened.
+    """An event of a tenant.
 
     Attributes:
-        id: rises with time.
-        payload: details, by kind.
+        id: id that rises with time.
+        payload: details, which depend on the kind.
     """
 
     id: int
@@ -328,10 +329,10 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Events:
-    """A page of events, the newest first.
+    """A page of events, newest first.
 
     Attributes:
-        next: the `after` of the next page; None on the last.
+        next: the `after` of the next page; None on the last page.
     """
 
     events: tuple[Event, ...]
@@ -340,17 +341,17 @@ class Events:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """That the service answers."""
+    """The health of the service: it answers."""
 
     status: str = "ok"
 
 
 @dataclass(frozen=True, slots=True)
 class InvalidField:
-    """A part of a request that is not usable.
+    """An invalid part of a request.
 
     Attributes:
-        field: where it stands, as in filters.paths.0.
+        field: path of the field, such as filters.paths.0.
     """
 
     field: str
@@ -362,10 +363,10 @@ class Problem:
     """A problem document (RFC 9457).
 
     Attributes:
-        type: names the kind of problem, and stays the same from version to version.
-        request_id: under which the service's log knows it.
-        errors: of a request that is not valid.
-        provider, address: whose key is missing, and where it is set on this service.
+        type: URN of the kind of problem, stable across versions.
+        request_id: id of the request in the service's log.
+        errors: the invalid fields of an invalid request.
+        provider, address: the provider that lacks a key, and where the key is set on this service.
     """
 
     type: str

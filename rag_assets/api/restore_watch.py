@@ -1,4 +1,4 @@
-"""Watches for a restored catalog, in which revoked tokens and grants are valid again."""
+"""Detection of a restored catalog, in which revoked tokens and grants are valid again."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _STOP_SECONDS: Final = 5.0
 
 
 class RestoreWatch:
-    """Compares the catalog with the journals in the stores, in the background.
+    """A background comparison of the catalog with the journals in the stores.
 
-    A check asks the catalog for its epoch, and reads the journals only if that has changed: a
-    restored catalog has another one, or lacks nothing. Requests read the last result.
+    A check reads the catalog's epoch, and reads the journals only if the epoch has changed: with an
+    unchanged epoch, a restored catalog is complete. Requests use the last result.
 
     Args:
-        keeper: compares.
+        keeper: compares catalog and journals.
     """
 
     def __init__(self, keeper: MarkKeeper) -> None:
@@ -33,44 +33,44 @@ class RestoreWatch:
         self._refusal: RagAssetsError | None = None
 
     def require_accepted(self) -> None:
-        """Require that no restored catalog waits to be accepted.
+        """Require that the operator has accepted the catalog if it was restored.
 
         Raises:
-            RestorePending: one does.
-            ServiceUnavailable: that is not known yet, because no server answers.
+            RestorePending: a restored catalog was not accepted yet.
+            ServiceUnavailable: the state is unknown because a server does not answer.
         """
         if self._refusal is not None:
             raise self._refusal
 
     def check(self) -> None:
-        """Compare once; blocks."""
+        """Compare catalog and journals once; blocks."""
         try:
             state = self._keeper.security_state()
             if state == self._trusted:
                 return
             self._refusal = self._keeper.pending_restore()
         except ServiceUnavailable as error:
-            # Without Postgres no token is accepted either.
+            # Without Postgres, tokens are not accepted anyway.
             if self._trusted is None and self._refusal is None:
                 self._refusal = error
             return
         except Exception as error:
-            # As while a dump is being restored, when some tables are missing.
+            # For example while a dump is being restored, when some tables are missing.
             self._trusted, self._refusal = None, _unreadable(error)
             return
         self._trusted = state if self._refusal is None else None
 
     @asynccontextmanager
     async def watching(self) -> AsyncIterator[None]:
-        """Check before the first request, and then every few seconds."""
+        """Check before the first request, and then every CHECK_SECONDS."""
         await run_sync(self.check)
         stopping = asyncio.Event()
         watch = asyncio.create_task(self._watch(stopping))
         try:
             yield
         finally:
-            # A check in its thread would go on after a cancellation, with connections that nobody
-            # closes.
+            # After a cancellation, a check would continue in its thread, with connections that are
+            # never closed.
             stopping.set()
             await asyncio.wait({watch}, timeout=_STOP_SECONDS)
 
@@ -83,7 +83,7 @@ class RestoreWatch:
 
 
 def _unreadable(error: Exception) -> ServiceUnavailable:
-    # Its message may hold an address, so only its kind is named.
+    # The message may contain an address, so only the type is shown.
     return ServiceUnavailable(
         f"the epoch of the catalog cannot be read: {type(error).__name__}",
         hint="wait until a dump that is being restored is complete",

@@ -1,4 +1,4 @@
-"""What the endpoints of code memory answer to runs of agents."""
+"""Responses of the code memory endpoints for runs of agents."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ RetrievalOutcome: TypeAlias = Literal["found", "clarify", "off", "disabled"]
 
 @dataclass(frozen=True, slots=True)
 class RunMetadata:
-    """What an application says of a run.
+    """Metadata that an application sets for a run.
 
     Attributes:
-        rag_enabled: whether it is given passages.
+        rag_enabled: whether the run gets passages.
     """
 
     rag_enabled: bool = True
@@ -25,8 +25,8 @@ class CodeRun:
     """A run of an agent in the repositories of a project.
 
     Attributes:
-        run: its id.
-        model: the language model that it prompts; None where it was not told.
+        run: id of the run.
+        model: language model that the run prompts; None if it is unknown.
     """
 
     project: str
@@ -37,11 +37,11 @@ class CodeRun:
 
 @dataclass(frozen=True, slots=True)
 class ReceivedEvents:
-    """What became of the events of a request.
+    """The outcome of a request with events.
 
     Attributes:
-        accepted: how many were new.
-        known: how many were not: their ids came before.
+        accepted: number of new events.
+        known: number of ignored events, with ids that were sent before.
     """
 
     accepted: int
@@ -50,13 +50,14 @@ class ReceivedEvents:
 
 @dataclass(frozen=True, slots=True)
 class IndexedProject:
-    """What is read and indexed again.
+    """The documents that are read and indexed again.
 
     Attributes:
-        tenant: of the project.
-        commit: that its repository is at; None without one, or of several repositories.
-        commits: by source; None where a repository has no commit yet.
-        documents: how many.
+        tenant: tenant of the project.
+        commit: current commit of the repository; None without a commit or with several
+            repositories.
+        commits: current commits by source; None for a repository without a commit.
+        documents: number of documents.
     """
 
     tenant: str
@@ -67,11 +68,11 @@ class IndexedProject:
 
 @dataclass(frozen=True, slots=True)
 class InvalidatedFiles:
-    """Files that were taken out of the index.
+    """Files that were removed from the index.
 
     Attributes:
-        tenant: of the project.
-        documents: how many there were.
+        tenant: tenant of the project.
+        documents: number of documents.
     """
 
     tenant: str
@@ -80,17 +81,17 @@ class InvalidatedFiles:
 
 @dataclass(frozen=True, slots=True)
 class ChunkMetadata:
-    """What a passage is told with; names are those of relations, and readable by the caller.
+    """Metadata of a passage; names are as in relations, and only names that the caller may read.
 
     Attributes:
-        framework: that its repository's manifests name, of the file's language; None for none.
-        file_path: of its document, within its repository.
-        line_range: first and last line, counted from 1; None where it has no lines.
-        language: of the file; None where that is not sure.
-        related_symbols: definitions that one relation leads to or comes from, at most 20.
-        related_routes: routes, likewise: `route:POST /invoices`.
-        related_tables: tables, likewise: `table:invoices`.
-        paths: its own path, and those of all other documents that hold the same text.
+        framework: framework of the file's language that the repository's manifests name, or None.
+        file_path: path of the document within its repository.
+        line_range: first and last line, counted from 1; None if the passage has no lines.
+        language: language of the file; None if it is not certain.
+        related_symbols: definitions at the other end of a relation of the passage, at most 20.
+        related_routes: routes, in the same way: `route:POST /invoices`.
+        related_tables: tables, in the same way: `table:invoices`.
+        paths: paths of this document and of all others with the same text.
     """
 
     framework: str | None
@@ -109,21 +110,21 @@ class CodeChunk:
 
     Attributes:
         id: `{tenant}:{source path}:{byte offset}`, as events name it.
-        path: of its document, as relations name it.
-        repository: the source that it is in.
-        commit: that the repository is at; None of other sources.
-        differs: whether the file is not as the commit has it; None where there is no worktree.
-        line_start, line_end: in the file, counted from 1; None where it has no lines.
-        symbol: the qualified name of what it defines.
-        source_type: what it is: route, controller_method, table.
-        score: by which chunks are ordered, never higher than that of the chunk before.
-        score_kind: what the score is: cosine, words, fused, reranker.
-        cosine: of question and passage; None where the question was not embedded.
-        also: other documents that hold the same text.
-        stale: whether the file changed since.
-        trimmed: whether the end of its text was left out.
-        context: lines from above it, where it begins within a table, a list or code.
-        metadata_json: what it is related to, and where it is from.
+        path: path of the document, as relations name it.
+        repository: source of the document.
+        commit: current commit of the repository; None for other sources.
+        differs: whether the file differs from the commit; None without a worktree.
+        line_start, line_end: lines in the file, counted from 1; None if the passage has no lines.
+        symbol: qualified name of the definition in the passage.
+        source_type: type of the passage: route, controller_method, table.
+        score: score that orders the chunks, never higher than the score of the previous chunk.
+        score_kind: kind of score: cosine, words, fused, reranker.
+        cosine: cosine of question and passage; None if the question was not embedded.
+        also: other documents with the same text.
+        stale: whether the file has changed since it was indexed.
+        trimmed: whether the end of the text was left out.
+        context: preceding lines, if the passage starts within a table, a list or code.
+        metadata_json: relations and origin of the passage.
     """
 
     id: str
@@ -152,12 +153,12 @@ class RetrievalDebug:
     """How the passages were found.
 
     Attributes:
-        strategy: how candidates were found: walk, knn, text, hybrid, walk+hybrid and the like.
-        latency_ms: of the whole search.
-        steps_ms: of each of its steps.
-        total_candidates: passages considered, of those that the caller may read.
-        scores: of the chunks, by their ids.
-        threshold: cosine below which passages were left out; None without one.
+        strategy: how candidates were found: walk, knn, text, hybrid, walk+hybrid and similar.
+        latency_ms: duration of the whole search.
+        steps_ms: duration of each step.
+        total_candidates: number of readable passages that were considered.
+        scores: scores of the chunks, by chunk id.
+        threshold: cosine below which passages were left out; None if no threshold applies.
         nearest: highest cosine of a passage that the caller may read, left out or not.
         paths: names along which relations were followed.
     """
@@ -177,14 +178,14 @@ class RetrievedChunks:
     """Passages for the prompt of a run.
 
     Attributes:
-        rag: whether the run is given passages at all.
-        chunks: best first.
-        debug: None where nothing was searched.
-        outcome: found; clarify: nothing was near enough, and the user is to be asked; off: the
-            run is given none; disabled: the project's tenant is switched off.
-        notice: for the prompt of a run that is given none.
-        question: for the user, where nothing was near enough.
-        names: what the question may mean.
+        rag: whether the run gets passages at all.
+        chunks: passages, best first.
+        debug: details of the search; None if no search was made.
+        outcome: found; clarify: no passage was near enough, and the user should be asked; off:
+            passages are switched off for the run; disabled: the project's tenant is switched off.
+        notice: text for the prompt of a run without passages.
+        question: question for the user, if no passage was near enough.
+        names: names that the question may refer to.
     """
 
     rag: bool

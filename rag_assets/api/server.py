@@ -1,4 +1,4 @@
-"""How the service listens: its address, its connections, and that cleartext stays at home."""
+"""The sockets and connections of the service, and its cleartext warning."""
 
 from __future__ import annotations
 
@@ -18,19 +18,18 @@ if TYPE_CHECKING:
 
 _BACKLOG = 2_048
 GRACE_SECONDS = 10
-"""Time in which requests end after the service is told to stop."""
+"""Seconds that requests have to end after the service is asked to stop."""
 
 _MAX_CONNECTIONS = 2_000
 _OTHER_FILES = 124
-"""Descriptors that are not connections: of servers, models, logs."""
+"""File descriptors that are not client connections: of servers, models and logs."""
 
 
 def config(app: ASGIApp, keep_alive_seconds: int = KEEP_ALIVE_SECONDS) -> uvicorn.Config:
-    """Return how uvicorn serves an application.
+    """Return the configuration with which uvicorn serves an application.
 
     Args:
-        app: the application.
-        keep_alive_seconds: for which a connection may be idle between requests.
+        keep_alive_seconds: seconds that a connection may be idle between requests.
     """
     import uvicorn
 
@@ -49,25 +48,25 @@ def config(app: ASGIApp, keep_alive_seconds: int = KEEP_ALIVE_SECONDS) -> uvicor
 
 
 def listening(host: str, port: int) -> socket.socket:
-    """A socket that listens.
+    """Open a socket that listens.
 
     Raises:
-        ConfigurationError: the address cannot be listened at.
+        ConfigurationError: the address cannot be used.
     """
     return _listening(host, port)
 
 
 def listening_together(host: str, port: int, workers: int) -> list[socket.socket]:
-    """Sockets that listen at one address, one for each worker.
+    """Open a socket for each worker, all listening at the same address.
 
-    The kernel deals connections out among them: with one socket for all, whichever worker wakes
-    first would accept all that have come. Let the process that forks the workers keep them open:
-    connections to a worker that dies then wait for the one that takes its place.
+    The kernel distributes connections among them. With a single socket, the first worker to wake
+    would accept all waiting connections. The process that forks the workers should keep the sockets
+    open: connections to a dead worker then wait for its replacement.
 
     Raises:
-        ConfigurationError: the address cannot be listened at.
+        ConfigurationError: the address cannot be used.
     """
-    # Sockets of one user that share an address do not notice another service there; this does.
+    # Shared sockets do not detect another service of the same user; an exclusive socket does.
     alone = _listening(host, port)
     if workers == 1:
         return [alone]
@@ -76,13 +75,13 @@ def listening_together(host: str, port: int, workers: int) -> list[socket.socket
 
 
 def listening_beside(host: str, port: int, workers: int) -> list[socket.socket] | None:
-    """Return sockets at loopback's other address; none where the machine does not have it.
+    """Open sockets at the other address of loopback.
 
-    Browsers try both addresses for a name below `.localhost`: whoever listens at the other one gets
-    what they send, with its cookies.
+    Browsers try both addresses for a name below `.localhost`: a program that listens at the other
+    address would get their requests, including cookies.
 
     Returns:
-        None if another program listens there.
+        The sockets; empty if the machine lacks the address; None if another program listens there.
     """
     try:
         return listening_together(host, port, workers)
@@ -106,10 +105,10 @@ def _listening(host: str, port: int, *, shared: bool = False) -> socket.socket:
 
 
 def cleartext_warning(host: str, cleartext: Cleartext) -> str | None:
-    """What to warn of where tokens and documents would cross a network as they are.
+    """Return a warning if tokens and documents would cross a network unencrypted, else None.
 
     Raises:
-        ConfigurationError: it is not to be.
+        ConfigurationError: the settings refuse it.
     """
     if cleartext == "allow" or is_loopback(host):
         return None
@@ -121,7 +120,7 @@ def cleartext_warning(host: str, cleartext: Cleartext) -> str | None:
 
 
 def _connection() -> type[Connection]:
-    """Connections, as many at once as the process may have descriptors for."""
+    """Return a connection class with a limit from the process's maximum of file descriptors."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _MAX_CONNECTIONS + _OTHER_FILES
     if soft != resource.RLIM_INFINITY and soft < wanted:

@@ -1,7 +1,7 @@
-"""Service tokens: random, shown once, kept as a hash.
+"""Service tokens: random, shown once, stored as a hash.
 
-A token is 256 random bits, so a plain SHA-256 of it is as hard to turn around as any slower hash
-would be: there is nothing to guess.
+A token has 256 random bits, so it cannot be guessed. A plain SHA-256 is therefore as hard to
+reverse as a slower hash.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from rag_assets.storage.catalog.provider_keys import KeyOwner
 from rag_assets.storage.catalog.service_tokens import ServiceToken, TokenReader
 
 PREFIX = "rag_"
-"""Distinguishes a service token from a JWT, and lets scanners for secrets recognise it."""
+"""Prefix that distinguishes service tokens from JWTs, and lets secret scanners recognize them."""
 
 _BYTES = 32
 
@@ -35,17 +35,16 @@ def create_token(
     principals: Sequence[str],
     lifetime: timedelta | None,
 ) -> tuple[str, ServiceToken]:
-    """A new token for a tenant or an organization, which is nowhere but in what this returns.
+    """Create a token for a tenant or an organization; only the return value contains it.
 
     Args:
-        catalog: keeps its hash.
-        owner: the tenant; or the organization, for all of its projects, present and new ones.
-        role: what it may do.
-        principals: that it stands for.
-        lifetime: time until it expires; None: until it is revoked.
+        catalog: stores the hash of the token.
+        owner: the tenant; or the organization, for all of its projects, present and future.
+        principals: principals of the token.
+        lifetime: time until the token expires; None if it stays valid until it is revoked.
 
     Raises:
-        ConfigurationError: a principal is one that follows from a role.
+        ConfigurationError: a principal is reserved for a role.
     """
     if RESERVED & {*principals}:
         raise ConfigurationError(
@@ -65,12 +64,9 @@ def create_token(
 
 
 class TokenLookups:
-    """Looks up tokens in one event loop, once for all simultaneous requests with the same one.
+    """Lookups of tokens in one event loop, shared by simultaneous requests with the same token.
 
-    Many requests at once with one token would otherwise delay those with others.
-
-    Args:
-        tokens: knows them.
+    Otherwise many simultaneous requests with one token would delay requests with other tokens.
     """
 
     def __init__(self, tokens: TokenReader) -> None:
@@ -79,7 +75,7 @@ class TokenLookups:
         self._under_way: WeakValueDictionary[bytes, asyncio.Lock] = WeakValueDictionary()
 
     async def find(self, sha256: bytes) -> ServiceToken | None:
-        """The token of that hash, if it is still valid.
+        """Return the token with this hash; None if it is not valid.
 
         Raises:
             ServiceUnavailable: Postgres does not answer.
@@ -88,22 +84,23 @@ class TokenLookups:
         if lookup is None:
             lookup = self._next[sha256] = asyncio.create_task(self._begun(sha256))
             lookup.add_done_callback(_seen)
-        # A waiter that gives up cancels no other.
+        # `shield`: a cancelled waiter must not cancel the lookup of others.
         return await asyncio.shield(lookup)
 
     async def _begun(self, sha256: bytes) -> ServiceToken | None:
         turn = self._under_way.setdefault(sha256, asyncio.Lock())
         async with turn:
-            # Later callers wait for the next lookup: this one may miss a later revocation.
+            # Later callers start the next lookup: this lookup may miss a later revocation.
             del self._next[sha256]
             return await self._tokens.find(sha256)
 
 
 async def identity_of(tokens: TokenLookups, token: str) -> Identity:
-    """The identity of this token, as the catalog has it now.
+    """Return the identity of a token, from the current catalog.
 
     Raises:
-        Unauthenticated: there is none, it was revoked, or it has expired: which, is not disclosed.
+        Unauthenticated: the token is unknown, revoked or expired; the error does not disclose which
+            of these applies.
     """
     kept = await tokens.find(_hashed(token))
     if kept is None:
@@ -120,7 +117,7 @@ async def identity_of(tokens: TokenLookups, token: str) -> Identity:
 
 
 def _seen(lookup: asyncio.Task[ServiceToken | None]) -> None:
-    """Retrieve the error, for which no caller may be waiting any more."""
+    """Retrieve the error of a lookup, so that asyncio does not report it as unhandled."""
     if not lookup.cancelled():
         lookup.exception()
 

@@ -1,28 +1,28 @@
-"""How the service is protected and bounded, from the environment.
+"""Security settings and limits of the service, from the environment.
 
 | variable | default | meaning |
 |---|---|---|
 | RAG_ASSETS_JWT_SECRET | none | HS256: the secret shared with the signer, 32 bytes or more |
 | RAG_ASSETS_JWT_PUBLIC_KEY | none | RS256, ES256 or EdDSA: PEM file of the signer's public key |
-| RAG_ASSETS_JWT_JWKS | none | the same, by key set: a file, or an https URL |
-| RAG_ASSETS_JWT_ISSUER | any | whose tokens are taken; required with a public key or a key set |
-| RAG_ASSETS_JWT_AUDIENCE | none | whom tokens must be made for; required likewise |
+| RAG_ASSETS_JWT_JWKS | none | the same algorithms with a key set: a file, or an https URL |
+| RAG_ASSETS_JWT_ISSUER | any | accepted issuer; required with a public key or a key set |
+| RAG_ASSETS_JWT_AUDIENCE | none | accepted audience; required with a public key or a key set |
 | RAG_ASSETS_JWT_LEEWAY | 30 | seconds by which clocks may differ |
-| RAG_ASSETS_JWT_TENANTS_CLAIM | tenants | claim of the tenants that may be searched |
-| RAG_ASSETS_JWT_ORGANIZATION_CLAIM | organization | claim of the organization, for its projects |
-| RAG_ASSETS_JWT_ROLE_CLAIM | role | claim that says admin or member |
-| RAG_ASSETS_JWT_GROUPS_CLAIM | groups | claim that lists the subject's groups |
+| RAG_ASSETS_JWT_TENANTS_CLAIM | tenants | claim with the tenants that may be searched |
+| RAG_ASSETS_JWT_ORGANIZATION_CLAIM | organization | claim with the organization, for its projects |
+| RAG_ASSETS_JWT_ROLE_CLAIM | role | claim with the role, such as admin or member |
+| RAG_ASSETS_JWT_GROUPS_CLAIM | groups | claim with the subject's groups |
 | RAG_ASSETS_SERVICE_RATE | 600/minute | requests of a token: a number / second, minute, hour, day |
-| RAG_ASSETS_SERVICE_WRITE_RATE | 60000/minute | records that a token writes, counted likewise |
-| RAG_ASSETS_SERVICE_ATTEMPTS | 60/minute | requests of an address without a token that counts |
-| RAG_ASSETS_MCP_ORIGINS | none | origins of web pages that may speak MCP, separated by commas |
-| RAG_ASSETS_SERVICE_SEARCHES | 32 | searches under way at once; one tenant's: three quarters |
-| RAG_ASSETS_SERVICE_THREADS | 8 | lists and documents read at once, likewise |
-| RAG_ASSETS_SERVICE_UPLOADS | 16 | uploads received at once, likewise |
-| RAG_ASSETS_SERVICE_WAIT | 10 | seconds that a request waits for its turn, or is refused at once |
+| RAG_ASSETS_SERVICE_WRITE_RATE | 60000/minute | records that a token writes, in the same format |
+| RAG_ASSETS_SERVICE_ATTEMPTS | 60/minute | requests of an address without a valid token |
+| RAG_ASSETS_MCP_ORIGINS | none | origins of web pages that may use MCP, separated by commas |
+| RAG_ASSETS_SERVICE_SEARCHES | 32 | concurrent searches; a tenant gets at most three quarters |
+| RAG_ASSETS_SERVICE_THREADS | 8 | concurrent reads of lists and documents; same share per tenant |
+| RAG_ASSETS_SERVICE_UPLOADS | 16 | concurrent uploads; same share per tenant |
+| RAG_ASSETS_SERVICE_WAIT | 10 | seconds that a request may wait; longer waits are refused at once |
 | RAG_ASSETS_SERVICE_KEEP_ALIVE | 75 | seconds that a connection may be idle between requests |
-| RAG_ASSETS_SERVICE_WORKERS | 1 | processes that answer, as `serve --workers`: at most 8 |
-| RAG_ASSETS_SERVICE_PROXIES | none | trusted for X-Forwarded-For: networks, separated by commas |
+| RAG_ASSETS_SERVICE_WORKERS | 1 | number of worker processes, as `serve --workers`: at most 8 |
+| RAG_ASSETS_SERVICE_PROXIES | none | networks trusted for X-Forwarded-For, separated by commas |
 | RAG_ASSETS_SERVICE_CLEARTEXT | warn | outside loopback: warn, refuse, or allow (a proxy has TLS) |
 """
 
@@ -43,12 +43,12 @@ Cleartext: TypeAlias = Literal["warn", "refuse", "allow"]
 Network: TypeAlias = IPv4Network | IPv6Network
 
 KEEP_ALIVE_SECONDS = 75
-"""Longer than the 60 seconds for which proxies keep connections: they are to close them first."""
+"""Longer than the 60 seconds of typical proxies, so that proxies close idle connections first."""
 
 METRICS_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
-"""Variable with the folder in which workers keep their counts for each other; not for people.
+"""Internal variable with the folder in which workers share their metrics.
 
-The library of metrics reads it while it is imported.
+The metrics library reads it when it is imported.
 """
 
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/?#@]+")
@@ -68,13 +68,13 @@ _KEYS = ("RAG_ASSETS_JWT_SECRET", "RAG_ASSETS_JWT_PUBLIC_KEY", "RAG_ASSETS_JWT_J
 
 @dataclass(frozen=True, slots=True)
 class JwtSettings:
-    """Whose tokens are taken, and where in them stands what; exactly one of the keys is set.
+    """The accepted JWTs and the names of their claims; exactly one of the three keys is set.
 
     Attributes:
-        secret: of HS256.
+        secret: secret for HS256.
         public_key: a PEM file.
         jwks: a file or an https URL.
-        leeway: seconds.
+        leeway: seconds by which clocks may differ.
     """
 
     secret: str | None = field(default=None, repr=False)
@@ -90,10 +90,10 @@ class JwtSettings:
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str]) -> JwtSettings | None:
-        """Read the settings; None where no key is configured: then no JWT is taken.
+        """Read the settings; None if no key is configured, so that JWTs are refused.
 
         Raises:
-            ConfigurationError: more than one key is set, or what is set is not safe to use.
+            ConfigurationError: more than one key is set, or the settings are not safe to use.
         """
         given = [name for name in _KEYS if environ.get(name)]
         if not given:
@@ -132,22 +132,22 @@ class JwtSettings:
 
 @dataclass(frozen=True, slots=True)
 class ServiceSettings:
-    """What the service takes, and how much of it.
+    """The accepted credentials and the limits of the service.
 
     Attributes:
-        jwt: None: no JWT is taken, only service tokens.
-        rate: of the requests of each token.
-        write_rate: of the records that each token writes.
-        attempts: of each address without a token that counts.
-        searches: under way at once.
-        threads: that read lists and documents.
-        uploads: files received at once.
-        wait: seconds for a turn at most.
-        keep_alive: seconds for which a connection may be idle between requests.
-        workers: processes that answer; they share all limits.
-        mcp_origins: of web pages that may speak MCP.
-        proxies: whose X-Forwarded-For is believed.
-        cleartext: what to do where other machines reach the service, which speaks no TLS.
+        jwt: accepted JWTs; None accepts only service tokens.
+        rate: rate limit for the requests of each token.
+        write_rate: rate limit for the records that each token writes.
+        attempts: rate limit for the requests of each address without a valid token.
+        searches: maximum concurrent searches.
+        threads: number of threads that read lists and documents.
+        uploads: maximum concurrent uploads.
+        wait: longest wait for a turn, in seconds.
+        keep_alive: seconds that a connection may be idle between requests.
+        workers: number of worker processes, which share all limits.
+        mcp_origins: origins of web pages that may use MCP.
+        proxies: networks of proxies that are trusted for X-Forwarded-For.
+        cleartext: action if other machines can reach the service, which does not support TLS.
     """
 
     jwt: JwtSettings | None = None
@@ -184,11 +184,11 @@ class ServiceSettings:
         """Read the settings.
 
         Args:
-            environ: the process's by default.
-            workers: in place of the setting.
+            environ: by default the environment of the process.
+            workers: overrides RAG_ASSETS_SERVICE_WORKERS.
 
         Raises:
-            ConfigurationError: one of them is not usable; the message names it.
+            ConfigurationError: a setting is not usable; the message names it.
         """
         env = os.environ if environ is None else environ
         return cls(

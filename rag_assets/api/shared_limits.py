@@ -18,13 +18,13 @@ _MAX_KNOWN = 10_000
 
 @dataclass(frozen=True, slots=True)
 class SharedLimits:
-    """Counts that hold for all processes which are forked after they were made.
+    """Counts shared by all processes that are forked after their creation.
 
     Attributes:
         rates: requests of each token.
         written: records that each token writes.
-        attempts: requests of each address without a token that counts.
-        known: tokens that were valid lately; a record holds nothing but its time.
+        attempts: requests of each address without a valid token.
+        known: tokens that were valid recently; a record contains only its expiry.
     """
 
     rates: Rates
@@ -36,7 +36,7 @@ class SharedLimits:
     def of(
         cls, settings: ServiceSettings, clock: Callable[[], float] = time.monotonic
     ) -> SharedLimits:
-        """Empty counts."""
+        """Create empty counts with the limits of the settings."""
         rate, attempts, written = settings.rate, settings.attempts, settings.write_rate
         return cls(
             Rates(SharedWindows(rate.requests, rate.seconds, _MAX_TOKENS, clock)),

@@ -1,4 +1,4 @@
-"""A table of records in memory that forked processes share."""
+"""A table of records in memory, shared by forked processes."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _NOBODY = bytes(16)
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """The record of one key, for as long as no other process may read or write it.
+    """The record of a key while it is locked for other processes.
 
     Attributes:
-        digest: of its key.
-        start, end: its place in the memory: its own, or that of a record which gives way to it.
-        is_there: whether it was written before, and has not expired.
+        digest: digest of the key.
+        start, end: location in the memory; a new record may replace another record there.
+        is_there: whether the record was written before and has not expired.
     """
 
     memory: mmap.mmap
@@ -36,46 +36,46 @@ class Record:
     is_there: bool
 
     def read(self) -> bytes:
-        """What was written last; zeros if the record is not there."""
+        """Return the data written last; zeros if the record does not exist."""
         start = self.start + _HEAD.size
         return self.memory[start : self.end] if self.is_there else bytes(self.end - start)
 
     def write(self, data: bytes, until: float) -> None:
-        """Write the record, which then is there until that time."""
+        """Write the record, which then exists until that time."""
         self.memory[self.start : self.end] = _HEAD.pack(self.digest, until) + data
 
     def remove(self) -> None:
-        """Remove the record, if it is there."""
+        """Remove the record if it exists."""
         if self.is_there:
             self.memory[self.start : self.end] = bytes(self.end - self.start)
 
 
 class SharedTable:
-    """Records by key, shared with every process that is forked after the table was made.
+    """Records by key, shared with every process that is forked after the table was created.
 
-    The table is bounded: a key has eight places, and where all are taken the record that expires
-    first gives way. A process that is killed holds no lock any more. Threads of one process do not
-    exclude each other: use the table in one of them.
+    The table is bounded: each key has eight places, and if all are occupied, the record that
+    expires first is replaced. Locks of a killed process are released. The locks do not exclude
+    threads of the same process, so use the table in only one thread.
 
     Args:
-        records: that the table is made for.
+        records: number of records for which memory is reserved.
         size: bytes of a record.
     """
 
     def __init__(self, records: int, size: int) -> None:
         self._groups = -(-records // _WAYS)
         self._stride = _HEAD.size + size
-        # Pages that no record lies in take no memory.
+        # Memory pages without records use no memory.
         self._memory = mmap.mmap(-1, self._groups * _WAYS * self._stride)
         self._locks, path = tempfile.mkstemp()
         os.unlink(path)  # noqa: PTH108  (it stays open as long as the table is there)
         weakref.finalize(self, os.close, self._locks)
-        # Nobody can choose keys that share their places.
+        # With the salt, nobody can choose keys that share their places.
         self._salt = secrets.token_bytes(16)
 
     @contextmanager
     def locked(self, key: bytes, now: float) -> Iterator[Record]:
-        """The record of a key, while all other processes are kept from it."""
+        """Lock the record of a key for all other processes, and yield it."""
         digest = blake2b(key, digest_size=16, key=self._salt).digest()
         group = int.from_bytes(digest[:8], "little") % self._groups
         fcntl.lockf(self._locks, fcntl.LOCK_EX, 1, group)

@@ -1,4 +1,4 @@
-"""Events by key over a sliding window, counted by all workers of the service together."""
+"""Counts of events by key over a sliding window, shared by all workers of the service."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from rag_assets.api.shared_table import Record, SharedTable
 
 _PARTS = 60
 _CELLS = _PARTS + 1
-"""The part that has begun, and those of a whole window before it."""
+"""The current part, and the parts of a whole window before it."""
 _RECORD = struct.Struct(f"<{_CELLS}d{_CELLS}I")
 
 
 class SharedWindows:
-    """Limits events by key over any window of so many seconds.
+    """A limit of events by key in any window of a number of seconds.
 
-    Events within a sixtieth of a window count as long as the last of them: the limit holds in every
-    window, and none counts for more than a sixtieth of a window longer than one.
+    Events within a sixtieth of a window count as long as the last event among them. So the limit
+    holds in every window, and an event counts for at most a sixtieth of a window too long.
 
     Args:
-        limit: of events in a window, less than 2³².
+        limit: maximum events in a window, less than 2³².
         seconds: length of a window.
-        keys: that the windows are made for; beyond them, those used longest ago are forgotten.
-        clock: in seconds, the same in all processes.
+        keys: maximum number of keys; above it, the keys used longest ago are forgotten.
+        clock: returns seconds, the same in all processes.
     """
 
     def __init__(
@@ -36,9 +36,10 @@ class SharedWindows:
         self._table = SharedTable(keys, _RECORD.size)
 
     def take(self, key: bytes, events: int = 1) -> float:
-        """Count events if the first keeps within the limit; else the seconds until one does.
+        """Count events if the first is within the limit, and return 0.
 
-        Several events are taken together: a window may so have more than its limit, once.
+        Otherwise count none, and return the seconds until an event is within the limit. Several
+        events are counted together, so a window may exceed its limit once.
         """
         now = self._clock()
         with self._table.locked(key, now) as record:
@@ -54,7 +55,7 @@ class SharedWindows:
             self._add(record, now)
 
     def wait(self, key: bytes) -> float:
-        """Seconds until another event keeps within the limit; 0 if it does now."""
+        """Return the seconds until another event is within the limit; 0 if it is now."""
         now = self._clock()
         with self._table.locked(key, now) as record:
             return self._wait(record, now)
@@ -89,6 +90,6 @@ class SharedWindows:
 
 
 def _cells(record: Record) -> tuple[list[float], list[int]]:
-    """When the last event of each part was, and how many the part had."""
+    """Return the time of the last event in each part, and the number of events in each part."""
     values = _RECORD.unpack(record.read())
     return [*values[:_CELLS]], [*values[_CELLS:]]

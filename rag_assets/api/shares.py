@@ -1,4 +1,4 @@
-"""The share of the service's limits that each of its workers has."""
+"""The share of each worker in the limits of the service."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from rag_assets.api.settings import ServiceSettings
 
 @dataclass(frozen=True, slots=True)
 class Turns:
-    """Turns that one worker may give.
+    """The maximum concurrent turns of a worker.
 
     Attributes:
-        at_once: of all tenants.
-        of_one_tenant: of any one.
+        at_once: for all tenants together.
+        of_one_tenant: for a single tenant.
     """
 
     at_once: int
@@ -21,15 +21,16 @@ class Turns:
 
     @classmethod
     def dealt(cls, turns: int, worker: int = 0, workers: int = 1) -> Turns:
-        """One worker's share of the turns: the shares of all are the whole, for a tenant as well.
+        """Return a worker's share of all turns.
 
-        No tenant has more than three quarters of the whole, nor, where there are several workers,
-        all turns of one of them.
+        The shares of all workers add up to the whole, both in total and for a single tenant. A
+        tenant gets at most three quarters of the whole. With several workers, a tenant never gets
+        all turns of a worker.
 
         Args:
-            turns: of all workers.
-            worker: from 0.
-            workers: number of them.
+            turns: turns of all workers.
+            worker: number of the worker, from 0.
+            workers: number of workers.
         """
         mine, tenants = (_dealt(whole, worker, workers) for whole in (turns, turns - turns // 4))
         return cls(mine, tenants if workers == 1 else max(1, min(tenants, mine - 1)))
@@ -37,12 +38,12 @@ class Turns:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What one worker may do at once.
+    """The concurrent work of a worker.
 
     Attributes:
-        searches: under way.
-        reads: of lists and documents.
-        uploads: that are received.
+        searches: turns for searches.
+        reads: turns for lists and documents.
+        uploads: turns for receiving uploads.
     """
 
     searches: Turns
@@ -51,7 +52,7 @@ class Share:
 
     @classmethod
     def of(cls, settings: ServiceSettings, worker: int = 0) -> Share:
-        """The share of one of the workers, counted from 0."""
+        """Return the share of a worker, counted from 0."""
         workers = settings.workers
         return cls(
             Turns.dealt(settings.searches, worker, workers),

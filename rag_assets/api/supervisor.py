@@ -1,4 +1,4 @@
-"""Workers: several processes that do the same, replaced when they die."""
+"""Worker processes that do the same work, and their supervisor, which replaces dead workers."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from typing import NoReturn, TypeAlias
 from rag_assets.common.errors import RagAssetsError
 
 Work: TypeAlias = Callable[[int, socket.socket], None]
-"""What a worker does: given its number, from 0, and its line to the supervisor.
+"""The work of a worker, called with its number, from 0, and its socket to the supervisor.
 
-It sends a byte once it is ready, and ends when the line does: the supervisor is gone then.
+It sends a byte once it is ready. It ends when the socket is closed: the supervisor has died then.
 """
 
 _STABLE_SECONDS = 10.0
@@ -36,12 +36,12 @@ class _Worker:
 
 @dataclass
 class _Place:
-    """A worker's place, which stays when the worker dies.
+    """The slot of a worker, which stays when the worker dies.
 
     Attributes:
-        worker: in it; None after one has died.
-        deaths: of workers that did not live long, one after the other.
-        due: when the next worker begins.
+        worker: the current worker; None after it has died.
+        deaths: number of successive workers that died soon after their start.
+        due: when the next worker starts.
     """
 
     worker: _Worker | None = None
@@ -50,16 +50,16 @@ class _Place:
 
 
 class Supervisor:
-    """Keeps a number of workers alive, as forks of this process, until it is told to stop.
+    """A supervisor that keeps a number of workers alive, as forks of this process.
 
-    It has no thread and opens nothing, so that a worker can be forked at any time.
+    It runs without threads and opens no connections, so that it can fork a worker at any time.
 
     Args:
-        workers: number of them.
-        work: what each does.
-        stop_seconds: after which a worker is killed that was told to stop.
-        report: is told of the death of a worker: its number, and why.
-        stopping: is called before workers are waited for that were told to stop.
+        workers: number of workers.
+        work: the work of each worker.
+        stop_seconds: time that a stopping worker has before it is killed.
+        report: called when a worker dies, with its number and the cause.
+        stopping: called before waiting for stopping workers.
     """
 
     def __init__(
@@ -83,11 +83,11 @@ class Supervisor:
         self._ready = False
 
     def run(self) -> None:
-        """Keep workers until SIGTERM or SIGINT, and then until the last has ended.
+        """Keep workers alive until SIGTERM or SIGINT, then wait until the last worker has ended.
 
         Raises:
-            KeyboardInterrupt: it was SIGINT.
-            RagAssetsError: none of the workers could begin.
+            KeyboardInterrupt: the signal was SIGINT.
+            RagAssetsError: no worker could start.
         """
         with self._taking_signals():
             while not self._ending:
@@ -119,7 +119,7 @@ class Supervisor:
         ours, its = socket.socketpair()
         sys.stdout.flush()
         sys.stderr.flush()
-        # A signal for the worker must not meet the supervisor's handlers in it.
+        # A signal to the new worker must not run the supervisor's handlers there.
         signal.pthread_sigmask(signal.SIG_BLOCK, _STOPPING)
         pid = os.fork()
         if pid == 0:
@@ -130,7 +130,7 @@ class Supervisor:
         place.worker = _Worker(pid, ours, time.monotonic())
 
     def _become(self, number: int, line: socket.socket) -> NoReturn:
-        """Do the work in a fork, which never returns into what the supervisor has begun."""
+        """Do the work in a fork and exit, without returning to the supervisor's code."""
         code = 1
         try:
             signal.set_wakeup_fd(-1)
@@ -157,7 +157,7 @@ class Supervisor:
             os._exit(code)
 
     def _wait(self) -> None:
-        """Wait for a signal, for a line, or for the time of a worker."""
+        """Wait for a signal, for a worker's socket, or until a worker is due."""
         lines = self._lines()
         ready, _, _ = select.select([self._wakeup, *lines], [], [], self._patience())
         for one in ready:
@@ -195,7 +195,7 @@ class Supervisor:
         if self._ending:
             return
         if not self._ready:
-            # It would end likewise the next time.
+            # The next worker would fail the same way.
             self._failed = True
             self._stop(signal.SIGTERM)
             return
@@ -206,7 +206,7 @@ class Supervisor:
         self._report(number, f"signal {-code}" if code < 0 else f"exit code {code}")
 
     def _take(self, number: int, _frame: FrameType | None) -> None:
-        # The second Ctrl-C tells a worker not to wait for requests any more.
+        # On the second Ctrl-C, workers stop without waiting for their requests.
         again = bool(self._told) and number == signal.SIGINT
         self._told.append(number)
         self._stop(signal.SIGINT if again else signal.SIGTERM)

@@ -1,7 +1,7 @@
-"""A form of multipart/form-data with one file, parsed as it comes; nothing is read or written here.
+"""A multipart/form-data form with one file, parsed as it arrives, without any input or output.
 
-The file's content is handed out in the pieces in which it came. Everything else of the form is
-small, and is refused where it is not.
+The file's content is returned in the pieces in which it arrives. The rest of the form must be
+small, or else it is refused.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ class _Part:
 
 
 class UploadForm:
-    """One form.
+    """A form with one file.
 
     Args:
-        content_type: of the request.
-        fields: names of the fields that the form may have besides `file`.
+        content_type: header of the request.
+        fields: names of the fields that the form may have in addition to `file`.
 
     Attributes:
-        file_name: as it was sent; None before there is a file.
-        values: of the fields that came.
+        file_name: name from the form; None until the file starts.
+        values: values of the fields so far.
 
     Raises:
-        UploadRefused: the request holds no form.
+        UploadRefused: the request is not a form.
     """
 
     def __init__(self, content_type: str, fields: frozenset[str]) -> None:
@@ -72,20 +72,20 @@ class UploadForm:
         self._parser: Any = _guarded(lambda: MultipartParser(boundary, callbacks))  # type: ignore[arg-type]
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """Parse what came; returns what of it is the file's content.
+        """Parse the next bytes of the form; return the pieces of the file's content in them.
 
         Raises:
-            UploadRefused: it is no form with one file.
+            UploadRefused: it is not a form with one file.
         """
         _guarded(lambda: self._parser.write(data))
         pieces, self._pieces = self._pieces, []
         return iter(pieces)
 
     def finish(self) -> str:
-        """The name of the file, when the form is at its end.
+        """Check that the form is complete, and return the name of the file.
 
         Raises:
-            UploadRefused: it ends in its midst, or has no file.
+            UploadRefused: the form is incomplete or lacks a file.
         """
         if not self._ended:
             raise _refused("the form ends in its midst")
@@ -140,7 +140,7 @@ def _guarded(parse: Callable[[], Any]) -> Any:
     try:
         return parse()
     except FormParserError:
-        # Its message may quote what was sent.
+        # The message of the error may quote the form.
         raise _refused("the form cannot be read") from None
 
 

@@ -1,6 +1,6 @@
-"""Endpoints for files that are uploaded.
+"""Endpoints for uploaded files.
 
-A file is stored before it is answered, and indexed by the next sync, as a record is.
+Like a record, a file is stored before the response, and indexed by the next sync.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ FORM: dict[str, Any] = {
         },
     }
 }
-"""What an upload's body is, in the service's description."""
+"""The request body of an upload in the OpenAPI description."""
 
 REPLACES = "replaces"
 
@@ -87,12 +87,12 @@ async def upload(
     identity: IdentityDependency,
     backend: BackendDependency,
 ) -> Uploaded:
-    """Upload a file, or the new version of one. For admins.
+    """Upload a file or a new version of a file. For admins.
 
-    The former version is found until the new one is indexed, and if it fails. Bytes that are there
-    already are not stored twice: that is answered with 200 and `duplicate`; a file that failed is
-    tried again. What the file is, its content tells. Who may not upload is told before the file is
-    read.
+    The previous version stays searchable until the new version is indexed, and also if the new
+    version fails. The same bytes are stored only once: the response to a duplicate is 200 with
+    `duplicate`, and a failed file is tried again. The type of the file is detected from its
+    content. A caller without permission is refused before the file is read.
     """
     tenant_id = request.state.tenant = identity.administered(parameters.tenant)
     ref, source = await backend.run(
@@ -128,7 +128,7 @@ async def uploads(
     identity: IdentityDependency,
     backend: BackendDependency,
 ) -> Uploads:
-    """List the uploaded files by name, with what became of them. For admins."""
+    """List the uploaded files by name, with their status. For admins."""
     tenant_id = request.state.tenant = identity.administered(parameters.tenant)
 
     def read() -> Uploads:
@@ -149,7 +149,7 @@ async def delete_upload(
 ) -> Written:
     """Delete an uploaded file. For admins.
 
-    It is found no more from now on, and its bytes are gone; one that is not there stays so.
+    Searches omit it at once, and its bytes are deleted. Deleting a missing file is allowed.
     """
     tenant_id = request.state.tenant = identity.administered(parameters.tenant)
 
@@ -162,10 +162,10 @@ async def delete_upload(
 
 
 def replaced(form: UploadForm) -> str | None:
-    """The id of the upload that the one in a form replaces.
+    """Return the id of the upload that a form replaces, if any.
 
     Raises:
-        RequestValidationError: it cannot be one.
+        RequestValidationError: the value is not an id.
     """
     given = form.values.get(REPLACES)
     if given is not None and not _ID.fullmatch(given):

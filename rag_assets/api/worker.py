@@ -1,4 +1,4 @@
-"""A server that is one of several workers."""
+"""The server of a worker process."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import uvicorn
 
 
 class WorkerServer(uvicorn.Server):
-    """A server that tells its supervisor when it answers, and ends with it.
+    """A server that notifies its supervisor when it is ready, and ends with the supervisor.
 
     Args:
         config: see server.config.
-        line: to the supervisor; see supervisor.Work.
+        line: socket to the supervisor; see supervisor.Work.
     """
 
     def __init__(self, config: uvicorn.Config, line: socket.socket) -> None:
@@ -21,7 +21,7 @@ class WorkerServer(uvicorn.Server):
         self._line = line
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start, and say so."""
+        """Start the server and notify the supervisor."""
         await super().startup(sockets)
         self._line.setblocking(False)
         self._line.send(b".")

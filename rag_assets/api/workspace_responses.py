@@ -1,4 +1,4 @@
-"""What the endpoints of workspaces answer."""
+"""Responses of the workspace endpoints."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ class EmbeddingModel:
     """An embedding model, by its provider.
 
     Attributes:
-        provider: as in the settings, or as the operator has configured it.
+        provider: provider from the settings, or from the operator's configuration.
         embedding_model: the model's name at its provider.
-        dimensions: length of a vector, where it was set.
+        dimensions: length of a vector, if it was set.
     """
 
     provider: str
@@ -26,16 +26,16 @@ class EmbeddingModel:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The settings of a workspace, as they are in force.
+    """The effective settings of a workspace.
 
     Attributes:
-        enabled: whether it is indexed and answers.
-        provider, embedding_model, dimensions, base_url: of its embeddings.
+        enabled: whether the workspace is indexed and answers.
+        provider, embedding_model, dimensions, base_url: settings of its embeddings.
         pending_model: the model that waits until the whole workspace is indexed again.
-        vector_backend: what answers vector searches.
-        resolved_comment_days: days after which a resolved comment is found no more.
-        own: names of those that its application has set; the others are the operator's.
-        updated_at, updated_by: of the application's last change.
+        vector_backend: back end that answers vector searches.
+        resolved_comment_days: days after which a resolved comment is no longer searchable.
+        own: names of the settings that its application set; the others are the operator's.
+        updated_at, updated_by: time and author of the application's last change.
     """
 
     enabled: bool
@@ -56,15 +56,15 @@ class WorkspaceStatus(Status):
     """The status of a workspace.
 
     Attributes:
-        excluded: documents and records that are kept and left out, as they are: of what is archived
-            or off, comments that were resolved long ago, files without content, or whose content
-            cannot be a text.
-        failed: documents that cannot be indexed; a former version, if there was one, is found.
-        oldest_wait_seconds: for how long the first of those in queue_depth has waited; null where
-            none does.
-        pending_model: the model that waits until the whole workspace is indexed again; told to
-            admins.
-        vector_backend: what answers vector searches by the settings.
+        excluded: number of documents and records that are stored but left out: of archived pages or
+            pages that are off, comments resolved long ago, and files without content or without
+            readable text.
+        failed: number of documents that cannot be indexed; an earlier version, if any, stays
+            searchable.
+        oldest_wait_seconds: longest wait of a document in queue_depth; null if the queue is empty.
+        pending_model: the model that waits until the whole workspace is indexed again; only admins
+            see it.
+        vector_backend: back end that answers vector searches, as set in the settings.
         backfilled: whether pgvector has all vectors, and answers; null with elasticsearch.
     """
 
@@ -78,11 +78,11 @@ class WorkspaceStatus(Status):
 
 @dataclass(frozen=True, slots=True)
 class TreeChange:
-    """What a change of a workspace's tree did.
+    """The outcome of a change to a workspace's tree.
 
     Attributes:
-        scope: the access scope of what hangs on the page now.
-        documents: how many have another scope by it, or went with the page.
+        scope: the access scope of the page's records now.
+        documents: number of documents that got another scope, or were deleted with the page.
     """
 
     scope: str
@@ -91,12 +91,12 @@ class TreeChange:
 
 @dataclass(frozen=True, slots=True)
 class TreePage:
-    """A page or a database of a workspace, as it stands in its tree.
+    """A page or a database in the tree of a workspace.
 
     Attributes:
-        parent: the page above it; null of the root alone.
-        inherit, read, archived, ai: as they were put.
-        scope: the access scope of what hangs on it.
+        parent: the page above it; null only for the root.
+        inherit, read, archived, ai: the values that were put.
+        scope: the access scope of its records.
     """
 
     uuid: str
@@ -126,11 +126,11 @@ class TreeLine:
     """The outcome of one line about a page.
 
     Attributes:
-        line: its number in the body, from 1.
-        outcome: `done`; `invalid`: nothing was done, and `errors` say why; `unknown-page`: the page
-            to change was not put.
-        scope: the access scope of what hangs on the page now.
-        errors: fields that are not valid.
+        line: line number in the body, from 1.
+        outcome: `done`; `invalid`: the line was ignored, see `errors`; `unknown-page`: the page to
+            change was not put.
+        scope: the access scope of the page's records now.
+        errors: the invalid fields.
     """
 
     line: int
@@ -141,10 +141,10 @@ class TreeLine:
 
 @dataclass(frozen=True, slots=True)
 class TreeLines:
-    """What became of the lines, in their order.
+    """The outcomes of the lines, in their order.
 
     Attributes:
-        documents: that have another access scope by them.
+        documents: number of documents that got another access scope.
     """
 
     lines: tuple[TreeLine, ...]
@@ -156,8 +156,8 @@ class TreeDifference:
     """A page that differs from the manifest.
 
     Attributes:
-        difference: `missing`: it was not put; `stale`: it stands there otherwise; `extra`: the
-            manifest does not name it.
+        difference: `missing`: it was not put; `stale`: the tree has other values for it; `extra`:
+            the manifest does not name it.
     """
 
     uuid: str
@@ -166,13 +166,13 @@ class TreeDifference:
 
 @dataclass(frozen=True, slots=True)
 class TreeReconciled:
-    """How a tree differs from a manifest.
+    """The differences between a tree and a manifest.
 
     Attributes:
-        missing, stale, extra: how many of each.
-        removed: extra pages that were removed.
-        documents: that have another access scope by it, or went with a page.
-        pages: the first 10,000 of each, by uuid.
+        missing, stale, extra: number of pages of each kind.
+        removed: number of extra pages that were removed.
+        documents: number of documents that got another access scope, or were deleted with a page.
+        pages: the first 10,000 of each kind, by uuid.
     """
 
     missing: int
@@ -185,15 +185,15 @@ class TreeReconciled:
 
 @dataclass(frozen=True, slots=True)
 class PageAccess:
-    """Whether principals may read what hangs on a page.
+    """Whether principals may read the records of a page.
 
     Attributes:
-        readable: whether they may.
-        scope: the access scope of what hangs on the page.
-        by_page: the page whose readers they are among, or which takes the page out of the
-            knowledge; None where no page decides.
-        by_principal: the one that was granted it; None where none was.
-        reason: why, in words.
+        readable: whether they may read them.
+        scope: the access scope of the page's records.
+        by_page: the page that grants the access, or that takes the page out of the knowledge; None
+            if neither exists.
+        by_principal: the principal with the grant; None without a grant.
+        reason: the reason as a sentence.
     """
 
     page_uuid: str

@@ -1,4 +1,4 @@
-"""The status of a workspace: what waits or is left out, and which model and back end there are."""
+"""The status of a workspace: waiting and excluded documents, its model and its back end."""
 
 from __future__ import annotations
 
@@ -18,12 +18,11 @@ from rag_assets.workspace.settings import PROFILE, is_pending, overlaid, wanted_
 def workspace_status(
     catalog: Catalog, record: TenantRecord, *, readers: Collection[str] | None
 ) -> WorkspaceStatus:
-    """The status of a workspace, in one statement.
+    """Return the status of a workspace, from a single statement.
 
     Args:
-        catalog: of the installation.
-        record: of the workspace.
-        readers: principals, one of which reads all that is counted; None: an admin asks.
+        readers: count only documents that one of these principals may read; None, for an admin,
+            counts all documents.
     """
     sources = [source["name"] for source in configured_sources(record.config)]
     found = catalog.workspace_freshness.of(record.id, sources, readers=readers)
@@ -41,7 +40,7 @@ def workspace_status(
 
 
 def pending_model(record: TenantRecord) -> EmbeddingModel | None:
-    """The model that waits until a workspace is indexed again as a whole."""
+    """Return the model that waits until the whole workspace is indexed again; None if none does."""
     operators = configured_embedder(record.configured)
     if record.profile != PROFILE or not is_pending(record.settings, operators):
         return None
@@ -54,5 +53,5 @@ def pending_model(record: TenantRecord) -> EmbeddingModel | None:
 
 
 def model_name(embedder: EmbedderConfig) -> str:
-    """The name of an embedder's model, as people know it."""
+    """Return the name of an embedder's model for display."""
     return embedder.model_name or (embedder.path.name if embedder.path else DEFAULT_MODEL)

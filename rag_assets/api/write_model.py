@@ -1,4 +1,4 @@
-"""Requests to write, and what of them is kept."""
+"""Request models of writes, and their conversion to stored records."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.sources import chosen_source
 
 TEXT_TYPES = sorted(set(PARSERS) - set(media_types.BINARY))
-"""What a record's text may be."""
+"""Media types that a record's text may have."""
 
 _PRINTABLE = r"^[^\x00-\x1f\x7f]*$"
 _NO_DATE = f"it must lie between {FIRST_DAY.date()} and {LAST_DAY.date()}"
-_MAX_NUMBER = 2**53  # up to here all readers of JSON agree on a number
+_MAX_NUMBER = 2**53  # the range in which all JSON parsers represent integers exactly
 
 
 _ETAG = re.compile(r'(?P<weak>W/)?"(?P<version>[^"]*)"')
 ANY_VERSION: Final = "*"
 
-# What a browser follows without running anything, and without a name before the host.
+# Addresses that run no script when a browser opens them, and have no user name before the host.
 _FOLLOWED = re.compile(r"https?://[^/?#@\\]+([/?#].*)?|mailto:.+", re.IGNORECASE)
 
 
@@ -63,13 +63,13 @@ def _supported(media_type: str) -> str:
 
 
 _SOURCE_TYPE, _MOST_TYPE = "[A-Za-z0-9][A-Za-z0-9_-]*", 63
-# What is no UTF-8 in an address arrives as U+FFFD, whatever it was.
+# Invalid UTF-8 in an address arrives as U+FFFD.
 _SOURCE_ID, _MOST_ID = r"[^\x00-\x1f\x7f\uFFFD]", 512
 SourceType = Annotated[str, Path(pattern=f"^{_SOURCE_TYPE}$", max_length=_MOST_TYPE)]
 SourceId = Annotated[str, Path(pattern=f"^{_SOURCE_ID}+$", max_length=_MOST_ID)]
 SOURCE_TYPE = re.compile(rf"(?=.{{1,{_MOST_TYPE}}}\Z){_SOURCE_TYPE}", re.DOTALL)
 SOURCE_ID = re.compile(rf"(?:(?![\ud800-\udfff]){_SOURCE_ID}){{1,{_MOST_ID}}}")
-"""The same for texts that are in no address, where JSON has halves of characters as well."""
+"""The same pattern for ids in a JSON body, where lone surrogates must be excluded as well."""
 DocumentId = Annotated[str, Path(pattern="^[0-9a-f]{32}$")]
 SourceNamed = Annotated[str, StringConstraints(pattern="^[a-z0-9._-]+$", max_length=63)]
 
@@ -92,16 +92,16 @@ class RecordBody(BaseModel):
     """A record of an application, as one document.
 
     Attributes:
-        text: all that is to be found of it; where nothing is left, delete the record.
-        media_type: how the text is to be read.
-        title: None: the one found in the text.
-        uri: its address where people read it, in ASCII without blanks: http, https, mailto, or a
-            path below its source's name; by default one made of source, type and id.
-        scope: the access scope; by default its source's, else the tenant's.
-        tags: to filter by.
-        metadata: to filter by. Where `is_secret` is true, nothing of the record is kept.
+        text: all searchable text of the record; if none is left, delete the record.
+        media_type: format of the text.
+        title: title; None uses the title found in the text.
+        uri: address where people read the record, in ASCII without spaces: http, https, mailto, or
+            a path below the name of its source; by default made of source, type and id.
+        scope: the access scope; by default the source's scope, or else the tenant's.
+        tags: values to filter by.
+        metadata: values to filter by. If `is_secret` is true, no part of the record is stored.
         updated_at: when the text was last changed; an older write is outdated.
-        version: a number that rises with each change, and orders writes in place of `updated_at`.
+        version: a number that rises with each change; orders writes instead of `updated_at`.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -123,15 +123,15 @@ class RecordBody(BaseModel):
 
     @property
     def is_secret(self) -> bool:
-        """Whether its application marks it as not to be embedded."""
+        """Return whether its application marks the record as secret, not to be stored."""
         marked = str(self.metadata.get("is_secret", False))
         return marked.strip().lower() not in {"", "0", "0.0", "false", "no"}
 
     def of(self, source: str, source_type: str, source_id: str) -> PushedRecord:
-        """The record to store.
+        """Return the record to store.
 
         Raises:
-            RequestValidationError: its uri is that of another source, or no place to read.
+            RequestValidationError: the uri belongs to another source, or is not a readable address.
         """
         if self.uri is not None and not _may_have(self.uri, source):
             raise invalid("uri", f"it must be http, https, mailto, or begin with {source}/")
@@ -149,7 +149,7 @@ class RecordBody(BaseModel):
 
 
 def named_versions(if_match: str) -> frozenset[str]:
-    """Return the versions that the header If-Match names; a weak one names none."""
+    """Return the versions that the header If-Match names, without weak ETags."""
     if if_match.strip() == ANY_VERSION:
         return frozenset({ANY_VERSION})
     tags = _ETAG.finditer(if_match)
@@ -157,16 +157,18 @@ def named_versions(if_match: str) -> frozenset[str]:
 
 
 def require_plain_identifiers(record: PushedRecord, masker: Masker) -> None:
-    """Refuse credentials in identifiers, which masking would change.
+    """Refuse credentials in identifiers.
 
-    Two ids would become one, and a scope another one than was granted.
+    Masking would change the identifiers: two ids could become the same, and a scope would no longer
+    match its grant.
 
     Raises:
-        RequestValidationError: one stands in the record's kind, id, scope or a key of metadata.
+        RequestValidationError: the record's type, id, scope or a key of its metadata contains a
+            credential.
     """
     for field, texts in (
         ("source_type", [record.source_type]),
-        # With its kind before it: a credential may be one for what it is called.
+        # Also with the type before the id: a name can make a text recognizable as a credential.
         ("source_id", [record.source_id, f"{record.source_type}: {record.source_id}"]),
         ("scope", [record.source_metadata.access_scope or ""]),
         ("metadata", [*record.source_metadata.metadata]),
@@ -194,10 +196,10 @@ class RecordQuery(TenantQuery):
 
 
 class DeleteQuery(TenantQuery):
-    """How a document is deleted.
+    """Options of a deletion.
 
     Attributes:
-        purge: for good, from every store and every file.
+        purge: delete permanently, from every store and every file.
     """
 
     purge: bool = False
@@ -230,7 +232,7 @@ class ReindexDocument(_Reindex):
 
 
 class ReindexWorkspace(_Reindex):
-    """All records of a workspace, as `tenant`; its id, the tenant's, need not be given."""
+    """All records of a workspace, like `tenant`; `id` is the tenant's id and may be left out."""
 
     scope: Literal["workspace"]
     id: TenantName | None = None
@@ -256,16 +258,15 @@ Reindex = Annotated[
 
 
 def records_source(tenant: Tenant, wanted: str | None, *, pulled: bool = False) -> SourceConfig:
-    """The source that a tenant's records belong to: the one that is wanted, or the only one.
+    """Return the source of a tenant's records: the named source, or the only source.
 
     Args:
-        tenant: the tenant.
-        wanted: the name that was given, if any.
-        pulled: whether it may also be one whose records are pulled from a database; it counts
-            where it is named, or where there is none that they are pushed to.
+        wanted: name of the source in the request, if any.
+        pulled: whether sources that pull records from a database are also allowed. They are used
+            if `wanted` is such a source, or if the tenant lacks a source for pushed records.
 
     Raises:
-        NoRecordsSource: there is none, or it is not clear which is meant.
+        NoRecordsSource: the source does not exist, or the choice is ambiguous.
     """
     takes = {s.name: s for s in tenant.sources if tenant.source_kind(s).pushed}
     if pulled:

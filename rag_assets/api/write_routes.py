@@ -1,7 +1,7 @@
 """Endpoints that write: records, deletions, reindexing.
 
-A write is stored in the catalog before it is answered, and applied by the next sync, which the
-file sensor of the daemon requests. Only a removal holds before that: with the answer.
+A write is stored in the catalog before the response, and applied by the next sync, which the file
+sensor of the daemon requests. Only a removal takes effect before the sync, with the response.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ async def delete_document(
 ) -> Written:
     """Delete a document of any source. For admins.
 
-    It is found no more from now on. A file stays where it is, and comes back when it changes. A
-    purge goes on in the background: it takes the document out of every store and file, proves it,
-    and ends with the receipt that is named here. What is held is not purged.
+    Searches omit it at once. A file stays in its source, and is indexed again when it changes. A
+    purge continues in the background: it removes the document from every store and file, verifies
+    this, and ends with the receipt that the response names. Documents on hold are not purged.
     """
     tenant_id = request.state.tenant = identity.administered(parameters.tenant)
 
@@ -59,9 +59,9 @@ async def delete_document(
 async def reindex(
     request: Request, body: Reindex, identity: IdentityDependency, backend: BackendDependency
 ) -> Reindexed:
-    """Have documents read, parsed and indexed anew, failed ones too. For admins.
+    """Read, parse and index documents again, including failed documents. For admins.
 
-    They are found as they are until then. Texts that have a vector keep it.
+    Their present versions stay searchable until then. Texts with a vector keep it.
     """
     workspace = body.id if isinstance(body, ReindexWorkspace) else None
     tenant_id = request.state.tenant = identity.administered(body.tenant or workspace)

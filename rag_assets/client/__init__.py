@@ -1,7 +1,7 @@
-"""A client of the HTTP service, for programs elsewhere: blocking and asynchronous.
+"""Blocking and asynchronous clients of the HTTP service, for other programs.
 
-Belongs here: requests and answers as types, errors, retries. Does not: anything that opens a
-store; importing this takes no more than an HTTP client does.
+Belongs here: typed requests and answers, errors, retries. Does not: anything that opens a store.
+Importing this package needs only the dependencies of an HTTP client.
 """
 
 from rag_assets.client.async_client import AsyncClient

@@ -18,9 +18,9 @@ Item = TypeVar("Item")
 
 
 class AsyncClient(BaseClient[httpx2.AsyncClient]):
-    """Calls the service over connections that are kept, of one event loop.
+    """An asynchronous client of the service, with persistent connections, for one event loop.
 
-    Its arguments are those of BaseClient. Every method raises a ClientError; see
+    See BaseClient for its arguments. Every method may raise a ClientError; see
     rag_assets.client.errors.
     """
 
@@ -35,10 +35,10 @@ class AsyncClient(BaseClient[httpx2.AsyncClient]):
         await self._http.aclose()
 
     async def send(self, call: Call[T]) -> T:
-        """The answer to one call of rag_assets.client.operations.
+        """Send a call of rag_assets.client.operations and return its answer.
 
         Raises:
-            ClientError: there is none.
+            ClientError: no answer came, or the service refused the request.
         """
         pauses = self._settings.pauses()
         while isinstance(outcome := await self._attempt(call, next(pauses)), Retry):
@@ -46,7 +46,7 @@ class AsyncClient(BaseClient[httpx2.AsyncClient]):
         return outcome
 
     async def items(self, pages: Pages[T, Item]) -> AsyncIterator[Item]:
-        """Every item of a list of rag_assets.client.operations, page by page.
+        """Iterate over a list of rag_assets.client.operations, fetching page by page.
 
         Raises:
             ClientError: a page cannot be fetched.
@@ -67,18 +67,18 @@ class AsyncClient(BaseClient[httpx2.AsyncClient]):
         token_budget: int | None = None,
         project: str | None = None,
     ) -> str:
-        """A system prompt with the team's guidelines about a task at its end.
+        """Append the team's guidelines about a task to a system prompt.
 
-        Where there are none it stays as it is. No failure of an embedding provider or of the index
-        raises an error; a service that does not answer does.
+        Without guidelines the prompt stays unchanged. A failing embedding provider or index
+        does not raise an error; a service that does not answer does.
 
         Args:
-            system_prompt: as it is without guidelines.
-            task: what it is about, in words.
+            system_prompt: the prompt without guidelines.
+            task: description of the task.
             top_k, token_budget, project: see guideline_context.
 
         Raises:
-            ClientError: the request is wrong, or the service does not answer.
+            ClientError: the request is not valid, or the service does not answer.
         """
         context = await self.guideline_context(
             task, top_k=top_k, token_budget=token_budget, project=project

@@ -1,4 +1,4 @@
-"""The base of both clients: their arguments, and their methods for operations."""
+"""The base of both clients: their arguments and one method for each operation."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ Http = TypeVar("Http")
 
 
 class BaseClient(ABC, Generic[Http]):
-    """Calls the service over connections that are kept.
+    """A client of the service, with persistent connections.
 
     Args:
-        url: where the service answers, as in https://rag.example.
-        token: a service token or a JWT; or a function that returns a valid one, called before each
-            request.
-        tenant: for calls that name none; needed if the token is for several.
-        project: of guidelines, for calls that name none.
+        url: address of the service, such as https://rag.example.
+        token: a service token or a JWT; or a function, called before each request, that returns a
+            valid token.
+        tenant: default for calls without a tenant; required if the token is for several tenants.
+        project: default for calls about guidelines or code memory without a project.
         timeout: seconds that the service may be silent.
-        retries: further attempts for what may be sent twice, and when the rate was exceeded.
-        patience: seconds at most that are waited before one.
-        allow_http: whether the token may go to another machine in clear.
+        retries: further attempts for repeatable requests, and after the rate was exceeded.
+        patience: longest wait before another attempt, in seconds.
+        allow_http: whether the token may be sent unencrypted to another machine.
 
     Raises:
         ConfigurationError: the address is not usable.
@@ -57,13 +57,13 @@ class BaseClient(ABC, Generic[Http]):
 
     @classmethod
     def from_environment(cls, **options: Any) -> Self:
-        """A client as the variables of rag_assets.client.environment say.
+        """Create a client from the variables that rag_assets.client.environment describes.
 
         Args:
-            options: further arguments of a client.
+            options: arguments of a client, which override the variables.
 
         Raises:
-            ConfigurationError: there is no token.
+            ConfigurationError: the token is missing, or the address is not usable.
         """
         return cls(**{**from_environment(), **options})
 
@@ -72,7 +72,7 @@ class BaseClient(ABC, Generic[Http]):
 
     @abstractmethod
     def _connections(self, options: Mapping[str, Any]) -> Http:
-        """What sends requests."""
+        """Create the HTTP client that sends requests."""
 
     query = method_of(operations.query)
     answer = method_of(operations.answer)

@@ -1,4 +1,4 @@
-"""The client for programs that wait for each answer."""
+"""The blocking client."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ Item = TypeVar("Item")
 
 
 class Client(BaseClient[httpx2.Client]):
-    """Calls the service over connections that are kept. Several threads may share one.
+    """A blocking client of the service, with persistent connections; threads may share it.
 
-    Its arguments are those of BaseClient. Every method raises a ClientError; see
+    See BaseClient for its arguments. Every method may raise a ClientError; see
     rag_assets.client.errors.
     """
 
@@ -35,10 +35,10 @@ class Client(BaseClient[httpx2.Client]):
         self._http.close()
 
     def send(self, call: Call[T]) -> T:
-        """The answer to one call of rag_assets.client.operations.
+        """Send a call of rag_assets.client.operations and return its answer.
 
         Raises:
-            ClientError: there is none.
+            ClientError: no answer came, or the service refused the request.
         """
         pauses = self._settings.pauses()
         while isinstance(outcome := self._attempt(call, next(pauses)), Retry):
@@ -46,7 +46,7 @@ class Client(BaseClient[httpx2.Client]):
         return outcome
 
     def items(self, pages: Pages[T, Item]) -> Iterator[Item]:
-        """Every item of a list of rag_assets.client.operations, page by page.
+        """Iterate over a list of rag_assets.client.operations, fetching page by page.
 
         Raises:
             ClientError: a page cannot be fetched.
@@ -66,18 +66,18 @@ class Client(BaseClient[httpx2.Client]):
         token_budget: int | None = None,
         project: str | None = None,
     ) -> str:
-        """A system prompt with the team's guidelines about a task at its end.
+        """Append the team's guidelines about a task to a system prompt.
 
-        Where there are none it stays as it is. No failure of an embedding provider or of the index
-        raises an error; a service that does not answer does.
+        Without guidelines the prompt stays unchanged. A failing embedding provider or index
+        does not raise an error; a service that does not answer does.
 
         Args:
-            system_prompt: as it is without guidelines.
-            task: what it is about, in words.
+            system_prompt: the prompt without guidelines.
+            task: description of the task.
             top_k, token_budget, project: see guideline_context.
 
         Raises:
-            ClientError: the request is wrong, or the service does not answer.
+            ClientError: the request is not valid, or the service does not answer.
         """
         context = self.guideline_context(
             task, top_k=top_k, token_budget=token_budget, project=project

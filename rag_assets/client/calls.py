@@ -1,4 +1,4 @@
-"""Calls: requests of operations, and the types of their answers, for both clients."""
+"""Calls: the requests of operations and the types of their answers, for both clients."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ class FormFile:
     """A file that is sent as a form.
 
     Attributes:
-        name: of the file.
-        fields: of the form besides it; None is left out.
+        fields: the other fields of the form; None values are left out.
     """
 
     name: str
@@ -30,22 +29,22 @@ class FormFile:
 
 @dataclass(frozen=True, slots=True)
 class Call(Generic[T]):
-    """One request.
+    """A request.
 
     Attributes:
-        method, path: of the operation, the path as in the service's description.
-        answer: what a successful answer is read as; str for its text.
-        named: what stands in the braces of the path.
-        parameters: of the address; None is left out.
-        body: as JSON; None for none.
-        file: sent in place of a body.
-        lines: of JSON, likewise.
-        content: as it is, likewise.
-        headers: besides the token.
-        tenanted: whether it is about one tenant, which may be named.
-        of_project: whether it is about one project, the `id` in its path.
+        method, path: of the operation; the path as in the OpenAPI description.
+        answer: type of a successful answer; str returns its text.
+        named: values for the braces in the path.
+        parameters: query parameters; None values are left out.
+        body: sent as JSON; None sends no body.
+        file: sent instead of a body.
+        lines: lines of JSON, sent instead of a body.
+        content: bytes, sent unchanged instead of a body.
+        headers: in addition to the token.
+        tenanted: whether the call concerns one tenant, which may be named.
+        of_project: whether the call concerns one project, the `id` in its path.
         repeatable: whether the call may be sent twice with the same effect.
-        seconds: that the service may be silent for at least, whatever the client's timeout.
+        seconds: lower bound of the timeout, in seconds; a shorter client timeout is raised to it.
     """
 
     method: Method
@@ -65,14 +64,14 @@ class Call(Generic[T]):
 
     @property
     def address(self) -> str:
-        """The path with its names in place; whatever they hold stays between two slashes."""
+        """Return the path with its values filled in; slashes within a value are escaped."""
         return self.path.format_map({name: _quoted(value) for name, value in self.named.items()})
 
     def about(self, tenant: str | None, project: str | None = None) -> Call[T]:
-        """The same about a tenant or a project, unless it names one itself.
+        """Return the call with a default tenant or project, unless the call names its own.
 
         Raises:
-            ConfigurationError: it is about a project, and none is named.
+            ConfigurationError: the call needs a project, but neither names one.
         """
         if self.of_project:
             return self._of_project(project)
@@ -96,12 +95,12 @@ class Call(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Pages(Generic[T, Item]):
-    """A list that comes page by page.
+    """A list that is fetched page by page.
 
     Attributes:
         first: the call for the first page.
-        items: what a page holds.
-        next: the `after` of the page that follows; None after the last.
+        items: returns the items of a page.
+        next: returns the `after` of the next page; None after the last page.
     """
 
     first: Call[T]
@@ -109,7 +108,7 @@ class Pages(Generic[T, Item]):
     next: Callable[[T], str | int | None]
 
     def following(self, page: T) -> Call[T] | None:
-        """The call for the page after one."""
+        """Return the call for the next page; None after the last page."""
         after = self.next(page)
         if after is None:
             return None
@@ -117,5 +116,5 @@ class Pages(Generic[T, Item]):
 
 
 def _quoted(name: str) -> str:
-    # A dot alone would be taken for a step in the path, by a proxy.
+    # A proxy would interpret "." or ".." as a step in the path.
     return quote(name, safe="") if name.strip(".") else name.replace(".", "%2E")

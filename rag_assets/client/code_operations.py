@@ -1,7 +1,7 @@
 """The operations of code memory, for runs of agents in a project's repositories.
 
-Every operation takes `project`, the application's id, which may be left out if the client was
-given one.
+Every operation takes `project`, the application's id of the project. It may be left out if the
+client was created with a project.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _RUN = f"{_PROJECT}/runs/{{run}}"
 def put_run(
     run: str, *, rag_enabled: bool = True, model: str | None = None, project: str | None = None
 ) -> Call[CodeRun]:
-    """Make a run of an agent, or change its settings.
+    """Create a run of an agent, or change its settings.
 
     Args:
-        run: its id.
-        rag_enabled: whether it is given passages.
-        model: the language model that it prompts: passages fill a share of its context window.
+        run: id of the run.
+        rag_enabled: whether the run gets passages.
+        model: language model that the run prompts; passages fill a share of its context window.
     """
     body: dict[str, Any] = {"metadata_json": {"rag_enabled": rag_enabled}}
     if model is not None:
@@ -42,12 +42,12 @@ def put_run(
 def record_run_events(
     run: str, events: Iterable[Mapping[str, Any]], *, project: str | None = None
 ) -> Call[ReceivedEvents]:
-    """Tell what a run did; all events are taken, or none.
+    """Record what a run did; either all events are accepted, or none.
 
-    One whose id came before is known, and changes nothing: they may be sent again.
+    An event with a known id is ignored, so events may be sent again.
 
     Args:
-        run: its id.
+        run: id of the run.
         events: each with id, kind, path, action, summary, at, as the service describes them.
     """
     lines = "".join(json.dumps(dict(event)) + "\n" for event in events)
@@ -71,8 +71,8 @@ def retrieve(
     """Find the passages of a project's repositories for a prompt.
 
     Args:
-        query: in words.
-        run: that asks; one that has them switched off is given none, and nothing is searched.
+        query: search text.
+        run: id of the asking run; a run with passages switched off gets none, without a search.
         options: top_k, source_types, must_include_paths, route_name, controller_class, table_name,
             include_run_summaries, min_score.
     """
@@ -92,24 +92,24 @@ def retrieve(
 
 
 def index_file(path: str, *, project: str | None = None) -> Call[IndexedProject]:
-    """Have a file read and indexed anew; one that is not known yet is found soon. For admins.
+    """Read and index a file again; a new file becomes searchable soon. For admins.
 
     Args:
-        path: within its repository, or as hits name it.
+        path: path within the repository, or as hits name it.
     """
     return _index(project, [path])
 
 
 def reindex_project(*, project: str | None = None) -> Call[IndexedProject]:
-    """Have everything of a project read and indexed anew; no vector is paid twice. For admins."""
+    """Read and index a whole project again; existing embeddings are reused. For admins."""
     return _index(project, None)
 
 
 def invalidate(path: str, *, project: str | None = None) -> Call[InvalidatedFiles]:
-    """Take a file out of the index; it comes back when it changes. For admins.
+    """Remove a file from the index; it is indexed again when it changes. For admins.
 
     Args:
-        path: within its repository, or as hits name it.
+        path: path within the repository, or as hits name it.
     """
     return Call(
         "POST",

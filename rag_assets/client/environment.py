@@ -2,10 +2,10 @@
 
 | variable | default | meaning |
 |---|---|---|
-| RAG_ASSETS_URL | http://127.0.0.1:8000 | where the service answers |
+| RAG_ASSETS_URL | http://127.0.0.1:8000 | address of the service |
 | RAG_ASSETS_TOKEN | required | a service token or a JWT |
-| RAG_ASSETS_TENANT | none | for calls that name none |
-| RAG_ASSETS_PROJECT | none | of guidelines, for calls that name none |
+| RAG_ASSETS_TENANT | none | default for calls without a tenant |
+| RAG_ASSETS_PROJECT | none | default for calls about guidelines or code without a project |
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def from_environment(environ: Mapping[str, str] | None = None) -> ClientOptions:
     """Read the settings.
 
     Raises:
-        ConfigurationError: there is no token.
+        ConfigurationError: RAG_ASSETS_TOKEN is not set.
     """
     env = os.environ if environ is None else environ
     token = env.get("RAG_ASSETS_TOKEN")

@@ -1,19 +1,19 @@
 """Errors of the client, in one tree.
 
 ClientError
-├── NotSent                 it cannot be sent
-├── NotReached              no answer came: no connection, or not in time
-├── NotUnderstood           the response is not of this service
-└── Refused                 the service, or a proxy before it, answered with a problem
-    ├── Invalid             400, 413, 415, 422: the request has to be corrected
+├── NotSent                 the request cannot be sent
+├── NotReached              no answer: no connection, or a timeout
+├── NotUnderstood           the response does not come from this service
+└── Refused                 the service, or a proxy in front of it, answered with a problem
+    ├── Invalid             400, 413, 415, 422: the request must be corrected
     ├── Unauthenticated     401: the token is not valid
-    ├── PaymentRequired     402: the tenant has no key for its provider, or reached its cap
-    ├── Forbidden           403: the token is not for this
+    ├── PaymentRequired     402: the tenant lacks a key for its provider, or reached its cap
+    ├── Forbidden           403: the token does not permit the request
     ├── NotFound            404
     ├── Conflict            409, 412, 428
     ├── TooManyRequests     429: the token's rate is exceeded
-    └── Failed              5xx: the service, or what it needs, failed
-        └── Unavailable     503: for now
+    └── Failed              5xx: the service, or a server that it needs, failed
+        └── Unavailable     503: temporarily unavailable
 """
 
 from __future__ import annotations
@@ -27,33 +27,33 @@ _FAILED = 500
 
 
 class ClientError(RagAssetsError):
-    """Base of all that a client raises on purpose."""
+    """Base of all errors that a client raises deliberately."""
 
 
 class NotSent(ClientError):
-    """The request holds what cannot be sent, such as half a character; nothing was sent."""
+    """The request was not sent: it contains invalid text, such as a lone surrogate."""
 
 
 class NotReached(ClientError):
-    """No answer came. Whether the request was acted upon, is not known."""
+    """No answer came; the request may or may not have taken effect."""
 
 
 class NotUnderstood(ClientError):
-    """The response is not of this service, or of a version that this client does not support."""
+    """The response comes from another service, or from a version that is not supported."""
 
 
 class Refused(ClientError):
     """The request was not served.
 
     Args:
-        problem: what the service says.
-        retry_after: seconds after which it may be sent again, if the service says so.
+        problem: the problem document of the response.
+        retry_after: seconds after which the request may be repeated, if the service reports them.
 
     Attributes:
-        status: of the response.
-        type: names the kind of problem, as in urn:rag-assets:problem:no-provider-key.
-        detail: what is wrong and what to do, as far as the service tells.
-        request_id: under which its log knows the request.
+        status: HTTP status of the response.
+        type: URN of the kind of problem, such as urn:rag-assets:problem:no-provider-key.
+        detail: the problem and its remedy, if the service reports them.
+        request_id: id of the request in the service's log.
     """
 
     def __init__(self, problem: Problem, retry_after: float | None = None) -> None:
@@ -69,32 +69,32 @@ class Refused(ClientError):
 
     @property
     def kind(self) -> str:
-        """The end of its type, as in no-provider-key."""
+        """Return the last part of the type, such as no-provider-key."""
         return self.type.rpartition(":")[2]
 
 
 class Invalid(Refused):
-    """The request has to be corrected: `problem.errors` names the fields."""
+    """The request must be corrected; `problem.errors` names the fields."""
 
 
 class Unauthenticated(Refused):
-    """There is no valid token."""
+    """The request lacks a valid token."""
 
 
 class PaymentRequired(Refused):
-    """The tenant has no key for its provider, or has reached its cap on spending."""
+    """The tenant lacks a key for its provider, or has reached its spending cap."""
 
 
 class Forbidden(Refused):
-    """The token is valid, but not for this."""
+    """The token is valid, but does not permit the request."""
 
 
 class NotFound(Refused):
-    """There is no such tenant, document, record or address."""
+    """The tenant, document, record or address does not exist."""
 
 
 class Conflict(Refused):
-    """What is there does not allow it."""
+    """The request conflicts with the current state."""
 
 
 class TooManyRequests(Refused):
@@ -102,11 +102,11 @@ class TooManyRequests(Refused):
 
 
 class Failed(Refused):
-    """The service failed, or something that it needs."""
+    """The service, or a server that it needs, failed."""
 
 
 class Unavailable(Failed):
-    """It is unavailable for now."""
+    """The service is temporarily unavailable."""
 
 
 _BY_STATUS: Mapping[int, type[Refused]] = {
@@ -127,6 +127,6 @@ _BY_STATUS: Mapping[int, type[Refused]] = {
 
 
 def refusal(problem: Problem, retry_after: float | None = None) -> Refused:
-    """The error that a problem is raised as."""
+    """Return the error of a problem, by its status."""
     other = Failed if problem.status >= _FAILED else Refused
     return _BY_STATUS.get(problem.status, other)(problem, retry_after)

@@ -1,6 +1,6 @@
-"""From a call to a request, and from a response to an answer, an error, or another attempt.
+"""Conversion of calls to requests, and of responses to answers, errors or retries.
 
-Nothing here waits or sends: both clients do that in their own way, and decide nothing.
+All decisions are made here. The two clients only send and wait, each in its own way.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from rag_assets.common.errors import ConfigurationError
 T = TypeVar("T")
 
 FAILURES = (httpx2.TransportError, httpx2.InvalidURL, UnicodeEncodeError)
-"""Errors by which no answer comes."""
+"""Errors raised when a request gets no answer."""
 
 _CONNECT_SECONDS = 5.0
 _PAUSE_SECONDS = 0.2
@@ -39,16 +39,16 @@ _UNAVAILABLE = 503
 
 @dataclass(frozen=True, slots=True)
 class ClientSettings:
-    """How a client calls the service.
+    """The settings with which a client calls the service.
 
     Attributes:
-        url: where the service answers, without a path of its own or with a proxy's.
-        token: a service token or a JWT, or what gives one that counts now.
-        tenant, project: for calls that name none.
+        url: address of the service, with the path of a proxy if there is one.
+        token: a service token or a JWT, or a function that returns a valid token.
+        tenant, project: defaults for calls without them.
         timeout: seconds that the service may be silent.
         retries: attempts after the first.
-        patience: seconds at most that are waited before another attempt.
-        allow_http: whether the token may go to another machine in clear.
+        patience: longest wait before another attempt, in seconds.
+        allow_http: whether the token may be sent unencrypted to another machine.
     """
 
     url: str
@@ -69,17 +69,17 @@ class ClientSettings:
             )
 
     def options(self) -> dict[str, Any]:
-        """What an HTTP client is made with."""
+        """Return the arguments with which an HTTP client is created."""
         return {
             "base_url": self.url,
-            # A redirect would take the token elsewhere.
+            # A redirect would send the token elsewhere.
             "follow_redirects": False,
-            # So would a proxy of the environment, which cannot reach this machine's own services.
+            # A proxy from the environment would, too, and it cannot reach services on loopback.
             "trust_env": not _is_loopback(_place(self.url)[1]),
         }
 
     def request(self, call: Call[Any]) -> dict[str, Any]:
-        """What an HTTP client is to send."""
+        """Return the arguments with which an HTTP client sends a call."""
         request = call.about(self.tenant, self.project)
         given = {name: value for name, value in request.parameters.items() if value is not None}
         lines = {} if request.lines is None else {"Content-Type": "application/x-ndjson"}
@@ -104,7 +104,7 @@ class ClientSettings:
         return token
 
     def pauses(self) -> Iterator[float | None]:
-        """Seconds to wait at least before each further attempt; None once there is no other."""
+        """Yield the minimum wait before each further attempt, in seconds; None after the last."""
         for attempt in range(self.retries):
             yield _PAUSE_SECONDS * 2**attempt
         yield None
@@ -112,10 +112,10 @@ class ClientSettings:
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """The request is to be sent once more.
+    """A request that is to be sent again.
 
     Attributes:
-        seconds: after these.
+        seconds: time to wait before that.
     """
 
     seconds: float
@@ -124,14 +124,14 @@ class Retry:
 def outcome_of(
     call: Call[T], response: httpx2.Response, settings: ClientSettings, pause: float | None
 ) -> T | Retry:
-    """The answer, or when to send the call again.
+    """Return the answer of a response, or a Retry if the call is to be sent again.
 
     Args:
-        pause: seconds to wait at least before another attempt; None if there is no other.
+        pause: minimum wait before another attempt, in seconds; None if no attempt is left.
 
     Raises:
         Refused: the service did not serve the request.
-        NotUnderstood: this is no answer of the service.
+        NotUnderstood: the response does not come from this service.
     """
     if response.is_success:
         return _answer(call, response)
@@ -145,22 +145,23 @@ def outcome_of(
 
 
 def outcome_of_failure(call: Call[Any], error: Exception, pause: float | None) -> Retry:
-    """When to send the call again after no answer came.
+    """Return when to send a call again that got no answer.
 
     Args:
-        error: one of FAILURES.
+        error: an instance of FAILURES.
+        pause: minimum wait before another attempt, in seconds; None if no attempt is left.
 
     Raises:
-        NotReached: not at all.
-        NotSent: another attempt would fail alike.
+        NotReached: the call is not sent again.
+        NotSent: the call cannot be sent; another attempt would fail the same way.
     """
     if not isinstance(error, httpx2.TransportError):
-        # The error holds the request.
+        # `from None`: the error contains the request.
         raise NotSent(
             f"{call.method} {call.path}: it holds text that cannot be sent",
             hint="text must be whole Unicode characters, and an address not too long",
         ) from None
-    # A kept connection may have been closed meanwhile. A time that is over is not spent again.
+    # A persistent connection may have been closed meanwhile. Timeouts are not retried.
     transient = isinstance(error, httpx2.NetworkError | httpx2.RemoteProtocolError)
     if transient and call.repeatable and pause is not None:
         return Retry(pause)
@@ -172,11 +173,11 @@ def outcome_of_failure(call: Call[Any], error: Exception, pause: float | None) -
 
 
 def _form(file: FormFile | None) -> dict[str, Any]:
-    """What an HTTP client takes for a form."""
+    """Return the arguments of an HTTP client for a form."""
     if file is None:
         return {}
     fields = {name: value for name, value in file.fields.items() if value is not None}
-    # Fields first: a reader knows them before the file comes.
+    # Fields first: the service knows them before it receives the file.
     return {"data": fields, "files": {"file": (file.name, file.content)}}
 
 
@@ -188,10 +189,11 @@ def _is_loopback(host: str) -> bool:
 
 
 def _place(url: str) -> tuple[str, str]:
-    """Scheme and host of a service's address.
+    """Return the scheme and host of a service's address.
 
     Raises:
-        ConfigurationError: it has none, or a name and password, which would replace the token.
+        ConfigurationError: the address lacks scheme or host, or has a user name and password, which
+            would replace the token.
     """
     try:
         parts = urlsplit(url)
@@ -213,7 +215,7 @@ def _answer(call: Call[T], response: httpx2.Response) -> T:
     try:
         answer: T = _adapter(kind).validate_json(response.content)
     except ValidationError as error:
-        # Its message would quote the answer.
+        # The message of the error would quote the answer.
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
         where = ".".join(map(str, first["loc"])) or "the answer"
         raise NotUnderstood(
@@ -227,7 +229,7 @@ def _problem(response: httpx2.Response) -> Problem:
     try:
         problem: Problem = _adapter(Problem).validate_json(response.content)
     except ValidationError:
-        # Whoever stands before the service answers in their own way.
+        # The response comes from a proxy in front of the service.
         return Problem(
             "about:blank",
             _phrase(response.status_code),
@@ -245,7 +247,7 @@ def _phrase(status: int) -> str:
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds, as Retry-After says them or by a date."""
+    """Return the seconds of Retry-After, a number or a date; None if it is neither."""
     value = headers.get("retry-after", "").strip()
     if value.isascii() and value.isdecimal():
         return float(value)

@@ -1,4 +1,4 @@
-"""The operations on experience: for orchestrators unless they are marked for admins."""
+"""The operations on experience, for orchestrators unless marked "For admins"."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def capture_experience(
     external_id: str | None = None,
     tenant: str | None = None,
 ) -> Call[CapturedEntry]:
-    """Stage an entry of a project; with an external_id the request may be repeated.
+    """Stage an entry of a project; a request with an external_id may be repeated.
 
     Args:
         entry_type: determines which other arguments are required.
@@ -101,11 +101,11 @@ def request_checkpoint(
     external_id: str | None = None,
     tenant: str | None = None,
 ) -> Call[RequestedCheckpoint]:
-    """Request that the entries a project has staged are embedded in the background.
+    """Request that a project's staged entries are embedded in the background.
 
     Args:
-        checkpoint_type: the occasion.
-        project_id: None in a manual checkpoint: all projects.
+        checkpoint_type: the event that causes the checkpoint.
+        project_id: None, for a manual checkpoint only, means all projects.
         external_id: the caller's own id.
     """
     body = {
@@ -188,7 +188,7 @@ def experience_context(
 
     Args:
         task: with its description, and optionally its type and technology.
-        basic_context: text that the agent gets in any case.
+        basic_context: text that the agent always gets.
         token_budget: maximum size of the block in cl100k_base tokens, 200 to 8,000.
         project_id: the asking project.
     """
@@ -222,11 +222,11 @@ def patterns(
     limit: int = _PAGE,
     tenant: str | None = None,
 ) -> Call[Patterns]:
-    """Return one page of patterns. For admins.
+    """Return a page of patterns. For admins.
 
     Args:
         order: by id; by use, most answers first; or newest first.
-        search: words that one entry of the pattern contains, or the id of a pattern.
+        search: words in an entry of the pattern, or the id of a pattern.
         entry_type, agent_type, task_type, technology, project_id: of an entry of the pattern.
         after: the `next` of the page before, in the same order.
         limit: maximum number of patterns.
@@ -264,7 +264,7 @@ def all_patterns(
 
 
 def pattern(pattern_id: UUID | str, *, tenant: str | None = None) -> Call[PatternDetails]:
-    """Return one pattern with its entries and merges. For admins."""
+    """Return a pattern with its entries and merges. For admins."""
     return Call(
         "GET",
         f"{_ADDRESS}/patterns/{{pattern}}",
@@ -277,7 +277,7 @@ def pattern(pattern_id: UUID | str, *, tenant: str | None = None) -> Call[Patter
 def merge_pattern(
     pattern_id: UUID | str, into: UUID | str, *, confirm: bool = False, tenant: str | None = None
 ) -> Call[PatternDetails]:
-    """Merge a pattern into another one. For admins.
+    """Merge a pattern into another pattern. For admins.
 
     Args:
         confirm: merge them even if their problems differ.
@@ -307,7 +307,7 @@ def split_pattern(
 
 
 def delete_entry(entry_id: UUID | str, *, tenant: str | None = None) -> Call[Retracted]:
-    """Retract one entry; searches omit it at once. For admins."""
+    """Retract an entry; searches omit it at once. For admins."""
     return Call(
         "DELETE",
         f"{_ADDRESS}/entries/{{entry}}",
@@ -329,7 +329,7 @@ def retract_experience(
 
 
 def experience_report(*, tenant: str | None = None) -> Call[Report]:
-    """What there is, what was asked, what helped, and what expires next. For admins."""
+    """Return a report of entries, queries, feedback and upcoming expiries. For admins."""
     return Call("GET", f"{_ADDRESS}/report", Report, parameters={"tenant": tenant})
 
 

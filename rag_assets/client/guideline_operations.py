@@ -138,7 +138,7 @@ def guideline_context(
 
 
 def guideline_text(*, project: str | None = None) -> Call[GuidelinesText]:
-    """Read the plain text. For admins."""
+    """Return the plain text. For admins."""
     return Call("GET", f"{_ADDRESS}/text", GuidelinesText, named=_named(project), of_project=True)
 
 

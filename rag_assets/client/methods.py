@@ -1,4 +1,4 @@
-"""The methods of clients, one for each operation, for both ways to send a request."""
+"""Factories for the methods of both clients, one method for each operation."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ Item_co = TypeVar("Item_co", covariant=True)
 
 
 class BlockingSender(Protocol):
-    """A client that waits for each answer."""
+    """A client that blocks until the answer arrives."""
 
     def send(self, call: Call[T]) -> T: ...  # noqa: D102
     def items(self, pages: Pages[T, Item]) -> Iterator[Item]: ...  # noqa: D102
 
 
 class AsyncSender(Protocol):
-    """A client whose answers are awaited."""
+    """A client that returns awaitable answers."""
 
     def send(self, call: Call[T]) -> Awaitable[T]: ...  # noqa: D102
     def items(self, pages: Pages[T, Item]) -> AsyncIterator[Item]: ...  # noqa: D102
 
 
 class Method(Protocol[P, T_co]):
-    """A method that returns the answer to a request, or what is awaited for it."""
+    """A method that returns the answer to a request, or an awaitable for it."""
 
     @overload
     def __get__(self, client: BlockingSender, owner: type) -> Callable[P, T_co]: ...
@@ -48,7 +48,7 @@ class ListMethod(Protocol[P, Item_co]):
 
 
 def method_of(build: Callable[P, Call[T]]) -> Method[P, T]:
-    """The method that sends the request of an operation."""
+    """Return the method that sends the request of an operation."""
 
     @described_by(build)
     def method(self: Any, /, *arguments: P.args, **options: P.kwargs) -> Any:
@@ -58,7 +58,7 @@ def method_of(build: Callable[P, Call[T]]) -> Method[P, T]:
 
 
 def list_method_of(build: Callable[P, Pages[T, Item]]) -> ListMethod[P, Item]:
-    """The method that iterates over a list of an operation."""
+    """Return the method that iterates over the list of an operation."""
 
     @described_by(build)
     def method(self: Any, /, *arguments: P.args, **options: P.kwargs) -> Any:

@@ -1,7 +1,7 @@
 """The operations of the service, each as the call that requests it.
 
-Every operation takes `tenant`, which may be left out if the token is for one only, or if the
-client was given one.
+Every operation takes `tenant`. It may be left out if the token is valid for a single tenant, or if
+the client was created with a tenant.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ MetadataValue: TypeAlias = bool | int | float | str | list[str]
 
 _PAGE = 100
 _ANSWER_SECONDS = 120.0
+"""Time for a search, plus twice the longest time that a chat model may take."""
 _STATUS: Any = WorkspaceStatus | Status
-"""A search, and twice what a chat model may take at most."""
 _UPLOAD_SECONDS = 120.0
-"""Until a large file is written and examined."""
+"""Time to write and examine a large file."""
 _RECORD = "/rag/records/{source_type}/{source_id}"
 
 
@@ -55,7 +55,7 @@ def query(question: Question | str, *, tenant: str | None = None) -> Call[Search
     """Search a tenant's knowledge.
 
     Args:
-        question: in words; as a Question with filters, a threshold and whatever else it takes.
+        question: text, or a Question with filters, a threshold and other options.
     """
     return Call("POST", "/rag/query", SearchAnswer, body=_question_body(question, tenant))
 
@@ -63,13 +63,13 @@ def query(question: Question | str, *, tenant: str | None = None) -> Call[Search
 def answer(
     question: Question | str, *, max_tokens: int | None = None, tenant: str | None = None
 ) -> Call[AnswerResult]:
-    """Have the tenant's chat model answer, in sentences that cite what they rest on.
+    """Answer a question with the tenant's chat model; its sentences cite their sources.
 
-    It is paid for, so it is not sent twice where a connection broke.
+    An answer costs money, so the request is not repeated when a connection breaks.
 
     Args:
-        question: as for query; its token_budget is that of the passages the model is given.
-        max_tokens: that it may write, thoughts that are not shown included.
+        question: see query; its token_budget limits the passages that the model gets.
+        max_tokens: maximum tokens that the model may write, including hidden reasoning.
     """
     body = _question_body(question, tenant)
     if max_tokens is not None:
@@ -87,21 +87,21 @@ def answer(
 def documents(
     *, after: str | None = None, limit: int = _PAGE, tenant: str | None = None
 ) -> Call[Documents]:
-    """One page of the documents that may be read, by uri.
+    """Return a page of the documents that the caller may read, ordered by uri.
 
     Args:
-        after: the `next` of the page before.
-        limit: documents at most, up to 1,000.
+        after: the `next` of the previous page.
+        limit: maximum number of documents, up to 1,000.
     """
     parameters = {"after": after, "limit": limit, "tenant": tenant}
     return Call("GET", "/rag/documents", Documents, parameters=parameters)
 
 
 def all_documents(*, page: int = _PAGE, tenant: str | None = None) -> Pages[Documents, Document]:
-    """Every document that may be read, by uri.
+    """Iterate over all documents that the caller may read, ordered by uri.
 
     Args:
-        page: how many are fetched at a time, when they are needed.
+        page: number of documents in each request; pages are fetched as needed.
     """
     first = documents(limit=page, tenant=tenant)
     return Pages(first, lambda found: found.documents, lambda found: found.next)
@@ -110,14 +110,12 @@ def all_documents(*, page: int = _PAGE, tenant: str | None = None) -> Pages[Docu
 def delete_document(
     document_id: str, *, purge: bool | None = None, tenant: str | None = None
 ) -> Call[Written]:
-    """Delete a document of any source; it is found no more from now on. For admins.
+    """Delete a document of any source; searches omit it at once. For admins.
 
-    One that is deleted already stays so.
+    A second deletion changes no data.
 
     Args:
-        document_id: of the document.
-        purge: delete it for good, from every store and every file.
-        tenant: may be left out if the token is for one only.
+        purge: delete it permanently, from every store and every file.
     """
     return Call(
         "DELETE",
@@ -145,20 +143,20 @@ def put_record(
     source: str | None = None,
     tenant: str | None = None,
 ) -> Call[Written]:
-    """Push a record of an application, or what it is now; the next sync indexes it. For admins.
+    """Push a new or changed record; the next sync indexes it. For admins and writers.
 
     Args:
-        source_type, source_id: what it is in its application, as in page and 4711.
-        text: all that is to be found of it.
-        media_type: how the text is to be read; as Markdown by default.
-        title: by default the one found in the text.
-        uri: its address where people read it: http, https, mailto, or a path below its source's
-            name.
-        scope: the access scope; by default its source's.
-        tags, metadata: to filter by.
+        source_type, source_id: type and id in the application, such as page and 4711.
+        text: all searchable text of the record.
+        media_type: format of the text; Markdown by default.
+        title: by default the title found in the text.
+        uri: address where people read the record: http, https, mailto, or a path below the name of
+            its source.
+        scope: the access scope; by default the source's scope.
+        tags, metadata: values to filter by.
         updated_at: when the text was last changed, with a time zone; an older write is outdated.
-        version: a number that rises with each change, and orders writes in place of `updated_at`.
-        etag: of the version that it replaces; None: it replaces any.
+        version: a number that rises with each change; orders writes instead of `updated_at`.
+        etag: ETag of the version to replace; None replaces any version.
         source: the tenant's source of records; may be left out if there is only one.
     """
     fields = {
@@ -193,13 +191,13 @@ def delete_record(
     source: str | None = None,
     tenant: str | None = None,
 ) -> Call[Written]:
-    """Take a record back; it is found no more from now on. For admins.
+    """Delete a record; searches omit it at once. For admins and writers.
 
     Args:
-        source_type, source_id, source: as it was pushed.
-        page_uuid: of a block, its page.
-        updated_at, version: of the deletion, which is outdated where a later write came first.
-        etag: of the version that is deleted; None: any.
+        source_type, source_id, source: the values with which it was pushed.
+        page_uuid: page of the block, if the record is a block.
+        updated_at, version: of the deletion, which is outdated if a later write came first.
+        etag: ETag of the version to delete; None deletes any version.
     """
     return Call(
         "DELETE",
@@ -226,13 +224,16 @@ def put_typed_record(
     source: str | None = None,
     tenant: str | None = None,
 ) -> Call[Written]:
-    """Push a record of a workspace, or what it is now; the next sync indexes it. For admins.
+    """Push a new or changed record of a workspace; the next sync indexes it.
+
+    For admins and writers.
 
     Args:
         source_type: page, block, comment, file, template or db_row.
-        source_id: of the record, in its application.
-        body: what a record of this type has.
-        etag: of the version that it replaces, of a block that of its page; None: it replaces any.
+        source_id: id of the record in its application.
+        body: the fields of a record of this type.
+        etag: ETag of the version to replace, for a block the ETag of its page; None replaces any
+            version.
         source: the tenant's source of records; may be left out if there is only one.
     """
     return Call(
@@ -249,11 +250,13 @@ def put_typed_record(
 def write_records(
     lines: Sequence[Mapping[str, Any]], *, source: str | None = None, tenant: str | None = None
 ) -> Call[RecordLines]:
-    """Push and delete many records in one transaction; a bad line stops no other. For admins.
+    """Push and delete many records in one transaction; a bad line does not stop the others.
+
+    For admins and writers.
 
     Args:
-        lines: each with `op` (put or delete), `type`, `id`, `if_match` if it is to replace one
-            version alone, and what a single write has; at most 1,000.
+        lines: each with `op` (put or delete), `type`, `id`, optionally `if_match` to replace only
+            one version, and the fields of a single write; at most 1,000.
         source: the tenant's source of records; may be left out if there is only one.
     """
     return Call(
@@ -271,9 +274,9 @@ def _stamp(at: datetime | None) -> str | None:
 
 
 def _conditions(etag: str | None) -> dict[str, Any]:
-    """Return the arguments of a call that replaces one version alone.
+    """Return the arguments of a call that replaces only one version.
 
-    Sent again, it would be refused for the version that it has made itself.
+    A repeated call would be refused because of the version that the first call created.
     """
     return {} if etag is None else {"headers": {"If-Match": etag}, "repeatable": False}
 
@@ -287,12 +290,12 @@ def reconcile(
     source: str | None = None,
     tenant: str | None = None,
 ) -> Call[Reconciled]:
-    """Compare the manifest of all records with those that are stored. For admins.
+    """Compare a manifest of all records with the stored records. For admins and writers.
 
     Args:
-        manifest: of each record its `type`, its `id`, and `updated_at` or `sha256`.
-        apply: remove those that it does not name.
-        allow_deletes: however many they are.
+        manifest: for each record, its `type`, its `id`, and `updated_at` or `sha256`.
+        apply: remove the records that the manifest does not name.
+        allow_deletes: remove them even if there are many.
         as_of: when the manifest was made; by default, when it is sent.
         source: the tenant's source of records; may be left out if there is only one.
     """
@@ -315,10 +318,10 @@ def reconcile(
 def put_record_content(
     source_id: str, content: bytes, *, source: str | None = None, tenant: str | None = None
 ) -> Call[Written]:
-    """Put the content of a file of a workspace that was pushed. For admins.
+    """Upload the content of a workspace's file that was pushed. For admins and writers.
 
     Args:
-        source_id: of the file.
+        source_id: id of the file.
         content: PDF, Markdown or plain text.
         source: the tenant's source of records; may be left out if there is only one.
     """
@@ -342,10 +345,10 @@ def record(
     source: str | None = None,
     tenant: str | None = None,
 ) -> Call[RecordWhereabouts]:
-    """What became of a record, why, and the chunks that are found of it.
+    """Return the status of a record, its reason, and the record's searchable chunks.
 
     Args:
-        source_type, source_id, source: as it was pushed.
+        source_type, source_id, source: the values with which it was pushed.
         page_uuid: the page of a block.
         chunks: False leaves the texts of the chunks out.
     """
@@ -372,14 +375,14 @@ def records(
     limit: int | None = None,
     tenant: str | None = None,
 ) -> Call[ListedRecords]:
-    """Return a page of records with what became of each, without titles and texts.
+    """Return a page of records with the status of each, without titles and texts.
 
     Args:
-        status: only those of which this became.
-        type: only those of this type.
-        page_uuid: only those on this page or database.
-        after: the `next` of the page before.
-        limit: records at most, up to 1,000.
+        status: only records with this status.
+        type: only records of this type.
+        page_uuid: only records on this page or database.
+        after: the `next` of the previous page.
+        limit: maximum number of records, up to 1,000.
     """
     parameters = {"status": status, "type": type, "page_uuid": page_uuid}
     parameters |= {"after": after, "tenant": tenant}
@@ -389,11 +392,11 @@ def records(
 def all_records(
     *, status: RecordStatus | None = None, page: int = _PAGE, tenant: str | None = None
 ) -> Pages[ListedRecords, ListedRecord]:
-    """Return every record with what became of it; see records.
+    """Iterate over all records with the status of each; see records.
 
     Args:
-        status: only those of which this became.
-        page: how many are fetched at a time, when they are needed.
+        status: only records with this status.
+        page: number of records in each request; pages are fetched as needed.
     """
     first = records(status=status, limit=page, tenant=tenant)
     return Pages(first, lambda found: found.records, lambda found: found.next)
@@ -407,16 +410,14 @@ def upload(
     source: str | None = None,
     tenant: str | None = None,
 ) -> Call[Uploaded]:
-    """Upload a file, or the new version of one; the next sync indexes it. For admins.
+    """Upload a file or a new version of a file; the next sync indexes it. For admins.
 
-    The same bytes are not stored twice, so it may be sent again.
+    The same bytes are stored only once, so the request may be repeated.
 
     Args:
-        file_name: its suffix decides among formats that are text.
-        content: of the file.
-        replaces: id of the upload that it is the new version of.
+        file_name: its suffix determines the format if the file is text.
+        replaces: id of the upload to replace.
         source: the tenant's source of uploads; may be left out if there is only one.
-        tenant: may be left out if the token is for one only.
     """
     return Call(
         "POST",
@@ -429,22 +430,16 @@ def upload(
 
 
 def uploads(*, source: str | None = None, tenant: str | None = None) -> Call[Uploads]:
-    """The uploaded files by name, with what became of them. For admins.
+    """Return the uploaded files by name, with the status of each. For admins.
 
     Args:
-        source: only of this source.
-        tenant: may be left out if the token is for one only.
+        source: only files of this source.
     """
     return Call("GET", "/rag/uploads", Uploads, parameters={"source": source, "tenant": tenant})
 
 
 def delete_upload(upload_id: str, *, tenant: str | None = None) -> Call[Written]:
-    """Delete an uploaded file; it is found no more from now on. For admins.
-
-    Args:
-        upload_id: its id.
-        tenant: may be left out if the token is for one only.
-    """
+    """Delete an uploaded file; searches omit it at once. For admins."""
     return Call(
         "DELETE",
         "/rag/uploads/{upload_id}",
@@ -462,16 +457,16 @@ def reindex(
     database: str | None = None,
     tenant: str | None = None,
 ) -> Call[Reindexed]:
-    """Have documents read, parsed and indexed anew, failed ones too. For admins.
+    """Read, parse and index documents again, including failed documents. For admins.
 
-    Sent twice it happens twice, so it is not sent again where a connection broke.
+    At most one scope may be given; without any, all documents of the tenant are indexed again. A
+    repeated request indexes twice, so it is not repeated when a connection breaks.
 
     Args:
-        source: all of this source, by its name.
-        document: only this one, by its id.
-        page: of a workspace, a page with its blocks, comments and files.
-        database: of a workspace, a database with its rows. Without any of these all of the
-            tenant's.
+        source: name of a source.
+        document: id of a document.
+        page: page of a workspace, with its blocks, comments and files.
+        database: database of a workspace, with its rows.
     """
     named = {"source": source, "document": document, "page": page, "database": database}
     given = {scope: id_ for scope, id_ in named.items() if id_ is not None}
@@ -490,12 +485,12 @@ def events(
     limit: int = _PAGE,
     tenant: str | None = None,
 ) -> Call[Events]:
-    """One page of what happened, the newest first: to a member only their own searches.
+    """Return a page of events, newest first; a member gets only their own searches.
 
     Args:
-        after: the `next` of the page before.
-        kind: only of this kind, as in document_indexed.
-        limit: events at most, up to 1,000.
+        after: the `next` of the previous page.
+        kind: only events of this kind, such as document_indexed.
+        limit: maximum number of events, up to 1,000.
     """
     parameters = {"after": after, "kind": kind, "limit": limit, "tenant": tenant}
     return Call("GET", "/rag/events", Events, parameters=parameters)
@@ -504,39 +499,39 @@ def events(
 def all_events(
     *, kind: str | None = None, page: int = _PAGE, tenant: str | None = None
 ) -> Pages[Events, Event]:
-    """Everything that happened, the newest first.
+    """Iterate over all events, newest first.
 
     Args:
-        kind: only of this kind.
-        page: how many are fetched at a time, when they are needed.
+        kind: only events of this kind.
+        page: number of events in each request; pages are fetched as needed.
     """
     first = events(kind=kind, limit=page, tenant=tenant)
     return Pages(first, lambda found: found.events, lambda found: found.next)
 
 
 def status(*, tenant: str | None = None) -> Call[WorkspaceStatus | Status]:
-    """How far a tenant's index is behind its documents; a workspace tells more."""
+    """Return how far a tenant's index is behind its documents; a workspace reports more."""
     return Call("GET", "/rag/status", _STATUS, parameters={"tenant": tenant})
 
 
 def live() -> Call[Health]:
-    """Whether the service answers at all."""
+    """Check whether the service answers at all."""
     return Call("GET", "/health/live", Health, tenanted=False)
 
 
 def ready() -> Call[Health]:
-    """Whether its servers answer, too; raises Unavailable if not."""
+    """Check whether the servers behind the service answer, too; raises Unavailable if not."""
     return Call("GET", "/health/ready", Health, tenanted=False)
 
 
 def metrics() -> Call[str]:
-    """Metrics for Prometheus, in its text format."""
+    """Return metrics in the text format of Prometheus."""
     return Call("GET", "/metrics", str, tenanted=False)
 
 
 def _question_body(question: Question | str, tenant: str | None) -> dict[str, Any]:
     given = _question(question) if isinstance(question, str) else question
-    # What was not given is left to the tenant, and a former service need not know of it.
+    # Unset fields use the tenant's defaults, and an older service does not know every field.
     return _of(tenant, given.model_dump(mode="json", exclude_unset=True))
 
 

@@ -10,12 +10,12 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def described_by(operation: Callable[..., Any]) -> Callable[[F], F]:
-    """Give a method the name, the description and, after itself, the arguments of an operation."""
+    """Give a method the name, docstring and, after `self`, the parameters of an operation."""
 
     def describe(method: F) -> F:
         taken = inspect.signature(operation)
         itself = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
-        # Not `wraps`: a bound method would be shown without its first argument.
+        # Not `wraps`: a bound method would appear without its first argument.
         described: Any = method
         described.__name__ = operation.__name__
         described.__doc__ = operation.__doc__

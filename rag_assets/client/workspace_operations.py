@@ -24,18 +24,18 @@ _MANY_SECONDS = 300.0
 
 
 def workspace_settings(*, tenant: str | None = None) -> Call[Settings]:
-    """The settings of a workspace, as they are in force."""
+    """Return the effective settings of a workspace."""
     return Call("GET", _SETTINGS, Settings, parameters={"tenant": tenant})
 
 
 def change_workspace_settings(
     settings: Mapping[str, Any], *, tenant: str | None = None
 ) -> Call[Settings]:
-    """Set what is given of a workspace's settings.
+    """Change the given settings of a workspace.
 
     Args:
         settings: enabled, provider, embedding_model, base_url, dimensions, vector_backend,
-            resolved_comment_days; None stands for what the operator has configured.
+            resolved_comment_days; None restores the operator's configuration.
     """
     return Call("PATCH", _SETTINGS, Settings, parameters={"tenant": tenant}, body=dict(settings))
 
@@ -51,16 +51,16 @@ def put_page(
     ai: Literal["on", "off"] = "on",
     tenant: str | None = None,
 ) -> Call[TreeChange]:
-    """Put a page into the tree of a workspace, or what it is now. For admins.
+    """Put a new or changed page into the tree of a workspace. For admins and writers.
 
     Args:
-        uuid: of the page; `root` is above all others.
-        kind: what it is.
-        parent: the page above it, which may be put later; None: the root.
-        inherit: whether `read` is added to who reads what is above it; else it replaces them.
-        read: who reads it and what is below it.
-        archived: whether it and what is below it leave the knowledge.
-        ai: `off` takes it and what is below it out of the knowledge.
+        uuid: uuid of the page; the page `root` is above all others.
+        parent: the page above it, which may be put later; None is the root.
+        inherit: whether `read` is added to the readers of the page above; otherwise it replaces
+            them.
+        read: readers of the page and of everything below it.
+        archived: whether the page and everything below it leave the knowledge.
+        ai: `off` takes the page and everything below it out of the knowledge.
     """
     body = {"kind": kind, "parent": parent, "inherit": inherit, "read": [*read]}
     body |= {"archived": archived, "ai": ai}
@@ -72,11 +72,10 @@ def put_page(
 def change_page(
     uuid: str, change: Mapping[str, Any], *, tenant: str | None = None
 ) -> Call[TreeChange]:
-    """Change what is given of a page, such as its parent alone. For admins and writers.
+    """Change the given fields of a page, such as only its parent. For admins and writers.
 
     Args:
-        uuid: of the page.
-        change: kind, parent, inherit, read, archived, ai; what is not given stays.
+        change: kind, parent, inherit, read, archived, ai; fields that are not given stay.
     """
     parameters = {"tenant": tenant}
     return Call(
@@ -85,11 +84,11 @@ def change_page(
 
 
 def write_tree(lines: Sequence[Mapping[str, Any]], *, tenant: str | None = None) -> Call[TreeLines]:
-    """Put and change many pages in one transaction, whatever their order. For admins and writers.
+    """Put and change many pages in one transaction, in any order. For admins and writers.
 
     Args:
-        lines: each with `uuid`, `op` (put, which is the default, or change), and what put_page and
-            change_page have; at most 5,000.
+        lines: each with `uuid`, `op` (put by default, or change), and the fields of put_page or
+            change_page; at most 5,000.
     """
     return Call(
         "POST",
@@ -112,9 +111,10 @@ def reconcile_tree(
     """Compare all pages of the application with the tree. For admins and writers.
 
     Args:
-        manifest: of each page its `uuid`, and what put_page has.
-        apply: make the tree the same; pages that it does not name go with all that hangs on them.
-        allow_deletes: however many they are.
+        manifest: for each page, its `uuid` and the fields of put_page.
+        apply: make the tree the same; pages that the manifest does not name are deleted with all
+            their records.
+        allow_deletes: delete them even if there are many.
         as_of: when the manifest was made; by default, when it is sent.
     """
     at = None if as_of is None else as_of.isoformat()
@@ -134,7 +134,7 @@ def reconcile_tree(
 
 
 def page(uuid: str, *, tenant: str | None = None) -> Call[TreePage]:
-    """Return a page as it stands in the tree. For admins and writers."""
+    """Return a page of the tree. For admins and writers."""
     return Call("GET", _PAGE, TreePage, named={"uuid": uuid}, parameters={"tenant": tenant})
 
 
@@ -148,22 +148,25 @@ def pages(
     """Return a list of pages of the tree, by uuid. For admins and writers.
 
     Args:
-        parent: only those directly below this page.
-        after: the `next` of the list before.
-        limit: pages at most, up to 10,000.
+        parent: only pages directly below this page.
+        after: the `next` of the previous list.
+        limit: maximum number of pages, up to 10,000.
     """
     parameters = {"parent": parent, "after": after, "tenant": tenant}
     return Call("GET", "/rag/tree", TreePages, parameters={**parameters, "limit": limit})
 
 
 def delete_page(uuid: str, *, tenant: str | None = None) -> Call[TreeChange]:
-    """Delete a page, those below it, and all records that hang on them. For admins."""
+    """Delete a page, the pages below it, and all their records. For admins and writers."""
     return Call("DELETE", _PAGE, TreeChange, named={"uuid": uuid}, parameters={"tenant": tenant})
 
 
 def page_access(
     page_uuid: str, principals: Sequence[str], *, tenant: str | None = None
 ) -> Call[PageAccess]:
-    """Whether one of these principals may read a page, and by which page and grant. For admins."""
+    """Return whether one of these principals may read a page, and by which page and grant.
+
+    For admins.
+    """
     parameters = {"page_uuid": page_uuid, "principal": [*principals], "tenant": tenant}
     return Call("GET", "/rag/access", PageAccess, parameters=parameters)

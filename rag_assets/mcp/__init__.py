@@ -1,5 +1,5 @@
-"""The interface for agents: tools of the Model Context Protocol, over a pipe or through the API.
+"""The interface for agents: a Model Context Protocol server, over stdio or through the API.
 
-Belongs here: tools and their messages. Does not: how questions are answered (retrieval), HTTP and
-its authentication (api).
+Belongs here: tools and their messages. Does not: searching (retrieval), HTTP and its authentication
+(api).
 """

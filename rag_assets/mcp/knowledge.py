@@ -1,4 +1,4 @@
-"""The knowledge that messages of agents are answered from, each in the name of its caller."""
+"""The knowledge from which agents' messages are answered, each on behalf of its caller."""
 
 from __future__ import annotations
 
@@ -31,13 +31,12 @@ DISABLED = (
 
 @dataclass(frozen=True, slots=True)
 class MessageContext:
-    """Whose knowledge one message is answered from, and in whose name.
+    """The tenant and the caller of one message.
 
     Attributes:
-        tenant_id: the tenant.
-        caller: only what these principals may read is found.
-        request_id: the message's id in the log, if it has one.
-        profile: of the tenant, where it was read for this very message.
+        caller: searches return only what this caller may read.
+        request_id: the message's id in the log, if any.
+        profile: the tenant's profile; None if it was not read for this message.
     """
 
     tenant_id: str
@@ -47,7 +46,7 @@ class MessageContext:
 
 
 class Search(Protocol):
-    """Searches a tenant's knowledge (see AsyncRetriever)."""
+    """A search of a tenant's knowledge (see AsyncRetriever)."""
 
     async def __call__(
         self, tenant_id: str, request: SearchRequest, *, patience: Patience = ...
@@ -56,28 +55,28 @@ class Search(Protocol):
 
 
 class BlockingRunner(Protocol):
-    """Runs blocking work on behalf of a message's caller."""
+    """A runner of blocking work on behalf of a message's caller."""
 
     async def __call__(self, message: MessageContext, work: Callable[[], _T]) -> _T:
-        """The result of the work."""
+        """Run the work and return its result."""
 
 
-# Resources get no context from the SDK. Without a default: an unknown caller gets nothing.
+# The SDK passes no context to resources. No default: without a known caller, reading raises.
 _MESSAGE: ContextVar[MessageContext] = ContextVar("message")
 
 
 def current_message() -> MessageContext:
-    """The context of the message that is being answered.
+    """Return the context of the message that is being answered.
 
     Raises:
-        LookupError: none is.
+        LookupError: no message is being answered.
     """
     return _MESSAGE.get()
 
 
 @contextmanager
 def message_context(message: MessageContext) -> Iterator[None]:
-    """Answer one message in this context."""
+    """Set the context of the message that is answered within the `with` block."""
     before = _MESSAGE.set(message)
     try:
         yield
@@ -86,7 +85,7 @@ def message_context(message: MessageContext) -> Iterator[None]:
 
 
 def advice(error: Exception, _: MessageContext) -> str:
-    """The message and hint of an error; an unexpected error is raised."""
+    """Return the message and hint of an error; an unexpected error is raised again."""
     if isinstance(error, RagAssetsError):
         return error.advice
     raise error
@@ -94,17 +93,15 @@ def advice(error: Exception, _: MessageContext) -> str:
 
 @dataclass(frozen=True)
 class Knowledge:
-    """What messages are answered from.
+    """The services with which messages are answered.
 
     Attributes:
-        search: searches a tenant's knowledge.
-        reader: reads documents.
-        seconds: after which an answer is given up.
-        error_text: the agent's text of an error.
-        run_blocking: runs blocking work elsewhere than in the event loop.
-        masker: finds credentials in what agents write; None: nothing is written.
-        require_trust: raises while grants do not count; called for each message.
-        settings: of the installation; None: nothing outside of the catalog and the index is read.
+        seconds: time limit of an answer.
+        error_text: returns the text of an error for the agent.
+        run_blocking: runs blocking work outside the event loop.
+        masker: finds credentials in what agents write; None if agents cannot write.
+        require_trust: called for each message; raises while grants are not valid.
+        settings: settings of the installation; None if only the catalog and the index are read.
     """
 
     search: Search
@@ -119,7 +116,11 @@ class Knowledge:
     async def answer(
         self, query: str, top_k: int | None = None, within: Sequence[str] | None = None
     ) -> SearchAnswer:
-        """Search in the name of the message's caller; of a workspace, within pages."""
+        """Search on behalf of the message's caller.
+
+        Args:
+            within: ids of a workspace's pages, to search only these and all pages below them.
+        """
         message = current_message()
         filters = None if within is None else {"within": tuple(within)}
         request = SearchRequest.of(query=query, top_k=top_k, filters=filters, caller=message.caller)
@@ -128,7 +129,7 @@ class Knowledge:
     async def passages(
         self, query: str, top_k: int | None, within: Sequence[str] | None = None
     ) -> str:
-        """Return the passages found, between markers; of a workspace, within pages."""
+        """Return the passages that were found, between markers; see answer."""
         answer = await self.answer(query, top_k, within)
         if answer.disabled:
             return DISABLED
@@ -136,7 +137,7 @@ class Knowledge:
         return "\n\n".join([as_results(answer.hits), *map(neutralised, problems)])
 
     async def documents(self) -> str:
-        """The first documents that the caller may read, as JSON."""
+        """Return the first documents that the caller may read, as JSON."""
         message = current_message()
         found = await self.in_thread(
             lambda: self.reader.list(message.tenant_id, message.caller, limit=_MAX_DOCUMENTS)
@@ -153,7 +154,7 @@ class Knowledge:
         return json.dumps(listed, ensure_ascii=False)
 
     async def document(self, document_id: str) -> str:
-        """The indexed text of one document."""
+        """Return the indexed text of one document."""
         message = current_message()
         return await self.in_thread(
             lambda: neutralised(
@@ -162,7 +163,7 @@ class Knowledge:
         )
 
     async def profile_of(self, tenant_id: str) -> str:
-        """The profile of a tenant; "" for one that is gone."""
+        """Return the profile of a tenant; "" if the tenant no longer exists."""
 
         def read() -> str:
             found = self.reader.catalog.tenants.named([tenant_id])
@@ -171,7 +172,7 @@ class Knowledge:
         return await self.in_thread(read)
 
     async def in_thread(self, work: Callable[[], _T]) -> _T:
-        """The result of blocking work."""
+        """Run blocking work in a thread and return its result."""
         if self.run_blocking is not None:
             return await self.run_blocking(current_message(), work)
         return await run_sync(work, abandon_on_cancel=True)

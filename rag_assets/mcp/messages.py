@@ -1,7 +1,7 @@
-"""Rejections of malformed messages, and errors that repeat nothing of what was sent.
+"""Rejection of malformed messages, with errors that never quote the message.
 
-A client may send anything, and what it sends by mistake may be a credential. JSON-RPC defines the
-responses to malformed messages; see https://www.jsonrpc.org/specification.
+A message sent by mistake may contain a credential. JSON-RPC defines the responses to malformed
+messages; see https://www.jsonrpc.org/specification.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from mcp.server import MCPServer
 
 MAX_MESSAGE = 1_048_576
-"""Bytes of a message: several times the longest question."""
+"""Maximum bytes of a message: several times the longest question."""
 
 _TEXTS = {
     PARSE_ERROR: "Parse error",
@@ -48,13 +48,13 @@ _VERSION = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 
 
 def rejection(message: bytes, version: str | None = None) -> JSONRPCError | None:
-    """The response to something that is no message of JSON-RPC; None if it is one.
+    """Return the response to an invalid JSON-RPC message; None if the message is valid.
 
-    A batch is none: the protocol has had none since its version 2025-06-18.
+    A batch is invalid: the protocol has not allowed batches since its version 2025-06-18.
 
     Args:
-        message: as received.
-        version: of the protocol, from a header.
+        message: the bytes as received.
+        version: version of the protocol, from a header.
     """
     if version is not None and not _VERSION.fullmatch(version):
         return _rejected(INVALID_REQUEST)
@@ -66,14 +66,14 @@ def rejection(message: bytes, version: str | None = None) -> JSONRPCError | None
         read = jsonrpc_message_adapter.validate_python(raw, by_name=False)
     except ValidationError:
         return _rejected(INVALID_REQUEST)
-    # With an id that cannot be one, it would be taken for a notification, and never answered.
+    # A message with an invalid id would be treated as a notification, and never answered.
     if isinstance(read, JSONRPCNotification) and "id" in raw:
         return _rejected(INVALID_REQUEST)
     return None
 
 
 def redacted(error: Exception) -> MCPError:
-    """An error of the SDK by its kind alone: its text and data quote methods, names and uris."""
+    """Return an error of the SDK without its text and data, which quote methods, names and uris."""
     if not isinstance(error, MCPError):
         return MCPError(code=INTERNAL_ERROR, message="Internal error")
     code, data = error.error.code, error.error.data
@@ -90,7 +90,7 @@ def redacted(error: Exception) -> MCPError:
 
 
 async def serve_stdio(server: MCPServer[None]) -> None:
-    """Serve over standard input and output until the input ends; what is no message is rejected."""
+    """Serve over standard input and output until the input ends; reject malformed messages."""
     lines = _Messages()
     async with stdio_server(stdin=cast("anyio.AsyncFile[str]", lines)) as (read, write):
 
@@ -98,22 +98,22 @@ async def serve_stdio(server: MCPServer[None]) -> None:
             await write.send(SessionMessage(error))
 
         lines.answer = answer
-        # The SDK's own way to run over other streams than those that it opens itself.
+        # The SDK itself runs over its streams in this way, but only over streams that it opens.
         lowlevel = server._lowlevel_server  # noqa: SLF001
         await lowlevel.run(read, write, lowlevel.create_initialization_options())
 
 
 class _Messages:
-    """The lines of standard input that are messages; others are rejected.
+    """The valid messages of standard input, one per line; other lines are rejected.
 
     Attributes:
-        answer: sends a rejection; set before anything is read.
+        answer: sends a rejection; must be set before reading starts.
     """
 
     answer: Callable[[JSONRPCError], Awaitable[None]]
 
     async def __aiter__(self) -> AsyncIterator[str]:
-        """Read line by line, none of them longer than a message may be."""
+        """Yield the valid messages line by line; lines over MAX_MESSAGE are rejected."""
         read = sys.stdin.buffer.readline
         while line := await run_sync(read, MAX_MESSAGE + 1):
             if len(line) > MAX_MESSAGE:
@@ -132,7 +132,7 @@ def _rejected(code: int) -> JSONRPCError:
 
 @contextmanager
 def root_logger_unchanged() -> Iterator[None]:
-    """Keep the SDK from configuring the root logger: it does where that has no handler."""
+    """Keep the SDK from configuring the root logger, as it does if the logger lacks a handler."""
     root, silent = logging.getLogger(), logging.NullHandler()
     root.addHandler(silent)
     try:

@@ -16,9 +16,9 @@ class Prompt:
     """A prompt of the server.
 
     Attributes:
-        name: that agents list it by.
-        description: what it gives.
-        function: makes the function that writes it, as that of a Tool; its parameters are texts.
+        name: name in the agent's list of prompts.
+        description: content of the prompt, for the agent's user.
+        function: makes the function that writes the prompt, as in Tool; its parameters are strings.
     """
 
     name: str

@@ -1,7 +1,7 @@
 """The interface for agents: a Model Context Protocol server over tenants' knowledge.
 
-One server may serve many tenants: which one, and in whose name, belongs to each message, and is
-decided by the connection that the message came through, never by the model that sent it.
+One server may serve many tenants. The connection of a message determines its tenant and caller; the
+model that sends the message cannot choose them.
 See https://modelcontextprotocol.io/specification.
 """
 
@@ -37,10 +37,10 @@ _INSTRUCTIONS = (
 
 
 class _ToolsOfProfile(MCPServer[None]):
-    """Tools for tenants of one profile; it serves nobody by itself.
+    """A registry of the tools for tenants of one profile; it never serves a connection.
 
     Attributes:
-        names: of its tools.
+        names: names of its tools.
     """
 
     def __init__(self) -> None:
@@ -50,11 +50,11 @@ class _ToolsOfProfile(MCPServer[None]):
 
 
 class _Server(MCPServer[None]):
-    """The SDK's server, with errors that repeat nothing of what was sent.
+    """The SDK's server, with errors that never quote the message.
 
     Attributes:
-        tools_by_name: the tools that there are.
-        of_profiles: by profile, tools that go before those of the same name for its tenants.
+        tools_by_name: all tools.
+        of_profiles: by profile, the tools that replace general tools of the same name.
         profile_of: reads the profile of a tenant.
     """
 
@@ -63,7 +63,7 @@ class _Server(MCPServer[None]):
     profile_of: Callable[[str], Awaitable[str]] | None = None
 
     async def list_tools(self) -> list[MCPTool]:
-        """The tools that are for the caller of the message."""
+        """Return the tools that the message's caller may use."""
         found = [t for t in await super().list_tools() if self._is_for_caller(t.name)]
         choosy = self.of_profiles or any(self._is_choosy(t.name) for t in found)
         profile = await self._profile() if choosy else ""
@@ -80,14 +80,17 @@ class _Server(MCPServer[None]):
         return bool(self.tools_by_name[name].profiles)
 
     async def _profile(self) -> str:
-        """The profile of the message's tenant; "" for one that is gone."""
+        """Return the profile of the message's tenant; "" if the tenant no longer exists."""
         message = current_message()
         if message.profile is not None:
             return message.profile
         return await self.profile_of(message.tenant_id) if self.profile_of is not None else ""
 
     async def _for_tenant(self, name: str) -> _ToolsOfProfile | None:
-        """Who has a tool for the message's tenant that goes before the one for all."""
+        """Return the registry with the tool that replaces a general tool for the message's tenant.
+
+        None if the tenant's profile does not replace the tool.
+        """
         if not any(name in own.names for own in self.of_profiles.values()):
             return None
         own = self.of_profiles.get(await self._profile())
@@ -99,7 +102,7 @@ class _Server(MCPServer[None]):
         return not self._is_choosy(name) or self.tools_by_name[name].suits(await self._profile())
 
     async def call_tool(self, name: str, arguments: dict[str, Any], context: Any = None) -> Any:
-        """Call a tool; errors name invalid arguments without repeating their values."""
+        """Call a tool; errors name invalid arguments without quoting their values."""
         if not await self._exists(name):
             raise ToolError("there is no such tool; tools/list names those there are")
         own = await self._for_tenant(name)
@@ -115,7 +118,7 @@ class _Server(MCPServer[None]):
     async def get_prompt(
         self, name: str, arguments: dict[str, Any] | None = None, context: Any = None
     ) -> Any:
-        """Write a prompt; errors repeat no name and no argument."""
+        """Write a prompt; errors never quote its name or arguments."""
         try:
             return await super().get_prompt(name, arguments, context)
         except ValueError:
@@ -129,16 +132,16 @@ def build_server(
     tools: Sequence[Tool] = DEFAULT_TOOLS,
     prompts: Sequence[Prompt] = (),
 ) -> MCPServer[None]:
-    """A server with tools, prompts and the resources `rag://documents[/ID]`.
+    """Build a server with tools, prompts and the resources `rag://documents[/ID]`.
 
     Args:
-        knowledge: what messages are answered from.
-        context_of: the context of a message, by the HTTP request that it came in; None from a pipe.
-        tools: that agents may call.
-        prompts: that people may choose.
+        knowledge: the services with which messages are answered.
+        context_of: returns the context of a message from its HTTP request (None over stdio).
+        tools: the tools that agents may call.
+        prompts: the prompts that people may choose.
 
     Raises:
-        ConfigurationError: two tools have one name.
+        ConfigurationError: two tools have the same name.
     """
     server = _empty_server(context_of)
     for_all = {tool.name: tool for tool in tools if not tool.profiles}
@@ -217,12 +220,11 @@ def _add_resources(server: MCPServer[None], knowledge: Knowledge) -> None:
 def _in_time(
     knowledge: Knowledge, function: ToolFunction, failure: Callable[[str], Exception]
 ) -> Callable[..., Awaitable[str]]:
-    """A function with a time limit, whose errors hold texts of ours alone.
+    """Wrap a function with a time limit, and with errors that contain only our own texts.
 
     Args:
-        knowledge: knows the limit and the texts.
-        function: answers.
-        failure: makes what the SDK expects to be raised.
+        knowledge: has the time limit and the texts of errors.
+        failure: makes the exception that the SDK expects.
     """
 
     @wraps(function)
@@ -253,7 +255,7 @@ class _OwnText(Exception):
 
 
 def _own_error(error: Exception) -> Exception:
-    """An error with our text, without what the SDK adds to it; any other by its kind alone."""
+    """Return an error with only our own text; the text of any other error is dropped."""
     cause: BaseException | None = error
     while cause is not None and not isinstance(cause, _OwnText):
         cause = cause.__cause__

@@ -19,15 +19,16 @@ class Tool:
     """A tool of the server.
 
     Attributes:
-        name: that agents call it by.
-        description: when to call it.
-        function: makes the function that answers a call. Its parameters, annotated by types and
-            pydantic.Field, are the tool's; `rag_assets.mcp.knowledge.current_message` has
-            the tenant and the caller. It raises RagAssetsErrors.
-        roles: of the callers that it is for; it does not exist for others. Empty: for all.
-        profiles: of the tenants that it is for, likewise. For them it goes before one for all that
-            has the same name.
-        read_only: whether it changes nothing.
+        name: name by which agents call the tool.
+        description: when agents should call it.
+        function: makes the function that answers a call. Its parameters, annotated with types and
+            pydantic.Field, are the tool's parameters. It gets the tenant and the caller from
+            `rag_assets.mcp.knowledge.current_message`, and raises RagAssetsErrors.
+        roles: roles of the callers that may use the tool; for others it does not exist. Empty
+            allows all.
+        profiles: profiles of the tenants that have the tool; empty means all. For these tenants it
+            replaces a general tool of the same name.
+        read_only: whether calls never change data.
     """
 
     name: str
@@ -38,11 +39,11 @@ class Tool:
     read_only: bool = False
 
     def is_for(self, role: Role | None) -> bool:
-        """Whether it is for callers of a role."""
+        """Return whether callers of a role may use the tool."""
         return not self.roles or role in self.roles
 
     def suits(self, profile: str) -> bool:
-        """Whether it is for tenants of a profile."""
+        """Return whether tenants of a profile have the tool."""
         return not self.profiles or profile in self.profiles
 
 
