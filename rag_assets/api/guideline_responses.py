@@ -22,40 +22,38 @@ Reason: TypeAlias = Literal[
     "embedder-unavailable",
     "index-unavailable",
 ]
-"""Why a prompt gets no passages of documents."""
+"""Why a prompt gets no passages from documents."""
 RuleKind: TypeAlias = Literal["always", "path"]
 DocumentStatus: TypeAlias = Literal["PROCESSING", "READY", "FAILED"]
 Stage: TypeAlias = Literal["queued", "parsing", "chunking", "embedding", "indexing"]
 
 
-_GIVEN: Mapping[str, str] = {"id": "_id"}
-_OF_KEYS: Mapping[str, str] = {"source": "from"}
-
-
 def camel(name: str) -> str:
-    """A field's name in JSON."""
-    if name in _GIVEN:
-        return _GIVEN[name]
+    """Return a field's name in JSON, in camelCase; `_id` for an id."""
+    if name == "id":
+        return "_id"
     first, *rest = name.split("_")
     return first + "".join(word.capitalize() for word in rest)
 
 
 def _camel_of_key(name: str) -> str:
-    return _OF_KEYS.get(name) or camel(name)
+    return "from" if name == "source" else camel(name)
 
 
 CAMEL_CASE: Mapping[str, Any] = {"alias_generator": camel, "populate_by_name": True}
-"""What Pydantic is told of such a class."""
+"""Pydantic's configuration of these classes, which need no Pydantic themselves."""
+KEY_CAMEL_CASE: Mapping[str, Any] = {**CAMEL_CASE, "alias_generator": _camel_of_key}
+"""The same for keys, whose `source` is `from` in JSON."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuidelinePlace:
-    """A passage of a document of the team's.
+    """A passage of a document.
 
     Attributes:
-        chunk_index: its place among the passages of its document, from 0.
-        chunk_indexes: the places of all passages in its text, where some that adjoin were found.
-        score: cosine of task and passage; null of a rule's, which is not found by its words.
+        chunk_index: its position among the passages of its document, from 0.
+        chunk_indexes: positions of all passages in its text, if adjoining ones were merged.
+        score: cosine of task and passage; null for a passage that a rule adds.
         tokens: of its text.
     """
 
@@ -76,10 +74,10 @@ class GuidelineChunk(GuidelinePlace):
     """A passage in a section.
 
     Attributes:
-        number: that it has there.
-        trimmed: whether it ends at an earlier sentence, to keep within the budget.
-        rule: why it is there without being found: its document applies always, or to the path of
-            one of the task's files; null for a passage that was found.
+        number: in the section.
+        trimmed: whether it was cut after a sentence, to keep within the budget.
+        rule: why a rule added it: its document applies always, or to the path of one of the task's
+            files; null for a passage that was found.
     """
 
     __pydantic_config__: ClassVar[Any] = CAMEL_CASE
@@ -91,10 +89,10 @@ class GuidelineChunk(GuidelinePlace):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NearMiss(GuidelinePlace):
-    """A passage that is below the threshold.
+    """A passage below the threshold.
 
     Attributes:
-        excerpt: the part of it that has most of the task's words.
+        excerpt: the part with the most words of the task.
     """
 
     __pydantic_config__: ClassVar[Any] = CAMEL_CASE
@@ -104,20 +102,20 @@ class NearMiss(GuidelinePlace):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuidelinesContext:
-    """What a prompt gets of a team's guidelines.
+    """The guidelines for a prompt.
 
     Attributes:
         source: of the section: passages of documents, the plain text, or none.
-        section: to be added to a system prompt; empty where there is none.
+        section: to be added to a system prompt; empty without any guidelines.
         tokens: cl100k_base tokens of the section.
         chunks: the passages in it, best first.
         omitted: passages that did not fit into the budget.
         threshold: cosine below which passages are left out; null if no search was made.
-        nearest: highest cosine of a passage, left out or not; likewise.
-        embedder: that made the vectors: provider, model and more; likewise.
-        generation: of the index that answered; likewise.
+        nearest: highest cosine of a passage, left out or not; null if no search was made.
+        embedder: of the vectors: provider, model and more; null if no search was made.
+        generation: of the index that answered; null if no search was made.
         reason: why no passage of documents was found; null if one was.
-        detail: the same as a sentence with a remedy.
+        detail: the reason as a sentence, with a remedy.
         near_misses: passages below the threshold, if an explanation was asked for.
         latency_ms: by step, if an explanation was asked for.
     """
@@ -145,8 +143,8 @@ class GuidelinesText:
 
     Attributes:
         text: empty if none is set.
-        updated_by, updated_at: who set it when; null if nobody did.
-        etag: of the text, for If-Match; null if nobody set it.
+        updated_by, updated_at: author and time of the last change; null if it was never set.
+        etag: of the text, for If-Match; null if it was never set.
     """
 
     __pydantic_config__: ClassVar[Any] = CAMEL_CASE
@@ -163,17 +161,17 @@ KeyUse: TypeAlias = Literal["usable", "missing", "unreadable", "not-needed"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyState:
-    """The key that a project's documents are embedded with.
+    """The key with which a project's documents are embedded.
 
     Attributes:
-        provider: whose key it is.
-        state: whether it can be used; "not-needed": the embedder needs none.
-        source: whose it is; the operator's is in the installation's configuration.
-        address: where it is set, on this service.
-        worked: whether the provider accepted it when it was last used.
+        provider: of models.
+        state: whether it can be used; "not-needed": the embedder needs no key.
+        source: its owner; the operator's is in the installation's configuration.
+        address: path of the endpoint that sets it.
+        worked: whether the provider accepted it at its last use.
     """
 
-    __pydantic_config__: ClassVar[Any] = {**CAMEL_CASE, "alias_generator": _camel_of_key}
+    __pydantic_config__: ClassVar[Any] = KEY_CAMEL_CASE
 
     provider: str
     state: KeyUse
@@ -184,28 +182,28 @@ class KeyState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuidelineDocument:
-    """An uploaded file of a project, and what became of it.
+    """An uploaded file of a project, with its status.
 
     Attributes:
         id: stays when the file is replaced.
-        file_name: as it is shown; credentials in it are masked.
-        mime_type: what it is, by its content.
+        file_name: for display; credentials in it are masked.
+        mime_type: detected from its content.
         status: of its present content: PROCESSING, READY, or FAILED. A disabled one is READY.
         chunk_count: passages of the version that answers, or else of the present one; None before
-            it is cut.
-        error_message: why it failed or waits, and what can be done about it.
-        error_kind: the kind of that reason, which stays whatever the words are.
+            chunking.
+        error_message: why it failed or waits, with a remedy.
+        error_kind: stable name of that reason.
         size: bytes.
-        stage: where it is while it is PROCESSING.
-        done, total: passages that have a vector, and all; None before it is cut.
+        stage: current stage, while it is PROCESSING.
+        done, total: passages that have a vector, and all; None before chunking.
         token_count: of these passages; None before they are counted.
-        estimated_cost: of embedding them, in dollars; None where it is not known.
-        dropped: passages that were withheld because nothing but a credential is in them.
-        retry_at: when it is tried again by itself.
+        estimated_cost: of embedding them, in dollars; None if unknown.
+        dropped: passages that were withheld because they hold only a credential.
+        retry_at: time of the next automatic retry.
         enabled: whether it may answer.
         answers: whether a version of it answers: the present one, or a former one.
-        can_retry: whether it failed for a reason that may be gone when it is tried again.
-        note: why nothing of it is found although it is READY.
+        can_retry: whether it failed for a reason that a retry may not meet again.
+        note: why no passage of it can be found although it is READY.
     """
 
     __pydantic_config__: ClassVar[Any] = CAMEL_CASE
@@ -241,9 +239,9 @@ class DocumentPage:
     """A page of a project's documents, the newest first.
 
     Attributes:
-        next: the `after` of the next page; None on the last.
-        rag_guidelines: whether the organization has guidelines switched on.
-        key: that the documents are embedded with.
+        next: the `after` of the next page; None on the last page.
+        rag_guidelines: whether the organization has its guidelines switched on.
+        key: with which the documents are embedded.
     """
 
     __pydantic_config__: ClassVar[Any] = CAMEL_CASE
@@ -256,10 +254,10 @@ class DocumentPage:
 
 @dataclass(frozen=True, slots=True)
 class UploadedDocument:
-    """What became of a file that was sent.
+    """The outcome of an upload.
 
     Attributes:
-        duplicate: whether its bytes were there already, so that nothing is to be done.
+        duplicate: whether the same bytes were stored already.
     """
 
     __pydantic_config__: ClassVar[Any] = CAMEL_CASE
@@ -270,7 +268,7 @@ class UploadedDocument:
 
 @dataclass(frozen=True, slots=True)
 class DeletedDocument:
-    """What became of a request to delete a document."""
+    """The outcome of a request to delete a document."""
 
     __pydantic_config__: ClassVar[Any] = CAMEL_CASE
 

@@ -31,7 +31,6 @@ from rag_assets.common.errors import (
     ChatUnavailable,
     ConfiguredByOperator,
     DeletionsHeld,
-    GuidelinesOff,
     IndexInconsistent,
     InputRejected,
     InvalidRequest,
@@ -59,7 +58,6 @@ from rag_assets.common.errors import (
     ServiceUnavailable,
     TenantBusy,
     TenantGone,
-    TextRefused,
     TransientFailure,
     UnknownDocument,
     UnknownProject,
@@ -71,7 +69,6 @@ from rag_assets.common.errors import (
     UploadTooLarge,
     UploadUnreadable,
     VersionChanged,
-    VersionMissing,
 )
 from rag_assets.common.errors import ProblemKind as Kind
 from rag_assets.common.failure_kinds import OF_PROVIDERS, WORDS, failure_kind
@@ -95,12 +92,6 @@ KINDS: Mapping[type[RagAssetsError], Kind] = {
     Unauthenticated: Kind(401, "unauthenticated", "A valid token is needed"),
     NoProviderKey: Kind(402, "no-provider-key", "The tenant has no key for its provider"),
     CapReached: Kind(402, "cap-reached", "The tenant's cap on spending is reached"),
-    GuidelinesOff: Kind(
-        403,
-        "feature-off",
-        "The organization has its guidelines switched off",
-        detail="an admin of the organization switches them on",
-    ),
     Forbidden: Kind(403, "forbidden", "The token is not for this"),
     RoleRefused: Kind(403, "role-refused", "Callers of this role may not ask this tenant"),
     ForeignOrigin: Kind(403, "foreign-origin", "Web pages of this origin are not allowed"),
@@ -134,9 +125,7 @@ KINDS: Mapping[type[RagAssetsError], Kind] = {
     SearchRejected: Kind(422, "search-rejected", "The search is more than the index takes"),
     BlobMissing: Kind(404, "file-lost", "The stored file was lost", "upload the file again"),
     UploadsFull: Kind(413, "project-full", "There is no room for further files"),
-    TextRefused: Kind(422, "text-refused", "The text cannot be kept"),
     VersionChanged: Kind(412, "changed-meanwhile", "It was changed meanwhile"),
-    VersionMissing: Kind(428, "version-missing", "The version to replace is not named"),
     UploadTooLarge: Kind(413, "too-large", "The file is too large"),
     UploadUnreadable: Kind(415, "unsupported-file", "The file has a format that is not accepted"),
     UploadRefused: Kind(422, "upload-refused", "The file cannot be uploaded"),

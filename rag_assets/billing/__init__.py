@@ -1,4 +1,4 @@
-"""Tenants' accounts at providers of models: keys, the models they get, spending.
+"""Tenants' accounts at providers of models: keys, chosen models, spending.
 
 Belongs here: keys and their encryption, clients of models built for tenants, spending caps, usage.
 Does not: requests to providers (models), rows (storage.catalog).

@@ -58,11 +58,11 @@ class ChatModels:
         self._made: dict[TenantRef, tuple[Mapping[str, Any], TenantChat]] = {}
 
     async def of(self, record: TenantRecord) -> TenantChat:
-        """A tenant's chat model; its key is read when it is needed.
+        """Return a tenant's chat model; its key is read when it is needed.
 
         Raises:
-            NoChatModel: it has none, or none that is usable as configured.
-            ConfigurationError: something in its configuration is not usable.
+            NoChatModel: the tenant's chat model is missing or not usable.
+            ConfigurationError: its configuration is not usable.
         """
         former = self._made.get(record.ref)
         if former is not None and former[0] == record.config:
@@ -117,7 +117,7 @@ class ChatModels:
     ) -> Credentials:
         same_provider = not provider.own_server and embedder.provider == provider.name
         if config.api_key is None and same_provider and embedder.base_url != config.base_url:
-            # There is one stored key for all servers of such a provider: it is the embedder's.
+            # All servers of such a provider share one stored key, which is the embedder's.
             return _no_key
         return self._keys.credentials(
             ref, provider.name, config.api_key, setting="chat_model.api_key"
@@ -125,10 +125,10 @@ class ChatModels:
 
 
 def chat_model_of(tenant: Tenant) -> tuple[ChatModelConfig, Provider, ChatOffer]:
-    """A tenant's chat model, its provider, and what that offers.
+    """Return a tenant's chat model, its provider, and the provider's offer.
 
     Raises:
-        NoChatModel: it names none, or one of no supported provider.
+        NoChatModel: the chat model is missing, or its provider is not supported.
     """
     config = tenant.chat_model
     if config is None:
@@ -150,7 +150,7 @@ def chat_model_of(tenant: Tenant) -> tuple[ChatModelConfig, Provider, ChatOffer]
 
 
 def chat_price_of(config: ChatModelConfig, provider: Provider) -> ChatPrice | None:
-    """What a chat model costs; None if no price is known."""
+    """Return the price of a chat model; None if it is unknown."""
     if config.prices is not None:
         return config.prices
     # The price depends on the operator of the server, whatever model it offers.

@@ -29,7 +29,7 @@ class ChatSpending:
     concurrent answers do not exceed a cap together.
 
     Args:
-        catalog: where usage is recorded.
+        catalog: records usage.
     """
 
     def __init__(self, catalog: Catalog) -> None:
@@ -55,12 +55,12 @@ class ChatSpending:
     def settle(
         self, ref: TenantRef, reserved: float, provider: str, model: str, used: Usage
     ) -> None:
-        """Record what was used, then release its reservation."""
+        """Record the usage of an answer, then release its reservation."""
         try:
             if used:
                 self._catalog.usage.add(ref, provider, model, used)
         except Exception as error:
-            # The answer is complete and charged: it is not lost because of a failed record.
+            # The answer is complete and charged, so a failed record must not discard it.
             _LOG.warning(f"{ref.id}: usage was not recorded: {type(error).__name__}")
         finally:
             with self._lock:
@@ -70,15 +70,15 @@ class ChatSpending:
 
 
 class BilledChat:
-    """A chat model whose costs are billed to a tenant; see ChatModel.
+    """A chat model that bills its costs to a tenant; see ChatModel.
 
     Args:
         model: answers.
         spending: of the process.
         ref: the tenant billed.
         tenant: has the caps.
-        provider, name: what usage is recorded under.
-        price: None if none is known, and there are no caps.
+        provider, name: under which usage is recorded.
+        price: None if it is unknown, which requires that the tenant has no caps.
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class BilledChat:
         """See ChatModel.
 
         Raises:
-            CapReached: its highest possible cost would exceed a cap; nothing was sent.
+            CapReached: its highest possible cost would exceed a cap; no request was sent.
         """
         read = tokens_of(instructions, prompt)
         most = (self._price or _FREE).of(read, max_tokens)
@@ -135,7 +135,7 @@ class BilledChat:
         await self._model.close()
 
     async def _reserve(self, amount: float) -> None:
-        """Reserve dollars; a caller that is cancelled meanwhile leaves nothing reserved."""
+        """Reserve dollars, and release them again if the caller is cancelled meanwhile."""
         reserving = asyncio.ensure_future(
             asyncio.to_thread(self._spending.reserve, self._ref, self._tenant, amount)
         )

@@ -23,8 +23,8 @@ def seal(master: MasterKey, owner: KeyOwner, provider: str, secret: SecretStr) -
 
     Args:
         master: encrypts it.
-        owner: whose key it is; a row that is moved to another owner does not decrypt.
-        provider: whose key it is; likewise.
+        owner: of the key; a row that is moved to another owner cannot be decrypted.
+        provider: of the key; a row that is moved to another provider cannot be decrypted.
         secret: the key.
     """
     nonce = os.urandom(_NONCE_BYTES)
@@ -51,7 +51,7 @@ def unseal(master: MasterKey, owner: KeyOwner, provider: str, sealed: SealedKey)
 
 
 def _bound(owner: KeyOwner, provider: str) -> bytes:
-    """The associated data; as JSON, so that different parts never give equal bytes."""
+    """Return the associated data; as JSON, so that different parts never give equal bytes."""
     if isinstance(owner, OrganizationRef):
         parts: list[object] = ["rag-assets key of an organization", 1, owner.id, provider]
     else:

@@ -1,4 +1,4 @@
-"""The embedder of a tenant whose provider is "auto", and the source of its key."""
+"""The choice of an embedder if a tenant's provider is "auto", and the source of its key."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ KeySource: TypeAlias = Literal["none needed", "variable", "stored", "missing"]
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The embedder that a tenant gets.
+    """The embedder of a tenant.
 
     Attributes:
-        embedder: with a provider that is not "auto".
-        key: the source of the provider's key; "missing": nothing can be embedded yet.
+        embedder: with a provider other than "auto".
+        key: the source of the provider's key; with "missing", embedding is not possible yet.
     """
 
     embedder: EmbedderConfig
@@ -39,16 +39,16 @@ def choose(
 ) -> Choice:
     """Choose a tenant's embedder.
 
-    A configured provider is used. "auto" follows from the chat model, whose key the tenant has
-    anyway; a tenant whose chat model's provider offers no embeddings, or is not known, gets the
-    first provider that it has a key for. `only` leaves one provider to choose. The serving
-    generation's provider is kept while the tenant has its key, since another one would cost all
+    A configured provider is used. "auto" follows the chat model, since the tenant has its key
+    anyway. If the chat model's provider is unknown or offers no embeddings, the first provider for
+    which the tenant has a key is chosen. `only` restricts the choice to one provider. The serving
+    generation's provider is kept while the tenant has its key, since a change would cost all
     embeddings again.
 
     Args:
         embedder: as configured.
         chat_model: the name of the tenant's chat model.
-        stored: the providers that the tenant has a stored key for.
+        stored: the providers for which the tenant has a stored key.
         serving: the provider of the serving generation.
     """
     if embedder.provider == AUTO:
@@ -62,7 +62,7 @@ def choose(
 
 
 def _preferred(chat_provider: Provider | None) -> tuple[str, ...]:
-    """Providers of embeddings for a tenant with a chat model of that provider, in order."""
+    """Return the providers of embeddings for a tenant with that chat provider, in order."""
     offered = auto_embeddings()
     if chat_provider is None:
         return tuple(offered)

@@ -8,7 +8,7 @@ from functools import lru_cache
 from rag_assets.billing.embedder_choice import Choice, choose
 from rag_assets.billing.key_health import KeyReportingBatchApi, KeyReportingEmbedder
 from rag_assets.billing.key_ring import KeyRing
-from rag_assets.billing.switched_off import SwitchedOffEmbedder, is_switched_off
+from rag_assets.billing.opt_in import NotOptedInEmbedder, lacks_opt_in
 from rag_assets.common.settings import Settings
 from rag_assets.models.config.embedder import AUTO, EmbedderConfig
 from rag_assets.models.embedding.batch_api import BatchApi
@@ -43,48 +43,48 @@ class Embedders:
         self._keys = KeyRing(catalog, settings)
 
     def tenant(self, record: TenantRecord) -> Tenant:
-        """A tenant of the catalog, with the embedder that it gets: its provider is never "auto".
+        """Return a tenant of the catalog with its chosen embedder; the provider is never "auto".
 
         Raises:
-            ConfigurationError: something in its configuration is not usable.
+            ConfigurationError: its configuration is not usable.
         """
         return self.chosen(record, Tenant.from_config(record.config))
 
     def chosen(self, record: TenantRecord, tenant: Tenant) -> Tenant:
-        """A tenant, read from its record, with the embedder that it gets.
+        """Return a tenant, read from its record, with its chosen embedder.
 
         Raises:
-            ConfigurationError: something in its configuration is not usable.
+            ConfigurationError: its configuration is not usable.
         """
         embedder = tenant.embedder
         if embedder.provider == AUTO:
             embedder = self._choice(record, tenant).embedder
-        if embedder.batch_above is not None and is_switched_off(record):
+        if embedder.batch_above is not None and lacks_opt_in(record):
             # No batch is sent, either: texts go to the embedder, which refuses.
             embedder = embedder.model_copy(update={"batch_above": None})
         return tenant.model_copy(update={"embedder": embedder})
 
     def choice(self, record: TenantRecord) -> Choice:
-        """The embedder that a tenant gets, and the source of its key.
+        """Return a tenant's embedder, and the source of its key.
 
         Raises:
-            ConfigurationError: something in its configuration is not usable.
+            ConfigurationError: its configuration is not usable.
         """
         return self._choice(record, Tenant.from_config(record.config))
 
     def of_documents(self, record: TenantRecord, config: EmbedderConfig) -> Embedder:
         """The embedder of that configuration for a tenant's documents.
 
-        It makes no vectors while the tenant's organization has them switched off.
+        It refuses every call while the tenant lacks the opt-in of its organization.
 
         Raises:
             ConfigurationError: its model is missing or not usable.
         """
         embedder = self.of(record.ref, config)
-        return SwitchedOffEmbedder(embedder, record) if is_switched_off(record) else embedder
+        return NotOptedInEmbedder(embedder, record) if lacks_opt_in(record) else embedder
 
     def of(self, ref: TenantRef, config: EmbedderConfig) -> Embedder:
-        """A tenant's embedder of that configuration; its key is read when it is needed.
+        """Return a tenant's embedder with that configuration; its key is read when it is needed.
 
         Raises:
             ConfigurationError: its model is missing or not usable.
@@ -104,22 +104,22 @@ class Embedders:
         )
 
     def require_key(self, ref: TenantRef, config: EmbedderConfig) -> None:
-        """Require that a tenant has the key of such an embedder, if that needs one.
+        """Require that a tenant has the key of an embedder, if the embedder needs a key.
 
         Raises:
-            ProviderRefused, ConfigurationError: it has none, or it cannot be read.
+            ProviderRefused, ConfigurationError: the key is missing or unreadable.
         """
         key = choose(config, stored=self._keys.stored(ref)).key
         if key != "none needed":
             self._keys.credentials(ref, config.provider, config.api_key)()
 
     def of_generation(self, ref: TenantRef, tenant: Tenant, generation: Generation) -> Embedder:
-        """The embedder for queries of a generation: the one that built it, with present limits.
+        """Return the embedder that built a generation, with present limits, for its queries.
 
         Args:
-            ref: whose.
+            ref: the tenant.
             tenant: its present configuration.
-            generation: the one that is searched.
+            generation: to be searched.
 
         Raises:
             ConfigurationError: its model is missing or not usable.
@@ -146,15 +146,16 @@ class Embedders:
         )
 
     def batch_api(self, ref: TenantRef, config: EmbedderConfig) -> BatchApi:
-        """The batch API of such an embedder, for one event loop.
+        """Return the batch API of an embedder, for one event loop.
 
         Args:
-            ref: whose.
-            config: as it was when the batch was submitted; the tenant's present key is used
-                if it is for the same server.
+            ref: the tenant.
+            config: as it was when the batch was submitted. The tenant's present key is used if it
+                is for the same server.
 
         Raises:
-            ConfigurationError: its provider has none, or the tenant's configuration is not usable.
+            ConfigurationError: its provider has no batch API, or the tenant's configuration is not
+                usable.
         """
         present = self.tenant(self._catalog.tenants.get(ref.id)).embedder
         if (present.provider, present.base_url) == (config.provider, config.base_url):
@@ -173,13 +174,13 @@ class Embedders:
 
 @lru_cache(maxsize=16)
 def _local_embedder(config: EmbedderConfig) -> Embedder:
-    """An embedder without a key, loaded once and shared by all tenants."""
+    """Return an embedder that needs no key, loaded once and shared by all tenants."""
     return build_embedder(config)
 
 
 @lru_cache(maxsize=16)
 def _local_embedder_of(config: EmbedderConfig, embedder_id: str) -> Embedder:
-    """Return the embedder with an id; by the rules of earlier versions if only these give it."""
+    """Return the embedder with an id, if necessary by the rules of an earlier version."""
     embedder = _local_embedder(config)
     if embedder.embedder_id == embedder_id:
         return embedder
@@ -188,7 +189,7 @@ def _local_embedder_of(config: EmbedderConfig, embedder_id: str) -> Embedder:
 
 @dataclass(frozen=True, slots=True)
 class _Route:
-    """The common parts of requests of a tenant to a provider, whatever the model."""
+    """The settings that all of a tenant's requests to a provider share, whatever the model."""
 
     ref: TenantRef
     provider: str
@@ -211,7 +212,7 @@ class _Route:
 
 @lru_cache(maxsize=4096)
 def _traffic(route: _Route) -> Traffic:
-    """The limits of a route, shared by all embedders of a process: providers limit accounts."""
+    """Return a route's limits, shared by a process's embedders, since providers limit accounts."""
     return Traffic(
         concurrency=route.concurrency,
         requests_per_minute=route.requests_per_minute,

@@ -27,9 +27,9 @@ class InstallationKeys:
     """The master keys of one installation.
 
     Args:
-        catalog: has the folders of tenants' sources, none of which may contain the file.
+        catalog: has the folders of tenants' sources, which must not contain the file.
         settings: have the path of the file.
-        environ: has master keys in place of the file.
+        environ: has master keys that replace the file.
     """
 
     def __init__(self, catalog: Catalog, settings: Settings, environ: Mapping[str, str]) -> None:
@@ -38,7 +38,7 @@ class InstallationKeys:
         self._environ = environ
 
     def read(self) -> MasterKeys | None:
-        """The master keys; None if there are none yet.
+        """Return the master keys; None if there are none yet.
 
         Raises:
             ConfigurationError: a variable or the file cannot be used.
@@ -46,26 +46,26 @@ class InstallationKeys:
         return self.of_environment() or self._file().read()
 
     def of_environment(self) -> MasterKeys | None:
-        """The master keys in the environment; None if the file is used.
+        """Return the master keys in the environment; None if the file is used.
 
         Raises:
-            ConfigurationError: a variable holds no key.
+            ConfigurationError: a variable does not hold a key.
         """
         return keys_of_environment(self._environ)
 
     def writable_file(self) -> KeyFile:
-        """The file, which is refused within a source, the lake or the installation's state."""
+        """Return the file; it may not lie in a source, the lake or the installation's state."""
         return self._file(self._source_folders())
 
     def find(self, key: StoredKey, keys: MasterKeys | None) -> MasterKey:
-        """The master key that encrypts a stored key.
+        """Return the master key that encrypts a stored key.
 
         Args:
             key: to decrypt.
             keys: as read; None if there are none.
 
         Raises:
-            KeyUnreadable: it is not among them.
+            KeyUnreadable: the master key is not among them.
         """
         found = keys.find(key.sealed.master_key_id) if keys else None
         if found is None:
@@ -85,7 +85,7 @@ class InstallationKeys:
         return KeyFile(path, (self._settings.local, *data, *folders))
 
     def _source_folders(self) -> Iterator[Path]:
-        """Folders of all tenants' sources. Sources themselves refuse to contain the file."""
+        """Yield the folders of all tenants' sources, which must not contain the file."""
         kinds = installed_kinds().sources
         for record in self._catalog.tenants.all():
             for source in record.config.get("sources", ()):

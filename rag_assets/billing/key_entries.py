@@ -1,4 +1,4 @@
-"""Tenants' keys in displayable form: stored ones, and those in environment variables."""
+"""Tenants' keys in displayable form: stored keys, and keys in environment variables."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class KeyEntry:
     """The displayable part of a key.
 
     Attributes:
-        tenant: that has it; empty where an organization has it.
+        tenant: that has it; empty if an organization has it.
         shown: its last four characters as "…abcd", or the variable that holds it as "$NAME".
-        state: "not set": the variable; "unreadable": its master key is missing; "missing": the
-            tenant's provider requires a key, and there is none.
+        state: "not set" if the variable is missing; "unreadable" if the master key is missing;
+            "missing" if the tenant's provider requires a key, and the tenant has none.
         worked: whether the provider accepted it when it was last used.
-        organization: that has it, for all of its tenants without a key of their own.
+        organization: that has it, for all of its tenants without their own key.
     """
 
     tenant: str
@@ -42,7 +42,7 @@ class KeyEntry:
 
 
 def entry_of(key: StoredKey, keys: MasterKeys | None) -> KeyEntry:
-    """The entry of a stored key.
+    """Return the entry of a stored key.
 
     Args:
         key: to display.
@@ -65,7 +65,7 @@ def entry_of(key: StoredKey, keys: MasterKeys | None) -> KeyEntry:
 def referenced_entries(
     tenant_id: str, config: Mapping[str, Any], environ: Mapping[str, str]
 ) -> Iterator[KeyEntry]:
-    """The entries of the keys that a tenant's configuration refers to.
+    """Yield the entries of the keys that a tenant's configuration refers to.
 
     Args:
         tenant_id: of the tenant.
@@ -78,9 +78,9 @@ def referenced_entries(
 
 
 def _references(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """The keys by reference in a tenant's configuration: purpose and variable."""
+    """Yield purpose and variable of the keys that a tenant's configuration refers to."""
     for user in (config.get("embedder"), config.get("chat_model")):
-        # A chat model may be no more than a name.
+        # A chat model may be only a name.
         if isinstance(user, Mapping) and user.get("api_key"):
             yield user.get("provider") or _chat_provider(user.get("model")), user["api_key"]
     rerank = config.get("retrieval", {}).get("rerank") or {}

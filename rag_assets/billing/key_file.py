@@ -1,4 +1,4 @@
-"""The file of the master key, where the environment does not hold one."""
+"""The file of the master key, used unless the environment has a master key."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def key_file_path(settings: Settings, environ: Mapping[str, str]) -> Path:
     """Return the path of the file, which may not exist.
 
     By default it lies below the user's configuration folder and is named after the installation's
-    id, so that a home folder may be moved. One that an earlier version named after the path of the
-    home folder is renamed.
+    id, so that a home folder may be moved. A file that an earlier version named after the path of
+    the home folder is renamed.
 
     Raises:
         ConfigurationError: neither a file nor the user's folder is known.
@@ -38,7 +38,7 @@ def key_file_path(settings: Settings, environ: Mapping[str, str]) -> Path:
         return settings.master_key_file
     given = environ.get("XDG_CONFIG_HOME", "")
     try:
-        # What is not absolute does not count: XDG Base Directory Specification 0.8.
+        # Relative paths are ignored: XDG Base Directory Specification 0.8.
         folder = Path(given) if Path(given).is_absolute() else Path.home() / ".config"
     except RuntimeError:
         raise ConfigurationError(
@@ -53,13 +53,13 @@ def key_file_path(settings: Settings, environ: Mapping[str, str]) -> Path:
     if _exists(path) or not _exists(by_path):
         return path
     with suppress(OSError):
-        os.link(by_path, path)  # Unlike a renaming, it never replaces a file.
+        os.link(by_path, path)  # Unlike a rename, a link never replaces a file.
         by_path.unlink()
     return path if _exists(path) else by_path
 
 
 def existing_key_file(settings: Settings, environ: Mapping[str, str]) -> Path | None:
-    """The file, if it exists; no source may contain it."""
+    """Return the path of the file if it exists; no source may contain it."""
     try:
         path = key_file_path(settings, environ)
     except ConfigurationError:
@@ -76,7 +76,7 @@ class KeyFile:
 
     Args:
         path: of the file.
-        forbidden: folders that it may not be in: the data that it protects, and sources.
+        forbidden: folders that must not contain it: the data that it protects, and sources.
     """
 
     def __init__(self, path: Path, forbidden: Iterable[Path] = ()) -> None:
@@ -84,10 +84,10 @@ class KeyFile:
         self._forbidden = tuple(forbidden)
 
     def read(self) -> MasterKeys | None:
-        """The keys in the file; None if there is no file.
+        """Return the keys in the file; None if it does not exist.
 
         Raises:
-            ConfigurationError: its folder is forbidden, others may read it, or it holds no key.
+            ConfigurationError: its folder is forbidden, other users may read it, or it lacks a key.
         """
         try:
             # Do not block on a pipe at this path.
@@ -113,9 +113,9 @@ class KeyFile:
         return MasterKeys(keys[0], tuple(keys[1:]))
 
     def create(self) -> MasterKeys:
-        """The keys in the file, which is created with a new key if it does not exist.
+        """Return the keys in the file; create it with a new key if it does not exist.
 
-        Concurrent processes all return the key of the first one.
+        All concurrent processes return the key of the first process.
 
         Raises:
             ConfigurationError: see read(); or it cannot be written.
@@ -148,16 +148,16 @@ class KeyFile:
         Raises:
             ConfigurationError: it cannot be written.
         """
-        path = self.path.resolve()  # the target of a link is replaced
+        path = self.path.resolve()  # if it is a link, its target is replaced
         try:
             for abandoned in path.parent.glob(f"{draft_prefix(path)}*"):
-                abandoned.unlink()  # by a rotation that was killed
+                abandoned.unlink()  # left by a rotation that was killed
             rewrite_file(path, _content(keys), new_mode=0o600)
         except OSError as error:
             raise self._unusable(f"cannot be written: {type(error).__name__}") from None
 
     def _written(self, keys: MasterKeys) -> Path:
-        # mkstemp opens exclusively, readable by nobody else.
+        # mkstemp opens the file exclusively and readable only by its owner.
         path = self.path.resolve()
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=draft_prefix(path))
         with os.fdopen(handle, "wb") as stream:

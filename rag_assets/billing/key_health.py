@@ -19,7 +19,7 @@ _REPORT_SECONDS = 600.0
 
 
 class _KeyHealth:
-    """Whether calls with a key succeed, until it is recorded."""
+    """Whether calls with a key succeed, until the outcome is recorded."""
 
     def __init__(self, record: Callable[[bool], None]) -> None:
         self._record = record
@@ -32,8 +32,8 @@ class _KeyHealth:
         try:
             yield
         except (ProviderRefused, ChatRefused) as error:
-            # A refused model, quota or address is no statement about the key; nor is a request
-            # that was never sent.
+            # A refused model, quota or address does not concern the key; nor does a request that
+            # was never sent.
             if error.fault == "key" and error.requests:
                 self._worked = False
             raise
@@ -134,8 +134,8 @@ class KeyReportingBatchApi:
 class KeyReportingEmbedder(WrappedEmbedder):
     """An embedder that records whether its provider accepts the key.
 
-    It records when connections are closed, so once in a run; for queries, which keep connections
-    open, every ten minutes or when the outcome changes.
+    It records the outcome when connections are closed, so once in a run. For queries, which keep
+    connections open, it records every ten minutes or when the outcome changes.
 
     Args:
         embedder: embeds.

@@ -9,18 +9,18 @@ from rag_assets.storage.catalog.provider_keys import KeyOwner
 
 
 def described(owner: KeyOwner) -> str:
-    """The owner of a key, as messages name it."""
+    """Return the owner of a key, as messages name it."""
     kind = "organization" if isinstance(owner, OrganizationRef) else "tenant"
     return f"{kind} {owner.id!r}"
 
 
 def set_command(owner: KeyOwner, provider: str) -> str:
-    """The command that stores an owner's key for a provider."""
+    """Return the command that stores an owner's key for a provider."""
     return f"rag-assets keys set {_arguments(owner, provider)}"
 
 
 def remove_command(owner: KeyOwner, provider: str) -> str:
-    """The command that deletes it."""
+    """Return the command that deletes an owner's key for a provider."""
     return f"rag-assets keys remove {_arguments(owner, provider)}"
 
 

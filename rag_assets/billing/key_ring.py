@@ -22,11 +22,11 @@ from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.provider_keys import KeyOwner, SealedKey, StoredKey
 
 PURPOSES = (*WITH_KEYS, RERANK)
-"""What a tenant or an organization may have a stored key for."""
+"""Providers and other purposes for which a tenant or an organization may store a key."""
 
 _SHOWN_CHARACTERS = 4
 _LEAST_SHOWN = 16
-"""Of a shorter key, no characters are shown."""
+"""A shorter key is displayed without any of its characters."""
 _LONGEST = 4096
 
 
@@ -36,7 +36,7 @@ class KeyRing:
     Args:
         catalog: stores them encrypted.
         settings: have the path of the master key's file.
-        environ: has master keys, and keys by reference.
+        environ: has master keys, and the keys that configurations refer to.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class KeyRing:
         self._master_keys = InstallationKeys(catalog, settings, self._environ)
 
     def set(self, owner: KeyOwner, provider: str, secret: SecretStr) -> None:
-        """Store a tenant's or an organization's key for a provider, in place of its former one.
+        """Store a tenant's or an organization's key for a provider, and replace its former key.
 
         Raises:
             ConfigurationError: it cannot be a key, or the master key's file cannot be used.
@@ -64,17 +64,17 @@ class KeyRing:
         )
 
     def remove(self, owner: KeyOwner, provider: str) -> bool:
-        """Delete an owner's key for a provider; returns whether there was one."""
+        """Delete an owner's key for a provider, and return whether there was a key."""
         return self._table.remove(owner, provider)
 
     def stored(self, ref: TenantRef) -> frozenset[str]:
-        """The providers that there is a stored key for: the tenant's or its organization's."""
+        """Return the providers for which the tenant or its organization has a stored key."""
         return frozenset(key.provider for key in self._table.usable(ref))
 
     def entries(self, tenant_id: str | None = None) -> list[KeyEntry]:
-        """All keys in displayable form, or those that a tenant may use.
+        """Return all keys, or the keys that a tenant may use, in displayable form.
 
-        By tenant and provider; of a tenant, its own before its organization's.
+        They are sorted by tenant and provider; a tenant's own keys come before its organization's.
         """
         if tenant_id is None:
             records, stored = self._catalog.tenants.all(), self._table.all()
@@ -88,7 +88,7 @@ class KeyRing:
         return sorted(entries, key=lambda e: (e.organization or "", e.tenant, e.provider, e.shown))
 
     def entries_of_organization(self, organization_id: str) -> list[KeyEntry]:
-        """An organization's own keys in displayable form, by provider."""
+        """Return an organization's own keys in displayable form, by provider."""
         return self._displayed(self._table.of_organization(organization_id))
 
     def credentials(
@@ -99,35 +99,36 @@ class KeyRing:
         *,
         setting: str = "embedder.api_key",
     ) -> Credentials:
-        """The credentials of a model; the key is read when they are called.
+        """Return a function that reads the key of a model.
 
         Args:
-            owner: the tenant that uses it, or the organization whose key it is.
-            provider: whose key it is.
-            reference: the environment variable that is named instead of a stored key, as $NAME.
-            setting: the setting that names it, for messages.
+            owner: the tenant that uses it, or the organization that owns it.
+            provider: of the key.
+            reference: the environment variable used instead of a stored key, as $NAME.
+            setting: the setting that names the variable, for messages.
         """
         if reference is not None:
             return partial(self._of_variable, owner, provider, reference, setting)
         return partial(self._of_catalog, owner, provider, setting)
 
     def record_use(self, owner: KeyOwner, provider: str, *, worked: bool) -> None:
-        """Record a use of the key that an owner uses, and whether the provider accepted it."""
+        """Record a use of an owner's key, and whether the provider accepted it."""
         key = self._table.find(owner, provider)
         if key is not None:
             self._table.record_use(key, worked=worked)
 
     def rotate(self, report: Callable[[int], None] = lambda _: None) -> int:
-        """Encrypt every key with another master key; returns how many there are.
+        """Encrypt every key with another master key, and return the number of keys.
 
-        A new one is created in the file; if the environment has master keys, its present one is
-        used. After an interruption at any point every key can still be read.
+        A new master key is created in the file; if the environment has master keys, its present one
+        is used. After an interruption at any point, every key can still be read.
 
         Args:
-            report: called with their number, before former master keys leave the file.
+            report: called with the number of keys, before former master keys are deleted from the
+                file.
 
         Raises:
-            KeyUnreadable: a key cannot be decrypted; nothing was changed.
+            KeyUnreadable: a key cannot be decrypted; no key was changed.
             ConfigurationError: the master key's file cannot be used.
         """
         with self._table.rotation_lock():
@@ -152,7 +153,8 @@ class KeyRing:
             report(0)
             return 0
         keys = MasterKeys(MasterKey.random(), (held.present, *held.former))
-        # Written before any key is encrypted with it; former ones stay until none is needed.
+        # Written before any key is encrypted with it; former keys stay until they are no longer
+        # needed.
         file.replace(keys)
         count = self._reseal(keys)
         report(count)
@@ -197,7 +199,7 @@ class KeyRing:
         try:
             return self._unsealed(owner, provider, setting)
         except KeyUnreadable:
-            # A rotation may have ended after the key was read and before the master key was.
+            # A rotation may have ended between reading the key and reading the master key.
             return self._unsealed(owner, provider, setting)
 
     def _unsealed(self, owner: KeyOwner, provider: str, setting: str) -> SecretStr:
@@ -213,10 +215,10 @@ class KeyRing:
 
 
 def require_key(secret: SecretStr) -> None:
-    """Refuse what cannot be a provider's key.
+    """Refuse a value that cannot be a provider's key.
 
     Raises:
-        ConfigurationError: it cannot be one; the message has the reason and does not quote it.
+        ConfigurationError: it cannot be a key; the message gives the reason without quoting it.
     """
     value = secret.get_secret_value()
     if not value:

@@ -1,4 +1,4 @@
-"""Tests of keys: one small call shows whether a provider accepts a key."""
+"""Tests of keys: a small call checks whether a provider accepts a key."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ class KeyTest:
 
     Attributes:
         worked: whether the provider answered with a vector.
-        reason: why it did not; None if it did.
-        latency_ms: until it answered, connecting included.
+        reason: of the failure; None if it worked.
+        latency_ms: time to the answer, including the connection.
     """
 
     worked: bool
@@ -48,7 +48,7 @@ class KeyTest:
 
 
 class KeyTests:
-    """Tests keys by embedding a word as documents are embedded with them.
+    """Tests keys by embedding a word, as documents are embedded with them.
 
     Args:
         catalog: holds tenants and keys.
@@ -63,15 +63,15 @@ class KeyTests:
     async def test(self, owner: KeyOwner, provider: str) -> KeyTest:
         """Make one small call with the key that an owner has, or uses, for a provider.
 
-        Its cost is recorded for a tenant, and no cap keeps it back.
+        Its cost is recorded for a tenant; caps do not apply.
 
         Raises:
-            NoProviderKey, KeyUnreadable: there is no key to test.
-            ConfigurationError: such a key embeds nothing, so it cannot be tested.
+            NoProviderKey, KeyUnreadable: the key is missing or unreadable.
+            ConfigurationError: such a key is not for embedding, so it cannot be tested.
         """
         config = self._config(owner, provider)
         credentials = self._keys.credentials(owner, provider, config.api_key)
-        # Not within the call, so that a missing key is no outcome of it.
+        # Read before the call, so that a missing key is not reported as an outcome.
         secret = credentials()
         embedder = build_embedder(
             config, credentials=lambda: secret, network=self._settings.private_endpoints
@@ -113,7 +113,7 @@ class KeyTests:
         )
 
     def _of_projects(self) -> EmbedderConfig:
-        """The embedder that projects begin with."""
+        """Return the initial embedder of new projects."""
         beginning = TenantsFile(
             self._settings.tenants_file, cache=self._settings.local / "cache"
         ).beginning_of_projects()

@@ -1,4 +1,4 @@
-"""Spending of a tenant's run: checked against its caps, recorded as it occurs."""
+"""Spending of a tenant's run: checked against its caps, and recorded as it occurs."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from rag_assets.storage.catalog.usage import SpendingTotals, Usage, today
 from rag_assets.tenants.model import Tenant
 
 EVENTS_READ: Final = 20
-"""Latest events of stopped runs that are compared with the caps."""
+"""Number of latest events of stopped runs that are compared with the caps."""
 
 
 def present_caps(catalog: Catalog, ref: TenantRef, tenant: Tenant, *, run: float) -> list[Cap]:
-    """A tenant's caps at present; the costs of submitted batches count as spent.
+    """Return a tenant's present caps; the costs of submitted batches count as spent.
 
     Args:
-        catalog: where usage is recorded.
+        catalog: records usage.
         ref: of the tenant.
         tenant: has the caps.
-        run: dollars that the sync under way has spent.
+        run: dollars that the current sync has spent.
     """
     day = today()
     spent = catalog.usage.spent(ref.id, day)
@@ -54,15 +54,15 @@ class Ledger:
     """A tenant's spending in one run.
 
     Args:
-        catalog: where usage is recorded.
+        catalog: records usage.
         ref: of the tenant.
         tenant: has the caps and the price of its embedder.
         embedder_id: of the run.
-        before: dollars that the same sync spent in runs before this one.
+        before: dollars that earlier runs of the same sync spent.
         generation: the build that is embedded.
 
     Raises:
-        ConfigurationError: there are caps, and no price is known.
+        ConfigurationError: there are caps, but the price is unknown.
     """
 
     def __init__(
@@ -85,12 +85,12 @@ class Ledger:
 
     @property
     def total(self) -> Usage:
-        """All usage so far."""
+        """Return all usage so far."""
         return self.budget.total
 
     @property
     def promised(self) -> float:
-        """Dollars that the batches submitted so far will cost."""
+        """Return the dollars that the batches submitted so far will cost."""
         return self.budget.promised
 
     def record(self) -> None:
@@ -107,7 +107,7 @@ class Ledger:
             )
 
     def close(self) -> None:
-        """Record the rest, and the cap that stopped the run, if any."""
+        """Record the remaining usage, and the cap that stopped the run, if any."""
         self.record()
         if self.promised:
             self._catalog.usage.set_run_spending(self._ref, self._run)
@@ -119,5 +119,5 @@ class Ledger:
 
     @property
     def _run(self) -> float:
-        """Dollars that the sync has spent so far, submitted batches included."""
+        """Return the dollars that the sync has spent so far, including submitted batches."""
         return self._before + self.total.cost + self.promised

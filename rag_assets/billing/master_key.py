@@ -20,10 +20,10 @@ _HINT = "it must be 32 random bytes as base64; `openssl rand -base64 32` makes o
 
 @dataclass(frozen=True, slots=True)
 class MasterKey:
-    """One master key.
+    """A master key.
 
     Attributes:
-        id: names the key in the catalog and reveals nothing of it.
+        id: names the key in the catalog without revealing any of it.
         secret: 32 bytes.
     """
 
@@ -32,13 +32,13 @@ class MasterKey:
 
     @classmethod
     def of(cls, secret: bytes) -> MasterKey:
-        """The key with these bytes."""
+        """Return the key with these bytes."""
         digest = hmac.new(secret, b"rag-assets: id of a master key", hashlib.sha256)
         return cls(digest.hexdigest()[:16], secret)
 
     @classmethod
     def random(cls) -> MasterKey:
-        """A new key."""
+        """Return a new key."""
         return cls.of(os.urandom(_KEY_BYTES))
 
     @classmethod
@@ -46,7 +46,8 @@ class MasterKey:
         """Read a key from a variable or a line of a file.
 
         Raises:
-            ConfigurationError: it is not base64 of 32 bytes; names the place and does not quote it.
+            ConfigurationError: it is not base64 of 32 bytes; names the place without quoting the
+                value.
         """
         try:
             secret = base64.b64decode(text.strip(), validate=True)
@@ -57,7 +58,7 @@ class MasterKey:
         return cls.of(secret)
 
     def text(self) -> str:
-        """The key as a file holds it."""
+        """Return the key as a file holds it."""
         return base64.b64encode(self.secret).decode()
 
 
@@ -74,15 +75,15 @@ class MasterKeys:
     former: tuple[MasterKey, ...] = ()
 
     def find(self, key_id: str) -> MasterKey | None:
-        """The key of that id, if it is one of these."""
+        """Return the key with that id; None if it is missing."""
         return next((key for key in (self.present, *self.former) if key.id == key_id), None)
 
 
 def keys_of_environment(environ: Mapping[str, str]) -> MasterKeys | None:
-    """The keys in the environment; None if there are none, and the file is used.
+    """Return the keys in the environment; None if there are none, so that the file is used.
 
     Raises:
-        ConfigurationError: a variable holds no key.
+        ConfigurationError: a variable does not hold a key.
     """
     present, previous = environ.get(VARIABLE), environ.get(PREVIOUS)
     if not present:

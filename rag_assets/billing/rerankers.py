@@ -29,7 +29,7 @@ class Rerankers:
         self._keys = KeyRing(catalog, settings)
 
     def of(self, ref: TenantRef, config: RerankConfig) -> Reranker:
-        """A tenant's reranker of that configuration, behind a circuit breaker.
+        """Return a tenant's reranker with that configuration, behind a circuit breaker.
 
         Raises:
             ConfigurationError: its folder is missing or not usable, or its provider's SDK is not
@@ -49,7 +49,7 @@ class Rerankers:
 
 @lru_cache(maxsize=16)
 def _local_reranker(folder: Path, threads: int | None) -> Reranker:
-    """Loaded once for all tenants, which share its threads and its circuit breaker."""
+    """Load a reranker once for all tenants, which share its threads and its circuit breaker."""
     from rag_assets.models.reranking.cross_encoder import CrossEncoder
 
     return CircuitBreakerReranker(CrossEncoder(folder, threads))

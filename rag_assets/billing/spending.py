@@ -24,18 +24,18 @@ _SPENT: dict[CapName, str] = {
     "per_day": "spent today",
     "per_run": "spent by this sync",
 }
-# Rounding of sums of floats, far below any price.
+# Tolerance for rounding in sums of floats, far below any price.
 _TOLERANCE = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
 class Cap:
-    """One of a tenant's caps.
+    """A cap of a tenant.
 
     Attributes:
         most: dollars that may be spent.
         spent: dollars spent so far.
-        until: when it starts anew; None if a person has to continue.
+        until: when its period ends; None if a person has to continue.
     """
 
     name: CapName
@@ -44,30 +44,30 @@ class Cap:
     until: datetime | None
 
     def stops(self, cost: float) -> bool:
-        """Whether so many further dollars would exceed it."""
+        """Return whether this additional cost would exceed the cap."""
         return self.spent + cost > self.most + _TOLERANCE
 
     def after(self, cost: float) -> Cap:
-        """The same cap with so many further dollars spent."""
+        """Return the same cap with this additional cost spent."""
         return Cap(self.name, self.most, self.spent + cost, self.until)
 
     @property
     def share(self) -> float:
-        """The share that is spent, from 0 to 1; above 1 if an estimate was too low."""
+        """Return the share that is spent, from 0 to 1; above 1 if an estimate was too low."""
         return self.spent / self.most if self.most else 1.0
 
     @property
     def limit_text(self) -> str:
-        """The limit and its period, for messages."""
+        """Return the limit and its period, for messages."""
         return f"{dollars(self.most)} {_PERIODS[self.name]}"
 
     @property
     def spent_text(self) -> str:
-        """The amount spent in its period, for messages."""
+        """Return the amount spent in its period, for messages."""
         return f"{dollars(self.spent)} {_SPENT[self.name]}"
 
     def reached(self, tenant_id: str, cost: float) -> CapReached:
-        """The error for a request that would cost so many dollars and was not sent."""
+        """Return the error for a request of this cost that was not sent."""
         return CapReached(
             f"the cap of {self.limit_text} is reached: {self.spent_text},"
             f" and the next request would cost about {dollars(cost)}",
@@ -88,12 +88,12 @@ class Cap:
 
 
 def caps_of(config: CapsConfig, spent: SpendingTotals, today: date) -> list[Cap]:
-    """A tenant's caps, the longest period first.
+    """Return a tenant's caps, the longest period first.
 
     Args:
-        config: limits; those that are not set are left out.
-        spent: on that day, in its month, by the running sync.
-        today: of UTC.
+        config: limits; unset limits are left out.
+        spent: on that day, in its month, and by the running sync.
+        today: in UTC.
     """
     next_month = (today.replace(day=1) + timedelta(days=32)).replace(day=1)
     caps: tuple[tuple[CapName, float | None, float, datetime | None], ...] = (
@@ -105,15 +105,15 @@ def caps_of(config: CapsConfig, spent: SpendingTotals, today: date) -> list[Cap]
 
 
 def cap_that_stops(caps: list[Cap], cost: float) -> Cap | None:
-    """The cap of the longest period that so many dollars would exceed; None if none."""
+    """Return the cap with the longest period that this cost would exceed; None if all allow it."""
     return next((cap for cap in caps if cap.stops(cost)), None)
 
 
 def require_price(tenant: Tenant) -> Price | None:
-    """The price of a tenant's embedder; None if none is known, and none is needed.
+    """Return the price of a tenant's embedder; None if it is unknown and not required.
 
     Raises:
-        ConfigurationError: it has caps, which cannot be enforced without a price.
+        ConfigurationError: the tenant has caps, which cannot be enforced without a price.
     """
     price = price_of(tenant.embedder)
     caps = [name for name, most in tenant.caps if most is not None]
@@ -129,14 +129,14 @@ def require_price(tenant: Tenant) -> Price | None:
 class Spending:
     """The budget of one run of a tenant.
 
-    The estimated costs of requests are reserved before they are sent, so that concurrent ones
-    exceed no cap by more than the estimates are wrong. Requests are sent in one thread, and their
-    usage is taken in another.
+    The estimated cost of a request is reserved before it is sent. So concurrent requests exceed a
+    cap at most by the error of the estimates. Requests are sent in one thread, and their usage is
+    taken in another.
 
     Args:
         tenant_id: of the tenant.
-        price: of its embedder; None if none is known, and there are no caps.
-        caps: what may be spent, and was spent before.
+        price: of its embedder; None if it is unknown, which requires that there are no caps.
+        caps: limits and earlier spending.
     """
 
     def __init__(self, tenant_id: str, price: Price | None, caps: list[Cap]) -> None:
@@ -152,12 +152,12 @@ class Spending:
 
     @property
     def total(self) -> Usage:
-        """All usage so far."""
+        """Return all usage so far."""
         return self._total
 
     @property
     def promised(self) -> float:
-        """Dollars that the batches submitted so far will cost."""
+        """Return the dollars that the batches submitted so far will cost."""
         return self._promised
 
     def reserve(self, tokens: int) -> None:
@@ -174,7 +174,7 @@ class Spending:
         """Commit the batch price of texts, which is charged when their batch has ended.
 
         Returns:
-            the price in dollars; None if none is known.
+            the price in dollars; None if it is unknown.
 
         Raises:
             CapReached: it would exceed a cap.
@@ -203,19 +203,19 @@ class Spending:
             raise cap.reached(self._tenant_id, cost)
 
     def take(self) -> Usage:
-        """The usage since the last call, to be recorded."""
+        """Return the usage since the last call, to be recorded."""
         with self._lock:
             new, self._new = self._new, Usage()
             return new
 
 
 def used_of(charge: Charge, price: Price | None, *, batch: bool = False) -> Usage:
-    """The usage of a finished request.
+    """Return the usage of a finished request.
 
     Args:
         charge: as the provider reports it.
-        price: of a million tokens; None if none is known.
-        batch: whether it went through the provider's batch API.
+        price: of a million tokens; None if it is unknown.
+        batch: whether it used the provider's batch API.
     """
     return Usage(
         requests=charge.requests,

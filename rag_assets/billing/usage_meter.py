@@ -22,11 +22,11 @@ _Account: TypeAlias = tuple[TenantRef, str]
 class Meter:
     """Adds to the usage of tenants in a background thread.
 
-    Usage that arrives during a statement is summed up for the next one: statements never queue,
-    whatever the number of searches.
+    Usage that arrives during a statement is summed up for the next statement. So statements never
+    queue, whatever the number of searches.
 
     Args:
-        catalog: where usage is recorded.
+        catalog: records usage.
     """
 
     def __init__(self, catalog: Catalog) -> None:
@@ -36,7 +36,7 @@ class Meter:
         )
 
     def count(self, ref: TenantRef, embedder_id: str, charge: Charge, price: Price | None) -> None:
-        """Add the charge of one query; free ones are not recorded."""
+        """Add the charge of one query; free queries are not recorded."""
         if price != FREE:
             self._batcher.put(((ref, embedder_id), used_of(charge, price)))
 

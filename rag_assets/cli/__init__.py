@@ -2,8 +2,8 @@
 
 Every command takes --json, exits non-zero on failure, and reports bad input with one line and a
 hint, never with a traceback. The modules here only declare arguments, one module for each group of
-commands; commands/ does the work. `main` has a fork server run a command where one is running, and
-imports the application only where none is.
+commands; commands/ does the work. `main` lets a running fork server execute a command, and imports
+the application only if no fork server runs.
 """
 
 from __future__ import annotations
@@ -14,15 +14,16 @@ import sys
 from rag_assets.common.checkout import is_checkout
 
 _OWN_PROCESS = {"up", "down", "demo", "serve"}
-"""Commands that start or stop the fork server, or outlive it; it refuses those of systems."""
+"""Commands that start, stop or outlive the fork server; it refuses such commands of systems
+itself."""
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and end the process with its exit code.
 
     Args:
-        arguments: to be run in this process; by default those of the process, which a fork of the
-            fork server may execute.
+        arguments: to run in this process; by default the process's own, which a fork of the fork
+            server may execute.
     """
     if arguments is None:
         arguments = sys.argv[1:]
@@ -34,7 +35,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _in_fork(arguments: list[str]) -> int | None:
-    """The exit code of a command that a fork executed; None if none did."""
+    """Return the exit code of a command that a fork executed; None if no fork executed it."""
     if _OWN_PROCESS.intersection(arguments[:1]):
         return None
     from rag_assets.forkserver.client import run_command

@@ -1,4 +1,4 @@
-"""The application: all groups of commands, and what becomes of their errors."""
+"""The application: all groups of commands, and the handling of their errors."""
 
 from __future__ import annotations
 
@@ -68,8 +68,8 @@ app.add_typer(elasticsearch.app, name="elasticsearch")
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run a command in this process; returns its exit code."""
-    # Imports leave half a million objects: collecting through them took a third of the time.
+    """Run a command in this process, and return its exit code."""
+    # Imports leave half a million objects, and collecting them took a third of the time.
     gc.set_threshold(*_GC_THRESHOLDS)
     from rag_assets.cli.commands.output import print_error
 
@@ -95,7 +95,7 @@ def run(arguments: Sequence[str]) -> int:
     except Exception as error:
         if os.environ.get("RAG_ASSETS_DEBUG"):
             raise
-        # Its message may quote a document or a key, so only its kind and place are shown.
+        # Its message may quote a document or a key, so only its type and place are shown.
         place = traceback.extract_tb(error.__traceback__)[-1]
         unexpected = RagAssetsError(
             f"unexpected {type(error).__name__} in {Path(place.filename).name}:{place.lineno}",

@@ -21,7 +21,7 @@ from rag_assets.watch.watcher import Watcher
 
 
 class ForkedFollower:
-    """A fork of the fork server that syncs the tenants it is told of, until it is told no more.
+    """A fork of the fork server that syncs the tenants that it receives, until it is closed.
 
     Args:
         connection: to the fork.
@@ -33,7 +33,7 @@ class ForkedFollower:
 
     @classmethod
     def open(cls, settings: Settings) -> ForkedFollower | None:
-        """Start one; None if no fork server answers, which is started again if it died."""
+        """Start a follower; None if no fork server answers. A dead fork server is restarted."""
         ours, its = socket.socketpair()
         with its:
             fork = start(str(settings.home), SYNC, [], os.environ, descriptors=[its.fileno()])
@@ -65,7 +65,7 @@ def main() -> None:
     masker = masker_of(settings.local)
 
     def log(line: str) -> None:
-        with suppress(OSError):  # A full disk of logs stops no syncs.
+        with suppress(OSError):  # A full disk for logs must not stop syncs.
             sys.stderr.write(masker.text(line) + "\n")
             sys.stderr.flush()
 

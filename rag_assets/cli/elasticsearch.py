@@ -17,7 +17,7 @@ app = typer.Typer(
 
 
 class Purpose(StrEnum):
-    """What a role is for."""
+    """The purpose of a role."""
 
     INDEXING = "indexing"
     SEARCHING = "searching"

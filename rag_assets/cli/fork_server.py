@@ -1,7 +1,7 @@
 """The fork server of an installation: `python -m rag_assets.cli.fork_server`.
 
-It imports what commands and the daemon's runs need, and executes both in forks. When its code has
-changed it begins anew, in the same process; until then commands import for themselves.
+It imports the libraries of commands and the daemon's runs, and executes both in forks. After its
+code has changed it restarts in the same process; until then commands import for themselves.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from rag_assets.privacy.masker import masker_of
 _PARSERS = "rag_assets.ingest.workers.fork_server"
 _NOT_OF_COMMANDS = re.compile(
     r"__main__$|migrations\.|elasticsearch_node|\.docling|\.workers\.(worker|fork_server)$|"
-    r"^rag_assets\.testing$"  # a plugin of pytest, which only those who test have
+    r"^rag_assets\.testing$"  # a plugin of pytest, which is installed only for tests
 )
 _LIBRARIES = (
     *("polars", "deltalake", "elasticsearch.helpers", "psycopg", "psycopg2.extras"),
@@ -47,7 +47,8 @@ _LIBRARIES = (
     *("dagster._core.instance.runs.run_domain", "dagster._core.system_config.composite_descent"),
     *("ruamel.yaml.mergevalue", "upath.implementations.local", "fsspec.implementations.local"),
 )
-"""What is imported where it is used, so that a command that does not use it need not wait."""
+"""Libraries that are imported where they are used, so that other commands need not wait for
+them."""
 
 
 def main() -> None:
@@ -69,7 +70,7 @@ def main() -> None:
         refused_commands=installed_systems().own_process_commands,
     )
     if server.serve():
-        begin_anew()  # The parsers' server ends with its input, which is closed by that.
+        begin_anew()  # This closes the input of the parsers' server, which then ends.
     parsers.communicate()
 
 
@@ -93,7 +94,7 @@ def prepare(local: Path) -> None:
     Args:
         local: the installation's own folder.
     """
-    # What imports leave lives on: collecting through it would take a sixth of the time.
+    # Imported objects stay alive, and collecting them would take a sixth of the time.
     gc.disable()
     for name in _LIBRARIES:
         importlib.import_module(name)

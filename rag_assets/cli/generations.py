@@ -1,4 +1,4 @@
-"""Builds of a tenant's index: their states, and which one answers."""
+"""Builds of a tenant's index: their states, and the serving build."""
 
 from __future__ import annotations
 

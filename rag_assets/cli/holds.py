@@ -1,4 +1,4 @@
-"""Holds: what must leave no store, even when it is deleted, until the hold is lifted."""
+"""Holds: documents that stay in every store, even when they are deleted, until a hold is lifted."""
 
 from __future__ import annotations
 

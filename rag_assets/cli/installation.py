@@ -1,4 +1,4 @@
-"""installation: the identity of this installation, and what to do with copies and moves."""
+"""installation: the identity of this installation, and its copies, moves and restores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judged questions: what a tenant's searches should find."""
+"""Judged questions: the passages that a tenant's searches should find."""
 
 from __future__ import annotations
 

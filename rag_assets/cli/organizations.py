@@ -1,4 +1,4 @@
-"""Organizations: what holds for all projects of one."""
+"""Organizations: settings for all projects of an organization."""
 
 from __future__ import annotations
 

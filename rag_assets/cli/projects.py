@@ -1,4 +1,4 @@
-"""Projects of organizations, each a tenant that applications make."""
+"""Projects of organizations; each is a tenant that applications create."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ OrganizationArgument: TypeAlias = Annotated[
 ProjectArgument: TypeAlias = Annotated[
     str, typer.Argument(metavar="PROJECT", help="Id of the project, the application's.")
 ]
-ProfileOption: TypeAlias = Annotated[str, typer.Option(help="Profile of the project's tenant.")]
+ProfileOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(help="Profile of the project's tenant; by default that of projects over the API."),
+]
 
 
 @app.command("list")
@@ -65,7 +68,7 @@ def put(
         bool,
         typer.Option(help="Begin again with `projects` of tenants.yaml; caps and chat model stay."),
     ] = False,
-    profile: ProfileOption = "team-guidelines",
+    profile: ProfileOption = None,
     json: Json = False,
 ) -> None:
     """Make a project, or change what is given of its settings."""
@@ -89,7 +92,7 @@ def remove(
     organization: OrganizationArgument,
     project: ProjectArgument,
     yes: Annotated[bool, typer.Option("--yes", help="Confirm the removal.")] = False,
-    profile: ProfileOption = "team-guidelines",
+    profile: ProfileOption = None,
     json: Json = False,
 ) -> None:
     """Delete a project's tenant and everything indexed for it."""

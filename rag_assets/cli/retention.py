@@ -1,4 +1,4 @@
-"""Commands that delete for good, and show what was deleted."""
+"""Commands that delete for good, and that show past deletions."""
 
 from __future__ import annotations
 

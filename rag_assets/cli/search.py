@@ -48,5 +48,5 @@ def mcp(
     """Serve a tenant's documents to an agent over MCP on standard input and output."""
     from rag_assets.cli.commands.mcp import serve
 
-    # An agent without a name is a member, too.
+    # Without a name, an agent is a member, too.
     serve(tenant, caller_of(principal, role or (None if principal else "member")))

@@ -71,7 +71,7 @@ def _question(
         bool, typer.Option(help="Code memory: changes and summaries of runs may be hits.")
     ] = True,
 ) -> dict[str, Any]:
-    """Collect the fields of a request; None where an option is left out."""
+    """Collect the fields of a request; None for an option that is left out."""
     return {
         "query": question,
         "top_k": top_k,
@@ -108,7 +108,7 @@ def _by_name(given: Iterable[str]) -> dict[str, str]:
 
 
 def search_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Replace a command's parameter `fields` by the question and the options of a search."""
+    """Replace a command's parameter `fields` with the question and the options of a search."""
     declared = inspect.signature(_question, eval_str=True).parameters
     own = inspect.signature(command, eval_str=True)
 
@@ -122,7 +122,7 @@ def search_options(command: Callable[..., None]) -> Callable[..., None]:
         for name, one in own.parameters.items()
         for parameter in (declared.values() if name == "fields" else (one,))
     ]
-    # Typer reads both.
+    # Typer reads the signature and the annotations.
     run.__signature__ = own.replace(parameters=taken)  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in taken}
     return run

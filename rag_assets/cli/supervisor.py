@@ -16,7 +16,7 @@ def main() -> None:
     settings = Settings.from_environment()
 
     def log(line: str) -> None:
-        with suppress(OSError):  # A full disk of logs stops no restart.
+        with suppress(OSError):  # A full disk for logs must not stop restarts.
             sys.stderr.write(line + "\n")
             sys.stderr.flush()
 

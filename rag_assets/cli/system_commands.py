@@ -1,4 +1,4 @@
-"""The commands of the core and of systems, imported when one is run or listed."""
+"""The commands of the core and of systems, imported when a command is run or listed."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from rag_assets.common.errors import ConfigurationError
 
 
 class SystemCommands(TyperGroup):
-    """A group whose own commands come first, and then those that installed systems add."""
+    """A group with its own commands first, followed by the commands of installed systems."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names of all commands, those of systems last."""
+        """Return the names of all commands, systems' commands last."""
         from rag_assets.plugins.registry import installed_systems
 
         own = super().list_commands(ctx)
         return [*own, *installed_systems().parts("commands", reserved=own)]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Find a command by name; None if none has it.
+        """Find a command by name; None if it does not exist.
 
         Raises:
             ConfigurationError: the systems, or the command's module, cannot be loaded.
@@ -44,9 +44,9 @@ class SystemCommands(TyperGroup):
 
 
 def _as_own(group: typer.Typer, name: str) -> click.Command:
-    """A system's group, with help that looks as that of the core's commands."""
+    """Return a system's group as a command, with help in the style of the core's commands."""
     app = typer.Typer(add_completion=False, rich_markup_mode=None)
     app.add_typer(group, name=name)
     carrier = get_command(app)
-    assert isinstance(carrier, TyperGroup)  # noqa: S101 - whatever has a group is one
+    assert isinstance(carrier, TyperGroup)  # noqa: S101 - an app with a group is a group
     return carrier.commands[name]

@@ -1,4 +1,4 @@
-"""Tenants: whose documents are indexed, and from which sources."""
+"""Tenants: their documents' sources and settings."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """The operations on a project's guidelines.
 
-Every operation takes `project`, the application's id, which may be left out if the client was
-given one.
+Each takes `project`, the application's id of it; by default the client's own project.
 """
 
 from __future__ import annotations
@@ -22,22 +21,22 @@ from rag_assets.client.calls import Call, FormFile, Pages
 _ADDRESS = "/api/projects/{id}/guidelines"
 _PAGE = 100
 _UPLOAD_SECONDS = 120.0
-"""Until a large file is written and examined."""
+"""Timeout of an upload: the service writes and examines the file before it answers."""
 _CONTEXT_SECONDS = 15.0
-"""Twice what the service waits for passages, and more."""
+"""Timeout of a context: more than twice as long as the service waits for passages."""
 
 
 def upload_guideline(
     file_name: str, content: bytes, *, replaces: str | None = None, project: str | None = None
 ) -> Call[UploadedDocument]:
-    """Upload a document (PDF, Markdown, DOCX), or the new version of one. For admins.
+    """Upload a document (PDF, Markdown, DOCX), or a new version of it. For admins.
 
-    The same bytes are not stored twice, so it may be sent again.
+    It can be repeated: the same bytes are stored once.
 
     Args:
-        file_name: as it is shown.
+        file_name: for display.
         content: of the file.
-        replaces: id of the document that it is the new version of.
+        replaces: id of the document that this file replaces.
     """
     return Call(
         "POST",
@@ -57,12 +56,12 @@ def guidelines(
     limit: int = _PAGE,
     project: str | None = None,
 ) -> Call[DocumentPage]:
-    """One page of a project's documents, the newest first, with what became of them. For admins.
+    """Return a page of a project's documents with their status, newest first. For admins.
 
     Args:
-        status: only these; by default all.
-        after: the `next` of the page before.
-        limit: documents at most.
+        status: only documents in this state.
+        after: the `next` of the previous page.
+        limit: maximum number of documents.
     """
     return Call(
         "GET",
@@ -77,18 +76,18 @@ def guidelines(
 def all_guidelines(
     *, status: DocumentStatus | None = None, page: int = _PAGE, project: str | None = None
 ) -> Pages[DocumentPage, GuidelineDocument]:
-    """Every document of a project, the newest first. For admins.
+    """Iterate over a project's documents, newest first. For admins.
 
     Args:
-        status: only these; by default all.
-        page: how many are fetched at a time, when they are needed.
+        status: only documents in this state.
+        page: number of documents per request.
     """
     first = guidelines(status=status, limit=page, project=project)
     return Pages(first, lambda found: found.documents, lambda found: found.next)
 
 
 def guideline(document_id: str, *, project: str | None = None) -> Call[GuidelineDocument]:
-    """One document of a project, with what became of it. For admins."""
+    """Return a document of a project with its status. For admins."""
     return Call(
         "GET",
         f"{_ADDRESS}/{{document}}",
@@ -99,7 +98,7 @@ def guideline(document_id: str, *, project: str | None = None) -> Call[Guideline
 
 
 def delete_guideline(document_id: str, *, project: str | None = None) -> Call[DeletedDocument]:
-    """Delete a document; no context holds a passage of it from now on. For admins."""
+    """Delete a document; contexts leave out its passages at once. For admins."""
     return Call(
         "DELETE",
         f"{_ADDRESS}/{{document}}",
@@ -117,13 +116,13 @@ def guideline_context(
     explain: bool = False,
     project: str | None = None,
 ) -> Call[GuidelinesContext]:
-    """Make the section of a prompt: passages of documents, else the plain text, else nothing.
+    """Build the section of a prompt from passages, or else from the plain text; it may be empty.
 
     Args:
-        task: what the prompt is about, in words.
-        top_k: passages at most, up to 5.
-        token_budget: tokens of the section at most, up to 2,000, where it is of passages.
-        explain: also tell near misses, and how long each step took. For admins.
+        task: of the prompt, in words.
+        top_k: maximum number of passages, up to 5.
+        token_budget: maximum tokens of a section of passages, up to 2,000.
+        explain: include near misses and the latency of each step. For admins.
     """
     given = {"topK": top_k, "tokenBudget": token_budget, "explain": explain or None}
     body = {name: value for name, value in given.items() if value is not None}
@@ -149,8 +148,8 @@ def put_guideline_text(
     """Set the plain text. For admins.
 
     Args:
-        text: empty for none.
-        etag: of the text that it replaces; None: there must be none.
+        text: empty to remove it.
+        etag: of the text that it replaces; None if no text was set yet.
     """
     return Call(
         "PUT",
@@ -160,13 +159,13 @@ def put_guideline_text(
         body={"text": text},
         headers={} if etag is None else {"If-Match": etag},
         of_project=True,
-        # Sent again, it would be refused for the version that it has made itself.
+        # A repeated request would be refused because of the version that the first one made.
         repeatable=False,
     )
 
 
 def with_section(system_prompt: str, context: GuidelinesContext) -> str:
-    """A system prompt with the section of a context at its end; as it was, if there is none."""
+    """Return a system prompt with the section of a context, if any, at its end."""
     if not context.section:
         return system_prompt
     return f"{system_prompt.rstrip()}\n\n{context.section}" if system_prompt else context.section

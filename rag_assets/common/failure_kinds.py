@@ -243,7 +243,7 @@ _OF_ERRORS: Mapping[type[errors.RagAssetsError], FailureKind] = {
     errors.InputRejected: "text-rejected",
     errors.NoProviderKey: "no-key",
     errors.KeyUnreadable: "key-unreadable",
-    errors.GuidelinesOff: "switched-off",
+    errors.NotOptedIn: "switched-off",
     errors.ProviderRefused: "request-refused",
     errors.RequestRefused: "request-refused",
     errors.CapReached: "cap-reached",

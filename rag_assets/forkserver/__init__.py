@@ -1,10 +1,10 @@
-"""A fork server: one process that has imported what commands and runs need, and forks for each.
+"""A fork server: one process that imports the libraries of commands and runs, and forks for each.
 
-A command imports Dagster, Polars and Elasticsearch for seconds before it does anything. The fork
-server does that once and opens nothing: no connection, no model session, no thread. What is
-started through it is a fork, with the memory of the imports shared.
+A command imports Dagster, Polars and Elasticsearch for seconds before it does any work. The fork
+server imports them once. It opens no connection, model session or thread. Forks share the memory of
+the imports.
 
-`protocol` is what travels over its socket, `client` asks for a fork, `server` answers, `child` is
-the fork, and `fingerprint` tells whether the imported code is still the code on the disk. None of
-them knows what is imported or executed: the command line's fork server says so.
+`protocol` defines the messages on its socket, `client` requests a fork, `server` answers, and
+`child` is the fork. `fingerprint` checks whether the imported code still matches the disk. The
+command line's fork server decides which code is imported and executed.
 """

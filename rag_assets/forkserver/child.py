@@ -1,4 +1,4 @@
-"""The fork: it becomes the process that its client would have been."""
+"""The fork: takes on the arguments, environment and streams of its client."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ Execute = Callable[[Sequence[str]], None]
 """Executes a request's arguments; ends with SystemExit, or by returning."""
 
 _FLUSH_FAILED = 120
-"""Python's exit code when what is left in its buffers can't be written."""
+"""Python's exit code if its buffers cannot be flushed."""
 
 
 def become(
     request: Request, descriptors: Sequence[int], connection: socket.socket, execute: Execute
 ) -> NoReturn:
-    """Execute a request and end the process; it may begin when the client has confirmed it."""
+    """Execute a request once the client has confirmed it, and end the process."""
     code = 1
     try:
         if request.kind == COMMAND:
@@ -47,13 +47,13 @@ def become(
         code = _finish(code)
         send_reply(connection, exit=code)
     except OSError:
-        code = 1  # The client went away.
+        code = 1  # The client disconnected.
     finally:
         os._exit(code)
 
 
 def _arguments(request: Request, descriptors: Sequence[int]) -> Sequence[str]:
-    """What is executed; descriptors that are no standard streams are named at the end."""
+    """Return the arguments to execute, followed by descriptors other than standard streams."""
     return (
         request.arguments
         if request.kind == COMMAND
@@ -100,7 +100,7 @@ def _take_over_settings(request: Request) -> None:
 
 
 def _exit_code(execute: Execute, arguments: Sequence[str]) -> int:
-    """Execute, and take its end for what the interpreter makes of it."""
+    """Execute, and return the exit code that the interpreter would return."""
     try:
         execute(arguments)
     except SystemExit as end:
@@ -115,7 +115,7 @@ def _exit_code(execute: Execute, arguments: Sequence[str]) -> int:
 
 
 def _finish(code: int) -> int:
-    """What the interpreter does at its end, without freeing what was imported."""
+    """Shut down as the interpreter does, but keep imported modules in memory."""
     threading._shutdown()  # type: ignore[attr-defined]  # noqa: SLF001
     atexit._run_exitfuncs()  # noqa: SLF001
     try:

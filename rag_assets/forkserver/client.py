@@ -1,8 +1,8 @@
 """The client of the fork server: runs a command as if this process ran it.
 
-The fork gets this process's arguments, environment, working folder and descriptors, so it reads
-and writes the same terminal, file or pipe; signals are passed on, and its end becomes ours. Where
-no fork server answers, the caller does the work itself.
+The fork gets this process's arguments, environment, working folder and descriptors, so it uses the
+same terminal, file or pipe. Signals are passed on, and this process exits as the fork does. If no
+fork server answers, the caller does the work itself.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from rag_assets.forkserver.protocol import (
 )
 
 DISABLED = "RAG_ASSETS_FORK_SERVER"
-"""An environment variable: "0" has every command and run import for itself."""
+"""Environment variable that disables the fork server if it is "0"."""
 _CONNECT_SECONDS = 2.0
 _PASSED_ON = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGWINCH", "SIGCONT")
 _TAKEN_OVER = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGKILL", "SIGPIPE")
@@ -38,7 +38,7 @@ def run_command(home: str, arguments: Sequence[str]) -> int | None:
     """Run a command in a fork and wait for it.
 
     Returns:
-        its exit code; None if no fork server can run it, and nothing has been done.
+        its exit code; None if no fork server can run it, in which case no work was done.
     """
     if os.environ.get(DISABLED) == "0" or not hasattr(signal, "pidfd_send_signal"):
         return None
@@ -59,19 +59,19 @@ def start(
     *,
     descriptors: Sequence[int] = (),
 ) -> socket.socket | None:
-    """Start what outlives this process in a fork.
+    """Start a process that outlives this one in a fork.
 
     Args:
         home: the installation's folder.
         kind: RUN or SYNC.
-        arguments: what to execute.
+        arguments: of the request.
         environment: of the fork.
-        started: called with the fork's pid before it begins.
+        started: called with the fork's pid before its work starts.
         descriptors: for the fork, as many as its kind has; they remain open here as well.
 
     Returns:
-        the connection, at whose end the fork has ended; None if no fork server can execute it, and
-        nothing has been done.
+        the connection, which closes when the fork ends; None if no fork server can execute the
+        request, in which case no work was done.
     """
     if environment.get(DISABLED) == "0":
         return None
@@ -91,7 +91,7 @@ def start(
         connection.close()
         return None
     except BaseException:
-        connection.close()  # The fork ends without having begun.
+        connection.close()  # The fork exits without doing any work.
         raise
     return connection
 
@@ -135,7 +135,7 @@ def _is_ignored(number: int) -> bool:
 
 
 def _wait(connection: socket.socket, replies: Replies, child: int) -> int:
-    """Let the fork begin, and pass signals on until it has ended."""
+    """Let the fork start, and pass signals on until it has ended."""
 
     def pass_on(number: int, _frame: FrameType | None) -> None:
         _signal(child, number)
@@ -164,10 +164,10 @@ def _wait(connection: socket.socket, replies: Replies, child: int) -> int:
 
 @contextmanager
 def _signals_seen() -> Iterator[int]:
-    """A descriptor that becomes readable with every signal.
+    """Yield a descriptor that becomes readable with every signal.
 
-    Python runs a handler after a system call, and a signal that arrives right before one does not
-    interrupt it.
+    Python runs a handler after a system call, and a signal that arrives right before the call does
+    not interrupt it.
     """
     seen, written = os.pipe()
     for descriptor in (seen, written):
@@ -182,7 +182,7 @@ def _signals_seen() -> Iterator[int]:
 
 
 def _await(connection: socket.socket, signals: int) -> None:
-    """Wait until the connection is readable, while handlers of signals run."""
+    """Wait until the connection is readable; signal handlers run meanwhile."""
     poll = select.poll()
     for descriptor in (connection.fileno(), signals):
         poll.register(descriptor, select.POLLIN)
@@ -201,7 +201,7 @@ def _signal(child: int, number: int) -> None:
 
 
 def _killed(number: int) -> int:
-    """End as the fork ended: by the same signal, where that leaves no core dump."""
+    """End by the signal that ended the fork, unless that leaves a core dump."""
     if number in {getattr(signal, name) for name in _TAKEN_OVER}:
         if number != signal.SIGKILL:
             signal.signal(number, signal.SIG_DFL)

@@ -1,4 +1,4 @@
-"""A fingerprint of imported code: whether the files on the disk are still those that were read."""
+"""A fingerprint of imported code: whether the files on disk still match it."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _COMPILED = "__pycache__"
 
 
 class Fingerprint:
-    """The files and folders of the code of this process, as they are now.
+    """The code files and folders of this process, as they are now.
 
-    It covers each imported module that is not installed, the names in the folders these lie in (a
-    new module counts too) and in the folder of installed packages, and given files.
+    It covers given files, each imported module that is not installed, and the names in the folders
+    of these modules and of installed packages. A new module thus counts as a change.
 
     Args:
         files: of configuration and locked versions.
@@ -28,7 +28,7 @@ class Fingerprint:
         self._folders = {str(path): _names(str(path)) for path in folders}
 
     def is_current(self) -> bool:
-        """Whether nothing changed since; takes about two milliseconds."""
+        """Return whether the code is unchanged; takes about two milliseconds."""
         return all(_state(path) == state for path, state in self._files.items()) and all(
             _names(path) == names for path, names in self._folders.items()
         )
@@ -49,7 +49,7 @@ def _installed() -> Iterable[Path]:
 
 
 def _names(folder: str) -> frozenset[str]:
-    """What lies in a folder; what Python compiles there is no change."""
+    """Return the names in a folder, without Python's compiled files."""
     try:
         return frozenset(os.listdir(folder)) - {_COMPILED}  # noqa: PTH208
     except OSError:

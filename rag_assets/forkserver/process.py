@@ -1,4 +1,4 @@
-"""A fork as a process of ours: with pipes, as subprocess has one for programs."""
+"""A fork as a child process with pipes, like subprocess.Popen."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class ForkedProcess:
     Attributes:
         pid: its process id.
         stdin, stdout: pipes to and from it.
-        returncode: its exit code, or the negative number of the signal that ended it; None while
-            it lives.
+        returncode: its exit code, or the negative number of the signal that ended it; None while it
+            runs.
     """
 
     def __init__(
@@ -59,13 +59,13 @@ class ForkedProcess:
 
         Args:
             path: of its socket.
-            arguments: what to execute.
+            arguments: of the request.
             environment: of the fork.
             folder: its working folder.
             error: the descriptor of its standard error, which is discarded by default.
 
         Returns:
-            None if no server can execute it, and nothing has been done.
+            None if no server can execute the request, in which case no work was done.
         """
         try:
             connection = connect(path, _CONNECT_SECONDS)
@@ -94,14 +94,14 @@ class ForkedProcess:
         return process
 
     def poll(self) -> int | None:
-        """The exit code, or None while it lives."""
+        """Return the exit code; None while it runs."""
         return self.returncode if self._has_ended(0) else None
 
     def wait(self, timeout: float | None = None) -> int:
-        """Wait for its end.
+        """Wait until it ends.
 
         Raises:
-            TimeoutError: it still lives.
+            TimeoutError: it still runs.
         """
         if not self._has_ended(None if timeout is None else timeout * 1_000):
             raise TimeoutError(f"process {self.pid} still lives after {timeout} s")
@@ -109,17 +109,17 @@ class ForkedProcess:
         return self.returncode
 
     def kill(self) -> None:
-        """End it now."""
+        """Kill the process."""
         with suppress(ProcessLookupError):
             signal.pidfd_send_signal(self._descriptor, signal.SIGKILL)
 
     def interrupt(self) -> None:
-        """Have it end as Ctrl-C would."""
+        """Interrupt the process, as Ctrl-C would."""
         with suppress(ProcessLookupError):
             signal.pidfd_send_signal(self._descriptor, signal.SIGINT)
 
     def close(self) -> None:
-        """Release what belongs to an ended process."""
+        """Release the resources of an ended process."""
         os.close(self._descriptor)
         self._connection.close()
 

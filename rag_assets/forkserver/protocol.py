@@ -1,6 +1,6 @@
-"""The protocol of the fork server: one request with descriptors, and lines of JSON as replies.
+"""The protocol of the fork server: one request with descriptors, and replies as lines of JSON.
 
-Only the standard library is used, and little of it: every command imports this module first.
+It imports little, and only from the standard library: every command imports this module first.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 SOCKET = os.path.join(".local", "forkserver", "socket")  # noqa: PTH118
-"""Of the fork server of commands and runs, in the home folder of an installation."""
+"""Path of the socket of the fork server, in the home folder of an installation."""
 COMMAND, RUN, SYNC = "command", "run", "sync"
 """Kinds of requests: a user's command, which ends with its client; a run that the daemon launched
-and syncs of changed tenants, which do not."""
+and syncs of changed tenants, which outlive their client."""
 DESCRIPTORS = {COMMAND: 4, RUN: 0, SYNC: 1}
-"""How many descriptors come with a request: of a command its working folder and standard streams;
-of syncs a socket, by which they are asked for."""
+"""Number of descriptors in a request. A command sends its working folder and standard streams; a
+sync sends the socket that receives its requests."""
 
 _LENGTH = struct.Struct("!I")
 _MOST_BYTES = 16 * 1024 * 1024
 _MOST_DESCRIPTORS = 8
 _CREDENTIALS = struct.Struct("3i")
-# What libraries read while they are imported: a fork could not follow it any more.
+# Variables that libraries read during import: a fork cannot apply a later change.
 _READ_AT_IMPORT = (
     *("PYTHON", "LD_", "DYLD_", "MALLOC", "GLIBC_", "OMP_", "OPENBLAS_", "MKL_", "NUMEXPR_"),
     *("POLARS_", "RAYON_", "TOKIO_", "TOKENIZERS_", "ORT_", "RUST_", "LC_", "LANG", "COVERAGE_"),
@@ -43,14 +43,14 @@ class Stream(NamedTuple):
 
 
 class Request(NamedTuple):
-    """What to fork for.
+    """A request for a fork.
 
     Attributes:
         kind: COMMAND, RUN or SYNC.
-        arguments: of the command, or what to execute.
+        arguments: of the command or run.
         environment: complete.
-        umask: of the files that it makes.
-        streams: of standard input, output and error; empty where it is no command.
+        umask: of the files that it creates.
+        streams: standard input, output and error; empty unless it is a command.
         ignored: the numbers of signals that it ignores.
     """
 
@@ -63,7 +63,7 @@ class Request(NamedTuple):
 
 
 def import_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """The variables that libraries read while they are imported."""
+    """Return the variables that libraries read during import."""
     return {
         name: value
         for name, value in environment.items()
@@ -76,17 +76,17 @@ def connect(path: str, timeout: float) -> socket.socket:
 
     Args:
         path: of its socket.
-        timeout: of whatever is done with the connection, in seconds.
+        timeout: of every operation on the connection, in seconds.
 
     Raises:
-        OSError: none runs, or it belongs to another user.
+        OSError: no server runs, or it belongs to another user.
     """
     folder, name = os.path.split(path)
     opened = os.open(folder, os.O_PATH)
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         connection.settimeout(timeout)
-        # By way of the folder: the path of a socket may not be longer than 107 bytes.
+        # Through the folder's descriptor: the path of a socket has at most 107 bytes.
         connection.connect(f"/proc/self/fd/{opened}/{name}")
         if user_of(connection) != os.geteuid():
             raise PermissionError("the fork server belongs to another user")  # noqa: TRY301
@@ -99,7 +99,7 @@ def connect(path: str, timeout: float) -> socket.socket:
 
 
 def user_of(connection: socket.socket) -> int:
-    """The user at the other end."""
+    """Return the user id of the process at the other end."""
     size = _CREDENTIALS.size
     _, user, _ = _CREDENTIALS.unpack(
         connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
@@ -110,7 +110,7 @@ def user_of(connection: socket.socket) -> int:
 def send_request(
     connection: socket.socket, request: Request, descriptors: Sequence[int] = ()
 ) -> None:
-    """Send a request, with descriptors for the fork: a working folder, and standard streams."""
+    """Send a request and the descriptors for the fork: a working folder and standard streams."""
     body = json.dumps(request._asdict()).encode("utf-8", "surrogateescape")
     socket.send_fds(connection, [_LENGTH.pack(len(body))], descriptors)
     connection.sendall(body)
@@ -120,7 +120,7 @@ def receive_request(connection: socket.socket) -> tuple[Request, list[int]]:
     """Receive a request and its descriptors, which the caller closes.
 
     Raises:
-        OSError: the client went away, or sent something else.
+        OSError: the client disconnected, or sent something else.
     """
     header, descriptors, _, _ = socket.recv_fds(connection, _LENGTH.size, _MOST_DESCRIPTORS)
     try:
@@ -157,12 +157,12 @@ def _receive(connection: socket.socket, length: int) -> bytes:
 
 
 def confirm(connection: socket.socket) -> None:
-    """Have the fork begin: until then it has done nothing, so that a client may still give up."""
+    """Let the fork start. It has done no work until then, so a client may still give up."""
     connection.sendall(b"\n")
 
 
 def confirmed(connection: socket.socket) -> bool:
-    """Wait until the client lets this fork begin; False if it gave up."""
+    """Wait until the client lets this fork start; False if it gave up."""
     try:
         return connection.recv(1) == b"\n"
     except OSError:
@@ -175,7 +175,7 @@ def send_reply(connection: socket.socket, **reply: Any) -> None:
 
 
 def pid_namespace() -> str:
-    """The PID namespace of this process; "" where the system has none."""
+    """Return the PID namespace of this process; "" if the system has no namespaces."""
     try:
         return os.readlink("/proc/self/ns/pid")  # noqa: PTH115
     except OSError:
@@ -183,19 +183,19 @@ def pid_namespace() -> str:
 
 
 class Replies:
-    """Reads replies, one at a time."""
+    """Reads replies one at a time."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
         self._rest = b""
 
     def pid(self) -> int:
-        """The first reply: the pid of the fork.
+        """Return the pid of the fork, which is the first reply.
 
         Raises:
-            OSError: the connection broke, or the fork is in another container, whose server was
-                reached by its socket in a shared folder. There the pid is another process's.
-            KeyError: the reply names no pid.
+            OSError: the connection broke, or the fork is in another container, with its server's
+                socket in a shared folder. The pid belongs to another process here.
+            KeyError: the reply lacks the pid.
         """
         reply = self.next()
         if reply["namespace"] != pid_namespace():
@@ -203,10 +203,10 @@ class Replies:
         return int(reply["pid"])
 
     def next(self) -> dict[str, Any]:
-        """The next reply; an empty one after the last.
+        """Return the next reply; empty after the last.
 
         Raises:
-            OSError: the connection broke, or its time is over.
+            OSError: the connection broke or timed out.
         """
         while b"\n" not in self._rest:
             part = self._connection.recv(4096)

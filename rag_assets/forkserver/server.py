@@ -1,4 +1,4 @@
-"""The server: listens, forks, and reaps, in one thread and with nothing opened but its socket."""
+"""The server: listens, forks and reaps in one thread; it opens only its socket."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ def begin_anew() -> NoReturn:
 
 @dataclass
 class _Fork:
-    """A fork that lives.
+    """A running fork.
 
     Attributes:
         kind: of its request.
-        connection: to its client; None after the client has gone.
+        connection: to its client; None after the client has disconnected.
     """
 
     kind: str
@@ -50,13 +50,13 @@ class _Fork:
 
 
 class ForkServer:
-    """Forks for requests until it is told to end, or finds that its code has changed.
+    """Forks for requests until it is stopped, or finds that its code has changed.
 
     Args:
         path: of its socket, in a folder that only its user can open.
-        fingerprint: of what has been imported.
-        executors: what a fork executes, by kind of request.
-        parent: a descriptor at whose end the server ends; none: it ends by a signal alone.
+        fingerprint: of the imported code.
+        executors: the functions that a fork executes, by kind of request.
+        parent: descriptor that closes when the server has to end; None if only a signal ends it.
         not_for_forks: inherited descriptors that forks close.
         refused_commands: first arguments of commands that clients must run in their own process.
     """
@@ -86,7 +86,7 @@ class ForkServer:
         self._stale = False
 
     def serve(self) -> bool:
-        """Answer until the end.
+        """Answer requests until the end.
 
         Returns:
             whether it ended because its code has changed.
@@ -112,9 +112,9 @@ class ForkServer:
         return self._stale
 
     def _listen(self) -> socket.socket:
-        """Listen; the socket's name appears afterwards, so that nobody meets a deaf one."""
+        """Listen on the socket, which gets its name once it accepts connections."""
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        os.chdir(self._path.parent)  # A socket's path may not be longer than 107 bytes.
+        os.chdir(self._path.parent)  # A socket's path has at most 107 bytes.
         draft = Path(f"{os.getpid()}.new")
         draft.unlink(missing_ok=True)
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -145,7 +145,7 @@ class ForkServer:
                 connection.close()
 
     def _answer(self, connection: socket.socket) -> None:
-        """Fork for a request, or refuse it: its client does the work itself then."""
+        """Fork for a request, or refuse it so that its client does the work itself."""
         if user_of(connection) != os.geteuid():
             raise PermissionError("another user")
         connection.settimeout(_REQUEST_SECONDS)
@@ -180,11 +180,11 @@ class ForkServer:
             become(request, descriptors, connection, self._executors[request.kind])
         self._forks[pid] = _Fork(request.kind, connection)
         self._clients[connection.fileno()] = pid
-        # Only its end: what a client writes is for the fork.
+        # Only the end is awaited: the client's messages are for the fork.
         self._epoll.register(connection, select.EPOLLRDHUP)
 
     def _leave(self) -> None:
-        """Give up, in the fork, what belongs to the server."""
+        """Release the server's resources in the fork."""
         signal.set_wakeup_fd(-1)
         for number in _HANDLED:
             signal.signal(number, signal.SIG_DFL)
@@ -199,7 +199,7 @@ class ForkServer:
             os.close(descriptor)
 
     def _hang_up(self, descriptor: int) -> None:
-        """Close the connection of a client that is gone; its command ends with it."""
+        """Close the connection of a client that disconnected, and kill its command."""
         pid = self._clients.get(descriptor)
         if pid is not None:
             fork = self._forks[pid]

@@ -1,4 +1,4 @@
-"""All routes of the panel, over a service's backend."""
+"""All routes of the panel, for a service's backend."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ class Panel:
 
 
 def build_panel(backend: Backend, settings: PanelSettings, systems: Iterable[SystemPanel]) -> Panel:
-    """The panel over these servers.
+    """Build the panel of a service.
 
     Args:
         backend: of the service.
-        settings: where the panel is.
-        systems: with pages for their tenants; their names are those of profiles.
+        settings: the address of the panel.
+        systems: with pages for their tenants; a system has the name of its profile.
 
     Raises:
-        ConfigurationError: two have pages at one path, or one has a path of the panel itself.
+        ConfigurationError: two systems share a path, or a system uses a path of the panel itself.
     """
     by_profile = {system.name: system for system in systems}
     paths = [system.path for system in by_profile.values()]

@@ -1,4 +1,4 @@
-"""Files that pages load: styles, scripts, the icon; each at an address that names its content."""
+"""Files that pages load: styles, scripts and the icon, at addresses with their content's digest."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _GONE = 404
 
 
 def address_of(name: str) -> str:
-    """Where browsers load a file."""
+    """Return the path from which browsers load a file."""
     return f"{PATH}/assets/{_digest(name)}/{name}"
 
 
 async def asset(request: Request) -> Response:
-    """One of these files; they are no secret."""
+    """Return a file; anyone may load it."""
     name = request.path_params["name"]
     if name not in _TYPES or request.path_params["digest"] != _digest(name):
         return PlainTextResponse("There is no such file.\n", _GONE)

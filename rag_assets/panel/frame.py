@@ -1,7 +1,7 @@
-"""The frame: what a system gives for its pages of the panel, and what each of them gets.
+"""The frame: how a system declares its pages of the panel, and the request that each page gets.
 
-Everything that protects a page is done before its endpoint is called (see `guarding`): whoever
-writes a page can forget nothing.
+A page is protected before its endpoint is called (see `guarding`), so its author cannot forget a
+protection.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ _SEE_OTHER = 303
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """A request of somebody who is signed in, and what answers it.
+    """A request of a signed-in person, with the means to answer it.
 
     Attributes:
-        request: its body is read only where the page reads it itself.
-        session: whose it is, and of which tenant.
-        token: that every form of the answer must hold, as `token`.
-        form: fields that were sent, with their values; none where the page reads the body itself.
+        request: only a streamed page may read its body.
+        session: of the person, for one tenant.
+        token: the value that every form of the response must hold as `token`.
+        form: the submitted fields with their values; empty if the page is streamed.
         backend: the servers.
         home: the system's first page.
-        held: deletions that wait for a person; only where a whole page is shown.
+        held: deletions that wait for a person; only if a whole page is shown.
     """
 
     request: Request
@@ -51,27 +51,27 @@ class Visit:
 
     @property
     def tenant_id(self) -> str:
-        """The tenant of the session."""
+        """Return the tenant of the session."""
         return self.session.tenant.id
 
     def field(self, name: str) -> str:
-        """A field of the form; empty if it was not sent."""
+        """Return a field of the form; empty if it was not sent."""
         return next(iter(self.form.get(name, ())), "")
 
     def html(self, template: str, status: int = 200, **values: Any) -> Response:
-        """A page, or a part of one.
+        """Return a page, or a part of a page.
 
         Args:
-            template: of the system, below its folder of templates.
+            template: path below the system's folder of templates.
             status: of the response.
-            values: what it shows.
+            values: the variables of the template.
         """
         return HTMLResponse(
             self.renderer.page(f"{self.system.name}/{template}", visit=self, **values), status
         )
 
     def redirect(self, path: str) -> Response:
-        """See another page of the system; the path is below its own."""
+        """Redirect to a page of the system, by its path below the system's own."""
         return RedirectResponse(f"{PATH}/{self.system.path}{path}", _SEE_OTHER)
 
 
@@ -80,20 +80,20 @@ Endpoint: TypeAlias = Callable[[Visit], Awaitable[Response]]
 
 @dataclass(frozen=True, slots=True)
 class PanelPage:
-    """A page, or what one of its forms calls.
+    """A page, or an action of one of its forms.
 
     Attributes:
-        path: below the system's; parameters as Starlette has them.
-        endpoint: answers.
-        method: unsafe ones need the session's token.
-        streamed: the endpoint reads the body, and requires the token in it itself.
-        is_use: whether a request means that somebody is there; false for what pages do by
-            themselves.
-        is_sensitive: whether it changes a credential, which takes a session that began only
-            minutes ago: one that was left open, or stolen, changes none.
-        most_bytes: of a form.
-        texts: fields with a text that somebody wrote. A page that refuses the form shows them, so
-            that they can be copied. Never a credential.
+        path: below the system's, with parameters in Starlette's syntax.
+        endpoint: answers the request.
+        method: unsafe methods need the session's token.
+        streamed: whether the endpoint reads the body, and requires the token in it, itself.
+        is_use: whether a request counts as use of the session; false for automatic requests of
+            pages.
+        is_sensitive: whether it changes a credential. It then needs a session that started minutes
+            ago, so an open or stolen older session cannot change it.
+        most_bytes: size limit of a form.
+        texts: fields with a text that a person wrote. If the form is refused, the error page shows
+            them to be copied. Never a credential.
     """
 
     path: str
@@ -108,13 +108,13 @@ class PanelPage:
 
 @dataclass(frozen=True, slots=True)
 class SystemPanel:
-    """What a system adds to the panel, for the tenants of its profile.
+    """The pages that a system adds to the panel, for the tenants of its profile.
 
     Attributes:
         name: of the system.
-        path: of one segment, below the panel's.
-        package: that has a folder `templates`.
-        tabs: of the navigation: labels by path, the first page first.
+        path: one segment, below the panel's path.
+        package: the package with the folder `templates`.
+        tabs: labels of the navigation by path, the first page first.
         pages: all of them.
     """
 
@@ -126,5 +126,5 @@ class SystemPanel:
 
     @property
     def home(self) -> str:
-        """The address of its first page."""
+        """Return the address of its first page."""
         return f"{PATH}/{self.path}{next(iter(self.tabs))}"

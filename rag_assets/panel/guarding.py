@@ -1,4 +1,4 @@
-"""What every page of the panel goes through: headers, session, forged requests, errors as pages."""
+"""The steps that every page of the panel passes: headers, session, forgery check, error pages."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _T = TypeVar("_T")
 
 SIGN_IN = f"{PATH}/sign-in"
 SESSION_HEADER = "X-Panel-Session"
-"""Of a refusal: `ended`, or `other` where the page is one of another session."""
+"""Header of a refusal: `ended`, or `other` if the page belongs to another session."""
 TOKEN_FIELD = "token"  # noqa: S105
 TOKEN_HEADER = "x-panel-token"  # noqa: S105
 _POLICY_HEADER = "Content-Security-Policy"
@@ -52,7 +52,7 @@ _HEADERS: Mapping[str, str] = {
     _POLICY_HEADER: _POLICY,
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
-    # Without a referrer at all, browsers hide the origin of forms from us, too.
+    # With no referrer at all, browsers would hide the origin of forms from us, too.
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
@@ -79,11 +79,11 @@ class SessionEnded(Forbidden):
 
 
 class OtherSession(Forbidden):
-    """A form is of another session's page, or of nobody's."""
+    """A form was sent by another session's page, or without a session's token."""
 
 
 class PanelRoute(Route):
-    """A route whose requests are counted by its path."""
+    """A route that the metrics count by its path."""
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         """See Route."""
@@ -97,7 +97,7 @@ class Guarding:
 
     Attributes:
         backend: the servers.
-        settings: where the panel is.
+        settings: the address of the panel.
         renderer: of pages.
         systems: with pages, by the profile of their tenants.
     """
@@ -109,7 +109,7 @@ class Guarding:
     _threads: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(_THREADS))
 
     def open(self, path: str, method: str, handler: Handler) -> PanelRoute:
-        """A route for people who are not signed in."""
+        """Return a route for people who are not signed in."""
 
         async def endpoint(request: Request) -> Response:
             async def answer() -> Response:
@@ -121,7 +121,7 @@ class Guarding:
         return PanelRoute(path, endpoint, methods=[method])
 
     def page(self, system: SystemPanel, page: PanelPage) -> PanelRoute:
-        """A route for people who are signed in, to a tenant of the system."""
+        """Return a route for people who are signed in to a tenant of the system."""
 
         async def endpoint(request: Request) -> Response:
             async def answer() -> Response:
@@ -137,11 +137,11 @@ class Guarding:
         return PanelRoute(f"{PATH}/{system.path}{page.path}", endpoint, methods=[page.method])
 
     async def session(self, request: Request, *, use: bool = True) -> tuple[PanelSession, str]:
-        """The session of a request, and its secret.
+        """Return the session of a request, and its secret.
 
         Raises:
-            Unauthenticated: it has none that has not ended.
-            TooManyAttempts: nor had many before, from the same address.
+            Unauthenticated: its session is missing or has ended.
+            TooManyAttempts: the address sent too many requests without a valid session.
             ServiceUnavailable: Postgres does not answer.
         """
         secret = request.cookies.get(self.settings.cookie_name, "")
@@ -161,10 +161,10 @@ class Guarding:
         return found, secret
 
     async def form(self, request: Request, most: int = 1_048_576) -> Mapping[str, tuple[str, ...]]:
-        """The fields of a form.
+        """Read the fields of a form.
 
         Raises:
-            Refused: it is larger than is read, or no form.
+            Refused: it is too large, or not a form.
         """
         body = await whole_body(request, most=most)
         try:
@@ -179,10 +179,10 @@ class Guarding:
         return found
 
     async def in_thread(self, work: Callable[[], _T]) -> _T:
-        """Run a short statement; more than some wait for their turns.
+        """Run a short statement in a thread; further statements wait for a free thread.
 
         Raises:
-            ServiceUnavailable: Postgres does not answer, or not in time.
+            ServiceUnavailable: Postgres does not answer in time.
         """
         try:
             with anyio.fail_after(_SECONDS):
@@ -211,7 +211,7 @@ class Guarding:
         """Require a request to our name and, if it is unsafe, from a page of ours.
 
         Raises:
-            ForeignOrigin: it is another site's.
+            ForeignOrigin: another site sent it.
         """
         own = self.require_origin(request)
         if request.method in _SAFE:
@@ -230,7 +230,7 @@ class Guarding:
                 raise
             if page.texts:
                 _keep_texts(request, page, await self.form(request, page.most_bytes))
-            # Whoever sends a form knows that it was not accepted, and why.
+            # A person who sends a form must learn that it was refused, and why.
             raise SessionEnded(
                 "Sessions end after 30 minutes without use, and after 8 hours. Nothing was saved",
                 hint="sign in again",
@@ -261,7 +261,7 @@ class Guarding:
     async def _answered(
         self, request: Request, answer: Callable[[], Awaitable[Response]]
     ) -> Response:
-        """A response, or the page of the error that was raised, with the headers of all pages."""
+        """Return a response, or the page of the raised error, with the headers of all pages."""
         try:
             response = await answer()
         except Unauthenticated:
@@ -289,7 +289,7 @@ class Guarding:
         return response
 
     def sign_in_page(self, status: int = 200, problem: str = "", project: str = "") -> Response:
-        """Return the form for a token, whose answer leads to the origin of the new session."""
+        """Return the form for a token; its answer leads to the origin of the new session."""
         page = self.renderer.page("sign_in.html", problem=problem, project=project)
         response = HTMLResponse(page, status)
         if not self.settings.is_secure:
@@ -304,7 +304,7 @@ class Guarding:
         return self.sign_in_page(_FORBIDDEN, SIGN_IN_AGAIN, visit.session.project or "")
 
     def error(self, request: Request, status: int, title: str, detail: str | None) -> Response:
-        """The page of an error; for a script, which puts it into its page, a part of one."""
+        """Return the page of an error; for a script, only the part that it inserts into a page."""
         part = "hx-request" in request.headers or "x-panel-upload" in request.headers
         template = "problem.html" if part else "error.html"
         texts = getattr(request.state, "texts", ())
@@ -316,7 +316,7 @@ def require_token(shown: str, token: str) -> None:
     """Require the session's token in an unsafe request.
 
     Raises:
-        Forbidden: it is missing or another one, so that the page is another session's, or nobody's.
+        Forbidden: it is missing or different, so the page belongs to another session or to none.
     """
     if not hmac.compare_digest(shown.encode("utf-8", "surrogatepass"), token.encode()):
         raise OtherSession(
@@ -325,7 +325,7 @@ def require_token(shown: str, token: str) -> None:
 
 
 def _keep_texts(request: Request, page: PanelPage, form: Mapping[str, tuple[str, ...]]) -> None:
-    """Keep what somebody wrote, for the page of an error."""
+    """Keep the texts that a person wrote, for an error page."""
     found = [text for name in page.texts for text in form.get(name, ()) if text]
     if found:
         request.state.texts = found

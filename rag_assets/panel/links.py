@@ -1,4 +1,4 @@
-"""POST /panel/links: an application's server signs its user in, by a link of one use."""
+"""POST /panel/links: an application's server signs its user in with a link that works once."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ class LinkResponse(BaseModel):
 
 
 def links(settings: PanelSettings, profiles: tuple[str, ...]) -> APIRouter:
-    """The endpoint.
+    """Return the router with the endpoint.
 
     Args:
-        settings: where the panel is.
+        settings: the address of the panel.
         profiles: of tenants that have a panel.
     """
     router = APIRouter(
@@ -74,7 +74,7 @@ def links(settings: PanelSettings, profiles: tuple[str, ...]) -> APIRouter:
         It signs in once, within a minute. The session ends with the token. For admins.
         """
         identity.require_admin()
-        # Where nothing is set, the panel is at loopback only.
+        # Without a setting, the panel is at loopback only.
         if settings.own_origin(request.scope) is None:
             raise ForeignOrigin("the panel is not at this address", hint="ask at 127.0.0.1")
         origin = settings.new_session_origin(request.scope["server"][1])

@@ -1,4 +1,4 @@
-"""The project that a token opens the panel of."""
+"""The project of the panel that a token opens."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from rag_assets.storage.catalog.tenants import TenantRecord
 def panel_tenant(
     catalog: Catalog, identity: Identity, project: str | None, profiles: Sequence[str]
 ) -> TenantRecord:
-    """The tenant that somebody administers.
+    """Return the tenant that a token administers.
 
     Args:
-        catalog: knows the projects.
+        catalog: has the projects.
         identity: of the token.
-        project: the application's id of it; None: the only tenant of the token.
+        project: the application's id of it; None for the only tenant of the token.
         profiles: of tenants that have a panel.
 
     Raises:
         Forbidden: the token is a member's, or is not for exactly one tenant.
-        UnknownProject: no project of this id is the token's, whoever else has one.
-        InvalidRequest: several are.
+        UnknownProject: the token covers no project with this id, even if others have one.
+        InvalidRequest: the token covers several projects with this id.
     """
     if project is None:
         tenant_id = identity.administered(None)

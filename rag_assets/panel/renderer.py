@@ -20,7 +20,7 @@ class Renderer:
     """Renders pages.
 
     Args:
-        systems: whose templates are found below their names.
+        systems: with templates that are found below their names.
     """
 
     def __init__(self, systems: Iterable[SystemPanel]) -> None:
@@ -33,20 +33,20 @@ class Renderer:
         self._environment.globals |= {"asset": address_of, "panel": PATH}
 
     def page(self, template: str, **values: Any) -> str:
-        """One page, or a part of one."""
+        """Render a page, or a part of a page."""
         return self._environment.get_template(template).render(**values)
 
 
 def minute(at: datetime | None) -> str:
-    """A time in UTC, to the minute."""
+    """Format a time in UTC, to the minute; "never" if there is none."""
     return "never" if at is None else f"{at:%Y-%m-%d %H:%M} UTC"
 
 
 def person(name: str) -> str:
-    """The name of a caller, as people know it: without the kind of their token."""
+    """Return the name of a caller without the kind of their token."""
     return name.removeprefix("jwt:")
 
 
 def embedder(embedder_id: str) -> str:
-    """An embedder, as people know it: without the digest of its settings."""
+    """Return the name of an embedder without the digest of its settings."""
     return embedder_id.partition("+")[0]

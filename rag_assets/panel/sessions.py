@@ -1,8 +1,8 @@
-"""Secrets of sessions and codes: random, given once, kept as hashes.
+"""Secrets of sessions and codes: random, shown once, stored as hashes.
 
-Both are 256 random bits, of which a plain SHA-256 cannot be turned around. The hash covers the
-origin as well: a secret is valid only at the origin for which it was made. The token against forged
-requests is derived from a session's secret, so that it needs no store and fits no other session.
+Both are 256 random bits, so a plain SHA-256 cannot be reversed. The hash covers the origin as well:
+a secret is valid only at its own origin. The token against forged requests is derived from a
+session's secret, so it needs no store and fits no other session.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _PURPOSE = b"requests of the panel's pages"
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A link that begins one session.
+    """A link that opens one session.
 
     Attributes:
-        url: with the code, which is nowhere else.
-        expires_at: until when it does.
+        url: with the code, which is stored only as a hash.
+        expires_at: end of its validity.
     """
 
     url: str
@@ -37,7 +37,7 @@ class Link:
 
 
 def holder_of(identity: Identity) -> Holder:
-    """Whose session one is that begins by this identity's token."""
+    """Return the holder of a session that is opened with this identity's token."""
     principals = identity.caller.principals
     return Holder(identity.name, principals, identity.token_id, identity.expires_at)
 
@@ -57,14 +57,17 @@ def make_link(catalog: Catalog, ref: TenantRef, holder: Holder, origin: str) -> 
 
 
 def redeemed(catalog: Catalog, code: str, origin: str) -> str | None:
-    """The secret of the session that a code begins; None: it is used up, expired or unknown."""
+    """Return the secret of the session that a code opens; None if the code is not valid.
+
+    A code is not valid if it is used up, expired or unknown.
+    """
     secret = secrets.token_urlsafe(_BYTES)
     is_valid = catalog.panel_sessions.redeem(hashed(code, origin), hashed(secret, origin))
     return secret if is_valid else None
 
 
 def begin_session(catalog: Catalog, ref: TenantRef, holder: Holder, origin: str) -> str:
-    """Begin a session by a token, and return its secret.
+    """Start a session without a code, and return its secret.
 
     Raises:
         TenantGone: the tenant was removed.
@@ -75,10 +78,10 @@ def begin_session(catalog: Catalog, ref: TenantRef, holder: Holder, origin: str)
 
 
 def request_token(secret: str) -> str:
-    """What unsafe requests of a session's pages hold."""
+    """Return the token that unsafe requests of a session's pages must hold."""
     return hmac.new(secret.encode(errors="surrogatepass"), _PURPOSE, hashlib.sha256).hexdigest()
 
 
 def hashed(secret: str, origin: str) -> bytes:
-    """Return the hash that is kept of a secret for one origin."""
+    """Return the hash that is stored for a secret at one origin."""
     return hashlib.sha256(f"{origin} {secret}".encode(errors="surrogatepass")).digest()

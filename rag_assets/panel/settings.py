@@ -1,7 +1,7 @@
-"""Where the panel is, as browsers see it.
+"""The address of the panel, as browsers see it.
 
 Browsers send a cookie to every port of the host that set it, and on a shared machine another user
-may listen at another port of 127.0.0.1. So a session at loopback has a host name of its own, below
+may listen at another port of 127.0.0.1. So a session at loopback has its own host name below
 `.localhost`, which only its browser learns. No page discloses it before somebody has signed in.
 
 | variable | default | meaning |
@@ -32,17 +32,17 @@ OTHER_LOOPBACK: Final[Mapping[str, str]] = {
     "localhost": "::1",
     "::1": "127.0.0.1",
 }
-"""The other address at which browsers look for names below `.localhost`."""
+"""The other address to which browsers resolve names below `.localhost`."""
 _SESSION_NAME: Final = re.compile(r"panel-[0-9a-f]{32}\.localhost")
 _HTTP_PORT: Final = 80
 
 
 @dataclass(frozen=True, slots=True)
 class PanelSettings:
-    """Where the panel is.
+    """The address of the panel.
 
     Attributes:
-        origin: scheme, host and port, as browsers write them; None: loopback, at the port of the
+        origin: scheme, host and port, as browsers write them; None for loopback, at the port of the
             service.
     """
 
@@ -50,17 +50,20 @@ class PanelSettings:
 
     @property
     def is_secure(self) -> bool:
-        """Whether browsers reach it by https."""
+        """Return whether browsers reach it by https."""
         return self.origin is not None and self.origin.startswith("https://")
 
     @property
     def cookie_name(self) -> str:
-        """Of the session; the prefix keeps other hosts of the domain from setting one."""
+        """Return the name of the session cookie.
+
+        Over https it has a prefix with which other hosts of the domain cannot set the cookie.
+        """
         return "__Host-rag-assets-panel" if self.is_secure else "rag-assets-panel"
 
     @property
     def cookie_path(self) -> str:
-        """Where browsers send it; the prefix demands the root."""
+        """Return the path for which browsers send the cookie; the prefix requires the root."""
         return "/" if self.is_secure else PATH
 
     @classmethod
@@ -68,22 +71,22 @@ class PanelSettings:
         """Read the setting.
 
         Raises:
-            ConfigurationError: it is no origin, or one that others reach in cleartext.
+            ConfigurationError: it is not an origin, or other machines reach it in cleartext.
         """
         text = (os.environ if environ is None else environ).get(URL_VARIABLE, "").strip()
         return cls(_origin(text) if text else None)
 
     def serves(self, host: str) -> bool:
-        """Whether there is a panel for a service that listens at this address."""
+        """Return whether a service that listens at this address has a panel."""
         return self.is_secure or host in OTHER_LOOPBACK
 
     def own_origin(self, scope: Scope) -> str | None:
-        """Return the origin of our pages for a request; None if its Host is not one of ours."""
+        """Return the origin of our pages for a request; None if its Host is not ours."""
         if self.is_secure:
             return self.origin
         host = f"//{Headers(scope=scope).get('host', '')}"
         name, port = _hostname(host) or "", _port_number(host) or _HTTP_PORT
-        # A site's name can be made to mean this machine: only loopback's own names count.
+        # Any site's name can resolve to this machine, so only loopback's own names count.
         is_own_name = is_loopback(name) or _SESSION_NAME.fullmatch(name) is not None
         ports = {(scope.get("server") or ("", None))[1]}
         if self.origin is not None:
@@ -91,14 +94,14 @@ class PanelSettings:
         return _http_origin(name, port) if is_own_name and port in ports else None
 
     def is_session_origin(self, origin: str) -> bool:
-        """Return whether a session may begin there: at loopback, only at the name of a session."""
+        """Return whether a session may start there; at loopback, only at a session's own name."""
         return self.is_secure or _SESSION_NAME.fullmatch(_hostname(origin) or "") is not None
 
     def new_session_origin(self, port: int | None) -> str:
-        """Return the origin for a new session: at loopback, a host name that nobody can guess.
+        """Return the origin for a new session; at loopback, a host name that nobody can guess.
 
         Args:
-            port: of the service; that of the setting precedes.
+            port: of the service; the port of the setting precedes.
         """
         if self.is_secure and self.origin is not None:
             return self.origin

@@ -1,8 +1,8 @@
 """Signing in by a link's code or by a token, and signing out.
 
-A token makes a link as well, which leads to the origin of the new session. A link's page shows
-whose session its code begins, and begins none before its form is sent: what fetches links ahead
-uses nothing up, and nobody is signed in to a stranger's project unawares.
+A token also makes a link, which leads to the origin of the new session. A link's page shows the
+session that its code opens, and opens it only when its form is sent. So a program that prefetches
+links does not use the code up, and nobody is signed in to a stranger's project by accident.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class SigningIn:
         self._table = self._catalog.panel_sessions
 
     def routes(self) -> list[PanelRoute]:
-        """All of them."""
+        """Return all routes."""
         opened = self._guarding.open
         return [
             opened(PATH, "GET", self.start),
@@ -85,18 +85,18 @@ class SigningIn:
         ]
 
     async def start(self, request: Request) -> Response:
-        """Lead to the first page of the session's system."""
+        """Redirect to the first page of the session's system."""
         session, _ = await self._guarding.session(request)
         return RedirectResponse(self._home(session), _SEE_OTHER)
 
     async def form(self, request: Request) -> Response:
-        """The form for a token."""
+        """Show the form for a token."""
         return self._guarding.sign_in_page(
             project=request.query_params.get("project", "")[:_MOST_PROJECT]
         )
 
     async def by_token(self, request: Request) -> Response:
-        """Lead to a link for a session of the token."""
+        """Redirect to a link for a new session of the submitted token."""
         form = await self._guarding.form(request)
         token, project = (next(iter(form.get(name, ())), "").strip() for name in ("key", "project"))
         try:
@@ -109,9 +109,9 @@ class SigningIn:
         return RedirectResponse((await self._guarding.in_thread(make)).url, _SEE_OTHER)
 
     async def again(self, request: Request) -> Response:
-        """Begin another session at the same origin, for a page that holds an unsaved text.
+        """Start another session at the same origin, for a page with an unsaved text.
 
-        The answer has the token of requests for that page; it is of the same tenant.
+        The response has the token for requests of that page. The session is for the same tenant.
         """
         origin = self._guarding.require_origin(request)
         if not self._guarding.settings.is_session_origin(origin):
@@ -137,7 +137,7 @@ class SigningIn:
         return JSONResponse({"tenant": session.tenant.id, "token": request_token(secret)})
 
     async def link(self, request: Request) -> Response:
-        """The page of a link, which uses nothing up."""
+        """Show the page of a link, without using the code up."""
         code = request.query_params.get("code", "")
         session = await self._coded(request, code)
         if session is None:
@@ -145,7 +145,7 @@ class SigningIn:
         return HTMLResponse(self._guarding.renderer.page("enter.html", session=session, code=code))
 
     async def by_code(self, request: Request) -> Response:
-        """Begin the session of a code, which is used up."""
+        """Start the session of a code, and use the code up."""
         form = await self._guarding.form(request)
         code = next(iter(form.get("code", ())), "")
         if await self._coded(request, code) is None:
@@ -175,11 +175,11 @@ class SigningIn:
         return response
 
     async def sessions(self, visit: Visit) -> Response:
-        """Show the other sessions of whoever is signed in."""
+        """Show the other sessions of the signed-in person."""
         return await self._sessions(visit)
 
     async def end_others(self, visit: Visit) -> Response:
-        """End the other sessions of whoever is signed in."""
+        """End the other sessions of the signed-in person."""
         ended = partial(self._table.end_others, self._present(visit))
         count = await self._guarding.in_thread(ended)
         return await self._sessions(visit, f"{counted(count, 'session')} ended.")
@@ -198,7 +198,7 @@ class SigningIn:
         return hashed(secret, self._guarding.require_origin(request))
 
     async def _coded(self, request: Request, code: str) -> PanelSession | None:
-        """What a code begins; unknown ones count as attempts of the address."""
+        """Return the session that a code opens; unknown codes count as attempts of the address."""
 
         async def validate() -> PanelSession:
             found = None
@@ -216,7 +216,7 @@ class SigningIn:
             return None
 
     def _signed_in(self, secret: str) -> Response:
-        # Not home itself: the cookie decides which that is.
+        # Not the home page: only the cookie determines which page that is.
         response = RedirectResponse(PATH, _SEE_OTHER)
         self._set_cookie(response, secret)
         return response
@@ -235,7 +235,7 @@ class SigningIn:
     async def _by_token(
         self, request: Request, token: str, project: str
     ) -> tuple[Identity, TenantRecord]:
-        """Return whose token it is, and the tenant that it opens the panel of."""
+        """Return the identity of a token, and the tenant of its panel."""
         guard = self._guarding.backend.guard
         header = f"Bearer {token}"
         identity: Identity = await guard.checked(

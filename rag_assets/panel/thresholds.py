@@ -51,7 +51,7 @@ async def measure(visit: Visit) -> Response:
 
 
 async def change(visit: Visit) -> Response:
-    """Set the threshold, or have the next questions measure it."""
+    """Set the threshold, or let the next questions measure it."""
     calibrates = visit.field("action") == "calibrate"
 
     def work() -> None:
@@ -72,7 +72,7 @@ THRESHOLD_PAGES = (
     PanelPage("/threshold", change, "POST", texts=("reason",)),
     PanelPage("/threshold/measure", measure, "POST"),
 )
-"""Pages of each system whose tenants may measure their threshold."""
+"""Pages for each system with tenants that may measure their threshold."""
 
 
 async def _page(
@@ -109,7 +109,7 @@ def _measured(visit: Visit) -> dict[str, Any]:
     """Return the curve of the tenant's questions, with its picture.
 
     Raises:
-        ConfigurationError: there is no build or no question, or none of them finds a passage.
+        ConfigurationError: a build or questions are missing, or the questions find no passage.
     """
     ctx = visit.backend.reader_context(visit.tenant_id)
     serving = serving_build(ctx)
@@ -139,7 +139,7 @@ def _measured(visit: Visit) -> dict[str, Any]:
 
 
 def _picture(points: Sequence[CurvePoint], in_force: Sequence[float]) -> dict[str, Any]:
-    """Return the coordinates of lines and labels of the curve."""
+    """Return the coordinates of the curve's lines and labels."""
     low, high = points[0].threshold, points[-1].threshold
     width = (high - low) or 1.0
 

@@ -1,4 +1,4 @@
-"""A form with a file whose token is checked before a byte of the file is taken."""
+"""A form with a file; its token is checked before a byte of the file is accepted."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from rag_assets.panel.guarding import TOKEN_FIELD, require_token
 
 
 class SignedForm(UploadForm):
-    """A form of a page; the token is a field before the file.
+    """A form of a page, with the token in a field before the file.
 
     Args:
         content_type: of the request.
-        fields: names of the fields that it may have besides the token and the file.
+        fields: names of its other permitted fields.
         token: of the session.
     """
 

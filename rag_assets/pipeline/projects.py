@@ -122,7 +122,7 @@ class Projects:
         self,
         organization_id: str,
         *,
-        rag_guidelines: bool | Unchanged = UNCHANGED,
+        has_opted_in: bool | Unchanged = UNCHANGED,
         chat_model: str | Unchanged | None = UNCHANGED,
     ) -> Organization:
         """Change the given settings of an organization; its projects follow.
@@ -132,7 +132,7 @@ class Projects:
         """
         require_name("organization", organization_id)
         organization, changed = self._catalog.organizations.put(
-            organization_id, rag_guidelines=rag_guidelines, chat_model=chat_model
+            organization_id, has_opted_in=has_opted_in, chat_model=chat_model
         )
         if changed:
             for record in self._catalog.projects.of_organization(organization_id):

@@ -22,7 +22,7 @@ class InstalledSystem:
     """A system and the distribution that provides it.
 
     Attributes:
-        system: what it adds.
+        system: the system.
         distribution: the name and version of the installed distribution.
     """
 
@@ -31,18 +31,18 @@ class InstalledSystem:
 
     @property
     def name(self) -> str:
-        """The system's name."""
+        """Return the system's name."""
         return self.system.name
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Something that a system adds, imported when it is loaded.
+    """A part of a system; load() imports it.
 
     Attributes:
-        kind: the attribute of System that holds it.
-        name: the name it is known by.
-        reference: where it is.
+        kind: the attribute of System that contains it.
+        name: its name, unique within the kind.
+        reference: its location; see `Reference`.
         owner: the system that adds it.
     """
 
@@ -52,10 +52,10 @@ class Part:
     owner: InstalledSystem
 
     def load(self) -> Any:
-        """Import it.
+        """Import the part and return it.
 
         Raises:
-            ConfigurationError: it cannot be imported, or is not there.
+            ConfigurationError: it cannot be imported, or does not exist.
         """
         module, _, attribute = self.reference.partition(":")
         try:
@@ -71,13 +71,10 @@ class Part:
 
 
 class Systems:
-    """Several systems and everything that they add, by kind and name.
-
-    Args:
-        installed: the systems.
+    """Several systems and their parts, by kind and name.
 
     Raises:
-        ConfigurationError: two have one name, or add a part or table of one name.
+        ConfigurationError: two systems have the same name, or add a part of the same kind and name.
     """
 
     def __init__(self, installed: Iterable[InstalledSystem]) -> None:
@@ -91,26 +88,26 @@ class Systems:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the systems, sorted."""
+        """Return the names of the systems, sorted."""
         return tuple(self._by_name)
 
     @property
     def profiles(self) -> Mapping[str, Profile]:
-        """The profiles of tenants, by name."""
+        """Return the profiles of tenants, by name."""
         return {
             found.name: found.system.profile for found in self if found.system.profile is not None
         }
 
     @property
     def own_process_commands(self) -> frozenset[str]:
-        """The commands that the fork server must not run."""
+        """Return the commands that the fork server must not run."""
         return frozenset(name for found in self for name in found.system.own_process_commands)
 
     def parts(self, kind: str, *, reserved: Iterable[str] = ()) -> Mapping[str, Part]:
-        """What systems add of one kind, by name; nothing is imported.
+        """Return the parts of one kind, by name, without importing them.
 
         Args:
-            kind: an attribute of System that holds parts, such as `chunkers`.
+            kind: an attribute of System that contains parts, such as `chunkers`.
             reserved: the core's own names of that kind.
 
         Raises:
@@ -128,7 +125,7 @@ class Systems:
         return found
 
     def load(self, kind: str, *, reserved: Iterable[str] = ()) -> Mapping[str, Any]:
-        """The same, imported.
+        """Return the imported parts of one kind, by name.
 
         Raises:
             ConfigurationError: see parts() and Part.load().
@@ -149,10 +146,10 @@ class Systems:
 
 @lru_cache(maxsize=1)
 def installed_systems() -> Systems:
-    """The systems that are installed with this Python.
+    """Return the systems that are installed in this Python environment.
 
     Raises:
-        ConfigurationError: one cannot be loaded, or two contradict each other.
+        ConfigurationError: a system cannot be loaded, or two systems contradict each other.
     """
     return Systems(map(_loaded, entry_points(group=GROUP)))
 
@@ -211,7 +208,7 @@ def _remedy(distribution: str, module: str) -> str:
 
 
 def _reason(error: Exception) -> str:
-    """The reason why an import failed; only messages of import errors cannot hold a secret."""
+    """Return why an import failed; the message only of errors that cannot contain a secret."""
     if isinstance(error, ImportError | AttributeError | RagAssetsError):
         return f"{type(error).__name__}: {error}"
     return type(error).__name__

@@ -1,4 +1,4 @@
-"""The value that describes a system: what it adds to the chain, and under which names."""
+"""The description of a system: the parts that it adds to the chain, by name."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any, TypeAlias
 from rag_assets.common.errors import ConfigurationError
 
 Reference: TypeAlias = str
-"""Where something is, as "package.module:attribute": it is imported only when it is used."""
+"""An object's location as "package.module:attribute"; it is imported on first use."""
 
 Parts: TypeAlias = Mapping[str, Reference]
-"""Things of one kind by the name they are known by, which no other system may use for that kind."""
+"""Parts of one kind by name. Two systems must not use the same name for a kind."""
 
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _REFERENCE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
@@ -21,43 +21,45 @@ _REFERENCE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """What a tenant of a system starts from.
+    """The defaults and rules for the tenants of a system.
 
     Attributes:
-        defaults: configuration as in tenants.yaml; what a tenant sets itself replaces it.
+        defaults: configuration as in tenants.yaml; a tenant's own settings override it.
         thresholds: the cosine below which a hit is left out, by `provider/model` of the embedder.
-            A cosine means something else for every embedder; one that is not listed has no
-            threshold, and the ranking alone decides.
-        thresholds_of_uses: likewise for single uses of a search, by name, in their place.
-        calibrates: the `provider/model` of embedders whose listed figure is the description's, and
-            was not measured: the first questions measure it against random passages
-            (rag_assets/retrieval/calibration.py), with that figure as its upper bound, unless the
-            tenant sets `retrieval.threshold_from: as described`.
-        asked_by: roles whose tokens may ask questions of its tenants and read their documents;
+            Cosines of different embedders are not comparable. An embedder that is not listed has
+            no threshold; the ranking alone decides.
+        thresholds_of_uses: by the name of a search's use, thresholds that replace `thresholds`.
+        calibrates: the `provider/model` of embedders with a threshold from their description, not
+            from a measurement. The first questions measure it against random passages
+            (rag_assets/retrieval/calibration.py), with that threshold as the upper bound, unless
+            the tenant sets `retrieval.threshold_from: as described`.
+        asked_by: roles with tokens that may ask questions of its tenants and read their documents;
             empty: any.
-        retrieval_steps: names of the steps of a search, in order; empty for the standard ones.
-        requires_project: whether each of its tenants is one project of an organization, which
-            applications make and name by these two.
-        projects_over_api: whether applications make such projects, which begin with what
-            tenants.yaml has as `projects`; otherwise operators add each of its tenants.
-        share_of_window: share of a chat model's context window that hits for it may take; None:
-            any.
-        sources_of_all: sources that each of its tenants has besides its own, as in tenants.yaml.
-        derives_documents: whether routes and tables are derived of what each source's files state.
-        records_runs: whether what runs of agents did is kept beside each source's files.
-        tells_readers_alone: whether nothing is told of a document but to its readers: not by an
-            event to its tenant's admins, not by a number to anybody else.
-        repeats_texts: whether a text that several documents hold is one hit for each of them;
+        retrieval_steps: names of the steps of a search, in order; empty for the standard steps.
+        requires_project: whether each of its tenants is one project of an organization.
+            Applications create these projects and address them by organization and project.
+        projects_over_api: whether applications create such projects, with `projects` in
+            tenants.yaml as the initial configuration; otherwise operators add each tenant.
+        share_of_window: largest share of a chat model's context window for its hits; None: no
+            limit.
+        sources_of_all: sources that each tenant has in addition to its own, as in tenants.yaml.
+        derives_documents: whether routes and tables are derived from the statements in each
+            source's files.
+        records_runs: whether the actions of agents' runs are kept next to each source's files.
+        tells_readers_alone: whether only its readers learn about a document: no event reports it
+            to the tenant's admins, and no count shows it to anybody else.
+        repeats_texts: whether a text that several documents contain is one hit for each document;
             otherwise it is one hit that names the others.
-        keeps_passages: whether each passage is a hit of its own, in the order of its score;
-            otherwise those that adjoin are one hit, and near copies share a place.
-        most_hits: hits of a search at most, whatever it asks for; None: as many as it asks for.
+        keeps_passages: whether each passage is a separate hit, ordered by score; otherwise
+            adjoining passages are one hit, and near copies share a place.
+        most_hits: maximum number of hits of a search, whatever it asks for; None: no maximum.
         typed_records: whether records that are pushed to its tenants have the bodies of
             rag_assets.workspace.bodies.
-        drops_described_secrets: whether a passage with one of a few patterns of credentials
-            (privacy/described.py) is dropped as well, whatever the rules say of it.
-        follows_guidelines: whether nothing is embedded for its tenants while the guidelines of
-            their organization are switched off.
+        drops_described_secrets: whether passages that match a few patterns of credentials
+            (privacy/described.py) are dropped as well, regardless of the other rules.
+        opt_in_problem: the error class, a subclass of `NotOptedIn`, for requests for a tenant until
+            its organization opts in; until then none of its texts is embedded. None: no opt-in is
+            needed.
     """
 
     defaults: Mapping[str, Any]
@@ -72,7 +74,7 @@ class Profile:
     sources_of_all: tuple[Mapping[str, Any], ...] = ()
     derives_documents: bool = False
     records_runs: bool = False
-    follows_guidelines: bool = False
+    opt_in_problem: str | None = None
     tells_readers_alone: bool = False
     repeats_texts: bool = False
     keeps_passages: bool = False
@@ -81,11 +83,11 @@ class Profile:
     drops_described_secrets: bool = False
 
     def threshold(self, embedder_id: str, use: str | None = None) -> float | None:
-        """The cosine below which a hit is left out; None for no threshold.
+        """Return the cosine below which a hit is left out; None for no threshold.
 
         Args:
-            embedder_id: of the vectors that are compared: `provider/model@dimensions`, and more.
-            use: what the hits are for; None: a search of no special use.
+            embedder_id: the compared vectors' embedder: `provider/model@dimensions`, and more.
+            use: the purpose of the hits; None: a search for no special purpose.
         """
         chosen = self.thresholds_of_uses.get(use or "", self.thresholds)
         return chosen.get(embedder_id.partition("@")[0])
@@ -96,7 +98,7 @@ class Migrations:
     """The versions of a system's tables.
 
     Attributes:
-        package: holds one Alembic migration a module; the history begins with its first.
+        package: contains one Alembic migration per module; the history starts with the first.
         head: the newest revision. It is compared with the database before Alembic is imported.
     """
 
@@ -108,39 +110,41 @@ class Migrations:
 class System:
     """One system: everything that it adds to the chain.
 
-    It is made when the registry is read, by every process: it holds names, numbers and references,
-    and its module imports nothing heavy.
+    Every process creates it when the registry is read. It holds only names, numbers and
+    references, and its module imports nothing heavy.
 
     Attributes:
-        name: of the system, of its entry point, and of the profile of its tenants.
-        profile: what its tenants start from; None if it only adds parts for other profiles.
+        name: the name of the system, of its entry point and of its tenants' profile.
+        profile: the defaults of its tenants; None if it only adds parts for other profiles.
         source_kinds: `SourceKind` by the `type` in tenants.yaml.
         chunkers: `ChunkerKind` by the name in tenants.yaml.
         tables: its tables in the catalog's schema by name: SQLAlchemy's `Table`, in the catalog's
             metadata.
-        migrations: make and upgrade these tables.
-        follow_up: what its tenants' syncs end with: a `FollowUp` (pipeline/follow_up.py).
-        staged_rows: by a table's name, how its rows are counted and deleted that are kept until
-            they become documents: `StagedRows` (storage/catalog/system_tables.py).
-        texts: columns of these tables with what people or sources wrote, as "table.column": new
-            rules for credentials mask what they find there.
+        migrations: create and upgrade these tables.
+        follow_up: the last step of its tenants' syncs: a `FollowUp` (pipeline/follow_up.py).
+        staged_rows: by table name, how to count and delete rows that wait to become documents:
+            `StagedRows` (storage/catalog/system_tables.py).
+        texts: columns of these tables with texts of people or sources, as "table.column": new
+            rules for credentials mask matches in them.
         assets: Dagster assets by key.
         checks: `TenantCheck` or asset checks of Dagster, by `asset.check`.
-        jobs, sensors, schedules: by Dagster's name of each.
-        routers: FastAPI routers by the path that they begin with.
-        pages: pages beside Dagster's, by path: callables that take a function that opens the
-            catalog and return Starlette routes.
-        panels: what the panel of its tenants shows, by path: `SystemPanel`.
+        jobs, sensors, schedules: by their Dagster names.
+        routers: FastAPI routers by path prefix.
+        pages: pages next to Dagster's, by path: callables that take a function that opens the
+            catalog, and return Starlette routes.
+        panels: the contents of its tenants' panel, by path: `SystemPanel`.
         commands: Typer groups by the command's name, as in `rag-assets NAME`.
         own_process_commands: names of those commands that the fork server must not run, because
             they outlive it or work outside an installation.
-        tools: MCP tools by name; one for tenants of some profiles goes before one for all that has
-            the same name.
-        tenant_lists: keys of tenants.yaml beside `tenants` that name where tenants are listed: a
-            `TenantList` (tenants/lists.py) by the key, which is also the origin of its tenants: the
-            catalog takes the origins that its constraint names.
+        tools: MCP tools by name; a tool for tenants of some profiles takes precedence over a tool
+            for all tenants with the same name.
+        tenant_lists: keys of tenants.yaml, in addition to `tenants`, under which tenants are
+            listed: a `TenantList` (tenants/lists.py) by the key. The key is also the origin of its
+            tenants; the catalog accepts only the origins that its constraint names.
         problems: classes of errors with a `problem_kind` of their own, by the name of that kind.
         prompts: MCP prompts by name.
+        prompt_headings: headings of sections that it adds to prompts, such as "Coding Rules"; the
+            text of a document that imitates a heading is escaped.
         retrieval_steps: steps of a search by name; profiles choose them.
 
     Raises:
@@ -170,6 +174,7 @@ class System:
     tenant_lists: Parts = field(default_factory=dict)
     problems: Parts = field(default_factory=dict)
     prompts: Parts = field(default_factory=dict)
+    prompt_headings: tuple[str, ...] = ()
     retrieval_steps: Parts = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -196,6 +201,12 @@ class System:
                 f"system {self.name!r}: own_process_commands: {min(unknown)!r} is not one of its"
                 " commands",
                 hint="name keys of `commands`",
+            )
+        problem = None if self.profile is None else self.profile.opt_in_problem
+        if problem is not None and problem not in self.problems:
+            raise ConfigurationError(
+                f"system {self.name!r}: opt_in_problem: {problem!r} is not one of its problems",
+                hint="name a key of `problems`",
             )
         for column in self.texts:
             if column.partition(".")[0] not in self.tables:

@@ -1,4 +1,4 @@
-"""Judged questions: how well the builds of a tenant answer, and whether one is worse.
+"""Judged questions: how well a tenant's builds answer, and whether a new build answers worse.
 
 Belongs here: judgements and their files, measures, evaluations, comparisons of two builds. Does
 not: searching (retrieval), publishing (pipeline), Dagster (checks, jobs, assets).

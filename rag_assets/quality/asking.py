@@ -1,4 +1,4 @@
-"""Asks the builds of a tenant its judged questions."""
+"""Asks a tenant's builds its judged questions."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from rag_assets.storage.catalog.generations import Generation
 from rag_assets.tenants.modes import SearchMode
 
 _AT_ONCE = 4
-"""Searches in progress: those of users go on meanwhile."""
+"""Concurrent searches; users' searches continue meanwhile."""
 
 
 class WholeTenant:
-    """Reads every document that anybody may read, for measures that are told to operators alone.
+    """Reads every document that anybody may read, for measures that only operators see.
 
     Args:
         principals: of all grants of a tenant.
@@ -61,12 +61,12 @@ class Manner:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What was found.
+    """The hits of questions.
 
     Attributes:
         hits: by question id, best first; one for each passage, since passages are judged.
-        unranked: questions that the reranker left as they were found, since it failed.
-        embedded: questions that were embedded for it, and paid for.
+        unranked: questions that were not reranked, because the reranker failed.
+        embedded: questions that were embedded, and paid for, for this search.
     """
 
     hits: Mapping[str, Sequence[Hit]] = field(default_factory=dict)
@@ -75,7 +75,7 @@ class Asked:
 
 
 class Asker:
-    """Asks questions of a tenant's builds, as its searches ask them, but without a record of each.
+    """Asks a tenant's builds questions as its searches do, but without recording each search.
 
     Args:
         ctx: of the tenant, for reading.
@@ -95,9 +95,10 @@ class Asker:
         top_k: int,
         min_score: float | None = None,
     ) -> Asked:
-        """The first hits of each question in one build.
+        """Return the first hits of each question in one build.
 
-        With a min_score, it takes the place of the tenant's threshold.
+        Args:
+            min_score: replaces the tenant's threshold.
 
         Raises:
             RagAssetsError: see KeptVectors.prepare and AsyncRetriever.search.
@@ -167,7 +168,7 @@ class Asker:
 
 
 def _passages(hits: Sequence[Hit]) -> list[Hit]:
-    """Return a hit for each passage of hits, of merged ones the best passage first."""
+    """Return a hit for each passage of the hits; of a merged hit, its best passage first."""
     return [
         of_passages(hit, [part])
         for hit in hits

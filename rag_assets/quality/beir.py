@@ -1,4 +1,4 @@
-"""Judged questions as a BEIR folder: queries.jsonl, and qrels in a file of tab-separated values."""
+"""Judged questions as a BEIR folder: queries.jsonl, and qrels as tab-separated values."""
 
 from __future__ import annotations
 
@@ -25,18 +25,19 @@ _DEFAULT_SPLIT = "test"
 _COLUMNS = 3
 _HEAD = "query-id\tcorpus-id\tscore"
 RELEVANT_FROM = 1
-"""The lowest grade that counts as found in sets of this kind."""
+"""The lowest grade that counts as found in BEIR sets."""
 
 
 def qrels_of(folder: Path, split: str | None) -> Path:
-    """The file of qrels in a folder.
+    """Return the file of qrels in a folder.
 
     Args:
         folder: that has queries.jsonl.
-        split: the part of the set: "test", "dev", "train". By default test, or the only one.
+        split: the part of the set, such as "test", "dev" or "train"; by default the only part, or
+            "test".
 
     Raises:
-        ConfigurationError: there is none, or one must be chosen.
+        ConfigurationError: qrels for the split are missing, or a split must be chosen.
     """
     found = {path.stem: path for path in sorted((folder / _QRELS).glob("*.tsv"))}
     if not found and (single := folder / f"{_QRELS}.tsv").is_file():
@@ -53,7 +54,7 @@ def qrels_of(folder: Path, split: str | None) -> Path:
 
 
 def read_queries(path: Path, lines: Lines) -> dict[str, Entry]:
-    """The questions of queries.jsonl, by id, without judgements."""
+    """Read the questions of queries.jsonl, by id, without judgements."""
     found: dict[str, Entry] = {}
     for number, line in enumerate(lines.text_of(path).split("\n"), start=1):
         if not line.strip():
@@ -73,12 +74,12 @@ def read_queries(path: Path, lines: Lines) -> dict[str, Entry]:
 
 
 def read_qrels(path: Path, queries: Mapping[str, Entry], lines: Lines) -> list[Entry]:
-    """The questions that are judged, with their judgements.
+    """Read the judged questions, with their judgements.
 
     Args:
         path: of the file.
         queries: all questions, by id.
-        lines: takes what is wrong.
+        lines: collects the faults.
     """
     judged: dict[str, Entry] = {}
     for number, line in enumerate(lines.text_of(path).split("\n"), start=1):
@@ -90,7 +91,7 @@ def read_qrels(path: Path, queries: Mapping[str, Entry], lines: Lines) -> list[E
             lines.add(number, fault)
             continue
         query, document, grade = cells
-        # As trec_eval does: below 0 is worth nothing as well.
+        # As in trec_eval, grades below 0 count as 0.
         judgement = Judgement(document, grade=max(0, int(grade)))
         entry = judged.setdefault(query, queries[query])
         entry.judgements.append(ReadJudgement(judgement, lines.place(number)))
@@ -98,10 +99,10 @@ def read_qrels(path: Path, queries: Mapping[str, Entry], lines: Lines) -> list[E
 
 
 def write_beir(folder: Path, questions: Sequence[JudgedQuestion]) -> int:
-    """Write questions as a BEIR folder; of several judgements on a document the best counts.
+    """Write questions as a BEIR folder, with the best judgement of each document.
 
     Returns:
-        how many quotes were left out, since qrels have none.
+        the number of quotes that were left out, since qrels have no quotes.
     """
     (folder / _QRELS).mkdir(parents=True, exist_ok=True)
     queries = "".join(f"{json.dumps(_as_query(one), ensure_ascii=False)}\n" for one in questions)
@@ -118,7 +119,7 @@ def _query(given: Mapping[str, Any], number: int, lines: Lines) -> Entry | None:
         for fault in wrong:
             lines.add(number, fault)
         return None
-    # What write_beir added; sets of others have other metadata, or none.
+    # Metadata that write_beir adds; other sets have other metadata, or none.
     said = given.get("metadata")
     metadata: Mapping[str, Any] = said if isinstance(said, Mapping) else {}
     kind, least = metadata.get("kind"), metadata.get("relevant_from")

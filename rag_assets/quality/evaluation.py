@@ -21,7 +21,7 @@ from rag_assets.retrieval.model import MAX_TOP_K, Hit
 from rag_assets.storage.catalog.generations import Generation
 
 _DOCUMENT_DEPTH = 50
-"""Passages that are read where documents are ranked: the first ten may be of one."""
+"""Passages that are read when documents are ranked: the first ten may belong to one document."""
 
 Found = Mapping[str, Sequence[Hit]]
 """Hits by question id."""
@@ -29,11 +29,11 @@ Found = Mapping[str, Sequence[Hit]]
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What rankings are worth, for the questions of people or for synthetic ones.
+    """Measures of rankings, for the questions of people or for synthetic questions.
 
     Attributes:
         values: by measure, by question id.
-        judged: the share of the first ten that was judged; None if nothing was found.
+        judged: the share of the first ten passages that was judged; None without hits.
     """
 
     values: Values = field(default_factory=dict)
@@ -41,11 +41,11 @@ class Part:
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """The questions that were measured."""
+        """Return the ids of the measured questions."""
         return tuple(self.values.get(MEASURES[0], ()))
 
     def estimate(self, measure: str) -> Estimate | None:
-        """The mean of a measure with its interval; None without a question."""
+        """Return the mean of a measure with its interval; None without a question."""
         return mean_of(self.values[measure]) if self.ids else None
 
 
@@ -56,13 +56,13 @@ class Evaluation:
     Attributes:
         generation, embedder_id: of the build.
         manner: how it was asked.
-        people: for the questions that people judged.
-        synthetic: for those that were made from headings.
-        gone: paths that name no present document, by question id.
-        unmeasured: questions of which every document that answers is gone.
-        unanswerable: questions that nothing answers.
-        unranked: questions that the reranker left as they were found, since it failed.
-        embedded: questions that were embedded for it, and paid for.
+        people: measures for the questions that people judged.
+        synthetic: measures for the questions that were made from headings.
+        gone: paths that match no present document, by question id.
+        unmeasured: questions with answers only in documents that are gone.
+        unanswerable: questions without an answer in the documents.
+        unranked: questions that were not reranked, because the reranker failed.
+        embedded: questions that were embedded, and paid for, for this evaluation.
     """
 
     generation: int
@@ -82,7 +82,7 @@ class Comparison:
     """Two builds, asked the same questions about the same documents.
 
     Attributes:
-        new, serving: either build; the second is the one to compare with.
+        new, serving: the two builds; the second is the baseline.
         apart: questions that were left out, since the builds hold other versions of all documents
             that answer them.
     """
@@ -92,7 +92,7 @@ class Comparison:
     apart: tuple[str, ...]
 
     def difference(self, measure: str) -> Difference | None:
-        """By how much the new build is better; None without a question."""
+        """Return by how much the new build is better; None without a question."""
         ours, theirs = self.new.people, self.serving.people
         if not ours.ids:
             return None
@@ -104,7 +104,8 @@ def evaluate(ctx: TenantContext, generation: Generation, manner: Manner) -> Eval
 
     Raises:
         BuildNotAskable: a build cannot be searched until a person acts.
-        RequestsStopped: questions could not be embedded: a cap is reached, the provider is away.
+        RequestsStopped: questions could not be embedded: a cap is reached, or the provider is
+            unavailable.
         ServiceUnavailable: a server does not answer.
     """
     questions = _Questions.of(ctx)
@@ -113,11 +114,12 @@ def evaluate(ctx: TenantContext, generation: Generation, manner: Manner) -> Eval
 
 
 def compare(ctx: TenantContext, new: Generation, serving: Generation, manner: Manner) -> Comparison:
-    """Ask two builds the same questions; only documents of which both hold one version count.
+    """Ask two builds the same questions; only documents with one version in both builds count.
 
     Raises:
         BuildNotAskable: a build cannot be searched until a person acts.
-        RequestsStopped: questions could not be embedded: a cap is reached, the provider is away.
+        RequestsStopped: questions could not be embedded: a cap is reached, or the provider is
+            unavailable.
         ServiceUnavailable: a server does not answer.
     """
     questions, asker = _Questions.of(ctx), Asker(ctx)
@@ -144,7 +146,7 @@ class _Questions:
 
     Attributes:
         all: as they are stored.
-        documents: that their judgements stand for.
+        documents: the documents that their judgements stand for.
         present: with judgements on present documents alone.
     """
 
@@ -154,14 +156,14 @@ class _Questions:
 
     @classmethod
     def of(cls, ctx: TenantContext) -> _Questions:
-        """The questions of a tenant."""
+        """Read the questions of a tenant."""
         found = stored_questions(ctx.catalog, ctx.ref.id)
         documents = documents_of(ctx.catalog, ctx.ref.id, found)
         return cls(found, documents, limited(found, documents))
 
     @property
     def asked(self) -> list[JudgedQuestion]:
-        """Those that a present document answers."""
+        """Return the questions that a present document answers."""
         return [question for question in self.present if question.answerable]
 
     def evaluation(
@@ -171,12 +173,12 @@ class _Questions:
         asked: Asked,
         judged: Sequence[JudgedQuestion],
     ) -> Evaluation:
-        """What was found of a build, measured.
+        """Measure the hits of a build.
 
         Args:
             generation: that was asked.
-            manner: how.
-            asked: what was found.
+            manner: how it was asked.
+            asked: the hits.
             judged: the questions with the judgements that count.
         """
         measured = [question for question in judged if question.answerable]
@@ -226,7 +228,7 @@ def _ask(
 
 
 def _joined(one: Asked, other: Asked) -> Asked:
-    """Both; where a question is in both, its second hits count."""
+    """Combine two results; for a question in both, the second hits count."""
     return Asked(
         {**one.hits, **other.hits},
         one.unranked + other.unranked,
@@ -241,14 +243,14 @@ def _in_both(
     questions: _Questions,
     found: Iterable[Asked],
 ) -> set[str]:
-    """The documents that were found or judged and that both builds hold in one version."""
+    """Return the documents, found or judged, that both builds hold in the same version."""
     ids = {hit.document_id for asked in found for hits in asked.hits.values() for hit in hits}
     ids |= {one.document_id for named in questions.documents.values() for one in named}
     return ctx.catalog.judgements.in_both(ctx.ref.id, new.number, serving.number, ids)
 
 
 def _is_short(question: JudgedQuestion, found: Iterable[Asked], same: Container[str]) -> bool:
-    """Whether hits of a question do not count, so that others take their places."""
+    """Return whether some hits of a question do not count, so that deeper hits are needed."""
     return any(hit.document_id not in same for asked in found for hit in asked.hits[question.id])
 
 

@@ -1,4 +1,4 @@
-"""Reading and writing the files of judgements; nothing of them is taken by halves."""
+"""Reading and writing of judgement files; a file is read completely or not at all."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class ReadQuestions:
 
     Attributes:
         questions: as they are to be stored.
-        places: where each path stands first.
+        places: the first line of each path.
     """
 
     questions: tuple[JudgedQuestion, ...]
@@ -35,16 +35,16 @@ def read_judgements(
     split: str | None = None,
     is_refused: Callable[[str], bool] = lambda _: False,
 ) -> ReadQuestions:
-    """The questions of files, in their order.
+    """Read the questions of files, in their order.
 
     Args:
-        paths: files of YAML or JSON, folders of these, and BEIR folders.
-        present: questions that are known already, which mappings may add judgements to.
+        paths: YAML or JSON files, folders of these, and BEIR folders.
+        present: known questions, to which mappings may add judgements.
         split: of the qrels of BEIR folders.
-        is_refused: whether a text may not be stored, because it holds a credential.
+        is_refused: returns whether a text may not be stored, because it holds a credential.
 
     Raises:
-        ConfigurationError: a path holds no judgements.
+        ConfigurationError: a path does not hold judgements.
         WrongJudgements: lines are wrong; names all of them.
     """
     read = [entries for path in paths for entries in _read(path, split)]
@@ -90,7 +90,7 @@ def _read_beir(folder: Path, split: str | None) -> Iterator[tuple[list[Entry], L
 def _combined(
     entries: Sequence[Entry], present: Mapping[str, JudgedQuestion]
 ) -> tuple[list[JudgedQuestion], list[str]]:
-    """The questions with all their judgements, and what is wrong with them as a whole."""
+    """Return the questions with all their judgements, and the faults of whole questions."""
     faults: list[str] = []
     first: dict[str, Entry] = {}
     for entry in entries:
@@ -102,7 +102,7 @@ def _combined(
             first[entry.id] = entry
     found = {id_: entry.question for id_, entry in first.items() if entry.question is not None}
     where = {id_: entry.place for id_, entry in first.items()}
-    # A question's own judgements come first, wherever its file stands.
+    # A question's own judgements come first, in whatever order the files are read.
     for entry in sorted(entries, key=lambda entry: entry.question is None):
         question = found.get(entry.id) or present.get(entry.id)
         if question is None:

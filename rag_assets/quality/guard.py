@@ -1,4 +1,4 @@
-"""The guard of a publish: whether a build answers judged questions as well as the serving one."""
+"""The guard of a publish: whether a build answers judged questions as well as the serving build."""
 
 from __future__ import annotations
 
@@ -11,18 +11,20 @@ from rag_assets.storage.catalog.generations import Generation
 
 
 def judge_build(ctx: TenantContext, new: Generation, serving: Generation) -> QualityVerdict:
-    """Judge a build, which need not serve, beside the serving one, as the tenant's searches ask.
+    """Judge a build against the serving build, with the tenant's search mode.
 
-    What a reranker would make of the hits does not count: it is no part of a build.
+    The new build need not be published. Hits are not reranked, since a reranker is not part of a
+    build.
 
     Args:
         ctx: of the tenant, for reading.
         new: the build to be judged.
-        serving: the one to compare it with.
+        serving: the baseline.
 
     Raises:
         BuildNotAskable: the new build cannot be searched until a person acts.
-        RequestsStopped: questions could not be embedded: a cap is reached, the provider is away.
+        RequestsStopped: questions could not be embedded: a cap is reached, or the provider is
+            unavailable.
         ServiceUnavailable: a server does not answer.
     """
     least = ctx.tenant.quality.least
@@ -39,7 +41,7 @@ def judge_build(ctx: TenantContext, new: Generation, serving: Generation) -> Qua
 
 
 def no_questions(tenant_id: str) -> str:
-    """What to say of a tenant without judged questions."""
+    """Return the message for a tenant without judged questions."""
     return (
         "no questions are judged, so that no build is held back for its answers;"
         f" `rag-assets judgements import {tenant_id} PATH` adds some"

@@ -1,4 +1,4 @@
-"""How sure a mean is, and a difference of two means over the same questions."""
+"""Confidence of a mean, and of the difference of two means over the same questions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SAMPLES = 10_000
 _SEED = 6
 _DRAWN_AT_ONCE = 2_000_000
 _DIGITS = 4
-# A difference that is as large but for rounding is as large.
+# Chance differences that equal the observed one except for rounding count as equal.
 _TOLERANCE = 1e-12
 
 _Numbers = npt.NDArray[np.float64]
@@ -21,7 +21,7 @@ _Numbers = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A mean over questions, and where it lies in 95 of 100 samples of such questions."""
+    """A mean over questions, with its 95 % interval over samples of such questions."""
 
     mean: float
     low: float
@@ -33,14 +33,14 @@ class Difference(Estimate):
     """The mean difference of two rankings of the same questions.
 
     Attributes:
-        p: how often chance alone makes a difference as large (two-sided).
+        p: probability of a difference as large by chance alone (two-sided).
     """
 
     p: float
 
 
 def mean_of(values: Mapping[str, float], ids: Collection[str] | None = None) -> Estimate:
-    """The mean over some questions, of which there must be one, and its 95 % interval.
+    """Return the mean over at least one question, and its 95 % interval.
 
     Args:
         values: by question id.
@@ -52,9 +52,9 @@ def mean_of(values: Mapping[str, float], ids: Collection[str] | None = None) -> 
 
 
 def difference_of(one: Mapping[str, float], other: Mapping[str, float]) -> Difference:
-    """By how much the first is better, question by question.
+    """Return by how much the first is better, question by question.
 
-    Its p is that of a paired randomisation test: signs are flipped at random.
+    Its p is from a paired randomisation test, which flips signs at random.
 
     Args:
         one, other: values of the same questions, by question id; at least one.
@@ -82,7 +82,7 @@ def _flipped(differences: _Numbers) -> _Numbers:
 
 
 def _rows(questions: int) -> Iterator[int]:
-    """The samples in parts of bounded memory, however many questions there are."""
+    """Yield sizes of sample blocks that bound the memory, however many questions there are."""
     at_once = max(1, _DRAWN_AT_ONCE // max(1, questions))
     for start in range(0, _SAMPLES, at_once):
         yield min(at_once, _SAMPLES - start)

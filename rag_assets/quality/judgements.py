@@ -1,8 +1,8 @@
-"""Judged questions, and the grades of what a search found for them.
+"""Judged questions, and the grades of the passages that a search finds for them.
 
-A judgement names a document and words of a passage: a passage of that document that holds these
-words has the grade, however the document is cut. Whatever else was read while judging is worth
-nothing, and is remembered by its hash, so that a passage that nobody judged can be told.
+A judgement names a document and quotes a passage. Any passage of that document with these words has
+the grade, however the document is chunked. Other passages that were read while judging are
+irrelevant. Their hashes are kept, so that unjudged passages can be recognized.
 """
 
 from __future__ import annotations
@@ -13,46 +13,45 @@ from hashlib import sha256
 from typing import Protocol
 
 UNANSWERED = "none"
-"""The kind of a question that nothing answers."""
+"""The kind of a question without an answer in the documents."""
 ANSWERS = 3
-"""The grade of a passage that answers."""
+"""The grade of a passage that answers the question."""
 IN_PART = 2
-"""The grade of a passage that answers in part."""
+"""The grade of a passage that answers the question in part."""
 _LEAST_WORDS = 3
 
 
 class Passage(Protocol):
-    """What is looked at of a hit."""
+    """The properties of a hit that judgements are compared with."""
 
     @property
     def uri(self) -> str:
-        """Of the document it stands in."""
+        """Return the uri of its document."""
 
     @property
     def document_id(self) -> str:
-        """Of the same document."""
+        """Return the id of the same document."""
 
     @property
     def also(self) -> Sequence[str]:
-        """Uris of other documents that hold the same passage."""
+        """Return the uris of other documents that hold the same passage."""
 
     @property
     def text(self) -> str:
-        """As it was found."""
+        """Return the text as it was found."""
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What a passage, or a whole document, is worth.
+    """The grade of a passage, or of a whole document.
 
     Attributes:
         path: of the document: its uri, its id, or the id of its record.
-        quote: words of the passage; how they are spaced does not matter. None: any passage of
-            the document has the grade.
-        grade: 3 answers the question, 2 in part, 1 is useful background, 0 is worth nothing; sets
-            of others may have higher grades.
-        names: uris and ids of the documents that `path` stands for; by default it stands for
-            itself.
+        quote: words of the passage; white space does not matter. None if every passage of the
+            document has the grade.
+        grade: 3 answers the question, 2 answers it in part, 1 is useful background, 0 is
+            irrelevant; other sets may have higher grades.
+        names: uris and ids of the documents that `path` stands for; by default only `path`.
     """
 
     path: str
@@ -61,7 +60,7 @@ class Judgement:
     names: frozenset[str] = field(default=frozenset(), repr=False)
 
     def is_about(self, passage: Passage) -> bool:
-        """Whether the passage is the one that was judged, or holds at least half of it."""
+        """Return whether the passage is the judged passage, or holds at least half of it."""
         names = self.names or {self.path}
         if names.isdisjoint((passage.document_id, passage.uri, *passage.also)):
             return False
@@ -70,10 +69,10 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True)
 class JudgedQuestion:
-    """A question, and every passage that is worth something for it.
+    """A question, and every passage with a grade for it.
 
     Attributes:
-        kind: of what difficulty, as its author names it; UNANSWERED: nothing answers it.
+        kind: difficulty, in its author's words; UNANSWERED if the documents have no answer.
         pool: hashes of all passages that were read for it.
         relevant_from: the lowest grade that counts as found.
         synthetic: whether it was made from headings, and not judged by a person.
@@ -89,24 +88,24 @@ class JudgedQuestion:
 
     @property
     def answerable(self) -> bool:
-        """Whether anything answers it."""
+        """Return whether any judged passage counts as found."""
         return any(judgement.grade >= self.relevant_from for judgement in self.relevant)
 
     @property
     def is_of_documents(self) -> bool:
-        """Whether documents were judged, and no passages of them."""
+        """Return whether all judgements are of documents, not of passages."""
         return all(judgement.quote is None for judgement in self.relevant)
 
     @property
     def grades(self) -> dict[str, int]:
-        """The grade of each judgement, by the name that names() gives it."""
+        """Return the grade of each judgement, by the name that names() gives it."""
         return {str(at): judgement.grade for at, judgement in enumerate(self.relevant)}
 
     def names(self, passages: Sequence[Passage]) -> list[str]:
-        """A name for each passage, in their order: of the judgement it meets, or of none.
+        """Return a name for each passage, in their order: of its judgement, or of no judgement.
 
-        A judgement is met once, by the first passage that can: of two that overlap only one
-        counts, so that how a document is cut makes no difference.
+        Each judgement is matched once, by the first passage that can. Only one of two overlapping
+        passages counts, so that chunking makes no difference.
         """
         free = sorted(range(len(self.relevant)), key=lambda at: -self.relevant[at].grade)
         names = []
@@ -118,21 +117,21 @@ class JudgedQuestion:
         return names
 
     def is_answered_by(self, passage: Passage) -> bool:
-        """Whether the passage holds the answer, or one of several."""
+        """Return whether the passage holds an answer."""
         return any(j.is_about(passage) for j in self.relevant if j.grade >= ANSWERS)
 
     def knows(self, passage: Passage) -> bool:
-        """Whether the passage was judged."""
+        """Return whether the passage was judged."""
         return passage_hash(passage.text) in self.pool or any(
             judgement.is_about(passage) for judgement in self.relevant
         )
 
 
 def holds(text: str, quote: str) -> bool:
-    """Whether a passage holds a quote, or so much of it that most was not cut off.
+    """Return whether a passage holds a quote, or at least half of a quote that was cut off.
 
-    A chunker may cut within the quote: then the passage that ends with at least half of its words,
-    begins with them, or consists of them holds it.
+    A chunker may cut within the quote. Then the passage must end with at least half of its words,
+    start with them, or consist of them.
     """
     words, plain = quote.split(), plain_text(text)
     if " ".join(words) in plain:
@@ -147,10 +146,10 @@ def holds(text: str, quote: str) -> bool:
 
 
 def passage_hash(text: str) -> str:
-    """Ten hexadecimal digits that stand for a passage."""
+    """Return a hash of a passage in ten hexadecimal digits."""
     return sha256(plain_text(text).encode()).hexdigest()[:10]
 
 
 def plain_text(text: str) -> str:
-    """A text with single spaces in place of all white space."""
+    """Return a text with single spaces in place of all white space."""
     return " ".join(text.split())

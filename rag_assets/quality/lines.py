@@ -1,4 +1,4 @@
-"""The lines of files of judgements: what was read of them, and what is wrong with them."""
+"""The lines of judgement files: their contents, and their faults."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class ReadJudgement:
-    """A judgement, and where it stands."""
+    """A judgement, and its line."""
 
     judgement: Judgement
     place: Place
@@ -33,14 +33,13 @@ class ReadJudgement:
 
 @dataclass(slots=True)
 class Entry:
-    """What a file says of one question.
+    """The contents of a file for one question.
 
     Attributes:
         id: of the question.
-        question: the question itself, without judgements; None where these are added to a question
-            that is known from elsewhere.
+        question: without judgements; None if the file adds judgements to a known question.
         pool: hashes of passages that were read.
-        is_whole: whether none of its judgements was wrong.
+        is_whole: whether all of its judgements are valid.
     """
 
     id: str
@@ -52,7 +51,7 @@ class Entry:
 
 
 class Lines:
-    """What is wrong with a file, line by line.
+    """The faults of a file, line by line.
 
     Args:
         file: its name, as it is shown.
@@ -63,15 +62,15 @@ class Lines:
         self.wrong: list[tuple[int, str]] = []
 
     def add(self, line: int, reason: str) -> None:
-        """Add that a line is wrong; the reason quotes neither a question nor a document."""
+        """Add a fault of a line; the reason must quote neither a question nor a document."""
         self.wrong.append((line, reason))
 
     def place(self, line: int) -> Place:
-        """The place of a line."""
+        """Return the place of a line."""
         return Place(self.file, line)
 
     def text_of(self, path: Path) -> str:
-        """The text of a file in UTF-8; nothing if it cannot be read."""
+        """Return the text of a UTF-8 file; empty if it cannot be read."""
         try:
             return path.read_bytes().decode("utf-8-sig")
         except UnicodeDecodeError as error:
@@ -82,12 +81,12 @@ class Lines:
 
     @property
     def described(self) -> list[str]:
-        """Every wrong line with its number and reason, in order."""
+        """Return every faulty line with its number and reason, in order."""
         return [f"{self.file}, line {line}: {reason}" for line, reason in sorted(self.wrong)]
 
 
 def text_fault(value: object, what: str, most: int = MAX_NAME) -> str | None:
-    """Why a value is no text that can be kept; None if it is one.
+    """Return why a value cannot be stored as a text; None if it can.
 
     Args:
         value: as it was read.
@@ -106,7 +105,7 @@ def text_fault(value: object, what: str, most: int = MAX_NAME) -> str | None:
 
 
 def grade_fault(value: object, most: int = MAX_GRADE) -> str | None:
-    """Why a value is no grade; None if it is one."""
+    """Return why a value is not a grade; None if it is valid."""
     if isinstance(value, bool) or not isinstance(value, int):
         return "the grade must be a whole number"
     if not 0 <= value <= most:
@@ -115,14 +114,14 @@ def grade_fault(value: object, most: int = MAX_GRADE) -> str | None:
 
 
 def least_fault(value: object) -> str | None:
-    """Why a value is not the lowest grade that counts as found; None if it is one."""
+    """Return why a value is not a lowest grade that counts as found; None if it is valid."""
     if (fault := grade_fault(value)) is None and value == 0:
         fault = "grade 0 is worth nothing, and cannot count as found"
     return fault
 
 
 def question_fault(value: object) -> str | None:
-    """Why a value is no question; None if it is one."""
+    """Return why a value is not a question; None if it is valid."""
     return text_fault(value, "the question", MAX_QUERY)
 
 

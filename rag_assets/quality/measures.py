@@ -1,4 +1,4 @@
-"""What rankings are worth by judgements, in the measures of trec_eval."""
+"""Measures of rankings by judgements, as trec_eval defines them."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ NDCG, RECALL_5, RECALL_10, MRR = "nDCG@10", "recall@5", "recall@10", "MRR"
 MEASURES = (NDCG, RECALL_5, RECALL_10, MRR)
 
 Values = Mapping[str, Mapping[str, float]]
-"""By measure, by question id."""
+"""Values by measure, by question id."""
 
 
 def values_of(
     questions: Iterable[JudgedQuestion], found: Mapping[str, Sequence[Passage]]
 ) -> dict[str, dict[str, float]]:
-    """What each question's ranking is worth, by measure.
+    """Return the measures of each question's ranking.
 
-    Gains are the grades; what counts as found has at least the question's `relevant_from`.
+    Gains are the grades; a passage counts as found from the question's `relevant_from` on.
 
     Args:
-        questions: such as something answers.
+        questions: answerable questions.
         found: passages, best first, by question id.
     """
     from ir_measures import RR, R, iter_calc, nDCG
@@ -50,16 +50,16 @@ def values_of(
 def judged_share(
     questions: Iterable[JudgedQuestion], found: Mapping[str, Sequence[Passage]]
 ) -> float | None:
-    """The share of the first ten that was judged; None if nothing was found.
+    """Return the share of the first ten passages that was judged; None without passages.
 
-    A passage that nobody judged counts as irrelevant.
+    A passage that was not judged counts as irrelevant.
     """
     first = [(question, hit) for question in questions for hit in first_of(question, found)]
     return sum(question.knows(hit) for question, hit in first) / len(first) if first else None
 
 
 def first_of(question: JudgedQuestion, found: Mapping[str, Sequence[Passage]]) -> Sequence[Passage]:
-    """The first ten that were found for a question; each document once if documents were judged."""
+    """Return the first ten hits of a question; each document once if documents were judged."""
     passages = found[question.id]
     if question.is_of_documents:
         once: dict[str, Passage] = {}

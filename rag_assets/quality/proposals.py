@@ -1,4 +1,4 @@
-"""Synthetic questions: headings of a tenant's documents, and the words that follow them."""
+"""Synthetic questions, made from headings of a tenant's documents and the words below them."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _ID_DIGITS = 12
 
 @dataclass(frozen=True, slots=True)
 class _Passage:
-    """A heading, and the first words of what stands below it."""
+    """A heading, and the first words below it."""
 
     headings: tuple[str, ...]
     quote: str
 
 
 def proposed(ctx: TenantContext, count: int) -> list[JudgedQuestion]:
-    """At most so many questions, spread over the tenant's documents, the same every time.
+    """Return at most `count` questions, spread over the tenant's documents; always the same.
 
     Args:
         ctx: of the tenant, for reading.
@@ -39,7 +39,7 @@ def proposed(ctx: TenantContext, count: int) -> list[JudgedQuestion]:
     """
     documents = sorted(
         (one for one in ctx.catalog.documents.all(ctx.ref.id) if one.status == "READY"),
-        # A hash of where the document comes from: an order that is the same, and has no pattern.
+        # The id is a hash of the document's origin: a fixed order without a pattern.
         key=lambda document: document.document_id,
     )
     if not documents or not count:
@@ -84,7 +84,7 @@ def _of_document(
 
 
 def _passages(parsed: ParsedText) -> Iterator[_Passage]:
-    """Headings that prose follows, those that stand deepest first."""
+    """Yield the headings that prose follows, the deepest headings first."""
     found: dict[tuple[str, ...], str] = {}
     for block in parsed.blocks:
         headings = block.heading_path
@@ -97,7 +97,7 @@ def _passages(parsed: ParsedText) -> Iterator[_Passage]:
 
 
 def _quote(parsed: ParsedText, block: Block) -> str | None:
-    """The first words of a block; None if they are few, or a credential was masked in it."""
+    """Return the first words of a block; None if they are too few, or a credential was masked."""
     if any(span.start < block.end and block.start < span.end for span in parsed.masked):
         return None
     words = parsed.text[block.start : block.end].split(maxsplit=_QUOTED_WORDS)[:_QUOTED_WORDS]
@@ -105,7 +105,7 @@ def _quote(parsed: ParsedText, block: Block) -> str | None:
 
 
 def _asked(title: str | None, headings: tuple[str, ...]) -> str:
-    """What somebody might type who looks for the passage."""
+    """Return a question for a passage, as a user might type it."""
     last = " ".join(headings[-1].split())
     if last.endswith("?"):
         return last

@@ -9,8 +9,8 @@ import numpy as np
 
 from rag_assets.billing.embedders import Embedders
 from rag_assets.billing.ledger import present_caps
+from rag_assets.billing.opt_in import require_opt_in
 from rag_assets.billing.spending import Spending, require_price
-from rag_assets.billing.switched_off import guidelines_off, is_switched_off
 from rag_assets.common.errors import IndexInconsistent, ProviderRefused
 from rag_assets.common.hashing import sha256_hex
 from rag_assets.models.config.embedder import EmbedderConfig
@@ -28,14 +28,14 @@ from rag_assets.storage.index.common_words import sentence_language
 from rag_assets.tenants.model import Tenant
 
 _KEPT_WITHIN = 0.1
-"""Seconds that a vector, which was paid for, waits before it is stored."""
+"""Longest time in seconds until a vector, which was paid for, is stored."""
 
 
 class KeptVectors:
-    """The vectors of a tenant's judged questions, in place of new ones for each search.
+    """The stored vectors of a tenant's judged questions, which searches use instead of new vectors.
 
     Args:
-        catalog: where they are kept.
+        catalog: stores them.
         embedders: makes the embedder that built a generation.
     """
 
@@ -48,21 +48,21 @@ class KeptVectors:
     def prepare(
         self, ref: TenantRef, tenant: Tenant, generation: Generation, texts: Sequence[str]
     ) -> int:
-        """Read the vectors of questions by a generation's embedder; embed those that lack.
+        """Load the vectors of questions by a generation's embedder, and embed missing questions.
 
         Args:
-            ref, tenant: whose questions.
-            generation: that they are asked of.
+            ref, tenant: the tenant of the questions.
+            generation: the build that is searched.
             texts: the questions, as they may be sent.
 
         Returns:
-            how many were embedded now.
+            the number of questions that were embedded now.
 
         Raises:
-            CapReached: the tenant may not spend so much; what was embedded before is kept.
-            ProviderError: a question could not be embedded; likewise.
+            CapReached: the tenant may not spend so much; earlier vectors are kept.
+            ProviderError: a question could not be embedded; earlier vectors are kept.
             ConfigurationError: the embedder is not usable, or caps lack a price.
-            IndexInconsistent: that embedder is another one by now.
+            IndexInconsistent: the embedder has changed since the build.
         """
         embedder_id = generation.embedder_id
         by_hash = {sha256_hex(text): text for text in texts}
@@ -137,8 +137,7 @@ class KeptVectors:
 
     def _embedder(self, ref: TenantRef, tenant: Tenant, generation: Generation) -> Embedder:
         record = self._catalog.tenants.get(ref.id)
-        if is_switched_off(record):
-            raise guidelines_off(record.organization)
+        require_opt_in(record.profile, record.organization, has_opted_in=record.has_opted_in)
         embedder = self._embedders.of_generation(ref, tenant, generation)
         if embedder.embedder_id != generation.embedder_id:
             raise IndexInconsistent(
@@ -150,7 +149,7 @@ class KeptVectors:
 
 
 def _config_of(tenant: Tenant, generation: Generation) -> EmbedderConfig:
-    """The configuration of the embedder that built a generation, with its price."""
+    """Return the configuration of the embedder that built a generation, with its price."""
     built = EmbedderConfig.model_validate(generation.embedder)
     present = tenant.embedder
     same = present.provider == built.provider

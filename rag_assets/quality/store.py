@@ -1,4 +1,4 @@
-"""A tenant's judged questions, as the catalog keeps them."""
+"""A tenant's judged questions in the catalog."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Documents = Mapping[str, Sequence[NamedDocument]]
 
 
 def stored_questions(catalog: Catalog, tenant_id: str) -> list[JudgedQuestion]:
-    """A tenant's questions, those of people first."""
+    """Return a tenant's questions, questions of people first."""
     return [_question(stored) for stored in catalog.judgements.all(tenant_id)]
 
 
@@ -27,14 +27,14 @@ def store_questions(
     *,
     others: Others = "keep",
 ) -> int:
-    """Store questions by their id, all or none; returns how many others were deleted."""
+    """Store questions by id, all or none, and return how many others were deleted."""
     return catalog.judgements.store(ref, map(_stored, questions), others=others)
 
 
 def documents_of(
     catalog: Catalog, tenant_id: str, questions: Iterable[JudgedQuestion]
 ) -> Documents:
-    """The present documents that judgements name, by uri, document id or record id."""
+    """Return the present documents that judgements name, by uri, document id or record id."""
     paths = {judgement.path for question in questions for judgement in question.relevant}
     return catalog.judgements.documents_named(tenant_id, paths)
 
@@ -44,11 +44,11 @@ def limited(
     documents: Documents,
     kept: Container[str] | None = None,
 ) -> list[JudgedQuestion]:
-    """The questions with their judgements on some documents alone.
+    """Return the questions, with their judgements limited to some documents.
 
     Args:
         questions: all.
-        documents: that judgements stand for; what is not among them is gone.
+        documents: the present documents that judgements stand for.
         kept: ids of documents; all by default.
     """
     names = {

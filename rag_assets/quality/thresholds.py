@@ -28,15 +28,16 @@ _ANY_COSINE = -1.0
 
 @dataclass(frozen=True, slots=True)
 class CurvePoint:
-    """What one threshold does to the questions.
+    """The effect of one threshold on the questions.
 
     Attributes:
         threshold: the cosine.
         with_passages: share of all questions that get a passage.
         passages: of a question, on average.
-        answered: share of the answerable questions whose relevant passage is kept; None if none
-            is judged.
-        rejected: share of the unanswerable questions that get nothing; likewise.
+        answered: share of the answerable questions that keep a relevant passage; None if no
+            question is judged.
+        rejected: share of the unanswerable questions that get no passage; None if no question is
+            judged.
     """
 
     threshold: float
@@ -51,11 +52,11 @@ class Threshold:
     """The threshold in force for one use of a search.
 
     Attributes:
-        use: of a search; empty: any.
+        use: of a search; empty for any.
         threshold: the cosine; None for no threshold.
-        described: the figure of the system's description; None if it has none.
+        described: the value in the system's description; None if it has none.
         origin: who set the value, or the rule that it comes from.
-        reason: why it was set, or how far the calibration is.
+        reason: why it was set, or the progress of the calibration.
         at: when it was set, as ISO 8601.
     """
 
@@ -75,10 +76,10 @@ def past_tasks(ctx: TenantContext) -> list[JudgedQuestion]:
 
 
 def judged_tasks(ctx: TenantContext) -> list[JudgedQuestion]:
-    """Return the tenant's judged questions, without those that were made from headings."""
+    """Return the tenant's judged questions, without the questions that were made from headings."""
     stored = [one for one in stored_questions(ctx.catalog, ctx.ref.id) if not one.synthetic]
     present = limited(stored, documents_of(ctx.catalog, ctx.ref.id, stored))
-    # A question whose documents are all gone was answerable: that nothing is found is not right.
+    # If all documents of an answerable question are gone, an empty result is not correct.
     return [
         now
         for before, now in zip(stored, present, strict=True)
@@ -94,14 +95,14 @@ def stored_tasks(ctx: TenantContext) -> tuple[list[JudgedQuestion], str]:
 
 
 def tasks_of(texts: Sequence[str]) -> list[JudgedQuestion]:
-    """Return texts as questions that nobody has judged."""
+    """Return texts as questions without judgements."""
     return [JudgedQuestion(sha256_hex(text), "task", text) for text in dict.fromkeys(texts)]
 
 
 def measure_curve(
     ctx: TenantContext, generation: Generation, questions: Sequence[JudgedQuestion]
 ) -> list[CurvePoint]:
-    """Ask every question by vectors alone, and return what each threshold keeps of the answers.
+    """Search every question by vectors alone, and return the effect of each threshold.
 
     Raises:
         RagAssetsError: see Asker.ask.
@@ -122,7 +123,7 @@ def measure_curve(
 
 
 def suggested(points: Sequence[CurvePoint], loss: float = 0.02) -> float | None:
-    """Return the highest threshold that costs at most a share of the answers; None if unjudged."""
+    """Return the highest threshold that loses at most this share of answers; None if unjudged."""
     known = [(point.threshold, point.answered) for point in points if point.answered is not None]
     if not known:
         return None
@@ -131,7 +132,7 @@ def suggested(points: Sequence[CurvePoint], loss: float = 0.02) -> float | None:
 
 
 def serving_build(ctx: TenantContext) -> Generation:
-    """Return the build that answers.
+    """Return the serving build.
 
     Raises:
         ConfigurationError: the tenant has none.
@@ -151,7 +152,7 @@ def list_thresholds(tenant: Tenant, serving: Generation) -> list[Threshold]:
 
 
 def is_configured(tenant: Tenant) -> bool:
-    """Return whether the tenant's configuration fixes its thresholds, so that none can be set."""
+    """Return whether the tenant's configuration fixes its thresholds, which then cannot be set."""
     retrieval = tenant.retrieval
     return retrieval.threshold_from != "measured" or "min_score" in retrieval.model_fields_set
 
@@ -159,16 +160,16 @@ def is_configured(tenant: Tenant) -> bool:
 def set_threshold(
     ctx: TenantContext, use: str, value: float | None, *, reason: str, by: str
 ) -> Threshold:
-    """Set the threshold of a use in all builds with the serving one's embedder.
+    """Set the threshold of a use in all builds with the serving build's embedder.
 
     Args:
-        value: the cosine; None: the next questions measure it.
-        reason: why; needed with a value. Credentials in it are masked.
-        by: name of whoever sets it.
+        value: the cosine; None to let the next questions measure it.
+        reason: required with a value. Credentials in it are masked.
+        by: name of the person or caller that sets it.
 
     Raises:
-        ConfigurationError: there is no such use or no build, the value is not a cosine, the reason
-            is missing or too long, or the configuration fixes the threshold.
+        ConfigurationError: the use or a serving build does not exist, the value is not a cosine,
+            the reason is missing or too long, or the configuration fixes the threshold.
     """
     serving = serving_build(ctx)
     uses = _uses(ctx.tenant)

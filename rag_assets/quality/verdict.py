@@ -1,4 +1,4 @@
-"""Whether a build answers worse than the one that serves."""
+"""Whether a build answers worse than the serving build."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ Outcome: TypeAlias = Literal["pass", "warn", "fail"]
 
 GUARDED = (NDCG, RECALL_5)
 """The measures that a new build may not lower."""
-# A difference that is as large but for rounding is as large.
+# Differences that equal the limit except for rounding do not exceed it.
 _TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
 class Guarded:
-    """A measure of the new build, and what it must reach.
+    """A measure of the new build, and the value that it must reach.
 
     Attributes:
-        serving: the same measure of the build that serves.
-        least: that, less the tenant's tolerance.
-        new: what it is.
+        serving: the same measure of the serving build.
+        least: the value of the serving build, less the tenant's tolerance.
+        new: the value of the new build.
     """
 
     measure: str
@@ -36,13 +36,13 @@ class Guarded:
 
     @property
     def is_lower(self) -> bool:
-        """Whether the new build is worse by more than the tolerance."""
+        """Return whether the new build is worse by more than the tolerance."""
         return self.new < self.least - _TOLERANCE
 
 
 @dataclass(frozen=True, slots=True)
 class Worse:
-    """A question that the new build answers worse: its nDCG@10 by either build."""
+    """A question that the new build answers worse, with its nDCG@10 in either build."""
 
     question: str
     serving: float
@@ -51,14 +51,14 @@ class Worse:
 
 @dataclass(frozen=True, slots=True)
 class QualityVerdict:
-    """Whether a build may replace the one that serves.
+    """Whether a build may replace the serving build.
 
     Attributes:
-        outcome: "fail" forbids it; "warn": too few questions to forbid anything.
+        outcome: "fail" forbids it; "warn" if there are too few questions to forbid it.
         description: the finding in one line.
-        questions: how many people judged that were asked of both.
-        least: how many the tenant wants at least.
-        guarded: expected against actual; none without a question.
+        questions: number of judged questions that both builds were asked.
+        least: number of questions that the tenant requires.
+        guarded: expected and actual values; empty without a question.
         worse: questions that are answered worse, the worst first.
         apart: see Comparison.
     """
@@ -75,8 +75,8 @@ class QualityVerdict:
 def judge(comparison: Comparison, limits: QualityConfig) -> QualityVerdict:
     """Judge a build by how it answers the questions that people judged.
 
-    It fails where nDCG@10 or recall@5 is lower than that of the serving build by more than the
-    tolerance. Under the least number of questions it cannot fail. Synthetic questions never count.
+    It fails if nDCG@10 or recall@5 is lower than the serving build's by more than the tolerance. It
+    cannot fail with fewer questions than required. Synthetic questions never count.
 
     Args:
         comparison: of both builds.

@@ -1,14 +1,14 @@
 """Judged questions as YAML or JSON: lists of questions, and mappings that add judgements to them.
 
 - id: parent-time-off                # a list of questions
-  kind: paraphrase                   # optional; "none": nothing answers it
+  kind: paraphrase                   # optional; "none": no answer
   question: How many weeks may the other parent stay at home?
   relevant:
     - {path: annex/people/leave.md, quote: The other parent has eight, grade: 3}
 
 parent-time-off:                     # a mapping: judgements for questions that are known
   - {path: annex/people/pay.md, quote: paid in full, grade: 1}
-  - 20fef5ef4f                       # the hash of a passage that was read and is worth nothing
+  - 20fef5ef4f                       # the hash of a passage that was read and is irrelevant
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ _JUDGEMENT_FIELDS = ("path", "quote", "grade")
 
 
 def read_yaml(path: Path, lines: Lines) -> list[Entry]:
-    """What a file says of questions.
+    """Read the questions and judgements of a file.
 
     Args:
         path: of the file.
-        lines: takes what is wrong.
+        lines: collects the faults.
     """
     document = _loaded(path, lines)
     if isinstance(document, list):
@@ -53,7 +53,7 @@ def read_yaml(path: Path, lines: Lines) -> list[Entry]:
 
 
 def as_yaml(questions: Sequence[JudgedQuestion]) -> str:
-    """Questions as read_yaml reads them."""
+    """Format questions as read_yaml reads them."""
     from ruamel.yaml import YAML
 
     yaml = YAML()
@@ -65,7 +65,7 @@ def as_yaml(questions: Sequence[JudgedQuestion]) -> str:
 
 
 def as_mapping(question: JudgedQuestion) -> dict[str, Any]:
-    """A question as an entry of the list; defaults are left out."""
+    """Return a question as an entry of the list, without defaults."""
     optional = {
         "relevant_from": (question.relevant_from, IN_PART),
         "synthetic": (question.synthetic, False),
@@ -81,7 +81,7 @@ def as_mapping(question: JudgedQuestion) -> dict[str, Any]:
 
 
 def judgement_mapping(judgement: Judgement) -> dict[str, Any]:
-    """A judgement as a mapping of path, quote and grade."""
+    """Return a judgement as a mapping of path, quote and grade."""
     quote = {} if judgement.quote is None else {"quote": judgement.quote}
     return {"path": judgement.path, **quote, "grade": judgement.grade}
 
@@ -94,7 +94,7 @@ def _loaded(path: Path, lines: Lines) -> Any:
     try:
         return YAML(typ="rt", pure=True).load(lines.text_of(path))
     except DuplicateKeyError as error:
-        # Its own message quotes the values.
+        # The error's own message quotes the values.
         lines.add(_line_of(error), "a name stands there twice")
     except MarkedYAMLError as error:
         lines.add(_line_of(error), f"it is not YAML: {error.problem or 'unreadable'}")
@@ -199,5 +199,5 @@ def _unknown(given: Mapping[Any, Any], known: Sequence[str]) -> list[str | None]
 
 
 def _id_of(value: object) -> object:
-    """An id, which may be written as a number."""
+    """Return an id as text; it may be written as a number."""
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value

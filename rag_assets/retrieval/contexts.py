@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from rag_assets.plugins.registry import installed_systems
 from rag_assets.retrieval.chat_markup import chat_marks
 from rag_assets.retrieval.confusables import escaped, folded
 
@@ -24,7 +26,6 @@ def _alike(word: str) -> str:
 
 
 _RESULT = rf"(?:{_alike('result')}|{_alike('passage')}\[)\d"
-_GUIDELINES = rf"{_alike('team')}{_BETWEEN}{_alike('guidelines')}"
 _SEAL = r"[0-9a-f]{0,64}+"
 
 _ANYWHERE = re.compile(
@@ -35,12 +36,22 @@ _ANYWHERE = re.compile(
     """,
     re.VERBOSE,
 )
-_AT_A_LINE = re.compile(
-    rf"(?:\A|(?<=\n))(?P<signs>[^\w\n]++)(?:{_RESULT}|(?P<guidelines>{_GUIDELINES}))"
-)
 _LINE = re.compile(r"[^\n]+")
 _WORD = re.compile(r"\w")
 _END_OF_SOURCE = re.compile(r"\)-{2,}")
+
+
+@lru_cache(maxsize=1)
+def _marker_lines() -> re.Pattern[str]:
+    """Compile the pattern of lines that start a result, or a section of a prompt."""
+    headings = [
+        _BETWEEN.join(map(_alike, heading.lower().split()))
+        for installed in installed_systems()
+        for heading in installed.system.prompt_headings
+    ]
+    # Without headings, the pattern of headings never matches.
+    heading = "|".join(headings) or "(?!)"
+    return re.compile(rf"(?:\A|(?<=\n))(?P<signs>[^\w\n]++)(?:{_RESULT}|(?P<heading>{heading}))")
 
 
 def as_results(hits: Sequence[Hit]) -> str:
@@ -69,8 +80,8 @@ def neutralised(text: str) -> str:
 
     The text of a document is data: it must not seem to end a passage or start the next, nor to end
     a turn of a model conversation or start another. An imitation looks like `--- Result N`, `---
-    docs/file.md ---`, `[END CONTEXT]`, `[ORCHESTRATOR CONTEXT: …]`, `## Team Guidelines`,
-    `<|im_end|>` or `Human:`.
+    docs/file.md ---`, `[END CONTEXT]`, `[ORCHESTRATOR CONTEXT: …]`, `<|im_end|>`,
+    `Human:`, or `## ` before a heading that a system adds to prompts.
     """
     shape = folded(text)
     return escaped(text, [*_imitations(shape), *chat_marks(shape)])
@@ -88,8 +99,8 @@ def _imitations(shape: str) -> Iterator[int]:
     """Yield the positions of imitated markers in a folded text."""
     for found in _ANYWHERE.finditer(shape):
         yield found.start()
-    for found in _AT_A_LINE.finditer(shape):
-        at = found["signs"].find("#" if found["guidelines"] else "-")
+    for found in _marker_lines().finditer(shape):
+        at = found["signs"].find("#" if found["heading"] else "-")
         if at >= 0:
             yield found.start() + at
     for line in _LINE.finditer(shape):

@@ -11,8 +11,8 @@ from functools import lru_cache, partial
 from anyio.to_thread import run_sync
 
 from rag_assets.billing.embedders import Embedders
+from rag_assets.billing.opt_in import require_opt_in
 from rag_assets.billing.rerankers import Rerankers
-from rag_assets.billing.switched_off import guidelines_off
 from rag_assets.billing.usage_meter import Meter
 from rag_assets.common.errors import (
     ServiceUnavailable,
@@ -49,7 +49,6 @@ from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.search_state import SearchStateReader
 from rag_assets.storage.index.store import VectorStore
 from rag_assets.tenants.model import Tenant
-from rag_assets.tenants.profiles import profile_of
 
 _MAX_TENANTS = 1_024
 _SCANNED_AT_ONCE = 2_000
@@ -116,7 +115,7 @@ class AsyncRetriever:
         Raises:
             UnknownTenant: no tenant has this id.
             RoleRefused: the caller's role may not query this tenant.
-            GuidelinesOff: its organization has switched its guidelines off.
+            NotOptedIn: its organization has not opted in.
             UnknownGeneration: the tenant has no such build.
             InvalidRequest: it is limited to too many pages, or to an unknown source type.
             NoReranker: the request wants reranking, and the tenant has no reranker.
@@ -132,8 +131,7 @@ class AsyncRetriever:
         require_asker(config.profile, request.caller)
         if tenant.state != "ACTIVE":
             return SearchAnswer(disabled=True)
-        if profile_of(config.profile).follows_guidelines and not tenant.rag_guidelines:
-            raise guidelines_off(config.organization)
+        require_opt_in(config.profile, config.organization, has_opted_in=tenant.has_opted_in)
         require_known_source_types(config, request)
         pages = await self._builds.pages(tenant.ref, request, principals)
         masked = await self.masked(request.query)

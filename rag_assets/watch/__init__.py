@@ -1,11 +1,12 @@
-"""The change watcher: tenants whose sources change are synced within seconds.
+"""The change watcher: syncs tenants within seconds after their sources change.
 
-The file system tells of changes in folders, and the catalog of pushed records and requests to
-reindex; both mark a tenant, and a fork of the fork server syncs those that are marked. An event may
-be lost, and on network file systems there are none: the sensor lists what is not watched at every
-tick, everything else in turn, and remains the truth.
+The file system reports changes in folders, and the catalog reports pushed records and requests to
+reindex. Both mark a tenant, and a fork of the fork server syncs the marked tenants. Events may be
+lost, and network file systems send none. So the sensor still lists unwatched sources at every tick
+and the others in turn, and it remains authoritative.
 
-`trees` hears of changes, `mounts` and `source_folders` decide where that can be relied on,
-`folders` knows which tenants a path belongs to, `marks` what is synced next, `lanes` how much at
-once, and `watcher` holds them together. What a fork executes is the command line's.
+`trees` reports changed folders, `mounts` and `source_folders` decide if these reports are reliable,
+and `folders` maps a path to its tenants. `marks` orders the next syncs, `lanes` limits their
+concurrency, and `watcher` connects these parts. The command line provides the program that a fork
+executes.
 """

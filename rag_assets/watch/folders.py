@@ -14,12 +14,12 @@ from rag_assets.tenants.model import Tenant
 
 @dataclass(frozen=True, slots=True)
 class TenantSources:
-    """What a tenant's sources read.
+    """The folders of a tenant's sources.
 
     Attributes:
-        folders: absolute, links in them not followed yet.
-        told: whether changes in all sources are told of: in folders by the kernel, of what is
-            pushed or uploaded by the catalog. Of other kinds a listing alone knows.
+        folders: absolute paths, with links not yet followed.
+        told: whether changes in all sources are reported: in folders by the kernel, for pushes and
+            uploads by the catalog. Sources of other kinds must be listed.
     """
 
     folders: tuple[str, ...] = ()
@@ -27,11 +27,11 @@ class TenantSources:
 
 
 def sources_of(record: TenantRecord, base: Path) -> TenantSources:
-    """What a tenant's sources read; nothing where its configuration cannot be read.
+    """Return the sources of a tenant; empty if its configuration cannot be read.
 
     Args:
         record: the tenant.
-        base: what relative paths are relative to.
+        base: folder to which relative paths refer.
     """
     try:
         tenant = Tenant.from_config(record.config)
@@ -46,10 +46,10 @@ def sources_of(record: TenantRecord, base: Path) -> TenantSources:
 
 
 def readers_of_folders(tenants: Mapping[str, TenantSources]) -> dict[str, frozenset[str]]:
-    """The tenants that read each folder, by its path without links.
+    """Return the tenants that read each folder, by its path without links.
 
     Args:
-        tenants: what their sources read, by id.
+        tenants: their sources, by id.
     """
     found: dict[str, set[str]] = {}
     for tenant_id, sources in tenants.items():
@@ -59,7 +59,7 @@ def readers_of_folders(tenants: Mapping[str, TenantSources]) -> dict[str, frozen
 
 
 def tenants_of(paths: Iterable[str], folders: Mapping[str, frozenset[str]]) -> set[str]:
-    """The tenants that read any of the paths.
+    """Return the tenants that read any of the paths.
 
     Args:
         paths: absolute.
@@ -74,7 +74,7 @@ def tenants_of(paths: Iterable[str], folders: Mapping[str, frozenset[str]]) -> s
 
 
 def outermost(folders: Iterable[str]) -> list[str]:
-    """The folders without those that lie in another: watching is recursive."""
+    """Return the folders that do not lie in another; watching is recursive."""
     kept: list[str] = []
     for folder in sorted(folders, key=lambda path: Path(path).parts):
         if not kept or not lies_in(folder, kept[-1]):
@@ -83,5 +83,5 @@ def outermost(folders: Iterable[str]) -> list[str]:
 
 
 def lies_in(path: str, folder: str) -> bool:
-    """Whether a path is a folder, or below it."""
+    """Return whether a path is a folder, or below it."""
     return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)

@@ -1,4 +1,4 @@
-"""Tenants whose repositories a hook of git tells of: it makes an empty file, and nothing else."""
+"""Tenants with repositories that a Git hook reports: the hook creates an empty file."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Final
 
 FOLDER: Final = "hooked"
-"""Below the installation's own folder; each file is named as a tenant."""
+"""Folder below the installation's own; each file has the name of a tenant."""
 
 
 def hooked_folder(local: Path) -> Path:
-    """Where hooks make their files.
+    """Return the folder in which hooks create their files.
 
     Args:
         local: the installation's own folder.
@@ -20,7 +20,7 @@ def hooked_folder(local: Path) -> Path:
 
 
 class HookedTenants:
-    """Takes the files that hooks have made.
+    """Takes the files that hooks have created.
 
     Args:
         local: the installation's own folder.
@@ -30,7 +30,7 @@ class HookedTenants:
         self._folder = hooked_folder(local)
 
     def take(self) -> frozenset[str]:
-        """The tenants that hooks have told of since it was called last.
+        """Return the tenants that hooks have reported since the last call.
 
         Raises:
             OSError: the folder cannot be read or changed.
@@ -40,6 +40,6 @@ class HookedTenants:
         except FileNotFoundError:
             return frozenset()
         for name in names:
-            # First, so that a hook that runs from now on is seen the next time.
+            # Remove the files first, so that later hooks are seen at the next call.
             (self._folder / name).unlink(missing_ok=True)
         return frozenset(names)

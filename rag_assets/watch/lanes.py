@@ -1,4 +1,4 @@
-"""Lanes: how many tenants are synced at once, and in which processes."""
+"""Lanes: the number of concurrent syncs, and their processes."""
 
 from __future__ import annotations
 
@@ -10,27 +10,28 @@ from typing import Protocol
 from rag_assets.watch.marks import Marks
 
 _LANES, _MOST_LANES = 2, 4
-"""Two cores are busy with two; a change waits no longer than a moment for long syncs of others."""
+"""Two lanes keep two cores busy; more are added so that a change waits only briefly for long
+syncs."""
 _MOST_DELAY_SECONDS = 1.5
 _IDLE_SECONDS = 10.0
 _LIFE_SECONDS = 300.0
-"""Of a follower: its memory and its code are those of its birth."""
+"""Lifetime of a follower, since its memory and code date from its start."""
 _PAUSE_SECONDS = 1.0
 _RETRY_SECONDS = 5.0
 _MOST_RETRY_SECONDS = 300.0
 _MOST_REST_SECONDS = 2.0
-"""After a sync a tenant rests for as long as that took: what something writes to all the time would
-take a core otherwise."""
+"""A tenant rests after a sync for as long as the sync took, at most this. Otherwise constant writes
+would occupy a core."""
 
 
 class Follower(Protocol):
-    """A process that syncs tenants, one after the other."""
+    """A process that syncs tenants one after the other."""
 
     def follow(self, tenant_id: str) -> float | None:
-        """Sync a tenant if it is due, and wait until that has ended.
+        """Sync a tenant if it is due, and wait until the sync ends.
 
         Returns:
-            seconds after which to look at it again; None: there is no need to.
+            seconds until the tenant must be checked again; None if it need not be.
 
         Raises:
             OSError: the process has ended.
@@ -43,16 +44,16 @@ class Follower(Protocol):
 
 
 OpenFollower = Callable[[], "Follower | None"]
-"""Starts a follower; None if that is not possible at the moment."""
+"""Starts a follower; returns None if that is not possible at the moment."""
 
 
 class Lanes:
-    """Syncs what is marked until stopped.
+    """Syncs marked tenants until stopped.
 
     Args:
-        marks: what is to be synced.
+        marks: the tenants to sync.
         open_follower: starts a process that syncs.
-        log: takes a line about what went wrong.
+        log: takes a line about a failure.
     """
 
     def __init__(self, marks: Marks, open_follower: OpenFollower, log: Callable[[str], None]):
@@ -67,16 +68,16 @@ class Lanes:
         """Whether the last follower could be started."""
 
     def start(self) -> list[Thread]:
-        """Begin; returns the threads."""
+        """Start the lanes, and return their threads."""
         return [self._add(lasting=True) for _ in range(_LANES)]
 
     def stop(self) -> None:
-        """Begin no further sync."""
+        """Start no further sync."""
         self._stopped.set()
         self._marks.stop()
 
     def relieve(self) -> None:
-        """Add a lane for a while if changes wait because all others are busy for long."""
+        """Add a temporary lane if changes wait because all lanes are busy."""
         if _LANES <= self._count < _MOST_LANES and self._marks.delay() > _MOST_DELAY_SECONDS:
             self._add(lasting=False)
 
@@ -112,7 +113,7 @@ class Lanes:
     def _opened(self) -> Follower | None:
         try:
             follower = self._open()
-        except Exception as error:  # a lane that ends would follow nothing any more
+        except Exception as error:  # a lane that ends would sync no further tenant
             self._log(f"no process could be started to sync ({type(error).__name__})")
             follower = None
         self.able = follower is not None
@@ -121,7 +122,7 @@ class Lanes:
         return follower
 
     def _follow(self, follower: Follower | None, tenant_id: str) -> bool:
-        """Sync a tenant; False if the follower is of no more use."""
+        """Sync a tenant; False if the follower can no longer be used."""
         started = time.monotonic()
         again: float | None = _RETRY_SECONDS
         worked = False
@@ -130,7 +131,7 @@ class Lanes:
                 again = follower.follow(tenant_id)
                 worked = True
                 self._failures.pop(tenant_id, None)
-        except Exception as error:  # likewise
+        except Exception as error:  # as above
             failures = self._failures[tenant_id] = self._failures.get(tenant_id, 0) + 1
             again = min(_MOST_RETRY_SECONDS, _RETRY_SECONDS * 2 ** min(failures - 1, 10))
             self._log(f"syncing failed ({type(error).__name__}): tried again in {again:.0f} s")

@@ -1,4 +1,4 @@
-"""Marks: the tenants that wait for a sync, each handed out once at a time."""
+"""Marks: the tenants that wait for a sync; each is handed to one worker at a time."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from threading import Condition
 from time import monotonic
 
 QUIET_SECONDS = 0.1
-"""An editor saves in several steps: the change is followed when they have ended."""
+"""Seconds to wait for further changes, since an editor saves in several steps."""
 LATEST_SECONDS = 1.0
-"""However many steps: so long after the first."""
+"""Longest delay after the first change, however many steps follow."""
 
 
 @dataclass
 class _Mark:
-    """When a tenant is due, and how long later changes may delay that."""
+    """When a tenant is due, and how long later changes may delay it."""
 
     due: float
     latest: float
@@ -25,11 +25,11 @@ class _Mark:
 class Marks:
     """The marked tenants; safe to use from several threads.
 
-    A tenant that is marked while it is synced is handed out again afterwards: the sync may have
-    listed its sources before the change.
+    A tenant that is marked during its sync is handed out again afterwards: the sync may have listed
+    its sources before the change.
 
     Args:
-        clock: tells the time in seconds.
+        clock: returns the time in seconds.
     """
 
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
@@ -41,7 +41,7 @@ class Marks:
         self._stopped = False
 
     def stop(self) -> None:
-        """Hand out nothing any more."""
+        """Hand out no further tenant."""
         with self._changed:
             self._stopped = True
             self._changed.notify_all()
@@ -68,12 +68,12 @@ class Marks:
         quiet: float = QUIET_SECONDS,
         latest: float = LATEST_SECONDS,
     ) -> None:
-        """Mark tenants of whose sources something has changed, and may change once more.
+        """Mark tenants with changed sources, which may change again.
 
         Args:
             tenants: their ids.
-            quiet: seconds without a further change before which they are not handed out.
-            latest: seconds after which they are, whatever changes.
+            quiet: seconds without a further change before the tenants are handed out.
+            latest: seconds after which they are handed out despite further changes.
         """
         now = self._clock()
         with self._changed:
@@ -84,10 +84,10 @@ class Marks:
             self._changed.notify_all()
 
     def take(self, timeout: float) -> str | None:
-        """Hand out the tenant that is due the longest and not under way.
+        """Hand out the tenant that has been due longest and is not being synced.
 
         Args:
-            timeout: seconds to wait for one; None is returned after them, and once stopped.
+            timeout: seconds to wait for a tenant; None is returned after them, and once stopped.
         """
         deadline = self._clock() + timeout
         with self._changed:
@@ -104,7 +104,7 @@ class Marks:
         return None
 
     def finish(self, tenant: str, *, rest: float = 0.0) -> None:
-        """Take note that the sync of a tenant has ended.
+        """Record that the sync of a tenant has ended.
 
         Args:
             tenant: its id.
@@ -116,17 +116,17 @@ class Marks:
             self._changed.notify_all()
 
     def waiting(self) -> set[str]:
-        """The tenants that wait or are under way."""
+        """Return the tenants that wait or are being synced."""
         with self._changed:
             return self._under_way | self._waiting.keys()
 
     def changed_since(self) -> set[str]:
-        """Return the tenants that are synced and were marked since that began."""
+        """Return the tenants that were marked during their current sync."""
         with self._changed:
             return self._under_way & self._waiting.keys()
 
     def delay(self) -> float:
-        """How many seconds ago the tenant that will be handed out next was due."""
+        """Return for how many seconds the next tenant has been due."""
         with self._changed:
             return max(0.0, self._clock() - self._next()[1])
 

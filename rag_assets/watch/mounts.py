@@ -1,4 +1,4 @@
-"""File systems: on which of them every change is told of."""
+"""File systems: which of them report every change."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ _LOCAL = frozenset(
         *("nilfs2", "hfsplus", "erofs", "squashfs", "iso9660", "udf"),
     )
 )
-"""Only this machine changes what is on these; others, as NFS, are changed from elsewhere too."""
+"""File systems that only this machine changes; others, such as NFS, are changed by other machines
+too."""
 _ESCAPED = re.compile(r"\\([0-7]{3})")
 
 
@@ -30,12 +31,14 @@ class Mounts:
     def __init__(self, listed: str | None = None) -> None:
         if listed is None:
             listed = _MOUNTS.read_text(errors="surrogateescape") if _MOUNTS.exists() else ""
-        # Of several mounts over one another the last one counts.
+        # If several file systems are mounted on one path, the last mount counts.
         self._kinds = dict(_mount(line) for line in listed.splitlines())
         self._others = [at for at, kind in self._kinds.items() if kind not in _LOCAL]
 
     def tell_of_changes(self, folder: str) -> bool:
-        """Whether all changes in a folder are made by this machine, whose kernel tells of them.
+        """Return whether this machine's kernel reports every change in a folder.
+
+        It does if the folder and all file systems mounted below it are local.
 
         Args:
             folder: absolute, without links.
@@ -48,7 +51,7 @@ class Mounts:
 
 
 def _mount(line: str) -> tuple[str, str]:
-    """Where a file system is mounted, and its kind."""
+    """Return the mount point and the kind of a file system."""
     before, _, after = line.partition(" - ")
     point = _ESCAPED.sub(lambda escaped: chr(int(escaped[1], 8)), before.split(" ")[4])
     return point, after.split(" ", 1)[0]

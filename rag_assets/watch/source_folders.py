@@ -1,4 +1,4 @@
-"""The folders of all sources, watched as far as the system lets them be."""
+"""The folders of all sources, watched as far as the system allows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rag_assets.watch.mounts import Mounts
 from rag_assets.watch.trees import TOO_MANY, FolderTrees
 
 _LOOK_SECONDS = 5.0
-"""Between looks for folders that were made, removed, mounted or replaced."""
+"""Seconds between checks for folders that were created, removed, mounted or replaced."""
 _SOON_SECONDS = 0.5
 _REFUSED_SECONDS = 60.0
 _RESTART_SECONDS = 30.0
@@ -29,21 +29,21 @@ _GATHERING_SECONDS = 0.02
 
 @dataclass(frozen=True, slots=True)
 class ChangedTenants:
-    """Tenants in whose folders something was saved, or is being written."""
+    """Tenants with folders in which something was saved, or is being written."""
 
     saved: frozenset[str] = frozenset()
     written: frozenset[str] = frozenset()
 
 
 class SourceFolders:
-    """Watches folders; `changes` is called from one thread, all else from any.
+    """Watches folders; `changes` is called from one thread, everything else from any.
 
-    A folder that cannot be watched makes its tenants none of `watched`, and is tried again: it is
-    missing, on a file system that others change too, or has more folders than may be watched.
+    A folder cannot be watched if it is missing, lies on a file system that other machines change
+    too, or has too many folders. Its tenants are then not `watched`, and it is tried again later.
 
     Args:
         local: the installation's own folder, which is not watched.
-        log: takes a line about what went wrong.
+        log: takes a line about a failure.
     """
 
     def __init__(self, local: Path, log: Callable[[str], None]) -> None:
@@ -57,7 +57,7 @@ class SourceFolders:
         self._began = self._overflowed = False
         self._restarted = self._told = -_TOLD_SECONDS
         self.watched: frozenset[str] = frozenset()
-        """Tenants of all of whose changes the kernel or the catalog tells."""
+        """Tenants for which the kernel or the catalog reports every change."""
 
     def read_by(self, sources: Mapping[str, TenantSources]) -> None:
         """Watch the folders of these tenants from now on."""
@@ -67,12 +67,12 @@ class SourceFolders:
             self.wake()
 
     def wake(self) -> None:
-        """Have `changes` return at once."""
+        """Make `changes` return at once."""
         if self._trees is not None:
             self._trees.wake()
 
     def close(self) -> None:
-        """Watch nothing any more."""
+        """Stop watching."""
         self.watched = frozenset()
         if self._trees is not None:
             self._trees.close()
@@ -81,10 +81,10 @@ class SourceFolders:
         """Wait for changes.
 
         Args:
-            timeout: seconds; what is returned after them is empty.
+            timeout: seconds after which the result is empty.
 
         Raises:
-            OSError: the system lets nothing be watched.
+            OSError: the system does not allow watching.
         """
         if self._trees is None:
             self._trees = FolderTrees(self._is_skipped)
@@ -107,8 +107,8 @@ class SourceFolders:
         )
 
     def _look(self, trees: FolderTrees) -> set[str]:
-        """Watch what can be watched by now; returns the folders that were not watched before."""
-        sources = self._sources  # Another thread may replace them in the middle of this.
+        """Watch every folder that can be watched now, and return the newly watched folders."""
+        sources = self._sources  # Another thread may replace them meanwhile.
         self._readers = readers_of_folders(sources)
         if self._overflowed and time.monotonic() >= self._restarted + _RESTART_SECONDS:
             self._overflowed = False
@@ -123,7 +123,7 @@ class SourceFolders:
             trees.remove(root)
         added = {root for root in wanted - present if self._add(trees, root)}
         self.watched = frozenset() if self._overflowed else self._told_of(trees.roots, sources)
-        # Whoever begins to watch has had all sources listed by the sensor.
+        # At the first call with sources, the sensor has already listed all of them.
         began, self._began = self._began, self._began or bool(sources)
         return {folder for folder in folders if _is_below(folder, added)} if began else set()
 
@@ -146,7 +146,7 @@ class SourceFolders:
         self._next_look = 0.0
 
     def _overflow(self) -> None:
-        """Leave all folders to the sensor until they are watched anew."""
+        """Leave all folders to the sensor until they are watched again."""
         self._overflowed = True
         self.watched = frozenset()
         self._next_look = min(self._next_look, self._restarted + _RESTART_SECONDS)

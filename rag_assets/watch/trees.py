@@ -1,8 +1,8 @@
-"""Watched trees of folders: in which folder something has changed, as Linux's inotify tells.
+"""Watched folder trees: reports the folders in which something changed, using Linux's inotify.
 
-A watch covers one folder, so each folder of a tree has its own. Which file has changed does not
-matter: a sync lists its sources whole. So a folder that appears is watched first and told of
-afterwards, and what was written into it in between is found.
+A watch covers one folder, so each folder of a tree has its own. The changed file does not matter,
+since a sync lists all of its sources. A new folder is watched before it is reported, so that files
+written to it in between are found.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ class TooManyWatches(OSError):
 
 @dataclass
 class Changes:
-    """What was told since the last reading.
+    """The changes since the last reading.
 
     Attributes:
-        saved: folders in which something was saved, renamed, removed or made.
-        written: folders with a file that is open and being written.
+        saved: folders in which something was saved, renamed, removed or created.
+        written: folders with an open file that is being written.
         gone: roots that are no longer watched, because they were moved or removed.
-        refused: roots that are no longer watched, because they have too many folders by now.
-        overflowed: whether the kernel had to drop events.
+        refused: roots that are no longer watched, because they now have too many folders.
+        overflowed: whether the kernel dropped events.
     """
 
     saved: set[str] = field(default_factory=set)
@@ -56,10 +56,10 @@ class Changes:
 
 
 class FolderTrees:
-    """Watches trees of folders; used from one thread, but for `wake`.
+    """Watches folder trees; used from one thread, except `wake`.
 
     Args:
-        skipped: whether a path, and all below it, is not watched.
+        skipped: returns whether a path, and everything below it, is not watched.
 
     Raises:
         OSError: the kernel allows no further user of inotify.
@@ -83,24 +83,24 @@ class FolderTrees:
 
     @property
     def roots(self) -> set[str]:
-        """The roots that are watched, where another folder has not taken their place."""
+        """Return the watched roots that have not been replaced by another folder."""
         return {root for root, identity in self._roots.items() if _identity(root) == identity}
 
     def wake(self) -> None:
-        """Have `read` return at once."""
+        """Make `read` return at once."""
         os.eventfd_write(self._wakeup, 1)
 
     def add(self, root: str) -> None:
         """Watch a tree.
 
         Args:
-            root: an absolute path; no root may lie in another one.
+            root: an absolute path, outside all other roots.
 
         Raises:
-            TooManyWatches: the kernel allows no more; nothing of the tree is watched.
+            TooManyWatches: the kernel allows no more; the tree is not watched at all.
             OSError: the root cannot be watched.
         """
-        self.remove(root)  # Another folder may have been at its place.
+        self.remove(root)  # The path may have led to another folder before.
         identity = _identity(root)
         if identity is None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
@@ -113,7 +113,7 @@ class FolderTrees:
         self._roots[root] = identity
 
     def remove(self, root: str) -> None:
-        """Watch a tree no longer."""
+        """Stop watching a tree."""
         self._roots.pop(root, None)
         self._drop(root)
 
@@ -121,7 +121,7 @@ class FolderTrees:
         """Wait for changes.
 
         Args:
-            timeout: seconds; what is returned after them is empty.
+            timeout: seconds after which the result is empty.
         """
         self._poller.poll(timeout * 1_000)
         with suppress(BlockingIOError):
@@ -154,7 +154,7 @@ class FolderTrees:
             changes.written.add(folder)
 
     def _follow(self, changes: Changes, path: str, mask: int) -> None:
-        """Take note of a folder in a tree that appeared or went."""
+        """Update the watches after a folder in a tree appeared or disappeared."""
         if mask & flags.MOVED_FROM:
             self._drop(path)
         elif mask & _ENTERED:
@@ -166,10 +166,10 @@ class FolderTrees:
                 self.remove(root)
                 changes.refused.add(root)
             except OSError:
-                return  # It is gone again, or closed to us: a listing says so.
+                return  # It was removed or is not readable: a listing reports that.
 
     def _extend(self, folder: str) -> None:
-        """Watch all folders below one."""
+        """Watch all folders below a folder."""
         waiting = [folder]
         while waiting:
             for path in _subfolders(waiting.pop()):

@@ -1,4 +1,4 @@
-"""The watcher: waits for changes, and has the tenants that they concern synced."""
+"""The watcher: waits for changes, and marks the changed tenants for a sync."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from rag_assets.watch.marks import LATEST_SECONDS, QUIET_SECONDS, Marks
 from rag_assets.watch.source_folders import SourceFolders
 
 _WRITTEN_QUIET, _WRITTEN_LATEST = 3.0, 5.0
-"""Seconds for a file that is being written: what it will be is saved when it is closed."""
+"""Delays in seconds for a file that is still being written; closing it is a save of its own."""
 _READ_SECONDS = 1.0
 _REFRESH_SECONDS = 5.0
 _REPORT_SECONDS = 1.0
 _SILENT_SECONDS = 15.0
-"""A thread that has not come round for so long hangs."""
+"""Seconds without a finished step after which a thread counts as hanging."""
 _RETRY_SECONDS = 5.0
 _HOOK_SECONDS = 0.25
 
@@ -33,9 +33,9 @@ class Watcher:
 
     Args:
         catalog: of the installation.
-        settings: what relative paths of sources are relative to, and the folder not to watch.
+        settings: the folder to which relative paths of sources refer, and the folder not to watch.
         open_follower: starts a process that syncs tenants.
-        log: takes a line about what went wrong.
+        log: takes a line about a failure.
         quiet: seconds without a further change in a folder before its tenants are synced.
     """
 
@@ -64,14 +64,14 @@ class Watcher:
         self._refreshing = Event()
 
     def stop(self) -> None:
-        """Have `run` end."""
+        """Make `run` return."""
         self._stopped.set()
         self._refreshing.set()
         self._lanes.stop()
         self._folders.wake()
 
     def run(self) -> None:
-        """Watch until stopped; syncs under way end by themselves."""
+        """Watch until stopped; syncs in progress finish."""
         threads = [
             Thread(target=self._repeat, args=(step,), daemon=True)
             for step in (self._refresh, self._listen, self._look_for_hooks, self._watch)
@@ -90,7 +90,7 @@ class Watcher:
         self._folders.close()
 
     def _tell(self) -> None:
-        """Report which tenants are watched: none unless every part is at work."""
+        """Report the watched tenants; remove the report unless every part works."""
         now = time.monotonic()
         steps = (self._refresh, self._listen, self._watch)
         silent = any(now - self._seen.get(s.__name__, -now) > _SILENT_SECONDS for s in steps)
@@ -105,14 +105,14 @@ class Watcher:
             )
 
     def _repeat(self, step: Callable[[], None]) -> None:
-        """Repeat a step until stopped; after an error a little later, told once."""
+        """Repeat a step until stopped; log an error once, and retry after a pause."""
         told = ""
         while not self._stopped.is_set():
             try:
                 step()
                 told = ""
                 self._seen[step.__name__] = time.monotonic()
-            except Exception as error:  # a thread that ends would notice nothing any more
+            except Exception as error:  # a thread that ends would miss all further changes
                 self._seen.pop(step.__name__, None)
                 line = f"{type(error).__name__}: {error}"
                 if line != told:
@@ -133,11 +133,11 @@ class Watcher:
         self._folders.read_by(sources)
         if not first:
             self._marks.changed(changed)
-        self._seen[self._refresh.__name__] = time.monotonic()  # all but waiting is done
+        self._seen[self._refresh.__name__] = time.monotonic()  # only the wait is left
         self._refreshing.wait(_REFRESH_SECONDS)
 
     def _listen(self) -> None:
-        """Mark the tenants that the catalog tells of."""
+        """Mark the tenants that the catalog reports."""
         for told in self._catalog.changes.notifications(timeout=_REFRESH_SECONDS):
             if self._stopped.is_set():
                 return
@@ -148,12 +148,12 @@ class Watcher:
                 self._marks.changed([told])
 
     def _look_for_hooks(self) -> None:
-        """Mark the tenants that hooks of git tell of."""
+        """Mark the tenants that Git hooks report."""
         self._marks.changed(self._hooked.take() & self._sources.keys())
         self._stopped.wait(_HOOK_SECONDS)
 
     def _watch(self) -> None:
-        """Mark the tenants in whose folders something has changed."""
+        """Mark the tenants with changed folders."""
         changes = self._folders.changes(_READ_SECONDS)
         self._marks.changed(changes.written, quiet=_WRITTEN_QUIET, latest=_WRITTEN_LATEST)
         latest = max(LATEST_SECONDS, self._quiet)

@@ -1,5 +1,5 @@
-"""Dagster's webserver with pages of our own beside its own: documents, and data docs.
+"""Dagster's webserver with pages of our own: documents, and data docs.
 
-Belongs here: read-only pages that Dagster's metadata links to, so that they need no port and no
-process of their own. Does not: anything that changes state, or that answers questions.
+Belongs here: read-only pages that Dagster's metadata links to, so that they need no port or process
+of their own. Does not: anything that changes state, or that answers questions.
 """

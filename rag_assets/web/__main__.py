@@ -1,4 +1,4 @@
-"""Serve Dagster's UI and the pages beside it until stopped."""
+"""Serve Dagster's UI and our own pages until stopped."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def main() -> None:
 def serve(
     host: str, listener: socket.socket, workspace_file: str, pages: Sequence[PageFactory] = ()
 ) -> None:
-    """Run Dagster's own application with our routes in front of its catch-all.
+    """Serve Dagster's own application, with our routes before its catch-all route.
 
     Args:
-        host: the listener's; on loopback no other site's pages are answered.
-        listener: the socket that listens. It comes from the process that starts this one, so that
-            the port is this server's before the imports begin.
+        host: the listener's; on loopback, requests from pages of other sites are refused.
+        listener: a listening socket from the parent process, so that the port is reserved before
+            the imports.
         workspace_file: path of the workspace.yaml.
         pages: further pages.
     """
@@ -73,7 +73,7 @@ def serve(
 
 @contextlib.asynccontextmanager
 async def _lifespan(_app: object) -> AsyncIterator[None]:
-    # Being stopped is no error.
+    # A stop is not an error.
     with contextlib.suppress(asyncio.CancelledError):
         yield
 

@@ -1,4 +1,4 @@
-"""The frame policy: no other site can show the UI in a frame, where its visitors would click."""
+"""The frame policy: no other site can show the UI in a frame, and trick visitors into clicking."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _NO_ANCESTORS = f"{_DIRECTIVE} 'none'"
 
 
 class FramePolicy:
-    """Adds headers to every response by which no page may frame it.
+    """Adds headers to every response that forbid framing the page.
 
     Args:
-        app: what answers; the policies that it sets stay in force.
+        app: the application; the policies that it sets stay in force.
     """
 
     def __init__(self, app: ASGIApp) -> None:

@@ -1,7 +1,7 @@
-"""Opens Dagster's lineage page on the five assets, where it would show two closed groups.
+"""Opens the group of the five assets on Dagster's lineage page, instead of two closed groups.
 
-The page keeps in the browser which groups are open, and knows no other default than none. A script
-in the UI's one HTML page sets it for a browser that has no value yet; what its user chooses stays.
+The page keeps its open groups in the browser's storage, and opens none by default. A script in the
+UI's only HTML page sets them for a browser without a stored value, so a user's own choice stays.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ class OpenLineage:
     """Adds the script to the UI's page.
 
     Args:
-        app: Dagster's, with pages of our own, which have no scripts and stay as they are.
+        app: Dagster's, and our own pages, which have no scripts and stay unchanged.
     """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, and its response back; a page of scripts gets one more."""
+        """Pass a request on, and add the script to a page with scripts in its response."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -63,7 +63,7 @@ class OpenLineage:
 
 
 def with_script(page: str) -> str:
-    """The page with the script, under the nonce of its other scripts; without any, as it is."""
+    """Add the script under the nonce of the page's scripts; a page without a nonce is unchanged."""
     nonce = _NONCE.search(page)
     if nonce is None:
         return page

@@ -10,7 +10,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 LOOPBACK_NAMES = frozenset({"127.0.0.1", "localhost", "::1"})
 _ACTION_PATH = "/graphql"
-"""Where Dagster takes actions, also by GET, for which browsers name no Origin."""
+"""Path of Dagster's actions, also by GET, for which browsers send no Origin."""
 _OWN_FETCHES = frozenset({"same-origin", "none"})
 _REFUSAL = (
     "This server answers to 127.0.0.1 and localhost only, and to no other site's pages. "
@@ -21,9 +21,9 @@ _REFUSAL = (
 class LoopbackGuard:
     """Refuses requests that do not come from a page of this machine's own address.
 
-    Dagster's UI has no log-in: loopback is what protects it. A page of any site can send requests
-    there nevertheless and launch runs by them (seen in Origin and Sec-Fetch-Site), and read the
-    responses if the site's name resolves to this machine (seen in Host).
+    Dagster's UI has no log-in: loopback protects it. A page of any site can still send requests
+    there and launch runs (detected by Origin and Sec-Fetch-Site). It can also read the responses if
+    the site's name resolves to this machine (detected by Host).
 
     Args:
         app: the application to protect.
@@ -43,13 +43,13 @@ class LoopbackGuard:
 
 
 def _is_local(path: str, headers: Headers) -> bool:
-    """Whether a request was sent to this machine by name, and by no other site's page."""
+    """Return whether a request names this machine as host and no other site as origin."""
     if _hostname(f"//{headers.get('host', '')}") not in LOOPBACK_NAMES:
         return False
     origin = headers.get("origin")
     if origin is not None and _hostname(origin) not in LOOPBACK_NAMES:
         return False
-    # A browser that is older than the header sends none, and a program neither.
+    # Programs, and browsers older than this header, do not send it.
     fetch_is_own = headers.get("sec-fetch-site", "none") in _OWN_FETCHES
     return fetch_is_own or not path.startswith(_ACTION_PATH)
 

@@ -32,7 +32,7 @@ PAGE_ROWS = 200
 _OVERDUE = timedelta(hours=30)
 _LONGEST_NUMBER = 9
 _HEADERS = {
-    # Any user may name a file: a name that got through as markup could do nothing.
+    # Any user may name a file. A name that was rendered as markup could not run or load anything.
     "Content-Security-Policy": (
         "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; base-uri 'none'; "
         "frame-ancestors 'none'"
@@ -42,31 +42,31 @@ _HEADERS = {
     "Cache-Control": "no-store",
 }
 _SANDBOX = "sandbox allow-scripts allow-popups"
-"""For pages of another make: their scripts run, but not as part of Dagster's own origin."""
+"""For pages of other software: their scripts run, but not as part of Dagster's own origin."""
 
 
 class DataDocs(StaticFiles):
-    """Great Expectations' pages, kept from acting in Dagster's name."""
+    """Great Expectations' pages, isolated from Dagster's origin."""
 
     def file_response(self, *args: object, **kwargs: object) -> Response:
-        """A file, with the header that sandboxes it."""
+        """Return a file, with the header that sandboxes it."""
         response: Response = super().file_response(*args, **kwargs)  # type: ignore[arg-type]
         response.headers["Content-Security-Policy"] = _SANDBOX
         return response
 
 
 PageFactory: TypeAlias = Callable[[Callable[[], Catalog]], Sequence[BaseRoute]]
-"""Makes the routes of further pages, given what opens the catalog."""
+"""Makes the routes of further pages; gets a function that opens the catalog."""
 
 
 def routes(
     catalog: Callable[[], Catalog] | None = None, *, pages: Sequence[PageFactory] = ()
 ) -> list[BaseRoute]:
-    """The routes that are served beside Dagster's UI.
+    """Return the routes that are served next to Dagster's UI.
 
     Args:
         catalog: opens the catalog when a page is requested; the installation's own by default.
-        pages: further pages, each a plain route; they get the headers of our own.
+        pages: factories of further pages, each a plain route; they get the same headers.
     """
     opened = catalog or PostgresResource(installation=InstallationResource()).catalog
     documents = Pages(opened)
@@ -83,10 +83,10 @@ def routes(
 
 
 def with_headers(route: BaseRoute) -> BaseRoute:
-    """A route of a system's page, with the headers that keep pages from acting beyond themselves.
+    """Add the security headers of our pages to a route of a system's page.
 
     Raises:
-        ConfigurationError: it is no plain route.
+        ConfigurationError: it is not a plain route.
     """
     if not isinstance(route, Route):
         raise ConfigurationError(
@@ -108,29 +108,29 @@ def with_headers(route: BaseRoute) -> BaseRoute:
 
 
 class Pages:
-    """The endpoints; each reads the catalog and nothing else.
+    """The endpoints; each only reads the catalog.
 
     Args:
-        catalog: opens the catalog, or gives the one that is open.
+        catalog: opens the catalog, or returns the open catalog.
     """
 
     def __init__(self, catalog: Callable[[], Catalog]) -> None:
         self._catalog = catalog
 
     def tenants(self, request: Request) -> Response:
-        """The tenants: the states of their documents, what is serving, and the last errors."""
+        """List the tenants with the states of their documents, serving build and last errors."""
         return _response(lambda: self.tenants_page(request))
 
     def documents(self, request: Request) -> Response:
-        """A tenant's documents, narrowed down by status and name."""
+        """List a tenant's documents, filtered by status and name."""
         return _response(lambda: self.documents_page(request))
 
     def document(self, request: Request) -> Response:
-        """One document: its row, and what the index holds of it."""
+        """Show one document: its row, and its entries in the index."""
         return _response(lambda: self.document_page(request), _name(request.path_params["tenant"]))
 
     def tenants_page(self, request: Request) -> str:
-        """The page of all tenants."""
+        """Render the page of all tenants."""
         query = request.query_params
         number = _page_number(query.get("page", ""))
         name, in_trouble = _name(query.get("name", "")), query.get("trouble") == "1"
@@ -152,10 +152,10 @@ class Pages:
         )
 
     def documents_page(self, request: Request) -> str:
-        """The page of a tenant's documents.
+        """Render the page of a tenant's documents.
 
         Raises:
-            UnknownTenant: there is none of that id.
+            UnknownTenant: no tenant has that id.
         """
         tenant = self._tenant(request)
         query = request.query_params
@@ -185,11 +185,11 @@ class Pages:
         )
 
     def document_page(self, request: Request) -> str:
-        """The page of one document.
+        """Render the page of one document.
 
         Raises:
-            UnknownTenant: there is no tenant of that id.
-            UnknownDocument: it has no document of that id.
+            UnknownTenant: no tenant has that id.
+            UnknownDocument: the tenant has no document with that id.
         """
         tenant = self._tenant(request)
         document_id = _name(request.path_params["document_id"])
@@ -204,7 +204,7 @@ class Pages:
         return render("document.html", tenant=tenant, document=found[0], held=held)
 
     def _checks(self, tenant_id: str) -> list[CheckResult]:
-        """The last result of every check, those included that were never evaluated."""
+        """Return the last result of every check, including checks that were never evaluated."""
         from rag_assets.checks.registry import tenant_checks
 
         found = {(c.asset, c.name): c for c in self._catalog().check_results.of(tenant_id)}
@@ -218,22 +218,22 @@ class Pages:
 
 
 def _name(text: str) -> str:
-    """Part of a name, without the zero bytes that Postgres takes for an error."""
+    """Return a part of a name without zero bytes, which Postgres rejects."""
     return text.replace("\0", "")
 
 
 def _page_number(text: str) -> int:
-    """The number of a page, from 1; the first where the text is no number or far too long."""
+    """Return the number of a page, from 1; 1 if the text is not a number or is too long."""
     is_number = text.isdecimal() and len(text) <= _LONGEST_NUMBER
     return max(int(text), 1) if is_number else 1
 
 
 def _response(page: Callable[[], str], tenant: str | None = None) -> Response:
-    """A page, or the page of the error that it raised.
+    """Return a page, or the page of the error that it raised.
 
     Args:
         page: renders it.
-        tenant: whose page was requested.
+        tenant: the tenant of the page.
     """
     try:
         return HTMLResponse(page(), headers=_HEADERS)

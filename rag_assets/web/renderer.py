@@ -1,4 +1,4 @@
-"""Jinja templates, with everything in them escaped."""
+"""Jinja templates with autoescaping."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ _STEP = 1000
 
 
 def render(template: str, **values: Any) -> str:
-    """One page.
+    """Render one page.
 
     Args:
         template: a file in templates/.
-        values: what it shows.
+        values: the variables of the template.
     """
     return _own().get_template(template).render(**values)
 
 
 def size(count: int) -> str:
-    """A number of bytes for people: "134.7 kB"."""
+    """Format a number of bytes, as in "134.7 kB"."""
     value, unit = float(count), 0
     while value >= _STEP and unit < len(_UNITS) - 1:
         value, unit = value / _STEP, unit + 1
@@ -37,12 +37,12 @@ def size(count: int) -> str:
 
 
 def moment(at: datetime | None) -> str:
-    """A time in UTC, to the second."""
+    """Format a time in UTC, to the second; "never" if there is none."""
     return "never" if at is None else f"{at:%Y-%m-%d %H:%M:%S} UTC"
 
 
 def environment(loader: BaseLoader) -> Environment:
-    """What templates are rendered in: everything is escaped, and nothing may be missing.
+    """Return the template environment, which escapes everything and rejects undefined variables.
 
     Args:
         loader: finds the templates.

@@ -1,4 +1,4 @@
 """Workspaces as values: bodies of records, the tree of pages, settings.
 
-What is here is pure: it neither reads nor writes a store, and knows neither Dagster nor HTTP.
+These modules are pure: they do not access a store, and do not depend on Dagster or HTTP.
 """

@@ -1,7 +1,7 @@
-"""Bodies of records: what an application pushes of a workspace, by type, and what is kept of it.
+"""Bodies of records: the data that an application pushes, by type, and the part that is stored.
 
-What is kept is canonical JSON: equal bodies are equal bytes, whatever the order of their fields.
-Code blocks that are marked as secret are not in it.
+The stored form is canonical JSON: equal bodies give equal bytes, whatever the order of their
+fields. Code blocks that are marked as secret are left out.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from rag_assets.common.times import FIRST_DAY, LAST_DAY
 from rag_assets.workspace.tree import MOST_UUID, PAGE_UUID
 
 MOST_BLOCKS = 10_000
-"""Of a page."""
+"""Maximum number of blocks of a page."""
 
 _MOST_PROPERTIES, _MOST_NAME, _MOST_VALUE = 200, 200, 1_000
-"""Of a row, in its metadata: how many, and characters of each."""
+"""Limits of a row's metadata: number of properties, and characters of a name and of a value."""
 
-# What a browser follows without running anything, and without a name before the host.
+# URLs that a browser opens without running code, and without a user name before the host.
 _FOLLOWED = re.compile(r"https?://[^/?#@\\]+([/?#].*)?|mailto:.+", re.IGNORECASE)
 _PRINTABLE = r"^[^\x00-\x1f\x7f]*$"
 _FALSE = frozenset({"", "0", "0.0", "false", "no", "none", "null"})
@@ -45,7 +45,7 @@ def _followed(url: str) -> str:
 
 
 def _in_utc(at: datetime) -> datetime:
-    # At the ends of the calendar a time has no counterpart in UTC.
+    # Times at the ends of the calendar cannot be converted to UTC.
     try:
         utc = at.astimezone(UTC)
     except OverflowError:
@@ -67,9 +67,9 @@ def _writable(value: _Any) -> _Any:
 
 
 Id = Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f]+$", max_length=200)]
-"""Of a block, in its application."""
+"""The id of a block, in its application."""
 PageId = Annotated[str, StringConstraints(pattern=PAGE_UUID, max_length=MOST_UUID)]
-"""Of a page or a database, as in the tree: of what cannot stand there nobody would be a reader."""
+"""The id of a page or a database, as in the tree: an id that the tree rejects has no readers."""
 _Text = Annotated[str, StringConstraints(pattern=r"^[^\x00]*$")]
 _Line = Annotated[str, StringConstraints(pattern=_PRINTABLE, max_length=1_000)]
 _Kind = Annotated[str, StringConstraints(pattern="^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=63)]
@@ -94,14 +94,14 @@ class PageBlock(_Model):
 
     Attributes:
         block_id: its id in the application.
-        type: what it is, such as paragraph, heading, list, code, table.
-        text: what is seen of it.
+        type: its type, such as paragraph, heading, list, code, table.
+        text: its visible text.
         level: of a heading, 1 to 6.
-        archived: whether it is hidden; then it is not found.
-        metadata: of the application. A block of code where `secret` is true is not even kept.
+        archived: whether it is hidden; searches do not find hidden blocks.
+        metadata: of the application. A block of code with `secret` set to true is not stored.
         children: blocks within it, of a page that is pushed as a whole. They follow it, each before
-            its own children; what is within an archived block is archived, and of what is within a
-            secret one nothing is kept.
+            its own children. Blocks within an archived block are archived; blocks within a secret
+            block are not stored.
     """
 
     block_id: Id
@@ -114,7 +114,7 @@ class PageBlock(_Model):
 
     @property
     def is_secret(self) -> bool:
-        """Whether its application marks it as not to be kept."""
+        """Return whether its application marks it as secret; it is then not stored."""
         return self.type.lower().startswith("code") and _is_true(self.metadata.get("secret"))
 
 
@@ -143,11 +143,12 @@ def _alone(block: PageBlock) -> PageBlock:
 
 
 class Body(_Model):
-    """What all types of records have.
+    """The fields that all types of records have.
 
     Attributes:
-        url: where people read it: http, https or mailto. Citations lead there.
-        updated_at: when it was last changed, of a page with its blocks; an older write is outdated.
+        url: where people read it: http, https or mailto. Citations link to it.
+        updated_at: the time of the last change, for a page including its blocks; an older write is
+            outdated.
         version: a number that rises with each change, and orders writes in place of `updated_at`.
     """
 
@@ -159,15 +160,15 @@ class Body(_Model):
 
     @property
     def is_secret(self) -> bool:
-        """Whether its application marks it as not to be kept."""
+        """Return whether its application marks it as secret; it is then not stored."""
         return False
 
     def page_of(self, source_id: str) -> str | None:
-        """The page or database that decides who reads it; None: everybody in the workspace."""
+        """Return the page or database that decides who reads it; None for all of the workspace."""
         return source_id
 
     def kept(self) -> dict[str, Any]:
-        """What is kept of it, but for its address, its time and its version."""
+        """Return the part that is stored, without the URL, the time and the version."""
         apart = {"url", "updated_at", "version"}
         values = self.model_dump(mode="json", exclude=apart, exclude_defaults=True)
         return {"type": self.TYPE, **values}
@@ -178,7 +179,7 @@ class PageBody(Body):
 
     Attributes:
         title: of the page.
-        blocks: each id once, those within others included; see PageBlock.children.
+        blocks: each id at most once, including nested blocks; see PageBlock.children.
     """
 
     TYPE: ClassVar[str] = "page"
@@ -190,22 +191,22 @@ class PageBody(Body):
 
     @property
     def secret_blocks(self) -> frozenset[str]:
-        """Ids of its blocks that are not to be kept."""
+        """Return the ids of its secret blocks, which are not stored."""
         return frozenset(block.block_id for block in self.blocks if block.is_secret)
 
     def kept(self) -> dict[str, Any]:
-        """Its title and blocks, without secret ones."""
+        """Return its title and its blocks, without secret blocks."""
         blocks = [kept_block(block) for block in self.blocks if not block.is_secret]
         return {"type": self.TYPE, "title": self.title, "blocks": blocks}
 
 
 class BlockBody(Body):
-    """One block of a page that was pushed before: it is changed alone.
+    """One block of a page that was pushed before; only this block is changed.
 
     Attributes:
         page_uuid: the page.
-        block: what it is now. A new one comes after `after`, or else at the end.
-        after: id of the block that it comes after; null: it comes first. By default it stays.
+        block: its new state. A new block is put after `after`, or else at the end.
+        after: id of the block before it; null: it comes first. By default it stays where it is.
     """
 
     TYPE: ClassVar[str] = "block"
@@ -215,7 +216,7 @@ class BlockBody(Body):
     after: Id | None = None
 
     def page_of(self, source_id: str) -> str | None:
-        """Its page."""
+        """Return its page."""
         return self.page_uuid
 
 
@@ -226,7 +227,7 @@ class CommentBody(Body):
         page_uuid: the page.
         block_id: the block, if it is on one.
         text: of the comment.
-        resolved_at: when it was resolved. It is found for `resolved_comment_days` after that.
+        resolved_at: when it was resolved. Searches find it for `resolved_comment_days` after that.
     """
 
     TYPE: ClassVar[str] = "comment"
@@ -237,17 +238,17 @@ class CommentBody(Body):
     resolved_at: _Time | None = None
 
     def page_of(self, source_id: str) -> str | None:
-        """Its page."""
+        """Return its page."""
         return self.page_uuid
 
 
 class FileBody(Body):
-    """A file on a page, whose content is put by itself.
+    """A file on a page; its content is put separately.
 
     Attributes:
         page_uuid: the page.
-        name: of the file; its ending tells formats that are text apart.
-        metadata: of the application. Nothing is kept of a file where `is_secret` is true.
+        name: of the file; its extension distinguishes text formats.
+        metadata: of the application. A file with `is_secret` set to true is not stored.
     """
 
     TYPE: ClassVar[str] = "file"
@@ -258,11 +259,11 @@ class FileBody(Body):
 
     @property
     def is_secret(self) -> bool:
-        """Whether its application marks it as not to be kept."""
+        """Return whether its application marks it as secret; it is then not stored."""
         return _is_true(self.metadata.get("is_secret"))
 
     def page_of(self, source_id: str) -> str | None:
-        """Its page."""
+        """Return its page."""
         return self.page_uuid
 
 
@@ -271,7 +272,7 @@ class TemplateBody(Body):
 
     Attributes:
         name, description: of the template.
-        payload: what it makes, as JSON; its texts are found.
+        payload: the contents that it creates, as JSON; searches find its texts.
     """
 
     TYPE: ClassVar[str] = "template"
@@ -281,7 +282,7 @@ class TemplateBody(Body):
     payload: _Json = None
 
     def page_of(self, source_id: str) -> str | None:
-        """It hangs on no page."""
+        """Return None: a template belongs to no page."""
         return None
 
 
@@ -302,7 +303,7 @@ class DbRowBody(Body):
 
     Attributes:
         database_uuid: the database.
-        values: as text, in their order. Short ones are its metadata as well, to filter by.
+        values: as text, in order. Short values are also its metadata, for filters.
     """
 
     TYPE: ClassVar[str] = "db_row"
@@ -311,12 +312,12 @@ class DbRowBody(Body):
     values: Annotated[tuple[RowValue, ...], Field(max_length=2_000)]
 
     def page_of(self, source_id: str) -> str | None:
-        """Its database."""
+        """Return its database."""
         return self.database_uuid
 
     @property
     def properties(self) -> dict[str, list[str]]:
-        """Its short values by the names of their properties."""
+        """Return its short values by the names of their properties."""
         found: dict[str, list[str]] = {}
         for one in self.values:
             name, value = one.name.strip(), one.value_text.strip()
@@ -337,30 +338,29 @@ AnyBody = PageBody | BlockBody | CommentBody | FileBody | TemplateBody | DbRowBo
 
 
 def canonical_text(kept: Mapping[str, Any]) -> str:
-    """What is stored of a body: JSON that is equal for equal bodies."""
+    """Return the stored form of a body: JSON that is equal for equal bodies."""
     return json.dumps(kept, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 
 
 def block_of(page: Mapping[str, Any], block_id: str) -> Mapping[str, Any] | None:
-    """What is kept of a block of a page; None: the page has no such block.
+    """Return the stored form of a block; None if the page has no such block.
 
     Args:
-        page: what is kept of it.
-        block_id: of the block.
+        page: the stored form of the page.
     """
     return next((one for one in page.get("blocks", ()) if one["block_id"] == block_id), None)
 
 
 def mark_of_block(block_id: str) -> str:
-    """What stands in the text of every page that has a block, as it is kept.
+    """Return a string that the stored text of a page contains if, and only if, it has the block.
 
-    Nowhere in the texts of blocks: within those, quotes are escaped.
+    It cannot occur within the text of a block, where quotes are escaped.
     """
     return f'"block_id":{json.dumps(block_id, ensure_ascii=False)}'
 
 
 def kept_block(block: PageBlock) -> dict[str, Any]:
-    """What is kept of a block of a page."""
+    """Return the stored form of a block."""
     return block.model_dump(mode="json", exclude_defaults=True)
 
 

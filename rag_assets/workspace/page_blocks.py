@@ -1,7 +1,7 @@
-"""The blocks of a page while some of them are changed, each at a cost that its page has no part in.
+"""The blocks of a page while some of them change, each at a cost independent of the page's size.
 
-The page is read once and written once, however many of its blocks change: between, a block knows
-its neighbours, and the page how many bytes it has.
+However many blocks change, the page is read once and written once. In between, each block knows
+its neighbours, and the page its size in bytes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class PageBlocks:
     """The blocks of a page, to be changed.
 
     Args:
-        text: what is kept of the page.
+        text: the stored form of the page.
     """
 
     def __init__(self, text: str) -> None:
@@ -28,18 +28,18 @@ class PageBlocks:
         if "blocks" not in self._page:
             self._size += len(b',"blocks":[]')
         self._blocks: dict[str, dict[str, Any]] = {one["block_id"]: one for one in blocks}
-        # None is before the first and after the last.
+        # None stands before the first and after the last block.
         ids = [None, *self._blocks, None]
         self._next: dict[str | None, str | None] = dict(pairwise(ids))
         self._former = {following: one for one, following in self._next.items()}
 
     @property
     def text(self) -> str:
-        """What is kept of the page now."""
+        """Return the stored form of the page with the changes so far."""
         return canonical_text({**self._page, "blocks": [*self._in_order()]})
 
     def size_with(self, change: BlockBody) -> int:
-        """The bytes of the page after a change."""
+        """Return the size of the page after a change, in bytes."""
         block = change.block
         old = self._blocks.get(block.block_id)
         new = None if block.is_secret else kept_block(block)
@@ -48,7 +48,7 @@ class PageBlocks:
         return size + _size(new) + (1 if new is not None and count else 0)
 
     def put(self, change: BlockBody) -> None:
-        """Change a block; a secret one leaves the page."""
+        """Change or add a block; a secret block is removed from the page."""
         size, block = self.size_with(change), change.block
         own = block.block_id
         former = self._former[own] if own in self._blocks else self._former[None]
@@ -61,7 +61,7 @@ class PageBlocks:
         self._size = size
 
     def remove(self, block_id: str) -> None:
-        """Take a block out of the page."""
+        """Remove a block from the page."""
         old = self._blocks.get(block_id)
         if old is not None:
             self._unlink(block_id)

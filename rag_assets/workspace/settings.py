@@ -1,7 +1,7 @@
-"""The settings of a workspace: what its application sets over the operator's configuration.
+"""The settings of a workspace, with which its application overrides the operator's configuration.
 
-A model that is set waits until the workspace is indexed again as a whole. So what was paid for
-answers until an admin has decided to pay anew.
+A new model takes effect only when the whole workspace is indexed again. Until an admin decides to
+pay for that, the existing embeddings answer.
 """
 
 from __future__ import annotations
@@ -16,30 +16,30 @@ Provider: TypeAlias = Literal["openai", "gemini", "localai", "ollama", "local"]
 VectorBackend: TypeAlias = Literal["elasticsearch", "pgvector"]
 
 PROFILE: Final = "workspace"
-"""Of tenants that are workspaces."""
+"""The profile of tenants that are workspaces."""
 SELF_HOSTED: frozenset[str] = frozenset({"localai", "ollama"})
-"""Providers that run where the workspace's people say."""
+"""Providers that run on servers of the workspace's own choice."""
 
 COMPATIBLE: Final = "openai-compatible"
-"""The provider in tenants.yaml of what speaks OpenAI's API."""
+"""The provider in tenants.yaml of servers that speak OpenAI's API."""
 _OF_A_MODEL = frozenset({"model", "dimensions", "price", "path", "pooling", "max_input_tokens"})
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkspaceSettings:
-    """What an application has set of a workspace; None stands for the operator's configuration.
+    """The settings that an application made; None stands for the operator's configuration.
 
     Attributes:
-        enabled: whether it is indexed and answers.
-        provider: of embeddings; those of SELF_HOSTED speak OpenAI's API.
+        enabled: whether the workspace is indexed and answers.
+        provider: of embeddings; the providers in SELF_HOSTED speak OpenAI's API.
         embedding_model: the model's name at its provider.
-        base_url: of a server of SELF_HOSTED.
-        dimensions: length of a vector, where there is a choice or the model is not known.
-        vector_backend: what answers vector searches.
+        base_url: the URL of a self-hosted server.
+        dimensions: length of a vector, if there is a choice or the model is unknown.
+        vector_backend: the store that answers vector searches.
         resolved_comment_days: days for which resolved comments are found.
-        embedder: the embedder that was asked for when the workspace was last indexed as a whole,
-            as in tenants.yaml; None: the one that the operator has configured now.
+        embedder: the embedder that was configured when the workspace was last indexed as a whole,
+            as in tenants.yaml; None: the embedder that the operator has configured now.
         updated_at, updated_by: of the last change.
     """
 
@@ -56,22 +56,21 @@ class WorkspaceSettings:
 
 
 NO_SETTINGS = WorkspaceSettings()
-"""Of a workspace whose application has set nothing."""
+"""The settings of a workspace before its application changes any."""
 
 
 def wanted_embedder(
     settings: WorkspaceSettings, operators: Mapping[str, Any]
 ) -> dict[str, Any] | None:
-    """The embedder that the settings ask for, as in tenants.yaml; None: the operator's.
+    """Return the embedder that the settings ask for, as in tenants.yaml; None: the operator's.
 
     Args:
-        settings: of the workspace.
         operators: the operator's embedder, as in tenants.yaml.
     """
     model, dimensions = settings.embedding_model, settings.dimensions
     if settings.provider is not None:
         chosen = COMPATIBLE if settings.provider in SELF_HOSTED else settings.provider
-        # None replaces what the profile has for another provider or model.
+        # None overrides a value of the profile for another provider or model.
         return {
             "provider": chosen,
             "model": model,
@@ -85,7 +84,7 @@ def wanted_embedder(
 
 
 def is_pending(settings: WorkspaceSettings, operators: Mapping[str, Any]) -> bool:
-    """Whether the settings ask for another embedder than the one that is in force."""
+    """Return whether the settings ask for another embedder than the one in force."""
     return wanted_embedder(settings, operators) != settings.embedder
 
 
@@ -96,15 +95,15 @@ def settled_embedder(
     *,
     is_same: Callable[[Mapping[str, Any], Mapping[str, Any]], bool],
 ) -> Mapping[str, Any] | None:
-    """The embedder that is in force after the operator has configured another one.
+    """Return the embedder in force after the operator has configured another embedder.
 
-    One that makes other vectors waits, as one does that the settings name; prices and limits count
-    at once.
+    An embedder with other vectors waits, as does an embedder from the settings. Prices and limits
+    apply at once.
 
     Args:
         settings: of the workspace, which has been indexed.
-        former, operators: the operator's embedder before and after that, as in tenants.yaml.
-        is_same: whether two of them make the same vectors.
+        former, operators: the operator's embedder before and after the change, as in tenants.yaml.
+        is_same: whether two embedders return the same vectors.
     """
     wanted = wanted_embedder(settings, operators)
     present = former if settings.embedder is None else settings.embedder
@@ -112,11 +111,10 @@ def settled_embedder(
 
 
 def overlaid(operators: Mapping[str, Any], settings: WorkspaceSettings) -> dict[str, Any]:
-    """The configuration of a workspace: the operator's, with what its application set over it.
+    """Return a workspace's configuration: the operator's, overridden by its application's settings.
 
     Args:
         operators: the operator's configuration, as in tenants.yaml.
-        settings: of the workspace.
     """
     config = dict(operators)
     if settings.embedder is not None:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 _LEVEL = re.compile(r"[1-6](?!\d)")
 _DEEPEST = 6
 _MOST_TITLE = 200
-"""Characters of the title of a row, whose values have no limit."""
+"""Limit of the title of a row, in characters; its values have no limit."""
 
 TextKind = Literal["heading", "paragraph", "list", "table", "code"]
 
@@ -20,10 +20,9 @@ class TextBlock:
     """A part of the visible text of a record.
 
     Attributes:
-        kind: what it is.
-        text: as it is seen.
+        text: the visible text.
         level: of a heading, 1 to 6; else 0.
-        block_id: the block of the page that it is, or is about; None where there is none.
+        block_id: the page's block that it is, or is about; None if there is no such block.
     """
 
     kind: TextKind
@@ -37,8 +36,8 @@ class RecordText:
     """The visible text of a record.
 
     Attributes:
-        title: None where it has none.
-        blocks: in their order; those without text among them.
+        title: None for a record without a title.
+        blocks: in order, including blocks without text.
     """
 
     title: str | None
@@ -46,10 +45,13 @@ class RecordText:
 
 
 def text_of(kept: Mapping[str, Any]) -> RecordText:
-    """The visible text of what is kept of a record.
+    """Return the visible text of a record.
+
+    Args:
+        kept: the stored form of the record.
 
     Raises:
-        KeyError: it is no record of a type that has a text.
+        KeyError: records of this type have no text.
     """
     return _TEXTS[kept["type"]](kept)
 
@@ -67,7 +69,7 @@ def _block(block: Mapping[str, Any]) -> TextBlock:
 
 
 def _kind(named: str) -> TextKind:
-    """What a block is, by its application's word for it."""
+    """Return the kind of a block from its application's name for it."""
     if named.startswith("head") or re.fullmatch(r"h[1-6]", named):
         return "heading"
     if named.startswith("code"):
@@ -98,7 +100,7 @@ def _template(kept: Mapping[str, Any]) -> RecordText:
 
 
 def _flattened(value: Any, path: str = "") -> Iterator[str]:
-    """A line for each text, number and truth in JSON, with the way to it."""
+    """Yield a line for each string, number and boolean in JSON, with the path to it."""
     if isinstance(value, Mapping):
         for name, inner in value.items():
             yield from _flattened(inner, f"{path}.{name}" if path else str(name))
@@ -111,7 +113,7 @@ def _flattened(value: Any, path: str = "") -> Iterator[str]:
 
 
 def _row(kept: Mapping[str, Any]) -> RecordText:
-    """Return a line for each value, with the name of its property; the first one is the title."""
+    """Return a line for each value, with its property's name; the first value is the title."""
     values = [one for one in kept.get("values", ()) if one["value_text"].strip()]
     lines = [
         f"{one['name']}: {one['value_text']}" if one["name"].strip() else one["value_text"]

@@ -1,8 +1,8 @@
-"""Who reads a page: what follows from a page and from those above it, without a server.
+"""Access to pages, derived from a page and the pages above it, without a server.
 
-A page that says who reads it has an access scope of its own; all others have that of the nearest
-page above them that says so. A scope may inherit from the next one above it: its own readers are
-then added to those. Documents have the scope of the page that they hang on.
+A page that sets readers has an access scope of its own; every other page has the scope of the
+nearest page above it that sets readers. A scope may inherit from the next scope above: its own
+readers are then added to that scope's readers. Documents have the scope of their page.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from rag_assets.common.principals import MEMBERS
 Kind: TypeAlias = Literal["root", "page", "database"]
 
 ROOT: Final = "root"
-"""The page above all others; it is there without being put."""
+"""The page above all others; it exists without being put."""
 NOBODY: Final = "tree:nobody"
-"""The scope of what hangs on a page that is not known, or below one."""
+"""The scope of documents on a page that is unknown, or is below an unknown page."""
 EXCLUDED: Final = "tree:excluded"
-"""The scope of what is archived, or kept out of the knowledge: it is not indexed."""
+"""The scope of pages that are archived or kept out of the knowledge: they are not indexed."""
 PAGE_UUID: Final = r"^[A-Za-z0-9][A-Za-z0-9._:@-]*$"
-"""What the id of a page or a database may be."""
+"""Pattern of the id of a page or a database."""
 MOST_UUID: Final = 128
-"""Characters of it."""
+"""Limit of an id, in characters."""
 UUID_RULE: Final = (
     f"its id has letters, digits and . _ : @ -, up to {MOST_UUID}, and begins with a letter or a"
     " digit"
 )
-"""The same in words."""
+"""The pattern in words."""
 DEEPEST: Final = 200
-"""Pages from the root to the lowest one: a chain of scopes is stored with each of them."""
+"""Maximum number of pages from the root down: each page is stored with its chain of scopes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,10 +42,11 @@ class Page:
     Attributes:
         uuid: its id in the application.
         parent: the page above it; None for the root alone.
-        inherit: whether its readers are added to those above it; else they replace them.
-        readers: principals that read it and what is below it.
-        archived: whether it and what is below it leave the knowledge.
-        ai: whether it and what is below it may be part of the knowledge.
+        inherit: whether its readers are added to the readers of the page above; else they replace
+            them.
+        readers: principals that read it and the pages below it.
+        archived: whether it and the pages below it are removed from the knowledge.
+        ai: whether it and the pages below it may be part of the knowledge.
     """
 
     uuid: str
@@ -58,39 +59,39 @@ class Page:
 
     @property
     def says_who_reads(self) -> bool:
-        """Whether it has an access scope of its own."""
+        """Return whether it has an access scope of its own."""
         return bool(self.readers) or not self.inherit
 
     @property
     def is_out(self) -> bool:
-        """Whether it takes itself, and what is below it, out of the knowledge."""
+        """Return whether it removes itself and the pages below it from the knowledge."""
         return self.archived or not self.ai
 
     @property
     def shape(self) -> tuple[object, ...]:
-        """What the pages below depend on: which readers it has makes no difference to them."""
+        """Return the fields that pages below depend on; the names of its readers do not matter."""
         return self.parent, self.inherit, self.says_who_reads, self.is_out
 
 
 def scope_of(uuid: str) -> str:
-    """The access scope of a page that says who reads it."""
+    """Return the access scope of a page that sets readers."""
     return f"page:{uuid}"
 
 
 def new_root() -> Page:
-    """The root as it is before anybody changes it: all members read it."""
+    """Return the root as it is initially: all members read it."""
     return Page(uuid=ROOT, kind="root", parent=None, inherit=False, readers=(MEMBERS,))
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What a page has from all pages from the root down to it.
+    """The result of following all pages from the root down to a page.
 
     Attributes:
-        scopes: whose readers read it: the nearest first, then those that it inherits from.
+        scopes: the scopes that grant access to it: the nearest first, then the inherited scopes.
         is_known: whether every page above it is known.
         is_out: whether it is out of the knowledge.
-        depth: pages above it.
+        depth: number of pages from the root down to it, including both.
     """
 
     scopes: tuple[str, ...] = ()
@@ -100,13 +101,13 @@ class Standing:
 
     @property
     def scope(self) -> str:
-        """The access scope of documents that hang on it."""
+        """Return the access scope of the documents of the page."""
         if self.is_out:
             return EXCLUDED
         return self.scopes[0] if self.is_known and self.scopes else NOBODY
 
     def of(self, page: Page) -> Standing:
-        """The standing of a page directly below."""
+        """Return the standing of a page directly below."""
         scopes = self.scopes
         if page.says_who_reads:
             scopes = (scope_of(page.uuid), *(scopes if page.inherit else ()))
@@ -116,11 +117,11 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class TreePlan:
-    """What follows from pages that are put.
+    """The scopes that result from putting pages.
 
     Attributes:
-        scopes: of documents that hang on these pages and on all pages below them, by uuid.
-        ancestors: of the scopes among these pages: the scopes that each inherits from.
+        scopes: of documents on these pages and on all pages below them, by the page's uuid.
+        ancestors: for each scope among these pages, the scopes that it inherits from.
     """
 
     scopes: Mapping[str, str] = field(default_factory=dict)
@@ -128,9 +129,9 @@ class TreePlan:
 
 
 def standing_of(path: Iterable[Page]) -> Standing:
-    """The standing of the last of these pages, each of which is directly below the one before.
+    """Return the standing of the last of these pages, each directly below the one before.
 
-    Where the first one is not the root, a page above it is not known.
+    If the first page is not the root, a page above it is unknown.
     """
     standing = Standing()
     for page in path:
@@ -139,11 +140,11 @@ def standing_of(path: Iterable[Page]) -> Standing:
 
 
 def plan_tree(changed: Iterable[Page], known: Iterable[Page]) -> TreePlan:
-    """Return what follows from putting pages into a tree.
+    """Return the scopes that result from putting pages into a tree.
 
     Args:
-        changed: the pages as they are put, in any order, none of them below itself.
-        known: the pages above and below them, and they themselves as they were.
+        changed: the pages as they are put, in any order; none of them is below itself.
+        known: the pages above and below them, and the former state of these pages themselves.
 
     Raises:
         InvalidRequest: a page would be too far from the root.
@@ -178,7 +179,7 @@ def plan_tree(changed: Iterable[Page], known: Iterable[Page]) -> TreePlan:
 
 
 def _stand(uuid: str, tree: Mapping[str, Page], standings: dict[str, Standing]) -> None:
-    """Add the standing of a page, and those of the pages above it."""
+    """Add the standings of a page and of the pages above it."""
     path: list[Page] = []
     at: str | None = uuid
     while at is not None and at in tree and at not in standings:
@@ -212,9 +213,9 @@ def below_itself() -> InvalidRequest:
 
 
 def in_order(pages: Iterable[Page]) -> Iterator[tuple[Page, int]]:
-    """Pages, each before those below it, with how far it is from the topmost one.
+    """Yield all pages, parents first, each with its distance from the topmost page.
 
-    What is below a page that is not known comes last.
+    Pages below an unknown page come last.
     """
     known = {page.uuid: page for page in pages}
     below: dict[str | None, list[Page]] = {}
@@ -234,11 +235,11 @@ def _from_the_root(page: Page) -> tuple[bool, str]:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Whether principals may read a page, and what decides it.
+    """Whether principals may read a page, and the page and principal that decide it.
 
     Attributes:
-        by_page: the page whose readers they are among, or which takes it out of the knowledge.
-        by_principal: the one that was granted it.
+        by_page: the page that grants access, or that is out of the knowledge.
+        by_principal: the principal that was granted access.
     """
 
     readable: bool
@@ -251,12 +252,12 @@ class Verdict:
 def judged(
     path: Sequence[Page], grants: Mapping[str, Iterable[str]], principals: Sequence[str]
 ) -> Verdict:
-    """Whether principals may read a page.
+    """Decide whether principals may read a page.
 
     Args:
-        path: the page after the pages above it, from the highest one that is known.
+        path: the page after the pages above it, from the highest known page.
         grants: who may read each scope.
-        principals: in whose name is asked.
+        principals: the names of the reader, such as a subject and its groups.
     """
     standing = standing_of(path)
     out = next((page for page in path if page.is_out), None)

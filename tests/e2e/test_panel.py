@@ -22,7 +22,7 @@ from playwright.sync_api import Error as PlaywrightError
 from reportlab.pdfgen.canvas import Canvas
 from sqlalchemy import text
 
-from rag_assets.systems.team_guidelines.panel.document_pages import PASSAGES
+from rag_assets.systems.team_guidelines.panel.documents import PASSAGES_PER_PAGE
 from tests.browser import chromium
 from tests.installation import Installation
 from tests.panel_site import KEY, PanelSite, panel_site
@@ -535,11 +535,11 @@ def test_pages_fit_a_phone_and_long_documents_are_paged(site: PanelSite, browser
         fits(watched, "30-phone-list")
         follow(page.get_by_role("link", name="handbook.md", exact=True))
         first = page.locator(".chunks > li")
-        assert first.count() == PASSAGES
+        assert first.count() == PASSAGES_PER_PAGE
         assert len(page.content()) < 150_000
         fits(watched, "31-phone-document")
         follow(page.get_by_role("link", name="Later"))
-        expect(first.first).to_have_id(f"passage-{PASSAGES}")
+        expect(first.first).to_have_id(f"passage-{PASSAGES_PER_PAGE}")
         page.goto(beside(page, "/panel/guidelines/try"))
         page.get_by_label("Task").fill("Which selectors does the checkout use?")
         page.get_by_role("button", name="Try").click()

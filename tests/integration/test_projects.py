@@ -487,7 +487,7 @@ def test_the_migration_up_and_down_on_a_filled_catalog(installation: Installatio
 
     after = [record for record in catalog.tenants.all() if record.id != made.id]
     assert after == [replace(record, home=None) for record in before]
-    organizations = {each.id: each.rag_guidelines for each in catalog.organizations.all()}
+    organizations = {each.id: each.has_opted_in for each in catalog.organizations.all()}
     assert organizations == {"acme": False, "globex": False}
     for record in after:
         assert read(installation, record) == f"{KEY}-{record.id}"

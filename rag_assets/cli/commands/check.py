@@ -10,10 +10,10 @@ from rag_assets.common.errors import RagAssetsError
 
 @with_session
 def check(session: Session, tenant_id: str, *, deep: bool, as_json: bool) -> bool:
-    """Run every check of a tenant; returns whether none failed with severity ERROR.
+    """Run every check of a tenant, and return whether none failed with severity ERROR.
 
     Args:
-        deep: compare at once what is otherwise compared in shares over several days.
+        deep: compare everything now that is otherwise compared in shares over several days.
     """
     session.active(tenant_id)
     results = run_checks(session, tenant_id, deep=deep)
@@ -39,7 +39,7 @@ def run_checks(session: Session, tenant_id: str, *, deep: bool = False) -> list[
     for job_name in ("check_tenant", "expectations"):
         run = runner.run(job_name, tenant_id, tags=tags)
         if run.failure is not None:
-            # A check that was not evaluated must not look like one that passed.
+            # A check that was not evaluated must not look like a passed check.
             raise run.failure
         results += run.checks
     if not results:

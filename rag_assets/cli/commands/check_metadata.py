@@ -1,4 +1,4 @@
-"""Metadata of Dagster's events as plain values, which any encoder of JSON takes."""
+"""Metadata of Dagster's events as plain values, which any JSON encoder accepts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Plain: TypeAlias = str | int | float | bool | list[Any] | dict[str, Any] | None
 
 
 def plain_metadata(metadata: Mapping[str, dg.MetadataValue[Any]]) -> dict[str, Plain]:
-    """Metadata by title: a table is a list of its rows, anything unknown is its text."""
+    """Return metadata by title: a table as a list of its rows, an unknown type as its text."""
     return {title: _value(value) for title, value in metadata.items()}
 
 
@@ -29,7 +29,7 @@ def _plain(value: object) -> Plain:
     if value is None or isinstance(value, str | bool | int):
         return value
     if isinstance(value, float):
-        # JSON has no form for these, and a check may report a vector that is not finite.
+        # JSON cannot represent these, and a check may report a vector that is not finite.
         return value if math.isfinite(value) else str(value)
     if isinstance(value, Mapping):
         return {str(name): _plain(item) for name, item in value.items()}

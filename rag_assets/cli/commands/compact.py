@@ -1,4 +1,4 @@
-"""compact: what the weekly job does, without a daemon."""
+"""compact: the work of the weekly job, without a daemon."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from rag_assets.common.formatting import counted
 
 @with_session
 def compact(session: Session, tenant_ids: Sequence[str], *, as_json: bool) -> bool:
-    """Compact tenants' lakes and indexes; returns whether it succeeded for all of them.
+    """Compact tenants' lakes and indexes, and return whether it succeeded for all of them.
 
     Args:
-        tenant_ids: none: every active tenant, and what was left of removed ones.
+        tenant_ids: if empty, every active tenant, and the remains of removed tenants.
     """
     from rag_assets.pipeline.upkeep import delete_leftovers, expunge
     from rag_assets.storage.blobs.store import open_blobs
@@ -49,7 +49,7 @@ def compact(session: Session, tenant_ids: Sequence[str], *, as_json: bool) -> bo
 
 
 def _compact_one(session: Session, tenant_id: str) -> dict[str, Any]:
-    """Compact one tenant; its failure stops no other."""
+    """Compact one tenant; its failure does not stop the others."""
     from rag_assets.pipeline.upkeep import compact_tenant
 
     progress(f"{tenant_id}: compacting")

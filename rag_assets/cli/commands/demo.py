@@ -30,10 +30,10 @@ SETTINGS = {
         {"formats": ["py", "sql"], "chunker": "recursive", "max_tokens": 220, "overlap": 32},
     ],
 }
-"""The same as in the project's tenants.yaml; one page of the handbook is a scan."""
+"""As in the project's tenants.yaml; one page of the handbook is a scan."""
 
 INCLUDE = ["*.*", "!.*"]
-"""Source code too, which the default patterns leave out."""
+"""Includes source code, which the default patterns leave out."""
 
 _EXAMPLES = TEMPLATES / "examples"
 _TOP_K = 3
@@ -42,7 +42,7 @@ _LINE = 80
 
 @with_session
 def demo(session: Session, *, as_json: bool) -> bool:
-    """Run the demo; returns whether every check passed and every question has hits."""
+    """Run the demo, and return whether every check passed and every question has hits."""
     started = monotonic()
     session.prepare_home()
     _headline("1. Servers", as_json=as_json)

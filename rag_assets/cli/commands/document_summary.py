@@ -26,7 +26,7 @@ _BUCKETS = 16
 
 @dataclass(frozen=True, slots=True)
 class DocumentSummary:
-    """One document with the results of the stages; None where a stage has none.
+    """A document with the results of the stages; None for a stage without a result.
 
     Attributes:
         chunker: name of its chunker.
@@ -39,17 +39,17 @@ class DocumentSummary:
 
     @property
     def suffix(self) -> str:
-        """The suffix of its file name."""
+        """Return the suffix of its file name."""
         return PurePosixPath(self.document.uri).suffix.lower()
 
     @property
     def name(self) -> str:
-        """Its file name."""
+        """Return its file name."""
         return PurePosixPath(self.document.uri).name
 
     @property
     def tokens(self) -> list[int]:
-        """Tokens of each chunk."""
+        """Return the number of tokens of each chunk."""
         return [chunk.token_count for chunk in self.chunks.chunks] if self.chunks else []
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @with_reading_session
 def check(session: Session, purpose: Purpose, *, as_json: bool) -> bool:
-    """Print what was found of the server and its account; return whether it serves a purpose.
+    """Print the check of the server and its account, and return whether it found no problem.
 
     It needs no catalog: it works before the first sync.
     """

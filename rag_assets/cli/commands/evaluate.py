@@ -33,7 +33,7 @@ def evaluate(
     rerank: bool,
     as_json: bool,
 ) -> None:
-    """Ask the judged questions, in each mode, and print what the rankings are worth."""
+    """Ask the judged questions, in each mode, and print the measures of the rankings."""
     ctx = session.reader(tenant_id)
     _require_questions(ctx)
     if rerank and ctx.tenant.retrieval.rerank is None:
@@ -96,7 +96,7 @@ def _print(tenant_id: str, found: Evaluation | Comparison) -> None:
 
 
 def _print_questions(builds: Sequence[Evaluation]) -> None:
-    """Each question with its values; with two builds, those of both."""
+    """Print each question with its values; with two builds, the values of both."""
     rows = []
     for part in ("people", "synthetic"):
         first: Part = getattr(builds[0], part)

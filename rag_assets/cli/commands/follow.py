@@ -1,8 +1,8 @@
-"""Follow changes: sync tenants whose sources have changed, as the daemon's sensor would.
+"""Follow changes: sync tenants with changed sources, as the daemon's sensor would.
 
-It runs one slice of a tenant that is due, and says when to look at it again: at once where work is
-left, soon where another run is under way or where a file may have changed once more. A failure is
-recorded as the daemon's are, and its next try is the sensor's.
+It runs one slice of a tenant that is due, and returns when to check it again: at once if work is
+left, soon if another run is in progress or a file may have changed again. A failure is recorded as
+for the daemon's runs, and the sensor decides about its retry.
 """
 
 from __future__ import annotations
@@ -31,25 +31,25 @@ if TYPE_CHECKING:
     from rag_assets.tenants.model import Tenant
 
 SENSOR = "source_files"
-"""Whoever stops this sensor wants no run by itself, of the watcher neither."""
+"""Stopping this sensor also stops the watcher: no run may then start automatically."""
 
 _OTHER_SENSOR = "tenants"
 _STATE_SECONDS = 5.0
 _RETRY_SECONDS = 5.0
 _BUSY_SECONDS, _MOST_BUSY_SECONDS = 0.5, 10.0
 _RACY_SECONDS = 2.2
-"""After these a file that was listed as soon as it was saved can be told from one that was not."""
+"""Age after which a file's modification time shows whether it changed after it was listed."""
 _UNSETTLED_SECONDS = 30.0
 
 
 @with_session
 def follow(session: Session, descriptor: int) -> None:
-    """Sync the tenants that a connection names, one a line, until it ends.
+    """Sync the tenants that a connection names, one per line, until it ends.
 
     Args:
         session: the installation.
-        descriptor: of the connection, which is told after how many seconds to name a tenant again;
-            null: there is no need to.
+        descriptor: of the connection. It receives the seconds after which to name a tenant again;
+            null if that is not needed.
     """
     from rag_assets.resources.stores import close_all
 
@@ -64,9 +64,10 @@ def follow(session: Session, descriptor: int) -> None:
 
 
 def find_stopped_sensor(instance: dg.DagsterInstance, own_runs: OwnRuns) -> str | None:
-    """Return the repository and code location in which our sensor was stopped; None if in none.
+    """Return the repository and code location in which our sensor was stopped; None if it runs.
 
-    A sensor of the same name in another code location may be a team's, or another installation's.
+    A sensor with the same name in another code location may belong to a team or to another
+    installation.
     """
     from dagster._core.definitions.run_request import InstigatorType
     from dagster._core.scheduler.instigation import InstigatorStatus
@@ -88,7 +89,8 @@ def find_stopped_sensor(instance: dg.DagsterInstance, own_runs: OwnRuns) -> str 
         users = own_runs.installations_of(instance, label)
         target = getattr(origin.code_location_origin, "loadable_target_origin", None)
         is_own_module = getattr(target, "module_name", None) == "rag_assets.definitions"
-        # Before its first run, a code location that loads ours shows it by our other sensors.
+        # Before its first run, a code location that loads our definitions is recognized by our
+        # other sensors.
         seems_own = is_own_module or any(
             (names.own(_OTHER_SENSOR), label) in places for names in namings
         )
@@ -98,7 +100,7 @@ def find_stopped_sensor(instance: dg.DagsterInstance, own_runs: OwnRuns) -> str 
 
 
 class TenantFollower:
-    """Syncs tenants that are due, with everything opened once.
+    """Syncs tenants that are due, with all stores opened once.
 
     Args:
         session: the installation.
@@ -109,7 +111,7 @@ class TenantFollower:
         from rag_assets.definitions import build_resources
 
         self._session = session
-        # The one that runs in this process use, too. tenants.yaml is read by a sensor.
+        # Runs in this process use the same catalog. A sensor reads tenants.yaml.
         resources = build_resources()
         self._catalog: Catalog = resources["rag_assets_postgres"].catalog()
         self._embedders = Embedders(self._catalog, session.settings)
@@ -123,7 +125,7 @@ class TenantFollower:
         """Run a slice if the tenant is due.
 
         Returns:
-            seconds after which to look again; None: there is no need to.
+            seconds until the tenant must be checked again; None if it need not be.
         """
         try:
             return self._follow(tenant_id)
@@ -180,7 +182,7 @@ class TenantFollower:
         return tenant_state(self._catalog, record, tenant, self._session.settings)
 
     def _confirm(self, record: TenantRecord) -> bool:
-        """Read what was listed too soon once more; False if a run is needed."""
+        """Reread documents that were listed too soon after a change; False if a run is needed."""
         from rag_assets.pipeline.listing import confirm_documents
         from rag_assets.resources.tenant_lock import fail_abandoned_run
         from rag_assets.storage.catalog.lock import Holder
@@ -194,7 +196,7 @@ class TenantFollower:
             return confirm_documents(ctx, self._workbench.scanner())
 
     def _unsettled(self, tenant: Tenant, *, after: float) -> float | None:
-        """The seconds to wait, where documents may have changed since they were listed."""
+        """Return the seconds to wait if documents may have changed after their listing."""
         names = [source.name for source in tenant.sources]
         return after if self._catalog.documents.reread_count(tenant.id, names) else None
 
@@ -212,7 +214,7 @@ class TenantFollower:
         return self._unsettled(tenant, after=_RACY_SECONDS)
 
     def _has_progressed(self, tenant_id: str, result: RunResult) -> bool:
-        """Whether work is left, and less than after the run before."""
+        """Return whether work is left, and the last run made progress."""
         counts = {name: stage.counts for name, stage in result.stages.items()}
         left = counts.get("search_index", {}).get("pending", 0)
         now = left, counts.get("embeddings", {}).get("remaining", 0)

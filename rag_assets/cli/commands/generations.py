@@ -91,7 +91,7 @@ def publish(
 def rollback(
     session: Session, tenant_id: str, number: int | None, *, reason: str, now: bool, as_json: bool
 ) -> None:
-    """Pin a former build; it answers when it is up to date, or at once."""
+    """Pin a former build; it answers when it is up to date, or at once with `now`."""
     from rag_assets.pipeline.generation_moves import build_to_return_to, roll_back
 
     if not reason.strip():
@@ -157,7 +157,7 @@ def _report(session: Session, tenant_id: str, number: int) -> BuildReport:
 
 
 def _print_answering(session: Session, tenant_id: str, *, as_json: bool) -> None:
-    """Print the build that answers, or why the wanted one does not yet."""
+    """Print the serving build, or raise why the wanted build does not answer yet."""
     reports = _reports(session, tenant_id)
     serving = next(report for report in reports if report.state == "SERVING")
     wanted = next((report for report in reports if report.wanted), serving)
@@ -198,7 +198,7 @@ def _entries(report: BuildReport) -> str:
 
 
 def _judged(report: BuildReport) -> str:
-    """How many of the checks that judged a build it passed."""
+    """Return how many of the checks that judged a build passed."""
     passed = sum(bool(check["passed"]) for check in report.checks)
     return f"{passed} of {len(report.checks)}" if report.checks else ""
 

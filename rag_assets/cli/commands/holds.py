@@ -1,4 +1,4 @@
-"""hold list, set, lift: what must leave no store until a person says so."""
+"""hold list, set, lift: documents that stay in every store until a person lifts the hold."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def set_hold(
     reason: str,
     as_json: bool,
 ) -> None:
-    """Set a hold, when no run of the tenant deletes anything."""
+    """Set a hold, while no run of the tenant deletes anything."""
     scope = _scope(source, document)
     with _locked(session, tenant_id) as record:
         if session.catalog.erasures.open(tenant_id):

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @with_reading_session
 def show(session: Session, *, as_json: bool) -> bool:
-    """Print the identity and the places of stores; return whether nothing differs."""
+    """Print the identity and the places of stores, and return whether they match the catalog."""
     catalog, settings = session.unverified_catalog, session.settings
     state = catalog.installation.state()
     row, recorded = state.row, state.places or present_places(settings)
@@ -129,7 +129,7 @@ def move_runs(session: Session, *, confirmed: bool, as_json: bool) -> None:
 
 @with_reading_session
 def clone(session: Session, *, confirmed: bool, is_snapshot: bool, as_json: bool) -> None:
-    """Give a copy an id of its own."""
+    """Give a copy its own id."""
     catalog, settings = session.unverified_catalog, session.settings
     row = catalog.installation.read()
     if not confirmed:
@@ -184,7 +184,7 @@ def forget(session: Session, kind: str, address: str, *, confirmed: bool, as_jso
 
 @with_reading_session
 def accept_clock(session: Session, *, confirmed: bool, as_json: bool) -> bool:
-    """Accept the present time, or print what it would delete; return whether it is trusted."""
+    """Accept the present time, or print its effects; return whether it is trusted."""
     from rag_assets.common.clock import Clock
     from rag_assets.pipeline.clock_guard import (
         ACCEPT,
@@ -234,9 +234,9 @@ def accept_clock(session: Session, *, confirmed: bool, as_json: bool) -> bool:
 
 
 def _consequences(catalog: Catalog, record: TenantRecord, now: datetime) -> dict[str, object]:
-    """Return what a time means for a tenant: documents that are due, and rows with later times.
+    """Return the effect of a time on a tenant: due documents, and rows with later times.
 
-    Of the documents that are due, those are counted as unconfirmed that no other guard holds back.
+    Due documents count as unconfirmed unless another guard holds them back.
     """
     from rag_assets.pipeline.retention import cutoffs_of, held_prunes
     from rag_assets.tenants.model import Tenant
@@ -266,7 +266,7 @@ def _original(original: object) -> str:
 
 
 def _cluster_difference(session: Session) -> list[Difference]:
-    """Return the difference of an Elasticsearch that is another cluster than the recorded one."""
+    """Return a difference if Elasticsearch is another cluster than the recorded one."""
     from rag_assets.common.errors import PlaceChanged
 
     try:
@@ -296,7 +296,7 @@ def _require_data(
 
 
 def _publish_again(session: Session) -> bool:
-    """Publish the serving build of each tenant, under the present prefix; return whether done."""
+    """Publish each tenant's serving build under the present prefix; False without Elasticsearch."""
     with suppress(ServiceUnavailable):
         names = session.store.indexes.names()
         for record in session.catalog.tenants.all():

@@ -70,7 +70,7 @@ def export(session: Session, tenant_id: str, path: Path | None, *, as_json: bool
         if as_json:
             print_json({"questions": [as_mapping(question) for question in questions]})
         else:
-            # As it is, unless a terminal would obey control characters in it.
+            # Unchanged, unless a terminal would obey control characters in it.
             text = as_yaml(questions)
             (say if sys.stdout.isatty() else sys.stdout.write)(text)
         return
@@ -148,7 +148,7 @@ def propose(session: Session, tenant_id: str, count: int, *, as_json: bool) -> N
 
 
 def _write(path: Path, questions: Sequence[JudgedQuestion]) -> int:
-    """Write a file or a folder; returns how many quotes were left out."""
+    """Write a file or a folder, and return how many quotes were left out."""
     if path.suffix not in SUFFIXES:
         return write_beir(path, questions)
     path.write_text(as_yaml(questions), encoding="utf-8")
@@ -156,7 +156,7 @@ def _write(path: Path, questions: Sequence[JudgedQuestion]) -> int:
 
 
 def _unknown(session: Session, tenant_id: str, read: ReadQuestions) -> list[str]:
-    """Warn of paths that name no document of the tenant; they may be synced later."""
+    """Warn about paths that match no document of the tenant; the documents may be synced later."""
     present = documents_of(session.catalog, tenant_id, read.questions)
     paths = {one.path for question in read.questions for one in question.relevant}
     unknown = sorted(paths - present.keys())

@@ -60,7 +60,7 @@ def set_key(
 
 @with_reading_session
 def list_keys(session: Session, owner_id: str | None, *, organization: bool, as_json: bool) -> None:
-    """Print keys without their secret part: all, an organization's, or those of a tenant."""
+    """Print keys without their secret part: all keys, an organization's, or a tenant's."""
     entries: list[KeyEntry]
     if organization:
         entries = _ring(session).entries_of_organization(_organization(session, owner_id).id)
@@ -124,8 +124,8 @@ def test_key(
 def rotate(session: Session, *, as_json: bool) -> None:
     """Encrypt every key with another master key, and print sealed settings sealed with it.
 
-    A sealed setting may be the only copy of its secret: it is printed before the former master key
-    is gone.
+    A sealed setting may be the only copy of its secret, so it is printed before the former master
+    key is deleted.
     """
     from rag_assets.local_stack.elasticsearch_access import seal_secret, sealed_secrets
 
@@ -146,7 +146,7 @@ def rotate(session: Session, *, as_json: bool) -> None:
 
 
 def _owner(session: Session, owner_id: str, *, organization: bool) -> tuple[KeyOwner, str]:
-    """The owner of a key, and the word for its kind."""
+    """Return the owner of a key, and the word for its kind."""
     from rag_assets.storage.catalog.organizations import OrganizationRef
 
     if organization:
@@ -168,7 +168,7 @@ def _organization(session: Session, organization_id: str | None) -> Organization
 
 
 def _retried(session: Session, owner: KeyOwner) -> int:
-    """Let documents be tried again that waited for an owner's key; returns their number."""
+    """Let documents that waited for an owner's key be retried, and return their number."""
     from rag_assets.storage.catalog.database import TenantRef
 
     if isinstance(owner, TenantRef):
@@ -188,7 +188,7 @@ def _ring(session: Session) -> KeyRing:
 
 
 def _missing(session: Session, tenant_id: str | None) -> Iterator[KeyEntry]:
-    """The missing keys of tenants whose embedder needs one."""
+    """Yield the missing keys of tenants with an embedder that needs a key."""
     from rag_assets.billing.key_entries import KeyEntry
 
     for record in session.catalog.tenants.all():
@@ -199,7 +199,7 @@ def _missing(session: Session, tenant_id: str | None) -> Iterator[KeyEntry]:
 
 
 def _require_provider(name: str) -> None:
-    """Reject an unknown name, without repeating it: it may be a key in the wrong place."""
+    """Reject an unknown name without repeating it, since it may be a misplaced key."""
     from rag_assets.billing.key_ring import PURPOSES
 
     if name not in PURPOSES:

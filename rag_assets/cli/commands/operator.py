@@ -7,7 +7,7 @@ import os
 
 
 def operator() -> str:
-    """Who runs a command, as the operating system names them."""
+    """Return the name of the person who runs a command, from the operating system."""
     try:
         return f"operator {getpass.getuser()}"
     except (OSError, KeyError):

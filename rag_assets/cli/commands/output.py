@@ -19,7 +19,7 @@ _CONTROL_CHARACTERS = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]"
 )
 _PIPED_WIDTH = 240
-"""Columns of a table where standard output is not a terminal."""
+"""Columns of a table if standard output is not a terminal."""
 
 
 def print_json(value: Any) -> None:
@@ -55,7 +55,7 @@ def print_error(error: RagAssetsError, *, as_json: bool) -> None:
 
 
 def _masked(line: str) -> str:
-    """Mask credentials in a line; most lines need no rules to be loaded."""
+    """Mask credentials in a line; rules are loaded only for a line that might hold some."""
     if not might_hold_credential(line):
         return line
     from rag_assets.common.settings import Settings
@@ -63,7 +63,7 @@ def _masked(line: str) -> str:
     try:
         local: Path | None = Settings.from_environment().local
     except RagAssetsError:
-        # This may be the very error that is printed.
+        # The printed error may be this very error.
         local = None
     return masker_of(local).text(line)
 

@@ -9,7 +9,7 @@ from rag_assets.common.principals import MEMBERS
 from rag_assets.storage.catalog.panel_sessions import Holder
 
 _OPERATOR = "operator"
-"""Who a session is by that the command begins: whoever runs it has the catalog itself."""
+"""Holder of a session that this command opens: its user can access the catalog itself."""
 
 
 @with_session
@@ -17,8 +17,8 @@ def print_link(session: Session, tenant_id: str, port: int, *, as_json: bool) ->
     """Print the link.
 
     Raises:
-        ConfigurationError: the tenant's profile has no panel, or RAG_ASSETS_PANEL_URL is unusable.
-        UnknownTenant: there is no such tenant.
+        ConfigurationError: the tenant's profile lacks a panel, or RAG_ASSETS_PANEL_URL is unusable.
+        UnknownTenant: no tenant has that id.
     """
     from rag_assets.panel.sessions import make_link
     from rag_assets.panel.settings import PanelSettings

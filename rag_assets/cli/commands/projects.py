@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from rag_assets.cli.commands.output import print_json, print_table, say
@@ -36,7 +35,7 @@ def list_projects(session: Session, organization: str | None, *, as_json: bool) 
 @with_session
 def put_project(
     session: Session,
-    profile: str,
+    profile: str | None,
     organization: str,
     project: str,
     settings: Mapping[str, Any],
@@ -44,9 +43,9 @@ def put_project(
     anew: bool,
     as_json: bool,
 ) -> None:
-    """Make a project, or change what is given of its settings."""
+    """Make a project, or change the given settings."""
     named = _project(profile, organization, project)
-    _require_made_here(profile)
+    _require_made_here(named.profile)
     done = _projects(session).put(named, _settings(settings), anew=anew)
     shown = {**_shown(session, done.record), "created": done.created, "changed": done.changed}
     if as_json:
@@ -61,7 +60,7 @@ def put_project(
 @with_session
 def remove_project(
     session: Session,
-    profile: str,
+    profile: str | None,
     organization: str,
     project: str,
     *,
@@ -81,7 +80,7 @@ def list_organizations(session: Session, *, as_json: bool) -> None:
     counts = Counter(record.organization for record in session.catalog.projects.all())
     found = [(each, counts[each.id]) for each in session.catalog.organizations.all()]
     if as_json:
-        shown = [{**asdict(each), "projects": count} for each, count in found]
+        shown = [{**_fields(each), "projects": count} for each, count in found]
         print_json({"organizations": shown})
         return
     print_table(
@@ -99,16 +98,16 @@ def put_organization(
     chat_model: str | None,
     as_json: bool,
 ) -> None:
-    """Make an organization, or change what is given of its settings."""
+    """Make an organization, or change the given settings."""
     from rag_assets.storage.catalog.organizations import UNCHANGED
 
     organization = _projects(session).put_organization(
         organization_id,
-        rag_guidelines=UNCHANGED if guidelines is None else guidelines,
+        has_opted_in=UNCHANGED if guidelines is None else guidelines,
         chat_model=UNCHANGED if chat_model is None else chat_model or None,
     )
     if as_json:
-        print_json(asdict(organization))
+        print_json(_fields(organization))
         return
     _, switched, model, _ = _row(organization)
     say(f"Organization {organization_id}: guidelines {switched}, chat model {model or 'none'}.")
@@ -120,16 +119,29 @@ def _projects(session: Session) -> Projects:
     return Projects(session.catalog, session.settings)
 
 
-def _project(profile: str, organization: str, project: str) -> Project:
+def _project(profile: str | None, organization: str, project: str) -> Project:
     from rag_assets.tenants.profiles import profile_of
     from rag_assets.tenants.projects import Project
 
+    profile = profile or _profile_over_api()
     if not profile_of(profile).requires_project:
         raise ConfigurationError(
             f"tenants of the profile {profile!r} are no projects",
             hint="`rag-assets tenants add` adds one",
         )
     return Project(profile, organization, project)
+
+
+def _profile_over_api() -> str:
+    """Return the first profile whose projects applications make over the API."""
+    from rag_assets.plugins.registry import installed_systems
+
+    for name, profile in installed_systems().profiles.items():
+        if profile.projects_over_api:
+            return name
+    raise ConfigurationError(
+        "no installed system has projects over the API", hint="name a profile with --profile"
+    )
 
 
 def _require_made_here(profile: str) -> None:
@@ -176,10 +188,19 @@ def _shown(session: Session, record: TenantRecord) -> dict[str, Any]:
     }
 
 
+def _fields(organization: Organization) -> dict[str, Any]:
+    return {
+        "id": organization.id,
+        "rag_guidelines": organization.has_opted_in,
+        "chat_model": organization.chat_model,
+        "updated_at": organization.updated_at,
+    }
+
+
 def _row(organization: Organization) -> tuple[str, str, str, str]:
     return (
         organization.id,
-        "on" if organization.rag_guidelines else "off",
+        "on" if organization.has_opted_in else "off",
         organization.chat_model or "",
         f"{organization.updated_at:%Y-%m-%d %H:%M} UTC",
     )

@@ -1,4 +1,4 @@
-"""installation accept-restore: go on with a catalog that was restored from an earlier dump."""
+"""installation accept-restore: accept a catalog that was restored from an earlier dump."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _FINDINGS = {
 
 @with_reading_session
 def accept(session: Session, *, confirmed: bool, keep: bool, as_json: bool) -> bool:
-    """Print what the catalog lacks, and accept it; return whether no restore waits any more."""
+    """Print the lost changes, and accept the catalog; return False if a restore is pending."""
     from rag_assets.pipeline.restores import accept_restore, lost_changes
 
     found = session.keeper.security()
@@ -51,7 +51,7 @@ def accept(session: Session, *, confirmed: bool, keep: bool, as_json: bool) -> b
 
 
 def _tenants_set_back(session: Session) -> dict[str, int]:
-    """Return the tenants whose catalog lacks changes, with the number of files it does not know."""
+    """Return the tenants with changes that the catalog lacks, and their counts of unknown files."""
     from rag_assets.pipeline.blobs import nobodys_blobs
     from rag_assets.storage.blobs.store import open_blobs
 

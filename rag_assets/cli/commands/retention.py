@@ -1,4 +1,4 @@
-"""prune, receipts: delete what is past its retention, and show what was deleted."""
+"""prune, receipts: delete documents that are past their retention, and show past deletions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rag_assets.storage.catalog.receipts import Receipt
 
 @with_session
 def prune(session: Session, tenant_id: str, *, confirm: bool, as_json: bool) -> None:
-    """Prune a tenant's documents, and print what was pruned and what waits for a person."""
+    """Prune a tenant's documents, and print the pruned counts and the prunes that need a person."""
     from rag_assets.pipeline.retention import prune as prune_tenant
     from rag_assets.pipeline.upkeep import expunge_pruned
 
@@ -54,7 +54,7 @@ def prune(session: Session, tenant_id: str, *, confirm: bool, as_json: bool) -> 
 def purge(
     session: Session, tenant_id: str, document_ids: list[str], *, confirmed: bool, as_json: bool
 ) -> bool:
-    """Purge documents, and print the receipt; returns whether nothing of them was found after."""
+    """Purge documents, print the receipt, and return whether none of their data was found after."""
     from rag_assets.pipeline.erasure import purge as purge_documents
 
     session.active(tenant_id)
@@ -78,7 +78,7 @@ def purge(
 
 
 def say_proof(proof: Mapping[str, Any], tenant_id: str) -> None:
-    """Print what was found after an erasure of a tenant's data, and what is out of reach."""
+    """Print the remains found after an erasure of a tenant's data, and the copies out of reach."""
     from rag_assets.pipeline.proof import LEFT_IN_FILES
 
     if proof["complete"]:
@@ -105,7 +105,7 @@ def _forget_command(place: str) -> str:
 
 @with_reading_session
 def receipts(session: Session, tenant_id: str | None, *, verify: bool, as_json: bool) -> bool:
-    """Print receipts; returns False where one was altered, or is missing before another."""
+    """Print receipts; return False if a receipt was altered, or its predecessor is missing."""
     found = session.catalog.receipts.all(tenant_id)
     chain = session.catalog.receipts.verify() if verify else None
     if as_json:
@@ -145,7 +145,7 @@ def _say_whether_intact(count: int, broken: tuple[int, ...], last: str) -> None:
 
 
 def _counts(counts: Mapping[str, Mapping[str, int]]) -> str:
-    # A receipt that somebody altered may have any shape; `--verify` names it.
+    # A receipt that was altered may have any shape; `--verify` names it.
     found = [
         f"{number:,} {what}"
         for of_store in counts.values()

@@ -33,10 +33,10 @@ class RunFailed(RagAssetsError):
 
 @dataclass(frozen=True, slots=True)
 class StageResult:
-    """The result that one asset reported.
+    """The result that an asset reported.
 
     Attributes:
-        cost: in dollars; None where no price is known or applies.
+        cost: in dollars; None if the price is unknown or does not apply.
         promised: dollars that submitted batches will cost.
         remedy: the remedy for an outage.
     """
@@ -64,7 +64,7 @@ class RunResult:
 
     @property
     def halted(self) -> bool:
-        """Whether it did all work but embedding, because the embedder is unavailable."""
+        """Return whether only embedding was left undone, because the embedder is unavailable."""
         embeddings, index = self.stages.get("embeddings"), self.stages.get("search_index")
         if embeddings is None or index is None:
             return False
@@ -106,7 +106,7 @@ class Runner:
         reason: str = "started by a command",
         tags: Mapping[str, str] = MappingProxyType({}),
     ) -> RunResult:
-        """Run a job for one tenant's partition and report its result.
+        """Run a job for one tenant's partition and return its result.
 
         Args:
             job_name: the job.
@@ -116,8 +116,8 @@ class Runner:
             tags: further tags of the run.
 
         Raises:
-            TenantGone: the tenant was removed meanwhile, and the run's record with it.
-            ServiceUnavailable: Postgres went away, so that Dagster cannot record the run.
+            TenantGone: the tenant was removed meanwhile, along with the run's record.
+            ServiceUnavailable: Postgres became unavailable, so Dagster cannot record the run.
         """
         from rag_assets.resources.tenant_lock import REASON_TAG
 
@@ -170,10 +170,10 @@ class Runner:
 
 
 def repository(names: Naming | None = None) -> dg.RepositoryDefinition:
-    """Everything Dagster loads, for the runs of commands; built once, and shared with forks.
+    """Return Dagster's definitions for the runs of commands; built once, and shared with forks.
 
     Args:
-        names: of the definitions; those of our own code location by default.
+        names: of the definitions; by default our own code location's.
     """
     from rag_assets import definitions
     from rag_assets.declarations import PLAIN
@@ -183,7 +183,7 @@ def repository(names: Naming | None = None) -> dg.RepositoryDefinition:
 
 @cache
 def _built(build: Callable[..., dg.Definitions], names: Naming) -> dg.RepositoryDefinition:
-    # Dagster warns of beta features, which the user of a command cannot change.
+    # Dagster warns about beta features, which the user of a command cannot change.
     warnings.filterwarnings("ignore", message=".* is currently in (beta|preview)")
     loggers = {"console": _terminal_logger()}
     return build(names=names, loggers=loggers).get_repository_def()
@@ -191,7 +191,7 @@ def _built(build: Callable[..., dg.Definitions], names: Naming) -> dg.Repository
 
 @contextmanager
 def _postgres_outages() -> Iterator[None]:
-    """Turn Dagster's error for an unavailable Postgres into the project's."""
+    """Turn Dagster's error for an unavailable Postgres into the project's error."""
     from dagster_postgres.utils import DagsterPostgresException
     from sqlalchemy.exc import InterfaceError, OperationalError
 
@@ -209,7 +209,7 @@ def _postgres_outages() -> Iterator[None]:
 def _stages(
     result: dg.ExecuteInProcessResult, steps: Mapping[str | None, str]
 ) -> dict[str, StageResult]:
-    """Return the results of assets by their plain names; `steps` has these by the keys of steps."""
+    """Return the results of assets by their plain names, which `steps` maps from step keys."""
     stages = {}
     for event in result.all_events:
         if event.is_step_failure and event.step_key in steps:
@@ -288,7 +288,7 @@ def _run_failure(description: str) -> RunFailed:
 
 
 def _terminal_logger() -> Any:
-    """A Dagster logger that reports a run's own lines as progress, without Dagster's."""
+    """Return a Dagster logger that prints the run's own lines as progress, but not Dagster's."""
     import dagster as dg
 
     class Terminal(logging.Handler):

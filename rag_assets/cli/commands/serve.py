@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _YOUNG_OBJECTS = 50_000
 _CLOSING_SECONDS = 10
-"""In which a worker that answers no more closes its connections and writes what it has counted."""
+"""Seconds in which a worker that has stopped answering closes connections and writes its counts."""
 
 
 @with_serving_session
@@ -38,7 +38,7 @@ def serve(session: Session, host: str, port: int, workers: int | None = None) ->
     Args:
         session: of the command.
         host, port: to listen at.
-        workers: processes that answer; by default what the settings say.
+        workers: number of processes that answer; by default from the settings.
 
     Raises:
         ConfigurationError: other machines could reach the service without authentication or in
@@ -64,7 +64,7 @@ def serve(session: Session, host: str, port: int, workers: int | None = None) ->
         address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
         progress(address)
         panel = _panel_at(panel_settings, host, port, listeners, opened)
-        # Uvicorn raises the signal again once it has stopped; connections are then closed.
+        # Uvicorn raises the signal again after it has stopped; connections are then closed.
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
         if settings.workers == 1:
             _answer(session, settings, panel, listeners[0])
@@ -79,13 +79,13 @@ def _panel_at(
     listeners: list[list[socket.socket]],
     opened: ExitStack,
 ) -> PanelSettings | None:
-    """Return the settings of the panel; None if there is none, which a line explains.
+    """Return the settings of the panel; without a panel, print why and return None.
 
     Args:
         panel: settings of the environment.
-        host, port: that the service listens at.
-        listeners: of each worker; gets those at loopback's other address.
-        opened: closes these.
+        host, port: at which the service listens.
+        listeners: of each worker; the listeners at loopback's other address are added.
+        opened: closes the added listeners.
     """
     from rag_assets.api.server import listening_beside
     from rag_assets.panel.settings import OTHER_LOOPBACK, PATH, URL_VARIABLE
@@ -134,7 +134,7 @@ def _supervise(
     panel: PanelSettings | None,
     listeners: list[list[socket.socket]],
 ) -> None:
-    """Have workers answer requests, each a fork with listeners of its own."""
+    """Let workers answer requests; each is a fork with its own listeners."""
     from rag_assets.api.settings import METRICS_FOLDER
 
     masker = masker_of(session.settings.local)
@@ -160,7 +160,7 @@ def _supervise(
                 WorkerServer(config(app, settings.keep_alive), line).run(sockets=listeners[number])
 
         def stopping() -> None:
-            # Nobody is to wait for an answer that does not come.
+            # So that clients do not wait for a response that never comes.
             for listener in chain(*listeners):
                 listener.close()
 
@@ -168,7 +168,7 @@ def _supervise(
             event = f"worker {number + 1} ended unexpectedly and is replaced"
             write_line(event, why, masker.text)
 
-        # What is imported and loaded here, workers share.
+        # Workers share what is imported and loaded here.
         import_module("rag_assets.api.app")
         masker.load()
         _exempt_imports_from_collection()
@@ -226,10 +226,10 @@ def _app(
 
 
 def _exempt_imports_from_collection() -> None:
-    """Collect garbage of requests only, and rarely.
+    """Collect only garbage of requests, and rarely.
 
-    A search makes some thousand objects and hardly a cycle, so a collector that counts objects
-    runs often; to go through all modules takes a tenth of a second in which no request proceeds.
+    A search creates thousands of objects but few cycles, so a collector that counts objects runs
+    often. A pass over all modules takes a tenth of a second in which no request proceeds.
     """
     gc.collect()
     gc.freeze()

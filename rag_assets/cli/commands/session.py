@@ -44,9 +44,9 @@ class Session:
     """One command's access to the installation; everything is opened on first use.
 
     Args:
-        reconciles: whether the catalog's tenants are brought in line with tenants.yaml when the
-            catalog is opened; not for commands that only read.
-        is_service: whether Postgres is used as the role of the service, which may do less.
+        reconciles: whether opening the catalog brings its tenants in line with tenants.yaml; false
+            for commands that only read.
+        is_service: whether Postgres is used with the service's role, which has fewer rights.
     """
 
     def __init__(self, *, reconciles: bool = True, is_service: bool = False) -> None:
@@ -76,13 +76,13 @@ class Session:
 
     @cached_property
     def endpoints(self) -> Endpoints:
-        """Addresses of the servers."""
+        """Return the addresses of the servers."""
         own = self.stack.endpoints()
         return replace(own, database_url=own.service_url) if self._is_service else own
 
     @cached_property
     def catalog(self) -> Catalog:
-        """The catalog, to which the home folder and the stores belong."""
+        """Return the catalog, after checking that the home folder and the stores belong to it."""
         catalog = self._installation[0]
         if self._reconciles:
             self.reconcile()
@@ -90,7 +90,7 @@ class Session:
 
     @cached_property
     def unverified_catalog(self) -> Catalog:
-        """The catalog, also where the home folder or a store does not belong to it."""
+        """Return the catalog, even if the home folder or a store does not belong to it."""
         from rag_assets.storage.catalog.catalog import Catalog
 
         self.stack.keep_private()
@@ -103,7 +103,7 @@ class Session:
 
     @property
     def identity(self) -> Identity:
-        """The installation."""
+        """Return the identity of the installation."""
         return self._installation[1]
 
     @cached_property
@@ -123,7 +123,7 @@ class Session:
         return catalog, identity
 
     def _announce_upgrade(self, others: Sequence[str]) -> None:
-        """Warn of programs that an upgrade of the schema stops; refuse it over our own processes.
+        """Warn about programs that an upgrade of the schema stops; refuse it if our own would stop.
 
         Raises:
             OlderProgramRuns: a process of this home folder runs another program.
@@ -136,7 +136,7 @@ class Session:
 
     @cached_property
     def keeper(self) -> MarkKeeper:
-        """Compares the catalog with the marks that the stores keep."""
+        """Return the keeper, which compares the catalog with the marks in the stores."""
         from rag_assets.pipeline.mark_keeper import MarkKeeper
         from rag_assets.storage.blobs.store import open_blobs
 
@@ -144,7 +144,7 @@ class Session:
         return MarkKeeper(self._installation[0], self.lake, blobs, lambda: self.store)
 
     def require_trusted_grants(self, principals: Sequence[str]) -> None:
-        """Require that grants count, before something is read in the name of principals.
+        """Require that grants are valid, before documents are read in the name of principals.
 
         Raises:
             RestorePending: the catalog was restored; grants in it may have been revoked since.
@@ -153,11 +153,11 @@ class Session:
             raise pending
 
     def _keep_marks(self, raised: Collection[TenantRef | None]) -> None:
-        # Opened by the first change: most commands make none.
+        # Opened at the first change, since most commands change nothing.
         self.keeper.keep(raised)
 
     def reconcile(self) -> None:
-        """Bring the catalog's tenants in line with tenants.yaml, and warn of problems there."""
+        """Bring the catalog's tenants in line with tenants.yaml, and warn about its problems."""
         from rag_assets.cli.commands.output import warn
         from rag_assets.pipeline.tenancy import reconcile_tenants
 
@@ -166,7 +166,7 @@ class Session:
             warn(problem.advice)
 
     def warn_of_clock(self) -> None:
-        """Warn if nothing is deleted for its age because the clock may be wrong."""
+        """Warn if deletion by age is suspended because the clock may be wrong."""
         from rag_assets.cli.commands.output import warn
         from rag_assets.common.clock import Clock
         from rag_assets.common.errors import ServiceUnavailable
@@ -179,7 +179,7 @@ class Session:
 
     @cached_property
     def store(self) -> VectorStore:
-        """The vector store."""
+        """Return the vector store."""
         from rag_assets.storage.index.store import StoreConfig, open_store
         from rag_assets.storage.installation.identity import require_cluster
 
@@ -199,23 +199,23 @@ class Session:
 
     @cached_property
     def lake(self) -> Lake:
-        """The lake of all tenants."""
+        """Return the lake of all tenants."""
         from rag_assets.storage.lake.store import Lake
 
         return Lake(self.settings.lake_url)
 
     @cached_property
     def embedders(self) -> Embedders:
-        """The tenants' embedders."""
+        """Return the tenants' embedders."""
         from rag_assets.billing.embedders import Embedders
 
         return Embedders(self.catalog, self.settings)
 
     def active(self, tenant_id: str) -> TenantRecord:
-        """The record of an enabled tenant.
+        """Return the record of an enabled tenant.
 
         Raises:
-            UnknownTenant: there is none of that id.
+            UnknownTenant: no tenant has that id.
             ConfigurationError: it is disabled.
         """
         from rag_assets.common.errors import ConfigurationError
@@ -234,10 +234,10 @@ class Session:
         return record
 
     def reader(self, tenant_id: str) -> TenantContext:
-        """The context of stages, for reading: writing needs the tenant's lock.
+        """Return the context of stages, for reading: writing needs the tenant's lock.
 
         Raises:
-            UnknownTenant: there is none of that id.
+            UnknownTenant: no tenant has that id.
             ConfigurationError: it is disabled.
         """
         from rag_assets.cli.commands.output import progress
@@ -261,14 +261,14 @@ class Session:
 
     @contextmanager
     def writer(self, tenant_id: str, what: str) -> Iterator[TenantContext]:
-        """The context of stages under the tenant's lock; waits a minute for its present holder.
+        """Return the context of stages under the tenant's lock; wait up to a minute for the lock.
 
         Args:
             tenant_id: an enabled tenant.
-            what: is done, for others who wait for the lock.
+            what: the work, for others who wait for the lock.
 
         Raises:
-            UnknownTenant: there is none of that id.
+            UnknownTenant: no tenant has that id.
             ConfigurationError: it is disabled.
             TenantLocked: the present holder did not release the lock in time.
         """
@@ -287,14 +287,14 @@ class Session:
 
     @cached_property
     def runner(self) -> Runner:
-        """Executes runs in this process."""
+        """Return the runner, which executes runs in this process."""
         from rag_assets.cli.commands.runs import Runner
 
         return Runner(self)
 
     @cached_property
     def own_runs(self) -> OwnRuns:
-        """Finds the runs of this installation in Dagster's instance."""
+        """Return the finder of this installation's runs in Dagster's instance."""
         from rag_assets.definitions import build_resources
 
         found: OwnRuns = build_resources()["rag_assets_runs"]
@@ -302,9 +302,9 @@ class Session:
 
     @cached_property
     def names(self) -> Naming:
-        """The naming of the team's project that loads this installation, as its runs name it.
+        """Return the naming of the team's project that loads this installation, from its runs.
 
-        Where there is none, or several, it is that of our own code location.
+        Without such a project, or with several, it is the naming of our own code location.
         """
         from rag_assets.declarations import PLAIN
 
@@ -313,7 +313,7 @@ class Session:
 
     @cached_property
     def instance(self) -> dg.DagsterInstance:
-        """Dagster's instance: the team's own, or one on the same Postgres as the catalog."""
+        """Return Dagster's instance: the team's own, or an instance on the catalog's Postgres."""
         from rag_assets.cli.commands.output import warn
 
         team_home = self.settings.dagster_home
@@ -328,8 +328,8 @@ class Session:
 
         from rag_assets.jobs.pooled_instance import pooled
 
-        # To capture what a step prints, Dagster has child processes write to the descriptors of
-        # this command. One that outlives the command would block readers of its output forever.
+        # To capture the output of a step, Dagster lets child processes write to this command's
+        # descriptors. A child that outlives the command would block readers of its output forever.
         captures_nothing = {
             "compute_logs": {
                 "module": "dagster._core.storage.noop_compute_log_manager",
@@ -340,13 +340,14 @@ class Session:
             home = team_home or self.settings.own_dagster_home
             reference = InstanceRef.from_dir(str(home), overrides=captures_nothing)
             instance = dg.DagsterInstance.from_ref(reference)
-        # Not entered: that would make it the process's present one, also after it is closed.
+        # Not entered: entering would make it the process's current instance, even after it is
+        # closed.
         self._opened.callback(instance.dispose)
         return self._opened.enter_context(pooled(instance))
 
 
 def _require_dagster_home(folder: Path) -> None:
-    """Raise ConfigurationError unless DAGSTER_HOME names a folder for all commands alike."""
+    """Raise ConfigurationError unless DAGSTER_HOME is an absolute path of a folder."""
     from rag_assets.common.errors import ConfigurationError
 
     if not folder.is_absolute():
@@ -364,7 +365,7 @@ def _require_dagster_home(folder: Path) -> None:
 
 @contextmanager
 def _clear_instance_errors(folder: Path) -> Iterator[None]:
-    """Turn Dagster's errors for an unusable dagster.yaml in DAGSTER_HOME into the project's."""
+    """Turn Dagster's errors for an unusable dagster.yaml in DAGSTER_HOME into our own."""
     import dagster as dg
     from dagster._check import CheckError
     from yaml import YAMLError
@@ -374,7 +375,7 @@ def _clear_instance_errors(folder: Path) -> Iterator[None]:
     try:
         yield
     except (dg.DagsterError, CheckError, YAMLError) as error:
-        # Not quoted: Dagster shows values of dagster.yaml, which may hold passwords.
+        # Not quoted: Dagster shows values of dagster.yaml, which may be passwords.
         missing = sorted({*re.findall(r'environment variable "(\w+)"', str(error))})
         reason = f"{', '.join(missing)} is not set" if missing else type(error).__name__
         raise ConfigurationError(
@@ -390,14 +391,14 @@ def with_session(command: Callable[Concatenate[Session, _P], _T]) -> Callable[_P
 
 
 def with_reading_session(command: Callable[Concatenate[Session, _P], _T]) -> Callable[_P, _T]:
-    """As with_session, for a command that only reads: tenants stay as the catalog has them."""
+    """Like with_session, for a command that only reads: the catalog's tenants stay unchanged."""
     return _in_session(command, reconciles=False)
 
 
 def with_serving_session(
     command: Callable[Concatenate[Session, _P], _T],
 ) -> Callable[_P, _T]:
-    """As with_reading_session, with the role of Postgres that the service has."""
+    """Like with_reading_session, with the service's role in Postgres."""
     return _in_session(command, reconciles=False, is_service=True)
 
 

@@ -15,7 +15,7 @@ from rag_assets.common.formatting import counted, duration
 from rag_assets.local_stack.stack import ServiceStatus
 
 _COMPACTION = timedelta(days=8)
-"""The daemon compacts weekly; a day is its margin."""
+"""The daemon compacts weekly, with a day of tolerance."""
 _NAMED = 5
 
 
@@ -26,8 +26,8 @@ def up(session: Session, *, dagster: bool, as_json: bool) -> None:
     session.prepare_home()
     session.stack.start_servers(for_dagster=dagster, progress=progress)
     session.stack.supervise(progress)
-    # Opening the catalog migrates its tables and reconciles its tenants. Nothing may act by itself
-    # on one that is refused.
+    # Opening the catalog migrates its tables and reconciles its tenants. If it is refused, no
+    # automatic process may use it.
     _ = session.catalog
     if dagster:
         session.stack.start_dagster(progress)
@@ -43,7 +43,7 @@ def down(session: Session, *, as_json: bool) -> None:
 
 @with_reading_session
 def status(session: Session, *, as_json: bool) -> bool:
-    """Print every server and what needs a person; returns whether the daemon starts runs, if any.
+    """Print every server and open problem, and return whether a running daemon starts runs.
 
     It works while servers are down.
     """
@@ -114,7 +114,7 @@ def _warnings(services: Sequence[ServiceStatus]) -> list[str]:
 
 
 def _compaction_warning(session: Session, services: Sequence[ServiceStatus]) -> str | None:
-    """A warning of tenants whose deleted text stays in files, where the catalog can be read."""
+    """Return a warning about tenants with deleted text in files, if the catalog can be read."""
     if services[0].state not in {"running", "external"}:
         return None
     from sqlalchemy.exc import SQLAlchemyError
@@ -124,7 +124,7 @@ def _compaction_warning(session: Session, services: Sequence[ServiceStatus]) -> 
 
     since = datetime.now(UTC) - _COMPACTION
     try:
-        # Not the session's catalog: to show a state must change none.
+        # Not the session's catalog: showing the status must not change it.
         with closing(
             Database(session.settings.database_url or session.stack.postgres.url)
         ) as database:
@@ -141,7 +141,7 @@ def _compaction_warning(session: Session, services: Sequence[ServiceStatus]) -> 
 
 
 def _schema_warnings(session: Session) -> list[str]:
-    """Warn that this program, or one connected to the catalog, has another schema revision."""
+    """Return warnings about programs with another schema revision, this program included."""
     from sqlalchemy.exc import SQLAlchemyError
 
     from rag_assets.storage.catalog.database import Database
@@ -178,7 +178,7 @@ def _held_warnings(session: Session) -> list[str]:
 
 
 def _superuser_warnings(session: Session) -> list[str]:
-    """Return a warning if an account that is in daily use may do everything in Postgres."""
+    """Return a warning if an account in daily use is a superuser of Postgres."""
     import psycopg
 
     from rag_assets.local_stack.dagster_processes import plain_url
@@ -204,7 +204,7 @@ def _superuser_warnings(session: Session) -> list[str]:
 
 
 def _index_warnings(session: Session, services: Sequence[ServiceStatus]) -> list[str]:
-    """Return what keeps Elasticsearch from serving an index that it has."""
+    """Return the conditions that keep Elasticsearch from serving an existing index."""
     elasticsearch = next(service for service in services if service.name == "Elasticsearch")
     if elasticsearch.state not in {"running", "external"}:
         return []
@@ -213,7 +213,7 @@ def _index_warnings(session: Session, services: Sequence[ServiceStatus]) -> list
     settings = session.settings
     try:
         connection = session.stack.elasticsearch_connection()
-        # Not the session's store: to show a state needs no catalog.
+        # Not the session's store: showing the status needs no catalog.
         config = StoreConfig(
             connection, prefix=settings.index_prefix, layout=settings.elasticsearch.layout
         )
@@ -228,7 +228,7 @@ def _index_warnings(session: Session, services: Sequence[ServiceStatus]) -> list
 
 
 def _layout_warnings(differences: Sequence[str]) -> list[str]:
-    """Return a warning of indexes that have another layout than new ones."""
+    """Return a warning about indexes with another layout than new indexes get."""
     if not differences:
         return []
     shown = "; ".join(differences[:_NAMED]) + ("; …" if len(differences) > _NAMED else "")
@@ -241,7 +241,7 @@ def _layout_warnings(differences: Sequence[str]) -> list[str]:
 
 
 def _clock_doubt(session: Session) -> str | None:
-    """Return why nothing is deleted for its age; None if the clock is trusted, or nobody can tell.
+    """Return why deletion by age is suspended; None if the clock is trusted, or cannot be checked.
 
     The catalog is neither upgraded nor reconciled.
     """

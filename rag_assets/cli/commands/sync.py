@@ -34,10 +34,10 @@ def sync(
     accept_catalog: bool = False,
     in_turn: bool = False,
 ) -> bool:
-    """Sync the named tenants, or all; returns whether every one succeeded.
+    """Sync the named tenants, or all, and return whether every sync succeeded.
 
-    A catalog that was set back and is accepted is compared with all stores first, as by repair.
-    Unless `in_turn`, several tenants are synced side by side in forks.
+    If a catalog was set back and is accepted, it is first compared with all stores, as in a repair.
+    Unless `in_turn`, several tenants are synced concurrently in forks.
     """
     if every:
         records = session.catalog.tenants.all()
@@ -59,13 +59,13 @@ def sync(
     else:
         for result in results:
             print_sync(result)
-    # Lanes run `--in-turn --json`, and one warning of the clock is enough.
+    # Lanes run `--in-turn --json`, and one warning about the clock is enough.
     _warn(session, results, of_clock=not (in_turn and as_json))
     return all(result.error is None for result in results)
 
 
 def _warn(session: Session, results: Sequence[TenantSync], *, of_clock: bool) -> None:
-    """Warn of deletions that are held back, and of a clock that may be wrong."""
+    """Warn about deletions that are held back, and about a clock that may be wrong."""
     for result in results:
         if result.held:
             warn(_held_warning(session, result))
@@ -78,7 +78,7 @@ def _warn(session: Session, results: Sequence[TenantSync], *, of_clock: bool) ->
 
 
 def _accept(session: Session, tenant_id: str) -> bool:
-    """Accept a tenant's catalog; returns whether it was set back."""
+    """Accept a tenant's catalog, and return whether it had been set back."""
     from rag_assets.pipeline.catalog_mark import accept_catalog
 
     with session.writer(tenant_id, "accepting the catalog") as ctx:
@@ -89,7 +89,7 @@ def _accept(session: Session, tenant_id: str) -> bool:
 
 
 def _forget_strays(session: Session) -> None:
-    """Have the weekly sweep delete data of tenants that the accepted catalog does not know."""
+    """Let the weekly sweep delete data of tenants that the accepted catalog does not know."""
     for name in session.keeper.forget_unknown():
         progress(f"{name}: unknown to the catalog, deleted by the next weekly compaction")
 
@@ -114,7 +114,7 @@ def _sync_in_turn(
 def _sync_all(
     session: Session, tenants: Sequence[str], *, repair: bool, allow_deletes: bool
 ) -> list[TenantSync]:
-    """Sync tenants: side by side where several have work to do and forks can do it."""
+    """Sync tenants, concurrently if several have work to do and a fork server runs."""
     from rag_assets.cli.commands.sync_lanes import SyncLanes
 
     def here(tenant_id: str) -> TenantSync:
@@ -139,7 +139,7 @@ def _sync_all(
 
 
 def _has_nothing_to_do(session: Session, result: TenantSync) -> bool:
-    """Whether that is so; an error is left to the sync."""
+    """Return whether a tenant has no work to do; an error is left to the sync."""
     started = monotonic()
     try:
         result.nothing_to_do = not (
@@ -218,7 +218,7 @@ def _print_stages(result: TenantSync) -> None:
 
 
 def _cost_line(result: TenantSync, used: Mapping[str, int]) -> str:
-    """Cost and requests of embedding, in one line."""
+    """Return cost and requests of embedding, in one line."""
     cost = f"{dollars(result.cost)} spent" if result.cost else "no price known"
     more = f", {result.unpriced:,} tokens without a known price" if result.cost else ""
     retries = f" ({counted(used['retries'], 'retry', 'retries')})" if used["retries"] else ""
@@ -227,11 +227,11 @@ def _cost_line(result: TenantSync, used: Mapping[str, int]) -> str:
 
 
 def _is_to_be_repaired(session: Session, tenant_id: str) -> bool:
-    """Return whether the index differs from the catalog, and is to be repaired.
+    """Return whether the index differs from the catalog, and must be repaired.
 
     Raises:
-        IndexInconsistent: it differs, and a person decides: the tenant wants no automatic repair,
-            or somebody put another index in its place.
+        IndexInconsistent: it differs, and a person must decide: automatic repair is off for the
+            tenant, or the index was replaced with another.
         IndexUnavailable: it is closed, blocked or red.
     """
     differences = _index_differences(session, tenant_id)
@@ -257,7 +257,7 @@ def _index_differences(session: Session, tenant_id: str) -> list[IndexDifference
 
 
 def _is_due(session: Session, tenant_id: str) -> bool:
-    """Whether there is work to do, at the price of a listing."""
+    """Return whether there is work to do, at the cost of a listing."""
     from rag_assets.pipeline.batch_states import poll
     from rag_assets.sensors.due import why_due
     from rag_assets.sensors.state import tenant_state
@@ -269,7 +269,7 @@ def _is_due(session: Session, tenant_id: str) -> bool:
         warn(trouble)
     tenant = session.embedders.tenant(record)
     state = tenant_state(catalog, record, tenant, session.settings)
-    # A source that cannot be listed needs a run too: it fails with the reason.
+    # A source that cannot be listed needs a run, too: it fails with the reason.
     reason = why_due(state, datetime.now(UTC), wait_for_retry=False)
     return bool(state.unlisted) or reason is not None
 
@@ -313,14 +313,14 @@ def _drain(session: Session, result: TenantSync, *, allow_deletes: bool) -> None
 
 
 def _has_progressed(run: RunResult) -> bool:
-    """Whether a run embedded or published anything."""
+    """Return whether a run embedded or published anything."""
     index = run.stages["search_index"].counts
     done = (index.get("published documents", 0), index.get("unchanged documents", 0))
     return any((run.stages["embeddings"].counts["embedded"], *done))
 
 
 def _halt(run: RunResult) -> RagAssetsError | None:
-    """The reason why a run could not embed everything, with its remedy as hint."""
+    """Return the reason why a run could not embed everything, with its remedy as hint."""
     if run.failure is None:
         return None
     remedy = run.stages["embeddings"].remedy or ""

@@ -1,4 +1,4 @@
-"""Syncs of many tenants side by side, in forks of the fork server."""
+"""Syncs of many tenants at the same time, in forks of the fork server."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from rag_assets.forkserver.protocol import SOCKET
 _STANDARD_ERROR = 2
 _MOST_TENANTS = 25
 _FORKS_A_LANE = 4
-"""Of what is left each fork gets so much less that no lane idles for long while another works."""
+"""Forks per lane among which the remaining tenants are divided, so that no lane idles for long."""
 
 
 class SyncLanes:
-    """Runs `sync` for a few tenants at a time, as many at once as there are cores.
+    """Runs `sync` for a few tenants at a time, in as many lanes as there are cores.
 
     Args:
         home: the installation's folder.
@@ -38,7 +38,7 @@ class SyncLanes:
         self._interrupted = False
 
     def sync(self, tenants: Sequence[str]) -> Iterator[dict[str, Any]]:
-        """Sync tenants; yields the JSON result of each.
+        """Sync tenants, and yield the JSON result of each.
 
         A tenant without a result was not synced: no fork server runs, or its process was killed.
         """
@@ -92,11 +92,11 @@ class SyncLanes:
 
 
 def shares(tenants: Sequence[str], lanes: int) -> Iterator[Sequence[str]]:
-    """Tenants as forks get them: each fork reads all configuration, so that few are made.
+    """Yield groups of tenants, one for each fork; few forks, since each reads all configuration.
 
     Args:
         tenants: their ids.
-        lanes: how many forks work at once.
+        lanes: number of forks that work at once.
     """
     first = 0
     while left := len(tenants) - first:

@@ -22,7 +22,7 @@ _LAST_VALUE_COUNTS = (
     "waiting for batches",
 )
 _JSON_NAMES = {"submitted": "handed over"}
-"""The contract keeps the former names of counts."""
+"""The JSON contract keeps the former names of counts."""
 
 
 @dataclass
@@ -47,7 +47,7 @@ class TenantSync:
 
     @property
     def unpriced(self) -> int:
-        """Tokens without a known price."""
+        """Return the number of tokens without a known price."""
         return int(self.stages.get("embeddings", {}).get("unpriced tokens", 0))
 
     def add(self, result: RunResult) -> None:
@@ -64,7 +64,7 @@ class TenantSync:
 
     @classmethod
     def from_json(cls, answer: Mapping[str, Any]) -> TenantSync:
-        """The result that another process printed as JSON."""
+        """Read the result that another process printed as JSON."""
         error = answer["error"]
         former = {shown: count for count, shown in _JSON_NAMES.items()}
         stages = {
@@ -86,7 +86,7 @@ class TenantSync:
         )
 
     def as_json(self) -> dict[str, Any]:
-        """The JSON of `sync --json`, a stable contract."""
+        """Return the JSON of `sync --json`, a stable contract."""
         stages: dict[str, dict[str, float | None]] = {
             name: {
                 _JSON_NAMES.get(count, count): (

@@ -83,7 +83,7 @@ def list_tenants(session: Session, *, as_json: bool) -> None:
 
 
 def _listed(session: Session) -> set[str]:
-    """Return the ids in tenants.yaml and the lists that it names, and warn of problems in these."""
+    """Return the ids in tenants.yaml and in the lists that it names, and warn about these lists."""
     file = TenantsFile(session.settings.tenants_file, cache=session.settings.local / "cache")
     listed = set(file.load())
     for others in file.lists().values():
@@ -94,7 +94,7 @@ def _listed(session: Session) -> set[str]:
 
 
 def _checked(at: datetime | None, failed: int | None) -> str:
-    """When a tenant's checks were evaluated, and how many did not pass."""
+    """Return when a tenant's checks were evaluated, and how many failed."""
     if at is None:
         return "never"
     when = f"{at:%Y-%m-%d %H:%M} UTC"
@@ -113,7 +113,7 @@ def add(
     settings: dict[str, Any],
     as_json: bool,
 ) -> None:
-    """Append a tenant to tenants.yaml and to the catalog; offer an embedder for its languages."""
+    """Append a tenant to tenants.yaml and the catalog; suggest an embedder for its languages."""
     from rag_assets.pipeline.tenancy import require_usable
 
     config: dict[str, Any] = {"id": tenant_id, "profile": profile, **settings}
@@ -154,7 +154,7 @@ def claim(session: Session, tenant_ids: list[str], *, as_json: bool) -> None:
 
 
 def _require_unused_name(session: Session, file: TenantsFile, tenant_id: str) -> None:
-    """Reject an id that is in use; a tenant that was taken off the list may be listed again."""
+    """Reject an id in use; a tenant that was taken off the list may be listed again."""
     record = session.catalog.tenants.find(tenant_id)
     if record is None:
         return
@@ -171,7 +171,7 @@ def _require_unused_name(session: Session, file: TenantsFile, tenant_id: str) ->
 
 
 def _require_undeclared(session: Session, record: TenantRecord) -> None:
-    """Refuse to remove a tenant that a list declares: it would come back."""
+    """Refuse to remove a tenant that a list declares: the next sync would add it again."""
     file = TenantsFile(session.settings.tenants_file, cache=session.settings.local / "cache")
     said = file.lists().get(record.origin)
     if said is None or (said.complete and record.id not in said.places):
@@ -298,7 +298,7 @@ def _unused_name(stem: str, names: set[str]) -> str:
 
 
 def _slug(folder: str) -> str:
-    """A folder's name as the name of a source, which is part of every document's identity."""
+    """Return a folder's name as a source's name, which is part of every document's identity."""
     return re.sub("[^a-z0-9]+", "-", folder.lower())[:40].strip("-") or "files"
 
 
@@ -318,9 +318,9 @@ def _require_sources(config: dict[str, Any], session: Session) -> None:
 
 
 def _embedder_advice(session: Session, config: dict[str, Any]) -> str | None:
-    """Return the offer of another embedder, if the documents' languages need it.
+    """Return the suggestion of another embedder, if the documents' languages need it.
 
-    The tenant is added whatever becomes of it: the sync names what cannot be read.
+    A failure here does not keep the tenant from being added: the sync reports what cannot be read.
     """
     from rag_assets.pipeline.languages import (
         advise_embedder,

@@ -53,7 +53,7 @@ def show(session: Session, tenant_id: str, *, as_json: bool) -> None:
 
 @with_reading_session
 def measure(session: Session, tenant_id: str, tasks: Path | None, *, as_json: bool) -> None:
-    """Print what each threshold keeps."""
+    """Print the effect of each threshold."""
     ctx = session.reader(tenant_id)
     serving = serving_build(ctx)
     questions, origin = _questions(ctx, tasks)
@@ -88,7 +88,7 @@ def set_threshold(
     reason: str | None,
     as_json: bool,
 ) -> None:
-    """Set the threshold of a use, or have it measured anew."""
+    """Set the threshold of a use, or let it be measured again."""
     ctx = session.reader(tenant_id)
     row = thresholds.set_threshold(ctx, use, value, reason=reason or "", by=operator())
     if as_json:

@@ -23,7 +23,7 @@ def create(
     days: int | None,
     as_json: bool,
 ) -> None:
-    """Create a token and print it, only this once."""
+    """Create a token and print it; it cannot be shown again."""
     from rag_assets.api.service_tokens import create_token
 
     token, kept = create_token(

@@ -1,4 +1,4 @@
-"""uploads add, list, delete, disable, enable: files of a tenant that no folder holds."""
+"""uploads add, list, delete, disable, enable: a tenant's files outside any folder."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def add(
     source: str | None,
     as_json: bool,
 ) -> None:
-    """Upload files; one that is refused stops no other."""
+    """Upload files; a refused file does not stop the others."""
     from rag_assets.pipeline.uploads import uploads_source
     from rag_assets.tenants.model import Tenant
 

@@ -20,7 +20,7 @@ _COLUMNS = ("tenant", "day", "provider", "model", "requests", "retries", "texts"
 
 @with_reading_session
 def usage(session: Session, tenant_id: str | None, *, days: int, as_json: bool) -> None:
-    """Print the usage of one tenant, or of all."""
+    """Print the usage of one tenant, or of all tenants."""
     records = session.catalog.tenants.all()
     if tenant_id is not None:
         records = [session.catalog.tenants.get(tenant_id)]
@@ -48,7 +48,7 @@ def usage(session: Session, tenant_id: str | None, *, days: int, as_json: bool) 
 
 
 def _caps(session: Session, tenant: Tenant) -> list[Cap]:
-    """The caps per day and month; a cap per run means nothing outside a run."""
+    """Return the caps per day and month; a cap per run has no meaning outside a run."""
     day = today()
     caps = tenant.caps.model_copy(update={"per_run": None})
     return caps_of(caps, session.catalog.usage.spent(tenant.id, day), day)

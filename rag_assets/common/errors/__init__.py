@@ -61,9 +61,7 @@ hold a secret or the text of a document. The command line prints both and never 
     │   ├── UploadTooLarge
     │   ├── UploadsFull           its source holds as much as it may
     │   └── UploadUnreadable      no parser supports its format
-    ├── TextRefused               a text of an application's cannot be kept
     ├── VersionChanged            the version to be replaced has changed
-    ├── VersionMissing            the request does not name the version to be replaced
     ├── TransientFailure          base of ProviderUnavailable and ChatUnavailable
     ├── RequestRefused            base of ProviderRefused and ChatRefused
     ├── ProviderError             a model, or a request to its provider, failed
@@ -72,7 +70,7 @@ hold a secret or the text of a document. The command line prints both and never 
     │   │   ├── ProviderRefused       a person must change the key, model or quota
     │   │   │   ├── NoProviderKey     the tenant's key is missing; HTTP 402
     │   │   │   ├── KeyUnreadable     the stored key cannot be decrypted
-    │   │   │   └── GuidelinesOff     the organization has switched them off
+    │   │   │   └── NotOptedIn        the organization has not opted in
     │   │   └── CapReached            the tenant's spending cap
     │   ├── InputRejected         this input is never accepted: quarantine its documents
     │   ├── BatchLost             the results of a provider's batch are lost
@@ -138,11 +136,11 @@ from rag_assets.common.errors.providers import (
     ChatUnavailable,
     DeadlineExceeded,
     Fault,
-    GuidelinesOff,
     InputRejected,
     KeyUnreadable,
     MalformedResponse,
     NoProviderKey,
+    NotOptedIn,
     PromptRejected,
     ProviderError,
     ProviderRefused,
@@ -163,7 +161,6 @@ from rag_assets.common.errors.requests import (
     PassagesWithdrawn,
     RoleRefused,
     SearchRejected,
-    TextRefused,
     UnknownDocument,
     UnknownRun,
     UploadRefused,
@@ -171,7 +168,6 @@ from rag_assets.common.errors.requests import (
     UploadTooLarge,
     UploadUnreadable,
     VersionChanged,
-    VersionMissing,
 )
 from rag_assets.common.errors.stores import (
     BuildNotAskable,
@@ -229,7 +225,6 @@ __all__ = [
     "ErasureIncomplete",
     "Fault",
     "ForeignInstallation",
-    "GuidelinesOff",
     "IndexInconsistent",
     "IndexUnavailable",
     "InputRejected",
@@ -246,6 +241,7 @@ __all__ = [
     "NoUploadsSource",
     "NoVectorBackend",
     "NoWorkspace",
+    "NotOptedIn",
     "OlderProgramRuns",
     "OnHold",
     "ParserUnusable",
@@ -270,7 +266,6 @@ __all__ = [
     "TenantBusy",
     "TenantGone",
     "TenantLocked",
-    "TextRefused",
     "TransientFailure",
     "UnknownDocument",
     "UnknownGeneration",
@@ -285,7 +280,6 @@ __all__ = [
     "UploadsFull",
     "VectorsUnavailable",
     "VersionChanged",
-    "VersionMissing",
     "WrongJudgements",
     "WrongShape",
 ]

@@ -111,10 +111,18 @@ class KeyUnreadable(ProviderRefused):
     requests = 0
 
 
-class GuidelinesOff(ProviderRefused):
-    """The tenant's organization has its guidelines switched off, so none are embedded."""
+class NotOptedIn(ProviderRefused):
+    """The tenant's organization has not opted in, so none of its texts is embedded.
+
+    The problem that a profile names as `opt_in_problem` is a subclass.
+    """
 
     requests = 0
+
+    @classmethod
+    def from_organization(cls, organization: str | None) -> NotOptedIn:
+        """Return the error for the tenants of an organization."""
+        return cls(f"organization {organization!r} has not opted in")
 
 
 class CapReached(RequestsStopped):

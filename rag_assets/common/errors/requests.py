@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from rag_assets.common.errors.base import RagAssetsError
 
 
@@ -55,26 +53,8 @@ class UploadUnreadable(UploadRefused):
     """No parser supports the file's content, or its source does not accept that format."""
 
 
-class TextRefused(RagAssetsError):
-    """A text from an application cannot be kept.
-
-    Args:
-        problems: the reasons; they do not quote the text.
-    """
-
-    def __init__(self, problems: Sequence[str]) -> None:
-        super().__init__(
-            f"the text cannot be kept: {'; '.join(problems)}", hint="change it, and set it again"
-        )
-        self.problems = tuple(problems)
-
-
 class VersionChanged(RagAssetsError):
     """The version to be replaced has changed since it was read."""
-
-
-class VersionMissing(RagAssetsError):
-    """The request does not name the version that it replaces."""
 
 
 class PassagesWithdrawn(RagAssetsError):

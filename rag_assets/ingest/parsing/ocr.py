@@ -54,6 +54,7 @@ class Pixels:
         data: its rows from the top, one byte per pixel.
         stride: bytes of a row.
     """
+
     data: bytes
     width: int
     height: int

@@ -49,7 +49,7 @@ from rag_assets.storage.catalog.roles import GRANTS_SQL
 if TYPE_CHECKING:
     from alembic.config import Config
 
-HEAD = "0058"
+HEAD = "0059"
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _VERSION_TABLE = "alembic_version"
 _MIGRATION_LOCK = 0x7261675F61737365

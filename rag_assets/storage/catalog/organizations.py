@@ -39,13 +39,14 @@ class Organization:
     """One row of `organizations`.
 
     Attributes:
-        rag_guidelines: whether documents are embedded and searched for guidelines of its projects.
+        has_opted_in: whether documents are embedded and searched for projects with a profile that
+            requires an opt-in.
         chat_model: the name of the chat model for projects without their own model.
         updated_at: when one of these last changed.
     """
 
     id: str
-    rag_guidelines: bool
+    has_opted_in: bool
     chat_model: str | None
     updated_at: datetime
 
@@ -73,7 +74,7 @@ class OrganizationTable:
         self,
         organization_id: str,
         *,
-        rag_guidelines: bool | Unchanged = UNCHANGED,
+        has_opted_in: bool | Unchanged = UNCHANGED,
         chat_model: str | Unchanged | None = UNCHANGED,
     ) -> tuple[Organization, bool]:
         """Set the given settings of an organization; its other settings stay.
@@ -83,7 +84,7 @@ class OrganizationTable:
         Returns:
             the organization, and whether anything changed.
         """
-        given: dict[str, Any] = {"rag_guidelines": rag_guidelines, "chat_model": chat_model}
+        given: dict[str, Any] = {"has_opted_in": has_opted_in, "chat_model": chat_model}
         given = {name: value for name, value in given.items() if value is not UNCHANGED}
         columns = organizations.c
         with self._database.begin() as connection:
@@ -111,4 +112,4 @@ def add_organizations(connection: Connection, organization_ids: Iterable[str]) -
 
 
 def _organization(row: Row[Any]) -> Organization:
-    return Organization(row.id, row.rag_guidelines, row.chat_model, row.updated_at)
+    return Organization(row.id, row.has_opted_in, row.chat_model, row.updated_at)

@@ -60,7 +60,7 @@ class SearchState:
         moved: pages with entries that may still have another scope than their documents, each with
             its documents' scope.
         relations: the state of its relations.
-        rag_guidelines: whether the tenant's organization has its guidelines switched on.
+        has_opted_in: whether the tenant's organization has opted in.
     """
 
     ref: TenantRef
@@ -71,7 +71,7 @@ class SearchState:
     relations: RelationState
     moved: Mapping[str, str] = field(default_factory=dict)
     are_some: bool = False
-    rag_guidelines: bool = False
+    has_opted_in: bool = False
 
 
 class SearchStateReader:
@@ -156,7 +156,7 @@ class SearchStateReader:
             RelationState(row.changes, row.row_changes),
             dict(row.moved or ()),
             limit is not None and len(row.scopes or ()) == limit,
-            bool(row.rag_guidelines),
+            bool(row.has_opted_in),
         )
 
     async def readable(
@@ -252,7 +252,7 @@ def _search_state_statement(generation: ColumnElement[int]) -> Select[Any]:
             generations,
             scopes.label("scopes"),
             moved.label("moved"),
-            organizations.c.rag_guidelines,
+            organizations.c.has_opted_in.label("has_opted_in"),
             *state_columns(tenant.id),
         )
         .select_from(tenants_table)

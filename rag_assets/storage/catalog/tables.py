@@ -73,8 +73,8 @@ organizations = Table(
     "organizations",
     metadata,
     Column("id", Text, primary_key=True),
-    # Whether documents are embedded and searched for the guidelines of its projects.
-    Column("rag_guidelines", Boolean, nullable=False, server_default="false"),
+    # Whether documents are embedded and searched for projects that require an opt-in.
+    Column("rag_guidelines", Boolean, key="has_opted_in", nullable=False, server_default="false"),
     # For its projects without their own chat model.
     Column("chat_model", Text),
     now_column("updated_at"),

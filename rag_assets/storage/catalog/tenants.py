@@ -36,7 +36,7 @@ class TenantRecord:
         config: the tenant's configuration as plain JSON, with its application's settings. A tenant
             created over the API has its organization's chat model, unless it has its own.
         organization, project: in the configuration.
-        rag_guidelines: of its organization.
+        has_opted_in: of its organization.
         scanned: which credential rules its stores were scanned with, and the results.
         settings: set by its application.
         operator_config, operator_enabled: the operator's values below these settings; None if the
@@ -51,7 +51,7 @@ class TenantRecord:
     config: Mapping[str, Any]
     organization: str | None = None
     project: str | None = None
-    rag_guidelines: bool = False
+    has_opted_in: bool = False
     scanned: Mapping[str, Any] = field(default_factory=dict)
     settings: WorkspaceSettings = NO_SETTINGS
     operator_config: Mapping[str, Any] | None = None
@@ -238,7 +238,7 @@ def tenant_rows() -> Select[Any]:
     """Return the query of tenants with their organizations' settings; see tenant_record."""
     return select(
         tenants,
-        organizations.c.rag_guidelines,
+        organizations.c.has_opted_in,
         organizations.c.chat_model.label("organization_chat_model"),
         *setting_columns(),
     ).select_from(
@@ -262,7 +262,7 @@ def tenant_record(row: Row[Any]) -> TenantRecord:
         config,
         row.organization,
         row.project,
-        bool(row.rag_guidelines),
+        bool(row.has_opted_in),
         row.scanned,
         settings_of(row),
         row.operator_config,

@@ -188,8 +188,8 @@ def can_block_network() -> bool:
 def _block_network() -> None:
     """Make the kernel refuse sockets to this process and all its descendants.
 
-    Does nothing where can_block_network() is False. Runs between fork and exec. Local sockets are
-    refused too, as they lead to servers that have a network. No command needs a socket to print its
+    Returns at once if can_block_network() is False. Runs between fork and exec. Local sockets are
+    refused too, as they lead to servers with network access. No command needs a socket to print its
     help.
     """
     if not can_block_network():

@@ -184,7 +184,7 @@ class FileStore:
 
         Raises:
             ConfigurationError: a file or a folder above it is a link, the state file is missing
-                beside an index, or it is damaged or of another version.
+                next to an index, or it is damaged or of another version.
         """
         index_path, path = self._index_path(agent_id), self._state_path(agent_id)
         for checked in (index_path, path):

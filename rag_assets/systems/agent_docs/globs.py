@@ -135,7 +135,7 @@ def find_outside_patterns(
 
 
 def is_inside(path: Path, folders: Sequence[Path]) -> bool:
-    """Return whether a path equals one of the folders or is inside one, after resolving links."""
+    """Return whether a path equals a folder or is inside one of them, after resolving links."""
     return any(_resolves_inside(str(path), os.path.realpath(folder)) for folder in folders)
 
 

@@ -42,7 +42,7 @@ class Page:
 
     @property
     def file_name(self) -> str:
-        """Name of the page's file."""
+        """Return the name of the page's file."""
         return "-".join(re.sub(r"[^\w.+-]", "_", word) for word in self.command.split()) + ".md"
 
     def render(self) -> str:
@@ -78,7 +78,7 @@ def page_from_help(command: str, version: str, text: str, summary: str = "") -> 
 
 
 def drop_empty_name_section(text: str) -> str:
-    """Remove the section "Name" of a man page if it holds only the name."""
+    """Remove the section "Name" of a man page if it contains only the name."""
     return re.sub(r"\A## Name\n\n\S+ -\s*(?=## )", "", text)
 
 

@@ -139,7 +139,7 @@ class Chunking:
 
     @property
     def recipe(self) -> str:
-        """Key of everything except the bytes of a file that determines its passages."""
+        """Return the key of everything, except a file's bytes, that determines its passages."""
         versions = (_RECIPE_VERSION, CHUNKER_VERSION, parsers_version(), rules_version())
         return key_of("agent_passages", self.size, self.overlap, *versions)
 

@@ -56,7 +56,7 @@ class Documentation:
 
     @property
     def tokens(self) -> int:
-        """Total tokens of all sections."""
+        """Return the total tokens of all sections."""
         return sum(section.tokens for file in self.files for section in file)
 
 
@@ -298,7 +298,7 @@ def _describe_files(files: Sequence[MatchedFile]) -> list[str]:
 
 
 def _find_folders(paths: Sequence[PurePosixPath]) -> list[str]:
-    """Return the folders at the level where the paths differ, those with most files first."""
+    """Return the folders at the first level that differs, those with most files first."""
     parents = [path.parent.parts for path in paths]
     levels = zip(*parents, strict=False)
     depth = sum(1 for _ in takewhile(lambda level: len({*level}) == 1, levels))

@@ -76,7 +76,7 @@ class RefreshingIndex:
 
     @property
     def timeout_message(self) -> str:
-        """The error of a search that exceeds the time limit."""
+        """Return the message for a search that exceeds the time limit."""
         thread = self._thread
         if thread is None or not thread.is_alive() or self._manager.can_answer(self._agent.id):
             return f"the search took longer than {TIMEOUT_SECONDS} seconds"
@@ -131,7 +131,7 @@ def build_server(index: RefreshingIndex | None, instructions: str | None = None)
     """Create an MCP server, with the search tool if there is an index.
 
     Args:
-        instructions: tells the host what the documentation is about.
+        instructions: describes the topic of the documentation to the host.
     """
     with root_logger_unchanged():
         server = _Server("rag-assets", subscriptions=False, instructions=instructions)

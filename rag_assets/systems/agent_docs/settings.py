@@ -30,8 +30,8 @@ class RagSettings:
     """The block `rag`.
 
     Attributes:
-        store: where indexes are kept.
-        path: a folder; for sqlite, a file or a folder that holds rag.db.
+        store: the kind of store for indexes.
+        path: a folder; for sqlite, a file or a folder that contains rag.db.
         chunk_size: maximum characters of a passage.
         chunk_overlap: maximum characters that a passage repeats of the previous passage.
         model: the folder of an embedding model; None for the shipped model.
@@ -48,7 +48,7 @@ class RagSettings:
 
     @property
     def database(self) -> Path:
-        """The SQLite database: the path itself, or rag.db in that folder."""
+        """Return the path of the SQLite database: the path itself, or rag.db in that folder."""
         path = self.path.value
         is_file = path.suffix in _DATABASE_SUFFIXES or path.is_file()
         return path if is_file and not path.is_dir() else path / "rag.db"
@@ -128,7 +128,7 @@ _FALSE: Final = frozenset({"0", "false", "no", "off"})
 
 
 class InvalidValue(Exception):
-    """A value is invalid; the message states what is valid, and never quotes the value."""
+    """A value is invalid; the message states the valid values, and never quotes the value."""
 
 
 @dataclass(frozen=True, slots=True)

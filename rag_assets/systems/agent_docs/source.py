@@ -33,11 +33,11 @@ class GlobsConfig(SourceConfig):
     Attributes:
         name: the source's name; part of every document's identity.
         base: the folder of relative patterns; set only by operators. Links that lead out of it, or
-            out of the folder where another pattern starts, are not followed. Neither folder may be
+            out of the start folder of another pattern, are not followed. Neither folder may be
             reached through a link; see the root of `files`.
         follow_root_link: allow such a link, even if it leads to another folder later.
         within: folders that must contain all patterns, links resolved; empty for any folder. For
-            tenants made from agents: their base, and what the user's own file allows.
+            tenants made from agents: their base, and the folders that the user's own file allows.
         patterns: `*`, `?` and `[…]` within a folder, `**` across folders, `~`, absolute paths.
         agent: the agent's id, which starts the ids of passages; by default the source's name.
         max_bytes: a larger file is listed but not read.
@@ -65,7 +65,7 @@ class GlobsSource:
 
     Args:
         config: the configuration, with an absolute base.
-        roots: the folders where patterns may start.
+        roots: the folders in which patterns may start.
 
     Raises:
         ConfigurationError: a pattern starts in a forbidden folder.
@@ -84,17 +84,17 @@ class GlobsSource:
 
     @property
     def name(self) -> str:
-        """The source's name."""
+        """Return the source's name."""
         return self._config.name
 
     @property
     def max_bytes(self) -> int:
-        """Maximum size of a file that is read."""
+        """Return the maximum size of a file that is read."""
         return self._config.max_bytes
 
     @property
     def folders(self) -> Mapping[str, FolderIdentity]:
-        """The folders where patterns start, and mount points inside them; see ReadsFolders."""
+        """Return the start folders of patterns, and mount points inside them; see ReadsFolders."""
         return self._folders
 
     def place_of(self, folder: str) -> Path:
@@ -228,7 +228,7 @@ def _find_home(config: GlobsConfig) -> Path:
 
 
 def _find_watched_folders(config: GlobsConfig) -> tuple[Path, ...]:
-    """Return the folders where patterns start; empty if any is too large to be watched."""
+    """Return the start folders of patterns; empty if any is too large to be watched."""
     home = _find_home(config)
     roots = find_roots(config.patterns, config.base, home)
     folders = tuple(dict.fromkeys(root.folder for root in roots))

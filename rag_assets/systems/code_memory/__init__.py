@@ -12,8 +12,8 @@ SYSTEM = System(
             "embedder": {"provider": "openai", "model": "text-embedding-3-large"},
             "retrieval": {"top_k": 12, "mode": "hybrid"},
         },
-        # The description's figure for its model; for others no cosine is known that separates
-        # answers from passages that are merely near them (decision 0038).
+        # The description's threshold for its model. For other models, no known cosine separates
+        # answers from passages that are merely similar (decision 0038).
         thresholds={"openai/text-embedding-3-large": 0.25},
         retrieval_steps=(
             *("walk", "recall", "expand", "verify", "fuse", "score", "read", "join", "rerank"),

@@ -1,4 +1,4 @@
-"""The commands that answer as the tools of agents do."""
+"""Commands with the same answers as the agents' tools."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What agents ask about a repository: who serves a route, touches a table, depends on a class."""
+"""Answers about a repository: who serves a route, touches a table, depends on a class."""
 
 from __future__ import annotations
 
@@ -56,26 +56,26 @@ _MAPS: Final = "maps_to"
 _RELATES: Final = "relates_to"
 _MOST_NAMED: Final = 10
 _MOST_RELATIONS: Final = 50
-"""Relations that lead to a table's models, whose users are looked for."""
+"""Maximum number of relations to a table's models for which users are searched."""
 _FEW: Final = 3
 _MOST_COMMITS: Final = 20
-"""Commits of one file or definition that are listed."""
+"""Maximum number of listed commits of one file or definition."""
 _EXCERPT: Final = 240
 _NOTHING: Final = "Nothing that you may read is called so."
 _UNUSED: Final = "Nothing uses it in the files that were read."
 _STEPS_BY_NAME: Final = 3
-"""Steps from users to their users that are taken by names."""
+"""Number of steps from users to their own users that are followed by name."""
 _WORD: Final = re.compile(r"\w[\w-]{1,119}[?!]?")
 
 
 class _Depending(NamedTuple):
-    """What depends on some definitions.
+    """The nodes that depend on some definitions.
 
     Attributes:
-        shown: nodes with the names from which each was reached.
+        shown: nodes with the path of names to each.
         stated: relations between them.
         uses: of the definitions themselves, by name.
-        is_known: whether there is such a definition.
+        is_known: whether any of the definitions exists.
     """
 
     shown: Sequence[tuple[Node, Sequence[str]]]
@@ -87,13 +87,11 @@ class _Depending(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CodeAnswers:
-    """Answers about the repositories of one tenant, in the name of one caller.
+    """Answers about the repositories of one tenant, limited to what one caller may read.
 
     Attributes:
-        reader: reads documents, and has the catalog.
-        tenant: whose repositories.
-        caller: who asks.
-        settings: of the installation; None where no repository may be opened.
+        reader: reads documents, and contains the catalog.
+        settings: of the installation; None if no repository may be opened.
     """
 
     reader: DocumentReader
@@ -110,7 +108,7 @@ class CodeAnswers:
         return sum(source.type in {"git", "files"} for source in self.tenant.sources) > 1
 
     def who_serves(self, route: str) -> str:
-        """The controller of a route, and what it validates, guards, uses, fires and touches."""
+        """Return a route's controller, with its validation, guards, models, events and tables."""
         meant = self._meant
         found = [] if meant is None else meant.routes(route) or meant.routes_to(route)
         if not found:
@@ -139,7 +137,7 @@ class CodeAnswers:
         """List who reads, maps to or changes a table or uses its models, or who uses a definition.
 
         Args:
-            table: its name, or that of a model.
+            table: the name of the table, or of a model.
             symbol: a class, method or function.
             path: a file, which stands for its definitions.
         """
@@ -174,7 +172,7 @@ class CodeAnswers:
         return within_limit([*heading, *lines], notes=notes)
 
     def impact_of(self, *, symbols: Sequence[str] = (), paths: Sequence[str] = ()) -> str:
-        """All that depends on definitions, step by step, routes and tests first."""
+        """List everything that depends on definitions, step by step, routes and tests first."""
         meant = self._meant
         if meant is None:
             return _NOTHING
@@ -194,7 +192,7 @@ class CodeAnswers:
     def tests_of(
         self, *, symbols: Sequence[str] = (), paths: Sequence[str] = (), route: str | None = None
     ) -> str:
-        """The tests of definitions, files or a route: by HTTP, by calls, and by name alone."""
+        """List the tests of definitions, files or a route: by HTTP, by calls, and by name only."""
         meant = self._meant
         if meant is None:
             return _NOTHING
@@ -217,7 +215,7 @@ class CodeAnswers:
         return within_limit([*heading, *lines], notes=notes)
 
     def _depending(self, meant: Meant, names: Sequence[str]) -> _Depending:
-        """Return what depends on definitions, step by step."""
+        """Return the nodes that depend on definitions, step by step."""
         found: dict[NodeKey, tuple[Node, Sequence[str]]] = {}
         notes: list[str] = []
         begun: set[NodeKey] = set()
@@ -243,14 +241,14 @@ class CodeAnswers:
         begun: Collection[NodeKey],
         stated: list[Relation],
     ) -> UsesFound:
-        """Add what uses definitions by name, step by step; return the uses of the first ones.
+        """Add the users of definitions by name, step by step; return the uses of the first step.
 
         Args:
-            view: what the caller may read.
-            walks: from the definitions that were asked for.
-            found: nodes with the names from which each was reached; users are added.
-            begun: which of them were asked for.
-            stated: relations; those of users are added.
+            view: the part of the index that the caller may read.
+            walks: from the definitions in the question.
+            found: nodes with the path of names to each; users are added.
+            begun: the nodes in the question.
+            stated: relations; relations of users are added.
         """
         first = [node for walk in walks for node in walk.nodes if node.name in walk.begun]
         frontier = _with_members(view, first)
@@ -281,7 +279,7 @@ class CodeAnswers:
         return replace(asked or NO_USES, omitted=omitted)
 
     def outline(self, path: str) -> str:
-        """The definitions of a file with their lines; the files of a folder."""
+        """List the definitions of a file with their lines, or the files of a folder."""
         meant = self._meant
         if meant is None:
             return _NOTHING
@@ -294,7 +292,7 @@ class CodeAnswers:
         return within_limit(below) if (below := meant.below(path)) else self._unknown(path)
 
     def history_of(self, *, symbol: str | None = None, path: str | None = None) -> str:
-        """The commits, and the runs of agents, that changed a definition or a file."""
+        """List the commits and the runs of agents that changed a definition or a file."""
         said = symbol or path or ""
         meant = self._meant
         if meant is None or self.settings is None:
@@ -323,7 +321,7 @@ class CodeAnswers:
         return place(uri, line, several=self._several)
 
     def rules_for(self, paths: Sequence[str]) -> str:
-        """The rules, decisions, known bugs and documents that are about files."""
+        """List the rules, decisions, known bugs and documents about files."""
         view = self._walker.serving_view(self.tenant.id, self.caller)
         if view is None:
             return _NOTHING
@@ -335,7 +333,7 @@ class CodeAnswers:
         return within_limit(lines, notes=notes)
 
     def searched(self, answer: SearchAnswer) -> str:
-        """Return hits with their places and the beginning of their texts."""
+        """List hits with their places and the start of their texts."""
         notes = [f"{one.field}: {one.problem}" for one in answer.warnings]
         if not answer.hits:
             asked = answer.clarification
@@ -349,13 +347,13 @@ class CodeAnswers:
         return within_limit(lines, notes=notes)
 
     def _walk_models(self, walks: Sequence[Walk]) -> tuple[list[Walk], list[str]]:
-        """Walk to the users of a table's models, and to those of the relations that lead to them.
+        """Walk to the users of a table's models, and of the relations that lead to these models.
 
         Args:
-            walks: from the table to all that names it.
+            walks: from the table to everything that names it.
 
         Returns:
-            The walks, and a note where some relations were not followed.
+            The walks, and a note if some relations were not followed.
         """
         models = _sources(walks, _MAPS)
         users = self._walks(models, direction="in", depth=1)
@@ -383,7 +381,7 @@ class CodeAnswers:
         depth: int,
         kinds: Sequence[str] = (),
     ) -> list[Walk]:
-        """A walk from each of some names, all in the same state of the relations."""
+        """Walk from each of these names, all in the same state of the relations."""
         tenant_id, walker = self.tenant.id, self._walker
 
         def walk(view: View) -> list[Walk]:
@@ -395,19 +393,19 @@ class CodeAnswers:
 
     @property
     def _meant(self) -> Meant | None:
-        """What names mean to the caller; None where nothing answers."""
+        """Return the resolver of names for the caller; None if the index cannot answer."""
         view = self._walker.serving_view(self.tenant.id, self.caller)
         return None if view is None else Meant(view, self.tenant)
 
     def _of_file(self, path: str) -> list[str]:
-        """The names of a file's definitions; its own where it has none."""
+        """Return the names of a file's definitions; the file's own name if it defines nothing."""
         meant = self._meant
         uris = [] if meant is None else meant.documents(path)
         defined = [] if meant is None else meant.view.within_any(uris)
         return [node.name for node in map(node_of, defined)] or [FILE + uri for uri in uris]
 
     def _heading(self, said: str, walks: Sequence[Walk]) -> Iterator[str]:
-        """What a name was taken for, where that does not go without saying."""
+        """Yield lines that explain how a name was understood, unless that is obvious."""
         begun = {
             name: node
             for walk in walks
@@ -424,13 +422,13 @@ class CodeAnswers:
             yield f"{one_line(said)} is taken for {node.source_type} {shown}  {where}".rstrip()
 
     def _unknown(self, said: str, *walks: Walk, known: bool = False, first: str = "") -> str:
-        """That nothing is called so, or uses it, names that are alike, and what may lack.
+        """Explain that a name is unknown or unused, with similar names and possible gaps.
 
         Args:
             said: the name.
             walks: from it.
-            known: whether there is something of this name.
-            first: how the names begin that come first among those that are alike.
+            known: whether the name exists.
+            first: prefix of the similar names that are listed first.
         """
         view = self._walker.serving_view(self.tenant.id, self.caller)
         if view is None or not said:
@@ -449,7 +447,7 @@ class CodeAnswers:
 
 
 def _sources(walks: Iterable[Walk], kind: str) -> list[str]:
-    """Return the sources of the relations of a kind, each once."""
+    """Return the sources of the relations of a kind, without repetition."""
     relations = (one for walk in walks for one in walk.relations if one.kind == kind)
     return [*dict.fromkeys(one.source for one in relations)]
 
@@ -459,7 +457,7 @@ def _differs(origin: Origin | None) -> bool:
 
 
 def _read(meant: Meant, count: int, uses: UsesFound = NO_USES) -> str:
-    """Return how many uses an answer has, and how the files were read that may hold more."""
+    """Return the number of uses in an answer, and how files with possible other uses were read."""
     parts = [counted(count, "use")]
     if uses.possible:
         parts.append(counted(len(uses.possible), "possible one"))
@@ -472,13 +470,13 @@ def _omitted(uses: UsesFound) -> list[str]:
 
 
 def _last_name(said: str) -> str:
-    """Return the last part of a name as code writes it; "" if it cannot be one word of code."""
+    """Return the last part of a name as code writes it; "" if code cannot contain it as a word."""
     last = (name_parts(said, folded=False) or ("",))[-1]
     return last if _WORD.fullmatch(last) else ""
 
 
 def _search_for(*said: str) -> list[str]:
-    """Return how to find every place of names, also those that no language reader finds."""
+    """Return a command that finds every place of names, including places that no reader finds."""
     names = (one for one in said if "/" not in one)
     words = [word for word in dict.fromkeys(map(_last_name, names)) if word][:_FEW]
     if not words:
@@ -488,7 +486,7 @@ def _search_for(*said: str) -> list[str]:
 
 
 def _with_members(view: View, nodes: Sequence[Node]) -> list[Node]:
-    """Return definitions with what they hold: who uses a method uses its class."""
+    """Return definitions with their members: who uses a method uses its class."""
     found = {(node.repository, node.name): node for node in nodes}
     uris = sorted({node.uri for node in nodes if node.uri})
     names = tuple(f"{node.name}{mark}" for node in nodes for mark in ("::", ".", "#"))
@@ -499,7 +497,7 @@ def _with_members(view: View, nodes: Sequence[Node]) -> list[Node]:
 
 
 def _overview(routes: Sequence[str], walks: Sequence[Walk]) -> Iterator[str]:
-    """Each of several routes with what it runs, in a line: the first of them may fill an answer."""
+    """Yield a line for each route with its targets: the first route alone may fill an answer."""
     for name, walk in zip(routes, walks, strict=True):
         runs = [one.target for one in walk.relations if (one.source, one.kind) == (name, _RUNS)]
         yield f"{name.removeprefix(ROUTE)}  {', '.join(map(shown_name, runs))}".rstrip()
@@ -510,13 +508,13 @@ def _lacking(walk: Walk) -> list[str]:
 
 
 def _owner(name: str) -> str:
-    """Return the name of what holds a definition; "" for none."""
+    """Return the name of the definition that contains a definition; "" for none."""
     at = max(name.rfind(mark) for mark in ("::", ".", "#"))
     return name[:at] if at > 0 else ""
 
 
 def _ways(walk: Walk, begun: set[str]) -> dict[str, tuple[str, ...]]:
-    """Names from one that a walk began at to each node, by the fewest steps."""
+    """Return the shortest path of names from a start of the walk to each node."""
     ways: dict[str, tuple[str, ...]] = {
         node.name: (node.name,) for node in walk.nodes if node.name in begun
     }
@@ -524,7 +522,7 @@ def _ways(walk: Walk, begun: set[str]) -> dict[str, tuple[str, ...]]:
     using: dict[str, list[str]] = {}
     for one in walk.relations:
         using.setdefault(one.target, []).append(one.source)
-        # What is stated of a class is stated of those that use its methods.
+        # Relations of a class also count for the users of its methods.
         if owner := _owner(one.target):
             using.setdefault(owner, []).append(one.source)
     while frontier:

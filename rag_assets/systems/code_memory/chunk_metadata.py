@@ -1,7 +1,7 @@
-"""What chunks are told with: framework, language, and what is related to what they define.
+"""The metadata of chunks: framework, language, and the relations of their definitions.
 
-It is joined when chunks are asked for, one step of relations for all of them together, so that a
-relation that another file states costs no chunk anything.
+It is joined at query time, in one step of relations for all chunks together. A new relation from
+another file therefore does not require any chunk to be indexed again.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from rag_assets.retrieval.model import Hit
 from rag_assets.storage.catalog.found_relations import FoundEdge
 
 MOST_RELATED: Final = 20
-"""Names of each kind that a chunk is told with."""
+"""Maximum number of names of each kind in a chunk's metadata."""
 
 _LANGUAGES: Final[Mapping[str, frozenset[str]]] = {
     "bundler": frozenset({"ruby"}),
@@ -41,7 +41,7 @@ _LANGUAGES: Final[Mapping[str, frozenset[str]]] = {
     "pip": frozenset({"python"}),
     "pub": frozenset({"dart"}),
 }
-"""Languages of what a manager's packages are used in."""
+"""The languages in which the packages of each manager are used."""
 
 _PACKAGES: Final[Mapping[str, tuple[str, str]]] = {
     PACKAGE + package: (manager, name) for (manager, package), name in FRAMEWORKS.items()
@@ -49,14 +49,14 @@ _PACKAGES: Final[Mapping[str, tuple[str, str]]] = {
 """Managers and names of frameworks by the node of their package."""
 
 _OF_SERVERS: Final = ("laravel", "django")
-"""Frameworks of which routes and tables are derived."""
+"""Frameworks with derived routes and tables."""
 
 
 def metadata_of(view: View | None, hits: Sequence[Hit]) -> list[ChunkMetadata]:
-    """The metadata of each hit, of what the caller may read.
+    """Return the metadata of each hit, limited to what the caller may read.
 
     Args:
-        view: what the caller may read; None where nothing answers.
+        view: the part of the index that the caller may read; None if the index cannot answer.
         hits: chunks of an answer.
     """
     if view is None or not hits:
@@ -83,7 +83,7 @@ def _metadata(
 
 
 def _frameworks(view: View) -> dict[str, list[tuple[str, str]]]:
-    """Managers and names of the frameworks that each repository's manifests depend on."""
+    """Return managers and names of the frameworks in each repository's manifests."""
     found: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for edge in view.edges([*_PACKAGES], "in", only=("depends_on",)).edges:
         if edge.target in _PACKAGES:
@@ -92,7 +92,7 @@ def _frameworks(view: View) -> dict[str, list[tuple[str, str]]]:
 
 
 def _framework(hit: Hit, frameworks: Mapping[str, Sequence[tuple[str, str]]]) -> str | None:
-    """The framework of a file: one that its repository depends on, and of the file's language."""
+    """Return a file's framework: a dependency of its repository, in the file's language."""
     there = frameworks.get(_repository(hit), ())
     if _is_derived(hit):
         named = [name for _, name in there]
@@ -101,7 +101,7 @@ def _framework(hit: Hit, frameworks: Mapping[str, Sequence[tuple[str, str]]]) ->
 
 
 def _related(view: View, hits: Sequence[Hit]) -> list[dict[str, list[str]]]:
-    """Names of what one relation leads to or comes from, of each hit, by what they are."""
+    """Return for each hit the names one relation away, by kind: symbol, route or table."""
     defined: dict[tuple[str, str | None], list[Node]] = defaultdict(list)
     for one in map(node_of, view.within_any([*dict.fromkeys(hit.uri for hit in hits)])):
         defined[one.uri or "", one.symbol].append(one)
@@ -119,7 +119,7 @@ def _related(view: View, hits: Sequence[Hit]) -> list[dict[str, list[str]]]:
 
 
 def _edges(view: View, keys: Sequence[NodeKey], nodes: Mapping[NodeKey, Node]) -> list[FoundEdge]:
-    """The edges at nodes: of each by itself, where one of them leaves no room for the others."""
+    """Return the edges at nodes; fetched in halves if one node leaves no room for the others."""
     found = view.edges_at(keys, nodes, "both")
     if not found.cut or len(keys) == 1:
         return [*found.edges]
@@ -128,7 +128,7 @@ def _edges(view: View, keys: Sequence[NodeKey], nodes: Mapping[NodeKey, Node]) -
 
 
 def _nodes(hit: Hit, defined: Mapping[tuple[str, str | None], Sequence[Node]]) -> Iterator[Node]:
-    """What a hit defines; its file, where it is none of the definitions."""
+    """Yield the definitions in a hit; its file if it contains none."""
     found = defined.get((hit.uri, hit.symbol), ()) if hit.symbol else ()
     yield from found
     if not found:
@@ -159,7 +159,7 @@ def _kind(node: Node) -> str | None:
 
 
 def _is_derived(hit: Hit) -> bool:
-    """Whether it is a route or a table, which several files state together."""
+    """Return whether a hit is a route or a table, derived from several files."""
     return hit.media_type == MEDIA_TYPE
 
 

@@ -1,4 +1,4 @@
-"""What the commands of `rag-assets code` do."""
+"""Implementation of the commands of `rag-assets code`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def show_relations(
     caller: Caller,
     as_json: bool,
 ) -> None:
-    """Show what relates to a name."""
+    """Print the relations of a name."""
     session.require_trusted_grants(caller.principals)
     walk = Walker(session.catalog).relations(
         tenant,
@@ -58,7 +58,7 @@ def show_symbols(
     caller: Caller,
     as_json: bool,
 ) -> None:
-    """Show definitions of a name, or of a document."""
+    """Print the definitions of a name, or of a document."""
     session.require_trusted_grants(caller.principals)
     found = Walker(session.catalog).symbols(tenant, caller, name=name, path=path)
     if as_json:

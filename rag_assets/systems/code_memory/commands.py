@@ -1,4 +1,4 @@
-"""`rag-assets code`: what relates to what in a repository."""
+"""`rag-assets code`: the relations within a repository."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def relations(
     role: RoleOption = None,
     json: Json = False,
 ) -> None:
-    """Show what relates to a name, with the evidence."""
+    """Show the relations of a name, with their evidence."""
     from rag_assets.systems.code_memory import command_line
 
     command_line.show_relations(
@@ -71,7 +71,7 @@ def outline(
     role: RoleOption = None,
     json: Json = False,
 ) -> None:
-    """Show what a document defines."""
+    """Show the definitions in a document."""
     from rag_assets.systems.code_memory import command_line
 
     command_line.show_symbols(tenant, path=path, caller=caller_of(principal, role), as_json=json)
@@ -133,7 +133,7 @@ def touches(
     role: RoleOption = None,
     json: Json = False,
 ) -> None:
-    """Show who uses a table, a definition, or those of a file."""
+    """Show who uses a table, a definition, or the definitions of a file."""
     from rag_assets.systems.code_memory import agent_commands
 
     if not (table or symbol or path):
@@ -159,7 +159,7 @@ def impact(
     role: RoleOption = None,
     json: Json = False,
 ) -> None:
-    """Show all that depends on definitions or files, step by step."""
+    """Show everything that depends on definitions or files, step by step."""
     from rag_assets.systems.code_memory import agent_commands
 
     if not (symbol or path):

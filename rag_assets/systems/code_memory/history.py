@@ -1,7 +1,7 @@
-"""The commits that changed a file, or some of its lines, read from the repository when asked for.
+"""The commits that changed a file, or some of its lines, read from the repository on demand.
 
 History is not indexed: a repository has many more commits than an index has files, and few of them
-are ever asked for. The walk follows the rules of `git log -- PATH` and `git log -L`: if a merge has
+are ever requested. The walk follows the rules of `git log -- PATH` and `git log -L`: if a merge has
 the same file as one of its parents, only that parent is followed. Renames are not followed.
 """
 
@@ -33,9 +33,9 @@ _SECONDS: Final = 3.0
 """Processor time after which a walk ends."""
 _MOST_COMMITS: Final = 50_000
 _MOST_PARENTS: Final = 100
-"""Parents of one merge that are read; the clock is looked at between commits only."""
+"""Parents of one merge that are read; the time limit is checked only between commits."""
 _LARGEST_COMPARED_BYTES: Final = 2 << 20
-"""Larger files are compared whole, not by lines."""
+"""Larger files are compared as a whole, not by lines."""
 _LONGEST_SUBJECT: Final = 200
 _SIGNATURE: Final = re.compile(r"(.*?) ?<[^>]*> (-?\d{1,12})")
 
@@ -47,7 +47,7 @@ class Commit(NamedTuple):
         id: as 40 hexadecimal digits.
         tree: id of its tree.
         parents: ids of its parents.
-        author: their name.
+        author: the author's name.
         time: of the commit, in seconds since 1970.
         subject: the first line of its message.
     """
@@ -61,7 +61,7 @@ class Commit(NamedTuple):
 
     @property
     def date(self) -> str:
-        """The day of the commit, in UTC."""
+        """Return the day of the commit, in UTC."""
         try:
             return datetime.fromtimestamp(self.time, UTC).strftime("%Y-%m-%d")
         except (OverflowError, ValueError, OSError):
@@ -75,7 +75,7 @@ class History:
     Attributes:
         changes: newest first.
         looked_at: number of commits that were compared with their parents.
-        incomplete: why earlier ones may be missing; "" if none are.
+        incomplete: why earlier changes may be missing; "" if all are listed.
     """
 
     changes: Sequence[Commit]
@@ -87,7 +87,7 @@ _NO_HISTORY: Final = History((), 0, "nothing is committed yet")
 
 
 class HistoryTarget(NamedTuple):
-    """A file, or a definition in it, whose history is asked for.
+    """A file, or a definition in it, for which history is requested.
 
     Attributes:
         uri: of the file.
@@ -104,8 +104,8 @@ class Histories:
     """Reads histories from the Git sources of a tenant that are on this machine.
 
     Args:
-        tenant: whose sources.
-        settings: say which folders may be read.
+        tenant: the tenant of the sources.
+        settings: determine which folders may be read.
     """
 
     def __init__(self, tenant: Tenant, settings: Settings) -> None:
@@ -129,7 +129,7 @@ class Histories:
             if commit is not None:
                 found = read_history(repository, commit, path, most=most, lines=target.lines)
             differs = repository.describe(commit, [path]).differing
-        except (RagAssetsError, OSError):  # Its message names folders of this machine.
+        except (RagAssetsError, OSError):  # The message contains folders of this machine.
             yield f"  the repository cannot be read here: git log -- {shlex.quote(path)}"
             return
         for one in found.changes:
@@ -154,10 +154,10 @@ def read_history(
 
     Args:
         repository: the opened repository.
-        commit: id of the commit from which to go back.
+        commit: id of the commit at which to start.
         path: the file's path in the repository.
-        most: number of commits to return at most.
-        lines: of the file in that commit; commits that left them as they were are skipped.
+        most: maximum number of commits to return.
+        lines: of the file in that commit; commits that did not change them are skipped.
 
     Raises:
         ListingFailed: the commit, or the file in it, cannot be read.
@@ -194,7 +194,7 @@ class _Walk:
         return History(changes, looked_at, self._cut_off)
 
     def _has_changed(self, commit: Commit, blob: str, lines: Lines | None) -> bool:
-        """Return whether a commit changed the lines of all its parents; go on to the parents."""
+        """Return whether a commit changed the lines compared to every parent; queue these."""
         earlier: list[tuple[Commit, Lines | None]] = []
         is_changed = True
         for parent in self._parents(commit):
@@ -265,15 +265,15 @@ class _Hunk(NamedTuple):
 
 
 def _mapped(hunks: Sequence[_Hunk], lines: Lines) -> tuple[Lines | None, bool]:
-    """Return where lines were before a change, and whether it changed them.
+    """Return the position of lines before a change, and whether it changed them.
 
-    The lines are None if the change added all of them.
+    The position is None if the change added all of them.
     """
     first, last = lines
     shift_first = shift_last = 0
     is_touched = False
     for one in hunks:
-        # A removal stands between two lines; elsewhere, these are the first and last new lines.
+        # A removal lies between two lines; otherwise these are the first and last new lines.
         start = one.new_start if one.new_lines else one.new_start + 1
         end = one.new_start + one.new_lines - 1 if one.new_lines else one.new_start
         moved = one.old_lines - one.new_lines

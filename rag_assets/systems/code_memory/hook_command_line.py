@@ -1,4 +1,4 @@
-"""What the commands of `rag-assets hook` do."""
+"""Implementation of the commands of `rag-assets hook`."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def install(session: Session, tenant: str, repository: Path, *, as_json: bool) -
 
 
 def remove(tenant: str, repository: Path, *, as_json: bool) -> None:
-    """Remove a tenant's hooks from a repository, whether or not there still is such a tenant."""
+    """Remove a tenant's hooks from a repository, whether or not the tenant still exists."""
     Settings.from_environment()
     _show(remove_hooks(tenant, repository), "removed", as_json=as_json)
 

@@ -1,4 +1,4 @@
-"""`rag-assets hook`: hooks of git that have a repository listed at once."""
+"""`rag-assets hook`: Git hooks that make changes of a repository known at once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _Repository = Annotated[
 
 @app.command("install")
 def install(tenant: TenantArgument, repository: _Repository, json: Json = False) -> None:
-    """Have commits, merges, checkouts and rewrites of a repository told of at once."""
+    """Install hooks that report a repository's commits, merges, checkouts and rewrites at once."""
     from rag_assets.systems.code_memory import hook_command_line
 
     hook_command_line.install(tenant, repository, as_json=json)
@@ -27,7 +27,7 @@ def install(tenant: TenantArgument, repository: _Repository, json: Json = False)
 
 @app.command("remove")
 def remove(tenant: TenantArgument, repository: _Repository, json: Json = False) -> None:
-    """Take a tenant's part out of a repository's hooks."""
+    """Remove a tenant's part from a repository's hooks."""
     from rag_assets.systems.code_memory import hook_command_line
 
     hook_command_line.remove(tenant, repository, as_json=json)

@@ -1,4 +1,4 @@
-"""What agents mean by the names that they say, where nothing is called exactly so."""
+"""The definitions, routes, tables and files that agents mean by a name that may be inexact."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from rag_assets.systems.code_memory.outlines import one_line
 from rag_assets.tenants.model import Tenant
 
 MOST_MEANT: Final = 5
-"""Definitions that one name may mean, where it is a part of theirs."""
+"""Maximum number of definitions for a name that is only a part of theirs."""
 
 _MOST_NAMED: Final = 3
 _OF_FILES: Final = (*SOURCE_TYPES, "file")
@@ -40,18 +40,17 @@ _SEPARATORS: Final = ("::", "#", ".", "\\")
 
 @dataclass(frozen=True, slots=True)
 class Meant:
-    """Finds what names mean, in what a caller may read.
+    """Resolves names within the part of the index that a caller may read.
 
     Attributes:
-        view: what the caller may read of the relations.
-        tenant: whose repositories.
+        view: the relations that the caller may read.
     """
 
     view: View
     tenant: Tenant
 
     def routes(self, said: str) -> list[Node]:
-        """The routes of a name, a path or a path that is requested; those of GET come first."""
+        """Return the routes with a name, a path or a requested path; GET routes come first."""
         spelled = [said, *route_spellings(said)]
         for one in spelled:
             found = [node for node in self._named(one) if node.source_type == _ROUTE]
@@ -60,7 +59,7 @@ class Meant:
         return []
 
     def routes_to(self, said: str) -> list[Node]:
-        """The routes that run a controller or one of its methods."""
+        """Return the routes that run a controller or one of its methods."""
         names = {node.name for node in self.symbols(said)}
         members = {f"{name}::" for name in names if "::" not in name}
         edges = self.view.edges(sorted(names | self._methods(names)), "in").edges
@@ -73,21 +72,21 @@ class Meant:
         return _ordered(node_of(one) for one in self.view.defined([*dict.fromkeys(found)]))
 
     def symbols(self, said: str) -> list[Node]:
-        """The definitions that a name means: as it is written, or as the index spells it."""
+        """Return the definitions that a name means: as written, or as the index spells it."""
         for spelled in symbol_spellings(said):
             if found := self._named(spelled):
                 return found
         return self._parts(symbol_spellings(said))
 
     def names(self, said: str) -> list[str]:
-        """The names from which a walk begins for a name."""
+        """Return the names from which a walk for a name starts."""
         if said.startswith(tuple(PREFIXES)) or self.view.named(said):
             return [said]
         found = self.symbols(said) or self.within(said)
         return [*dict.fromkeys(node.name for node in found)] or [said]
 
     def tables(self, said: str) -> list[str]:
-        """The tables that a name means: of itself, of a model, or of its plural."""
+        """Return the tables that a name means: a table, a model, or the plural of a class."""
         spelled = table_spellings(said)
         for name in spelled:
             if found := self._tables(name):
@@ -99,20 +98,20 @@ class Meant:
         return [*dict.fromkeys([*mapped, *usual])] or [TABLE + name for name in spelled[:1]]
 
     def documents(self, said: str) -> list[str]:
-        """Return the uris of the files that a path means; none if it is no file of a repository."""
+        """Return the uris of the files that a path means; empty if no repository has the file."""
         spelled = path_spellings(said)
         for path in spelled:
             if found := self._at(path):
                 return found
         end = f"/{spelled[-1].lower()}" if spelled else ""
         found = [uri for uri in self._uris if end and f"/{uri.lower()}".endswith(end)]
-        # A path may begin with the folder of the checkout, as an absolute one does.
+        # A path may start with the folder of the checkout, as an absolute path does.
         within = path_spellings(f"/{spelled[-1]}")[2:] if spelled else []
         shorter = (path for path in within if "/" in path)
         return found or next(filter(None, map(self._at, shorter)), [])
 
     def shorter_path(self, said: str) -> list[str]:
-        """Return a line that names the file if only the end of the path is its own."""
+        """Return a line that names the file if it matches only the end of the path."""
         spelled = path_spellings(said)
         uris = self.documents(said)
         end = "/" + (spelled[1:] or spelled or [""])[0].lower()
@@ -121,16 +120,16 @@ class Meant:
         return [f"{one_line(said)} is taken for {', '.join(uris[:_MOST_NAMED])}"]
 
     def below(self, said: str) -> list[str]:
-        """The uris of the files in a folder."""
+        """Return the uris of the files in a folder."""
         folder = (path_spellings(said) or [""])[-1].lower()
         return [uri for uri in self._uris if folder and f"/{folder}/" in f"/{uri.lower()}"]
 
     def within(self, said: str) -> list[Node]:
-        """The definitions of the files that a path means."""
+        """Return the definitions of the files that a path means."""
         return [*map(node_of, self.view.within_any(self.documents(said)))]
 
     def coverage(self) -> str:
-        """Return how the files of each language were read, as an answer about use ends with it."""
+        """Return how the files of each language were read, for the end of an answer about uses."""
         counts = Counter(filter(None, map(_language, self._uris)))
         unread = sum(_language(one.uri) != "" for one in self.view.without_names(_OF_FILES))
         by_name = tag_languages().keys() - READ_FOR_USE
@@ -165,13 +164,13 @@ class Meant:
         return [TABLE + name] if self.view.edges([TABLE + name], "in").edges else []
 
     def _methods(self, names: Iterable[str]) -> set[str]:
-        """The methods of classes, which stand in the same documents."""
+        """Return the definitions in the documents of classes, their methods among them."""
         nodes = [node for name in names for node in self._named(name)]
         uris = sorted({node.uri for node in nodes if node.uri})
         return {one.name for one in self.view.within_any(uris)}
 
     def _parts(self, spelled: Sequence[str]) -> list[Node]:
-        """Definitions whose last part is a name: a method of whatever class."""
+        """Return definitions with the name as their last part: a method of any class."""
         wanted = {name.lower() for name in spelled}
         like = self.view.like(sorted(wanted), _LOOKED_AT) if wanted else []
         found = [node_of(one) for one in like if _last(one.name).lower() in wanted]
@@ -179,13 +178,13 @@ class Meant:
 
     @property
     def _uris(self) -> list[str]:
-        """Those of all files, which are read only where a path is of none."""
+        """Return the uris of all files; they are read only if a path matches no file directly."""
         found = self.view.documents([*_OF_FILES])
         return [one.uri for one in found if repository_of(one.source) == one.source]
 
 
 def _language(uri: str) -> str:
-    """Return the language of a file of a program; "" for other files."""
+    """Return the language of a program's file; "" for other files."""
     media_type = repository_type_of(path_of(uri)) or ""
     language = language_of_type(media_type) if media_type in SOURCE_CODE else ""
     return "" if language in NO_PROGRAMS else language
@@ -196,7 +195,7 @@ def _ordered(routes: Iterable[Node]) -> list[Node]:
 
 
 def _last(name: str) -> str:
-    """A name without what it is qualified by."""
+    """Return a name without its qualifiers."""
     for mark in _SEPARATORS:
         name = name.rpartition(mark)[2]
     return name

@@ -1,6 +1,6 @@
 """Answers about code as text for agents: every line with its `path:line`, within a token limit.
 
-Texts of repositories are data: nothing in them may pass for the words of the tool.
+Texts of repositories are data: they must not be mistaken for the tool's own words.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _ROUTE: Final = "route:"
 
 
 def within_limit(lines: Iterable[str], *, notes: Sequence[str] = ()) -> str:
-    """As many whole lines as fit, how many are left out, and notes.
+    """Return as many whole lines as fit, the number of omitted lines, and notes.
 
     Args:
         lines: most useful first.
-        notes: what the answer may lack.
+        notes: possible gaps in the answer.
     """
     ending = list(notes)
     room = MOST_TOKENS - _KEPT_FOR_THE_END - sum(count_text(note) + 1 for note in ending)
@@ -50,23 +50,23 @@ def within_limit(lines: Iterable[str], *, notes: Sequence[str] = ()) -> str:
 
 
 def one_line(name: str) -> str:
-    """A name of a repository, which may be of any form, as a short text within a line."""
+    """Return a name from a repository, of any form, as a short text on one line."""
     return neutralised(" ".join(name.split()))[:_LONGEST_NAME]
 
 
 def place(uri: str | None, line: int | None, *, several: bool) -> str:
-    """`path:line` within the repository; with its name where there are several."""
+    """Return `path:line` within the repository; with its name if there are several."""
     if uri is None or repository_of(uri.partition("/")[0]) != uri.partition("/")[0]:
-        return ""  # What is derived has no lines of its own: those that state it are told.
+        return ""  # Derived documents have no lines: the lines that state them are shown.
     path = uri if several else path_of(uri)
     return path if line is None else f"{path}:{line}"
 
 
 def shown_name(name: str) -> str:
-    """A node's name as people say it."""
+    """Return a node's name in the form that people use."""
     if name.startswith(_FILE):
         return path_of(name.removeprefix(_FILE))
-    # A class without a name is called after its file, which stands beside it.
+    # A class without a name is named after its file, which is shown next to it.
     return (name.partition("#")[2] or name).removeprefix("route:")
 
 
@@ -74,7 +74,7 @@ class Tree:
     """The relations of a walk as an indented tree, each node opened once.
 
     Args:
-        walk: that was made.
+        walk: the finished walk.
         several: whether the tenant has several repositories.
     """
 
@@ -86,7 +86,7 @@ class Tree:
             self._from.setdefault(one.source, []).append(one)
 
     def lines(self, root: str) -> Iterator[str]:
-        """The node, and below it what is stated of it, step by step."""
+        """Yield the node, and below it the relations from it, step by step."""
         yield self._heading(root)
         opened = {root}
         waiting = [(one, 1) for one in reversed(self._ordered(root))]
@@ -122,11 +122,11 @@ _FIRST: Final = (
     *("routes_to", "guarded_by", "validates_with", "authorizes", "uses_model", "queries_table"),
     *("maps_to", "fires", "dispatches", "listens_to", "responds_with", "calls"),
 )
-"""Relations in the order in which a tree tells them; the others follow."""
+"""Kinds of relations in the order of a tree; the others follow."""
 
 
 def listed(relations: Iterable[Relation], *, several: bool) -> Iterator[str]:
-    """Relations by kind: who states each, where, and with which words."""
+    """Yield relations by kind: the source of each, its place, and its evidence."""
     by_kind: dict[str, list[Relation]] = {}
     for one in relations:
         by_kind.setdefault(one.kind, []).append(one)
@@ -139,7 +139,7 @@ def listed(relations: Iterable[Relation], *, several: bool) -> Iterator[str]:
 
 
 def possible(uses: Sequence[Use], *, several: bool) -> Iterator[str]:
-    """Places that may use a definition, by what they may mean."""
+    """Yield places that may use a definition, by the definition that they may mean."""
     by_target: dict[str, list[Use]] = {}
     for one in uses:
         by_target.setdefault(one.target, []).append(one)
@@ -168,11 +168,11 @@ _ORDER: Final = (
 def grouped(
     found: Sequence[tuple[Node, Sequence[str]]], stated: Iterable[Relation], *, several: bool
 ) -> Iterator[str]:
-    """Nodes by type, those at the edge of a program first, each with what leads to it.
+    """Yield nodes by type, entry points of a program first, each with the path to it.
 
     Args:
-        found: nodes with the names from which each was reached.
-        stated: relations; what has no lines of its own has those of one.
+        found: nodes with the path of names to each.
+        stated: relations; a node without lines shows the lines of its relation.
         several: see place.
     """
     by_type: dict[str, list[tuple[Node, Sequence[str]]]] = {}
@@ -193,7 +193,7 @@ def grouped(
 def tests(
     found: Sequence[tuple[Node, Sequence[str]]], stated: Iterable[Relation], *, several: bool
 ) -> Iterator[str]:
-    """Tests by how they reach what is asked for: by HTTP, or by calls.
+    """Yield tests by how they reach the code in question: by HTTP, or by calls.
 
     Args:
         found, stated, several: see grouped.
@@ -225,7 +225,7 @@ def _edge_rank(kind: str) -> int:
 
 
 def definitions(nodes: Iterable[Node], *, several: bool) -> Iterator[str]:
-    """The definitions of a file, in the order of its lines."""
+    """Yield the definitions of a file, in the order of its lines."""
     for node in sorted(nodes, key=lambda node: (node.uri or "", node.line_start or 0)):
         where = place(node.uri, node.line_start, several=several)
         yield f"{where}-{node.line_end}  {node.source_type}  {node.name}"

@@ -1,4 +1,4 @@
-"""Paths as agents say them, and the documents that they mean."""
+"""Paths as agents write them, and the documents that they mean."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from rag_assets.tenants.model import Tenant
 
 
 def runs_of(tenant: Tenant) -> tuple[RunsConfig, ...]:
-    """The sources that keep what runs did, one beside each repository."""
+    """Return the sources that store the events of runs, one for each repository."""
     return tuple(one for one in tenant.sources if isinstance(one, RunsConfig))
 
 
 def readings(configs: Iterable[RunsConfig], path: str) -> Iterator[tuple[RunsConfig, str]]:
-    """What a path may mean: a file of each repository, also with the repository's name before."""
+    """Yield the possible meanings of a path, with or without a repository's name as prefix."""
     for config in configs:
         yield config, path
         if path.startswith(f"{config.of}/"):
@@ -27,7 +27,7 @@ def readings(configs: Iterable[RunsConfig], path: str) -> Iterator[tuple[RunsCon
 
 
 def named_documents(tenant: Tenant, paths: Iterable[str]) -> frozenset[str]:
-    """Return the ids that documents of these paths have, whether or not they exist."""
+    """Return the possible document ids of these paths, whether or not the documents exist."""
     configs = runs_of(tenant)
     return frozenset(document_id(c.of, p) for path in paths for c, p in readings(configs, path))
 
@@ -35,13 +35,12 @@ def named_documents(tenant: Tenant, paths: Iterable[str]) -> frozenset[str]:
 def documents_of(
     connection: Connection, tenant: Tenant, paths: Iterable[str], *, gone: bool = False
 ) -> frozenset[str]:
-    """Ids of the documents that paths may mean.
+    """Return the ids of the documents that paths may mean.
 
     Args:
         connection: to the catalog.
-        tenant: whose repositories.
         paths: within a repository, or as hits name them.
-        gone: whether those that were deleted count, too.
+        gone: whether to include deleted documents.
     """
     columns = documents.c
     query = select(columns.document_id).where(

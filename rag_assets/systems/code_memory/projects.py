@@ -12,17 +12,16 @@ PROFILE = "code-memory"
 
 
 def tenant_of(catalog: Catalog, tenant_ids: Collection[str], project: str) -> str:
-    """The one of a caller's tenants that is the code memory of a project.
+    """Return the caller's tenant that is the code memory of a project.
 
     Args:
-        catalog: has the tenants.
-        tenant_ids: that the caller may search.
-        project: the application's id of it.
+        tenant_ids: tenants that the caller may search.
+        project: the application's id of the project.
 
     Raises:
-        UnknownProject: none of them is a project of that id.
-        NoCodeMemory: it is one of other profiles alone.
-        InvalidRequest: several are, of several organizations.
+        UnknownProject: none of the tenants is a project with this id.
+        NoCodeMemory: the project only has tenants with other profiles.
+        InvalidRequest: projects of several organizations have this id.
     """
     found = catalog.projects.covered(tenant_ids, PROFILE, project)
     if len(found) > 1:

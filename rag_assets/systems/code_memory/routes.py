@@ -32,7 +32,7 @@ from rag_assets.tenants.model import Tenant
 _REFUSED = documented(401, 403, 404, 408, 409, 422, 429, 500, 503)
 _T = TypeVar("_T")
 
-# What is no UTF-8 in an address arrives as U+FFFD, whatever it was.
+# Invalid UTF-8 in a URL arrives as U+FFFD, whatever the bytes were.
 _ProjectId = Annotated[str, Path(pattern=r"^[^\x00-\x1f\x7f\uFFFD]+$", max_length=256)]
 _Text = Annotated[str, Field(min_length=1, max_length=1_000, pattern=r"^[^\x00]+$")]
 
@@ -42,13 +42,13 @@ router = APIRouter(
 
 
 class RelationsQuery(BaseModel):
-    """A question for what relates to a name.
+    """A question for the relations of a name.
 
     Attributes:
         name: a class, `Class@method`, a function; or `table:NAME`, `config:KEY`, `package:NAME`.
-        kind: relations to follow; none: all.
-        direction: from what it states (out), from what names it (in), or both.
-        depth: steps to go.
+        kind: kinds of relations to follow; empty: all.
+        direction: from the name (out), to the name (in), or both.
+        depth: number of steps.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -60,7 +60,7 @@ class RelationsQuery(BaseModel):
 
 
 class _NonEmptyQuery(BaseModel):
-    """A question that names at least one thing."""
+    """A question with at least one parameter."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -94,10 +94,10 @@ class TestsQuery(DefinitionsQuery):
 
 
 class HistoryQuery(_NonEmptyQuery):
-    """A question for what changed a definition or a file.
+    """A question for the changes of a definition or a file.
 
     Attributes:
-        symbol, path: as of definitions.
+        symbol, path: see DefinitionsQuery.
     """
 
     symbol: _Text | None = None
@@ -105,10 +105,10 @@ class HistoryQuery(_NonEmptyQuery):
 
 
 class UsersQuery(HistoryQuery):
-    """A question for what uses a table, a definition, or those of a file.
+    """A question for the users of a table, a definition, or a file's definitions.
 
     Attributes:
-        table: its name, or that of a model.
+        table: the name of the table, or of a model.
     """
 
     table: _Text | None = None
@@ -128,7 +128,7 @@ class FileQuery(_NonEmptyQuery):
     """A question about a file or a folder.
 
     Attributes:
-        path: of it, as hits name it, or within its repository.
+        path: its path, as hits name it, or within its repository.
     """
 
     path: _Text
@@ -138,7 +138,7 @@ class FilesQuery(_NonEmptyQuery):
     """A question about files.
 
     Attributes:
-        path: of each.
+        path: of each; see FileQuery.
     """
 
     path: Annotated[tuple[_Text, ...], Field(min_length=1, max_length=20)]
@@ -148,7 +148,7 @@ class SymbolsQuery(BaseModel):
     """A question for definitions: by a name, of a document, or both.
 
     Attributes:
-        name: as of relations.
+        name: see RelationsQuery.
         path: of a document, as hits name it.
     """
 
@@ -169,7 +169,7 @@ class AskedRepository:
     """A request about the repositories of a project.
 
     Attributes:
-        tenant_id: of the project.
+        tenant_id: the tenant of the project.
     """
 
     identity: Identity
@@ -182,7 +182,7 @@ class AskedRepository:
         return await self.backend.run(self.tenant_id, self.identity.name, partial(work, walker))
 
     async def answer(self, ask: Callable[[CodeAnswers], str]) -> CodeAnswer:
-        """Answer as agents are answered; blocking work is run as by run."""
+        """Return the same answer as the agents' tools; blocking work runs as in run()."""
         reader, settings = self.backend.reader, self.backend.embedders.settings
 
         def work() -> str:
@@ -211,7 +211,7 @@ _Asked = Annotated[AskedRepository, Depends(_asked)]
 
 @router.get("/{project_id}/relations")
 async def relations(asked: _Asked, query: Annotated[RelationsQuery, Query()]) -> CodeRelations:
-    """What relates to a name in the repositories of a project, with its evidence."""
+    """Return the relations of a name in the repositories of a project, with their evidence."""
 
     def walk(walker: Walker) -> Walk:
         return walker.relations(
@@ -233,7 +233,7 @@ async def relations(asked: _Asked, query: Annotated[RelationsQuery, Query()]) ->
 
 @router.get("/{project_id}/symbols")
 async def symbols(asked: _Asked, query: Annotated[SymbolsQuery, Query()]) -> CodeSymbols:
-    """The definitions of a name, or of a document, in the repositories of a project."""
+    """Return the definitions of a name, or of a document, in the repositories of a project."""
 
     def look(walker: Walker) -> list[Node]:
         caller = asked.identity.caller
@@ -244,25 +244,25 @@ async def symbols(asked: _Asked, query: Annotated[SymbolsQuery, Query()]) -> Cod
 
 @router.get("/{project_id}/who-serves")
 async def who_serves(asked: _Asked, query: Annotated[RouteQuery, Query()]) -> CodeAnswer:
-    """What serves a route, and what that touches."""
+    """Show what serves a route, and what that touches."""
     return await asked.answer(lambda about: about.who_serves(query.route))
 
 
 @router.get("/{project_id}/what-touches")
 async def what_touches(asked: _Asked, query: Annotated[UsersQuery, Query()]) -> CodeAnswer:
-    """Who uses, reads, writes or migrates a table, a definition, or those of a file."""
+    """List who uses, reads, writes or migrates a table, a definition, or a file's definitions."""
     return await asked.answer(lambda about: about.what_touches(**dict(query)))
 
 
 @router.get("/{project_id}/impact-of")
 async def impact_of(asked: _Asked, query: Annotated[DefinitionsQuery, Query()]) -> CodeAnswer:
-    """All that depends on definitions or files, step by step."""
+    """List everything that depends on definitions or files, step by step."""
     return await asked.answer(lambda about: about.impact_of(symbols=query.symbol, paths=query.path))
 
 
 @router.get("/{project_id}/tests-of")
 async def tests_of(asked: _Asked, query: Annotated[TestsQuery, Query()]) -> CodeAnswer:
-    """The tests of definitions, files or a route, and how each reaches it."""
+    """List the tests of definitions, files or a route, and how each reaches it."""
     return await asked.answer(
         lambda about: about.tests_of(symbols=query.symbol, paths=query.path, route=query.route)
     )
@@ -270,19 +270,19 @@ async def tests_of(asked: _Asked, query: Annotated[TestsQuery, Query()]) -> Code
 
 @router.get("/{project_id}/outline")
 async def outline(asked: _Asked, query: Annotated[FileQuery, Query()]) -> CodeAnswer:
-    """The definitions of a file with their lines; the files of a folder."""
+    """List the definitions of a file with their lines, or the files of a folder."""
     return await asked.answer(lambda about: about.outline(query.path))
 
 
 @router.get("/{project_id}/history-of")
 async def history_of(asked: _Asked, query: Annotated[HistoryQuery, Query()]) -> CodeAnswer:
-    """The commits, and agents' runs, that changed a definition or a file, newest first."""
+    """List the commits and agents' runs that changed a definition or a file, newest first."""
     return await asked.answer(lambda about: about.history_of(**dict(query)))
 
 
 @router.get("/{project_id}/rules-for")
 async def rules_for(asked: _Asked, query: Annotated[FilesQuery, Query()]) -> CodeAnswer:
-    """The rules, decisions and known bugs that are about files."""
+    """List the rules, decisions and known bugs that are about files."""
     return await asked.answer(lambda about: about.rules_for(query.path))
 
 

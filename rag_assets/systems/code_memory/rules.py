@@ -1,4 +1,4 @@
-"""Which rules, decisions, known bugs and documents are about files."""
+"""Rules, decisions, known bugs and documents about given files."""
 
 from __future__ import annotations
 
@@ -23,31 +23,31 @@ from rag_assets.systems.code_memory.outlines import place
 from rag_assets.tenants.model import Tenant
 
 MOST_DOCUMENTS: Final = 200
-"""Documents that are read for one answer."""
+"""Maximum number of documents that are read for one answer."""
 
 _RULES: Final = ("cursor_rule", "claude_rule")
 _OTHERS: Final = ("adr", "known_bug", "readme", "doc")
 _ORDER: Final = (*_RULES, *_OTHERS)
 _NAMES: Final = "documents"
-"""The kind of the edges from a document to what it names."""
+"""The kind of the edges from a document to the names in it."""
 _KINDS_OF_NAMES: Final = ("path", "symbol", "name")
 _FILE: Final = "file"
-"""The type of documents of folders, whose place tells more."""
+"""The type of documents in folders; their place determines a better type."""
 _TOOL_FOLDER: Final = re.compile(r"(?:(?<=/)|^)\.(?:claude|cursor)/.*")
-"""The folder of an assistant: its rules are for the folder that it lies in."""
+"""The folder of an assistant: its rules apply to the folder that contains it."""
 
 _QUALIFIED: Final = frozenset("\\#.")
-"""What stands in names that mean one thing whatever the repository."""
+"""Characters of qualified names, which mean the same thing in every repository."""
 
 
 @dataclass(frozen=True, slots=True)
 class AskedFile:
-    """A file that somebody asks about; there may be none yet.
+    """A file in a question; it may not exist yet.
 
     Attributes:
-        said: as it was named.
-        paths: within the repositories that it may lie in, by their names.
-        names: by which documents of these repositories may speak of it.
+        said: its name in the question.
+        paths: its possible paths within each repository, by repository.
+        names: names by which documents of these repositories may mention it.
     """
 
     said: str
@@ -55,13 +55,13 @@ class AskedFile:
     names: frozenset[str]
 
     def matches(self, source: str, globs: Sequence[str], folder: str) -> bool:
-        """Return whether a rule is for this file.
+        """Return whether a rule applies to this file.
 
         Args:
             source: the repository of the rule.
-            globs: of the rule, from its folder or the repository's root; without any, it is for
-                every file of its folder.
-            folder: that the rule is for, with a slash at its end; "" for the whole repository.
+            globs: of the rule, relative to its folder or the repository's root; a rule without
+                globs applies to every file of its folder.
+            folder: the folder of the rule, with a slash at its end; "" for the whole repository.
         """
         paths = [path for path in self.paths.get(source, ()) if path.startswith(folder)]
         return any(
@@ -70,9 +70,9 @@ class AskedFile:
         )
 
     def named(self, source: str, names: frozenset[str]) -> list[str]:
-        """The names that a document of a repository calls it by.
+        """Return the names by which a document of a repository mentions this file.
 
-        What stands in another repository means it only by a qualified name.
+        In another repository only a qualified name refers to it.
         """
         known = self.names if source in self.paths else frozenset(filter(_is_qualified, self.names))
         return sorted(known & names)
@@ -83,8 +83,8 @@ class _Candidate:
     """A document that may be about files.
 
     Attributes:
-        document, kind: which, and of what type.
-        globs: of a rule; none: it is for every file of its folder.
+        document, kind: the document and its type.
+        globs: of a rule; empty: it applies to every file of its folder.
     """
 
     document: FoundDocument
@@ -92,20 +92,20 @@ class _Candidate:
     globs: tuple[str, ...]
 
     def holds(self, files: Sequence[AskedFile]) -> bool:
-        """Whether it is a rule for one of these files."""
+        """Return whether it is a rule for one of these files."""
         return any(self._holds(file) for file in files)
 
     def rank(self, files: Sequence[AskedFile]) -> tuple[bool, int, str]:
-        """By which documents are sorted: rules for these files first."""
+        """Return the sort key: rules for these files first."""
         return not self.holds(files), _ORDER.index(self.kind), self.document.uri
 
     def told(self, text: str, files: Sequence[AskedFile], *, several: bool) -> Iterator[str]:
-        """It with why it is about one of the files, if it is; a rule with its text.
+        """Yield the document with the reason why it is about a file, if it is; rules with text.
 
         Args:
-            text: of the document; "" where all of it is withheld.
-            files: that are asked about.
-            several: whether places are told with the repository.
+            text: of the document; "" if all of it is withheld.
+            files: the files in the question.
+            several: whether to show places with their repository.
         """
         facts = read_markdown(text).facts
         named = frozenset(str(f.values["name"]).lstrip("\\") for f in facts if f.kind == "mentions")
@@ -132,13 +132,11 @@ class _Candidate:
 
 @dataclass(frozen=True, slots=True)
 class RuleBook:
-    """The documents of a tenant's repositories that a caller may read, asked about files.
+    """The documents of a tenant's repositories that a caller may read, for questions about files.
 
     Attributes:
         reader: reads documents.
-        tenant: whose repositories.
-        caller: who asks.
-        view: what the caller may read of the relations.
+        view: the relations that the caller may read.
     """
 
     reader: DocumentReader
@@ -147,11 +145,11 @@ class RuleBook:
     view: View
 
     def about(self, files: Sequence[AskedFile], *, several: bool) -> tuple[list[str], list[str]]:
-        """Lines about files, rules that hold them first, and what the answer may lack.
+        """Return lines about files, their rules first, and notes on possible gaps.
 
         Args:
-            files: that are asked about.
-            several: whether places are told with the repository.
+            files: the files in the question.
+            several: whether to show places with their repository.
         """
         spoken = self.view.naming(_targets(files), _NAMES)
         found, left = self._found(files, naming={edge.document_id for edge in spoken})
@@ -170,17 +168,17 @@ class RuleBook:
     def _found(
         self, files: Sequence[AskedFile], naming: Collection[str]
     ) -> tuple[list[_Candidate], int]:
-        """Documents that may be about files, rules that hold them first; how many are not known.
+        """Return documents that may be about files, their rules first, and how many are unknown.
 
         Args:
-            files: that are asked about.
-            naming: ids of documents that seem to name them.
+            files: the files in the question.
+            naming: ids of documents that seem to mention the files.
         """
         stated = self.view.stated("applies_to")
         globs: dict[str, list[str]] = {}
         for edge in stated:
             globs.setdefault(edge.document_id, []).append(edge.target.removeprefix(GLOB))
-        # Of the last document that is told of when there are more, some globs may lack.
+        # If the edges were cut off, globs of the last document and all later ones may be missing.
         cut = stated[-1].uri if len(stated) >= MOST_EDGES else None
         found: list[_Candidate] = []
         unknown = 0
@@ -196,14 +194,14 @@ class RuleBook:
         return sorted(found, key=lambda one: one.rank(files)), unknown
 
     def asked(self, said: str) -> AskedFile:
-        """A file by its path, within a repository or, as hits name it, with the repository's."""
+        """Return a file by its path within a repository, or as hits name it."""
         sources = [one.name for one in self.tenant.sources if one.type in {"git", "files"}]
-        # Whether a repository is there is not told by what a guessed name changes.
+        # A guessed name must not reveal whether a repository exists.
         repositories = self.view.readable_of(sources)
         bare, *shorter = path_spellings(said)[1:] or path_spellings(said) or [""]
         paths: Mapping[str, Sequence[str]] = {}
         for path in (bare, *(one for one in shorter if "/" in one)):
-            # The beginning of an absolute path is the folder of a checkout.
+            # An absolute path may start with the folder of a checkout.
             if paths := self._existing(path, repositories):
                 bare = path
                 break
@@ -226,7 +224,7 @@ class RuleBook:
         return paths
 
     def _names(self, uris: Sequence[str]) -> frozenset[str]:
-        """What the definitions of files are called."""
+        """Return the names of the definitions in files."""
         nodes = self.view.within_any(uris)
         shorts = {one.name.rpartition("\\")[2] for one in nodes}
         methods = {name.replace("::", "@") for name in shorts}
@@ -234,7 +232,7 @@ class RuleBook:
 
 
 def _places(bare: str, repositories: Sequence[str]) -> dict[str, list[str]]:
-    """Where a file may be meant to lie that there is not."""
+    """Return the possible paths of a file that does not exist, by repository."""
     first, _, rest = bare.partition("/")
     if first not in repositories or not rest:
         return {name: [bare] for name in repositories}
@@ -244,7 +242,7 @@ def _places(bare: str, repositories: Sequence[str]) -> dict[str, list[str]]:
 
 
 def _targets(files: Sequence[AskedFile]) -> list[str]:
-    """What the edges of documents name that may speak of files, whatever the names seem to be."""
+    """Return the possible targets of edges from documents that mention these files."""
     names = {name for file in files for name in file.names}
     each = (targets_of_mention(name, kind) for name in names for kind in _KINDS_OF_NAMES)
     return sorted({target for targets in each for target in targets})

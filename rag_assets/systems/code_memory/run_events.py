@@ -1,4 +1,4 @@
-"""Events of runs as applications send them: lines of JSON, one event each."""
+"""Events of runs as applications send them: one JSON object per line."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from pydantic import (
 from rag_assets.common.times import boundary_of
 
 MOST_BYTES: Final = 4 << 20
-"""Of the events of a request."""
+"""Maximum size of the events of a request."""
 MOST_EVENTS: Final = 1_000
 MOST_LINE: Final = 128 << 10
-"""Bytes of an event: several times the longest summary."""
+"""Maximum size of an event, in bytes: several times the longest summary."""
 _MOST_ERRORS: Final = 50
 
 _PRINTABLE: Final = r"^[^\x00-\x1f\x7f]*$"
@@ -60,13 +60,13 @@ _Moment = Annotated[
 
 
 class RunEvent(BaseModel):
-    """Something that an agent did in a run.
+    """An action of an agent in a run.
 
     Attributes:
-        id: of the event within its run; what comes again under it is known already.
-        path: of the file, within its repository or as hits name it; a summary has none.
-        action: what was done, in a few words.
-        summary: in words; of a whole run it must say something.
+        id: of the event within its run; a repeated id is known already and ignored.
+        path: of the file, within its repository or as hits name it; not for a summary.
+        action: the action in a few words.
+        summary: in words; required for a final_summary.
         at: when; by default now.
     """
 
@@ -92,10 +92,10 @@ class RunEvent(BaseModel):
 
 
 def parsed_events(body: bytes) -> tuple[RunEvent, ...]:
-    """The events of a body, one a line; empty lines are skipped.
+    """Return the events of a body, one per line; empty lines are skipped.
 
     Raises:
-        RequestValidationError: a line is no event; names the line, counted from 1, and the field.
+        RequestValidationError: a line is not an event; names the line, from 1, and the field.
     """
     events: list[RunEvent] = []
     errors: list[Mapping[str, Any]] = []
@@ -121,7 +121,7 @@ def parsed_events(body: bytes) -> tuple[RunEvent, ...]:
 
 
 def refused(number: int, field: str, problem: str) -> RequestValidationError:
-    """The error of one field of an event."""
+    """Return the error for one field of an event."""
     return RequestValidationError([_error(number, problem, field)])
 
 
@@ -133,7 +133,7 @@ def _error(number: int, problem: str, *field: str) -> Mapping[str, Any]:
 def _located(number: int, error: ValidationError) -> list[Mapping[str, Any]]:
     found: list[Mapping[str, Any]] = []
     for one in error.errors(include_url=False, include_input=False, include_context=False):
-        # What Pydantic says of JSON that it cannot read may quote it.
+        # Pydantic's message about unreadable JSON may quote it.
         message = one["msg"].removeprefix("Value error, ")
         if one["type"] == "json_invalid":
             message = "it is not JSON"

@@ -1,4 +1,4 @@
-"""Passages for the prompts of runs: the one retrieval, in the words of runs."""
+"""Retrieval for the prompts of runs: the one search, with the requests and responses of runs."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ _Path = Annotated[str, StringConstraints(min_length=1, max_length=MAX_PATH, patt
 
 
 class RetrievalOptions(BaseModel):
-    """What narrows or widens a retrieval; what is not given is as by default.
+    """Options that narrow or widen a retrieval; omitted options keep their defaults.
 
     Attributes:
-        top_k: chunks at most.
-        source_types: only of these.
-        must_include_paths: files and folders whose chunks rank higher, within their repository or
-            as hits name them.
-        route_name, controller_class, table_name: what is related to it comes first.
+        top_k: maximum number of chunks.
+        source_types: only chunks of these source types.
+        must_include_paths: files and folders with chunks that rank higher; paths within their
+            repository, or as hits name them.
+        route_name, controller_class, table_name: chunks related to it come first.
         include_run_summaries: whether changes and summaries of runs may be chunks.
         min_score: cosine below which a chunk is left out; by default the profile's.
     """
@@ -70,7 +70,7 @@ class RetrievalQuestion(BaseModel):
 
     Attributes:
         query: in words.
-        run: its id; without one the question is that of no run.
+        run: its id; null for a question outside a run.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -90,28 +90,26 @@ class CodeSearch(Protocol):
         """Search one tenant's knowledge."""
 
     async def masked(self, question: str, /) -> str:
-        """A question, credentials in it masked."""
+        """Return a question with its credentials masked."""
 
     @property
     def policy(self) -> AccessPolicy:
-        """What callers may read."""
+        """Return the policy that decides what callers may read."""
 
     @property
     def journal(self) -> SearchJournal:
-        """Where events of searches are written."""
+        """Return the journal for events of searches."""
 
 
 def search_request(
     tenant: Tenant, run: Run | None, query: str, options: RetrievalOptions, caller: Caller
 ) -> SearchRequest:
-    """The search that answers a question of a run.
+    """Return the search that answers a question of a run.
 
     Args:
-        tenant: whose repositories are searched.
-        run: that asks, if one does.
+        run: the run that asks; None for a question outside a run.
         query: in words.
         options: see RetrievalOptions.
-        caller: who asks.
 
     Raises:
         InvalidRequest: an option cannot be used; names the field.
@@ -137,7 +135,7 @@ class RunRetrieval:
 
     Attributes:
         search: finds the passages.
-        walker: tells what they are related to.
+        walker: finds the relations of the passages.
     """
 
     search: CodeSearch
@@ -151,13 +149,11 @@ class RunRetrieval:
         question: RetrievalQuestion,
         caller: Caller,
     ) -> RetrievedChunks:
-        """The passages for a run's prompt; none, and no search, where the run wants none.
+        """Return the passages for a run's prompt; none, without a search, if the run disables them.
 
         Args:
-            ref, tenant: whose repositories are searched.
-            run: that asks, if one does.
-            question: of it.
-            caller: who asks.
+            ref, tenant: the tenant of the searched repositories.
+            run: the run that asks; None for a question outside a run.
 
         Raises:
             InvalidRequest: an option cannot be used.
@@ -197,7 +193,7 @@ class RunRetrieval:
 
 
 def _uris(tenant: Tenant, paths: Sequence[str]) -> tuple[str, ...]:
-    """Paths as the index has them: below the name of each repository, unless they begin so."""
+    """Return paths as in the index: below each repository, and as given if they name a source."""
     names = [one.of for one in tenant.sources if isinstance(one, RunsConfig)]
     found: dict[str, None] = {}
     for path in paths:

@@ -42,7 +42,7 @@ router = APIRouter(
 
 
 class EventLines(Guarded):
-    """A route whose body holds events."""
+    """A route with events in its body."""
 
     most_bytes = MOST_BYTES
 
@@ -53,10 +53,10 @@ receiving = APIRouter(
 
 
 class RunSettings(BaseModel):
-    """What an application says of a run.
+    """An application's settings of a run.
 
     Attributes:
-        rag_enabled: whether it is given passages.
+        rag_enabled: whether it receives passages.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -80,10 +80,10 @@ class RunBody(BaseModel):
 
 
 class IndexedPaths(BaseModel):
-    """Files to be indexed anew.
+    """Files to be indexed again.
 
     Attributes:
-        paths: within a repository, or as hits name them; none: everything of the project.
+        paths: within a repository, or as hits name them; empty: everything in the project.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -105,7 +105,7 @@ class NamedPaths(BaseModel):
 
 @router.put(_RUN)
 async def put_run(run: RunId, body: RunBody, asked: ProjectDependency) -> CodeRun:
-    """Make a run of an agent, or change its settings."""
+    """Create a run of an agent, or change its settings."""
     runs, made = Runs(asked.backend.catalog.database), _made(run, body)
 
     def put() -> None:
@@ -128,10 +128,11 @@ async def put_run(run: RunId, body: RunBody, asked: ProjectDependency) -> CodeRu
     },
 )
 async def put_events(request: Request, run: RunId, asked: ProjectDependency) -> ReceivedEvents:
-    """Take what a run did: each event becomes a document, and files that it names are listed soon.
+    """Receive a run's events: each becomes a document, and files that it names are listed soon.
 
-    All events are taken, or none. One whose id came before in the run is known, and changes
-    nothing. Credentials are masked before anything is indexed; in ids they are refused.
+    All events are accepted, or none. An event with an id that the run has sent before counts as
+    known and has no effect. Credentials are masked before anything is indexed; in ids they are
+    refused.
     """
     body = await request.body()
     runs = Runs(asked.backend.catalog.database)
@@ -151,8 +152,8 @@ async def put_events(request: Request, run: RunId, asked: ProjectDependency) -> 
 async def retrieve(body: RetrievalQuestion, asked: ProjectDependency) -> RetrievedChunks:
     """Find the passages of a project's repositories for the prompt of a run.
 
-    For a run that wants none, nothing is searched. Where nothing is near enough, there are no
-    chunks, and a question for the user.
+    For a run that does not want passages, no search takes place. If no passage is near enough, the
+    response has no chunks, but a question for the user.
     """
     runs = Runs(asked.backend.catalog.database)
     record, run = await asked.read(lambda: (asked.record(), _run(runs, asked.tenant_id, body.run)))
@@ -166,16 +167,16 @@ async def retrieve(body: RetrievalQuestion, asked: ProjectDependency) -> Retriev
 async def index_rag(
     asked: AdministeredDependency, body: IndexedPaths | None = None
 ) -> IndexedProject:
-    """Have everything of a project, or some files, read and indexed anew. For admins.
+    """Request that a project, or some of its files, is read and indexed again. For admins.
 
-    It is found as it is until then. Texts that have a vector keep it.
+    Until then, searches find the former state. Texts that have an embedding keep it.
     """
     return await asked.write(partial(_index, asked, () if body is None else body.paths))
 
 
 @router.post("/{project_id}/invalidate", status_code=202)
 async def invalidate_files(asked: AdministeredDependency, body: NamedPaths) -> InvalidatedFiles:
-    """Take files out of the index. For admins.
+    """Remove files from the index. For admins.
 
     Searches omit them from now on. The files themselves stay. Each is indexed again when it changes
     or when index-rag names it, or names no path.

@@ -1,4 +1,4 @@
-"""Runs of agents in the catalog: their settings, and what they say that they did."""
+"""Runs of agents in the catalog: their settings, and the events that they report."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class Run:
     """A run of an agent.
 
     Attributes:
-        rag_enabled: whether it is given passages.
-        model: the language model that it prompts; None where it was not told.
+        rag_enabled: whether it receives passages.
+        model: the language model that it prompts; None if unknown.
     """
 
     id: str
@@ -43,18 +43,17 @@ class Runs:
     """Reads and writes runs and their events.
 
     Args:
-        database: that holds the catalog.
+        database: the catalog's database.
     """
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def put(self, ref: TenantRef, run: Run, *, by: str) -> None:
-        """Make a run, or change its settings; the same again changes nothing.
+        """Create a run or change its settings; repeating a call has no effect.
 
         Args:
-            ref: the tenant.
-            run: as it is from now on.
+            run: its new settings.
             by: name of the caller.
 
         Raises:
@@ -74,10 +73,10 @@ class Runs:
             connection.execute(statement)
 
     def get(self, tenant_id: str, run_id: str) -> Run:
-        """A run.
+        """Return a run.
 
         Raises:
-            UnknownRun: the project has none of that id.
+            UnknownRun: the project has no run with this id.
         """
         with self._database.begin() as connection:
             return _run(connection, tenant_id, run_id)
@@ -85,24 +84,23 @@ class Runs:
     def receive(
         self, ref: TenantRef, tenant: Tenant, run_id: str, events: Sequence[RunEvent]
     ) -> int:
-        """Take events, all of them or none; returns how many are new.
+        """Store events, all of them or none; return how many are new.
 
-        Each becomes a document, which the next listing finds; that is soon, and finds the files
-        that they name as well.
+        Each event becomes a document, which the next listing finds. That listing is soon, and also
+        finds the files that the events name.
 
         Args:
-            ref, tenant: the tenant.
-            run_id: of a run that there is.
-            events: none of an id that came before is taken.
+            run_id: of an existing run.
+            events: events with an id that is already stored are skipped.
 
         Raises:
-            UnknownRun: the project has no such run.
-            NoRecordsSource: it has no source of files.
+            UnknownRun: the project does not have this run.
+            NoRecordsSource: the tenant does not have a source of files.
         """
         with self._database.begin_exclusive(ref) as connection:
             _run(connection, ref.id, run_id)
             sources = _SourcesOfRuns.of(connection, tenant, events)
-            # Of two events of one id, the first is taken.
+            # Of two events with the same id, the first is stored.
             distinct = {event.id: event for event in reversed(events)}
             records = {id_: _record(sources, run_id, event) for id_, event in distinct.items()}
             rows = [
@@ -125,7 +123,7 @@ class Runs:
                 }
                 put = upsert(source_records).values(**written).on_conflict_do_nothing()
                 connection.execute(put, [record_values(ref, records[id_]) for id_ in new])
-            # Files that known events name may have changed again.
+            # Files named by known events may have changed again.
             notify(connection, ref.id)
         return len(new)
 
@@ -134,7 +132,7 @@ def require_plain_ids(run_id: str, events: Sequence[RunEvent], masker: Masker) -
     """Refuse credentials in ids, which are stored and shown as they are.
 
     Raises:
-        RequestValidationError: one stands in the id of an event, or in that of the run.
+        RequestValidationError: the id of the run or of an event contains a credential.
     """
     problem = "it must hold no credential: it is stored and shown as it is"
     if masker.holds_credential(run_id):
@@ -146,7 +144,7 @@ def require_plain_ids(run_id: str, events: Sequence[RunEvent], masker: Masker) -
 
 @dataclass(frozen=True, slots=True)
 class _SourcesOfRuns:
-    """The sources that keep what runs did to the files of others, and which files there are.
+    """The sources that store events about files of other sources, and the known files.
 
     Attributes:
         configs: the sources, at least one.
@@ -170,10 +168,10 @@ class _SourcesOfRuns:
         return cls(configs, documents_of(connection, tenant, paths, gone=True))
 
     def place_of(self, path: str) -> tuple[RunsConfig, str]:
-        """The source that keeps an event, and the path within the repository.
+        """Return the source that stores an event, and the path within the repository.
 
-        A file that no listing has found yet is one of the first repository, unless a repository's
-        name goes before its path.
+        A file that no listing has found yet belongs to the first repository, unless its path
+        starts with the name of a repository.
         """
         possible = [*readings(self.configs, path)]
         for config, within in possible:

@@ -1,4 +1,4 @@
-"""All that a program needs of code memory: one object over an installation."""
+"""Code memory as one object over an installation, for use by a program."""
 
 from __future__ import annotations
 
@@ -28,13 +28,12 @@ _BY = "a program"
 
 
 class CodeMemory:
-    """The code memory of one tenant; what it finds is what the caller may read.
+    """The code memory of one tenant; it finds only what the caller may read.
 
     Args:
-        catalog, settings: of the installation.
         search: finds passages: an AsyncRetriever.
         tenant_id: a tenant of the profile code-memory.
-        caller: who asks; by default only what is public is found.
+        caller: the caller; by default only public documents are found.
     """
 
     def __init__(
@@ -53,16 +52,16 @@ class CodeMemory:
     async def retrieve(
         self, query: str, options: Mapping[str, Any] | None = None, *, run: str | None = None
     ) -> RetrievedChunks:
-        """The passages for a prompt.
+        """Return the passages for a prompt.
 
         Args:
             query: in words.
             options: see RetrievalOptions.
-            run: that asks, if one does.
+            run: id of the run that asks; None for a question outside a run.
 
         Raises:
             InvalidRequest: the query or an option cannot be used; names the field.
-            UnknownTenant, UnknownRun: there is none.
+            UnknownTenant, UnknownRun: the tenant or the run does not exist.
             ProviderError, ServiceUnavailable: see AsyncRetriever.search.
         """
         given = {"query": query, "run": run, "options": dict(options or {})}
@@ -79,15 +78,15 @@ class CodeMemory:
         return await self._retrieval.retrieve(record.ref, tenant, asking, question, self._caller)
 
     def index_file(self, path: str) -> IndexedProject:
-        """Have a file read and indexed anew; one that is not known yet is found soon."""
+        """Request that a file is read and indexed again; a file not known yet is found soon."""
         return self._index(path)
 
     def reindex(self) -> IndexedProject:
-        """Have everything read and indexed anew; no vector is paid twice."""
+        """Request that everything is read and indexed again; no embedding is paid for twice."""
         return self._index()
 
     def invalidate(self, path: str) -> InvalidatedFiles:
-        """Take a file out of the index until it changes or index_file or reindex is called."""
+        """Remove a file from the index until it changes, or index_file or reindex is called."""
         record = self._catalog.tenants.get(self._tenant_id)
         return invalidate(self._catalog, record, [path], by=self._caller.name or _BY)
 

@@ -12,7 +12,7 @@ code_runs = Table(
     tenant_column(),
     Column("run_id", Text, primary_key=True),
     Column("rag_enabled", Boolean, nullable=False),
-    # The language model that the run prompts; null where it was not told.
+    # The language model that the run prompts; null if unknown.
     Column("model", Text),
     Column("updated_by", Text),
     now_column("updated_at"),
@@ -35,4 +35,4 @@ code_run_events = Table(
         "kind IN ('file_created', 'file_updated', 'file_deleted', 'final_summary')", name="kind"
     ),
 )
-"""Events that were received, without what they say: none is taken twice."""
+"""Received events without their contents, so that no event is stored twice."""

@@ -125,10 +125,10 @@ def _rules_for(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
 
 
 def _require_one(**given: object) -> None:
-    """Refuse a question that names nothing.
+    """Refuse a question without any argument.
 
     Raises:
-        InvalidRequest: none of the arguments is given.
+        InvalidRequest: all arguments are missing.
     """
     if not any(given.values()):
         raise InvalidRequest("nothing is named", hint=f"give one of: {', '.join(given)}")

@@ -1,4 +1,4 @@
-"""Reading and indexing a project's repositories again, and taking files out of the index."""
+"""Indexing a project's repositories again, and removing files from the index."""
 
 from __future__ import annotations
 
@@ -24,17 +24,15 @@ def index_again(
     paths: Sequence[str] = (),
     by: str,
 ) -> IndexedProject:
-    """Have documents of a tenant read, parsed and indexed again; no vector is paid twice.
+    """Request that documents are read, parsed and indexed again; no embedding is paid for twice.
 
-    Files that were taken out with `invalidate` come back; those that were deleted, purged or past
+    Files that were removed with `invalidate` come back. Files that were deleted, purged or past
     their retention do not.
 
     Args:
-        catalog: of the installation.
-        settings: of the installation.
         record: the tenant.
-        paths: of files, within a repository or as hits name them; none: all documents. One that no
-            listing has found yet is listed soon.
+        paths: of files, within a repository or as hits name them; empty: all documents. New files,
+            which the index does not know yet, are listed soon.
         by: name of the caller, for the event.
 
     Raises:
@@ -49,7 +47,7 @@ def index_again(
         documents += requests.readmit(record.ref, named_documents(tenant, paths))
     else:
         documents = requests.request_tenant(record.ref, by) + requests.readmit(record.ref)
-    # Without documents nothing is told of: files that no listing has found are to be found, too.
+    # Announce this even without known documents: a listing must find the new files.
     catalog.changes.tell([record.id])
     commit = next(iter(commits.values())) if len(commits) == 1 else None
     return IndexedProject(record.id, commit, commits, documents)
@@ -58,16 +56,15 @@ def index_again(
 def invalidate(
     catalog: Catalog, record: TenantRecord, paths: Sequence[str], *, by: str
 ) -> InvalidatedFiles:
-    """Take files out of the index, until they change or are indexed again by index_again.
+    """Remove files from the index, until they change or index_again indexes them.
 
     Args:
-        catalog: of the installation.
         record: the tenant.
         paths: see index_again.
         by: name of the caller, for the events.
 
     Raises:
-        OnHold: one of them is held.
+        OnHold: one of the files is on hold.
         TenantGone: the tenant was removed.
     """
     ids = _documents(catalog, Tenant.from_config(record.config), paths)
@@ -82,7 +79,7 @@ def _documents(catalog: Catalog, tenant: Tenant, paths: Sequence[str]) -> frozen
 
 
 def _commits(catalog: Catalog, settings: Settings, tenant: Tenant) -> dict[str, str | None]:
-    """The commit that each repository is at; one that cannot be read has none."""
+    """Return the current commit of each repository; None if it cannot be read."""
     found: dict[str, str | None] = {}
     try:
         sources = open_sources(tenant, settings, catalog)

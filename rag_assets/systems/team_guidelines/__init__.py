@@ -2,7 +2,7 @@
 
 from rag_assets.plugins.system import Migrations, Profile, System
 
-_ROUTES = "rag_assets.systems.team_guidelines.routes"
+_HERE = "rag_assets.systems.team_guidelines"
 
 SYSTEM = System(
     name="team-guidelines",
@@ -25,8 +25,8 @@ SYSTEM = System(
             "embedder": {"provider": "auto"},
             "retrieval": {"top_k": 5, "mode": "knn"},
         },
-        # The description's figure for models over the network; the local one's is measured by
-        # benchmarks.guidelines_threshold (decision 0083).
+        # The description's figure for remote models; benchmarks.guidelines_threshold measured the
+        # local model's (decision 0083).
         thresholds={
             "openai/text-embedding-3-small": 0.75,
             "gemini/gemini-embedding-001": 0.75,
@@ -43,25 +43,31 @@ SYSTEM = System(
         ),
         requires_project=True,
         projects_over_api=True,
-        follows_guidelines=True,
+        opt_in_problem="feature-off",
     ),
-    panels={"/guidelines": "rag_assets.systems.team_guidelines.panel.pages:PANEL"},
-    # In the order of their names: what is called {…} would answer for others.
+    panels={"/guidelines": f"{_HERE}.panel.pages:PANEL"},
+    # Routers are added in the order of their names, so a path with {…} must come last.
     routers={
-        "/api/organizations, /api/projects": f"{_ROUTES}.projects:projects",
-        "/api/…/keys": f"{_ROUTES}.keys:keys",
-        "/api/projects/{id}/guidelines/context": f"{_ROUTES}.context:prompting",
-        "/api/projects/{id}/guidelines/text": f"{_ROUTES}.context:texts",
-        "/api/projects/{id}/guidelines/upload": f"{_ROUTES}.upload:uploading",
-        "/api/projects/{id}/guidelines/{documentId}": f"{_ROUTES}.documents:documents",
+        "/api/organizations, /api/projects": f"{_HERE}.routes.projects:projects",
+        "/api/…/keys": f"{_HERE}.routes.projects:keys",
+        "/api/projects/{id}/guidelines/context": f"{_HERE}.routes.context:prompting",
+        "/api/projects/{id}/guidelines/text": f"{_HERE}.routes.context:texts",
+        "/api/projects/{id}/guidelines/upload": f"{_HERE}.routes.documents:uploading",
+        "/api/projects/{id}/guidelines/{documentId}": f"{_HERE}.routes.documents:documents",
     },
     tables={
-        "guideline_texts": "rag_assets.systems.team_guidelines.tables:guideline_texts",
-        "guideline_rules": "rag_assets.systems.team_guidelines.tables:guideline_rules",
+        "guideline_texts": f"{_HERE}.tables:guideline_texts",
+        "guideline_rules": f"{_HERE}.tables:guideline_rules",
     },
-    migrations=Migrations(package="rag_assets.systems.team_guidelines.migrations", head="0002"),
+    migrations=Migrations(package=f"{_HERE}.migrations", head="0002"),
     texts=("guideline_texts.text", "guideline_rules.paths"),
-    follow_up="rag_assets.systems.team_guidelines.rules:FOLLOW_UP",
-    commands={"guidelines": "rag_assets.systems.team_guidelines.commands:app"},
-    prompts={"team_guidelines": "rag_assets.systems.team_guidelines.prompts:TEAM_GUIDELINES"},
+    follow_up=f"{_HERE}.rules:FOLLOW_UP",
+    commands={"guidelines": f"{_HERE}.commands:app"},
+    problems={
+        "feature-off": f"{_HERE}.errors:GuidelinesOff",
+        "text-refused": f"{_HERE}.errors:TextRefused",
+        "version-missing": f"{_HERE}.errors:VersionMissing",
+    },
+    prompts={"team_guidelines": f"{_HERE}.prompts:TEAM_GUIDELINES"},
+    prompt_headings=("Team Guidelines",),
 )

@@ -1,6 +1,6 @@
-"""guidelines upload, list, delete, retry, enable, chunks, usage, text, context: the commands.
+"""The work of the commands `rag-assets guidelines`, and its output.
 
-As JSON they print what the endpoints below `/api` answer.
+The JSON output equals the responses of the endpoints below `/api`.
 """
 
 from __future__ import annotations
@@ -17,16 +17,13 @@ from pydantic import TypeAdapter, ValidationError
 from rag_assets.api.guideline_responses import (
     GuidelineDocument,
     GuidelinesContext,
-    GuidelinesText,
     UploadedDocument,
 )
-from rag_assets.billing.switched_off import guidelines_off
 from rag_assets.cli.commands.operator import operator
 from rag_assets.cli.commands.output import print_json, print_table, say, warn
 from rag_assets.cli.commands.session import Session, with_reading_session, with_session
 from rag_assets.common.errors import (
     ConfigurationError,
-    GuidelinesOff,
     NoProviderKey,
     RagAssetsError,
     UnknownDocument,
@@ -43,16 +40,16 @@ from rag_assets.systems.team_guidelines.contexts import ContextRequest, Contexts
 from rag_assets.systems.team_guidelines.projects import PROFILE, OpenProject
 from rag_assets.systems.team_guidelines.service import Guidelines
 from rag_assets.systems.team_guidelines.texts import (
-    MAX_TEXT,
-    GuidelineText,
+    MAX_CHARACTERS,
     GuidelineTexts,
+    build_response,
     require_usable,
 )
 from rag_assets.tenants.problems import problem_of
 from rag_assets.tenants.projects import Project
 
 _PIECE_BYTES = 1 << 20
-_PAGE = 100
+_DOCUMENTS_PER_PAGE = 100
 _STANDARD_INPUT = "-"
 
 
@@ -66,32 +63,32 @@ def upload(
     replaces: str | None,
     as_json: bool,
 ) -> None:
-    """Upload documents; one that is refused stops no other."""
+    """Upload documents; a refused file does not stop the others."""
     if replaces is not None and len(files) > 1:
         raise ConfigurationError(
             "one file replaces one document", hint="give one FILE with --replaces"
         )
-    guidelines, opened = _opened(session, organization, project)
-    source = _taking(guidelines, opened)
-    done: list[UploadedDocument] = []
+    guidelines, opened = _open(session, organization, project)
+    source = _require_uploads(guidelines, opened)
+    uploaded: list[UploadedDocument] = []
     refused: list[tuple[Path, RagAssetsError]] = []
     for file in files:
         try:
-            done.append(_uploaded(guidelines, opened, source, file, replaces))
+            uploaded.append(_upload_file(guidelines, opened, source, file, replaces))
         except RagAssetsError as error:
             if len(files) == 1:
                 raise
             refused.append((file, error))
     if as_json:
-        shown = [{"file": file.name, "error": why.advice} for file, why in refused]
-        print_json({"uploaded": [_as_json(one) for one in done], "refused": shown})
+        reasons = [{"file": file.name, "error": refusal.advice} for file, refusal in refused]
+        print_json({"uploaded": list(map(_to_json, uploaded)), "refused": reasons})
     else:
-        for one in done:
-            what = "was there already" if one.duplicate else "uploaded"
-            say(f"{one.document.file_name}: {what}, as {one.document.id}")
-        for file, why in refused:
-            say(f"{file.name}: refused: {why.advice}")
-        if any(not one.duplicate for one in done):
+        for stored in uploaded:
+            outcome = "was there already" if stored.duplicate else "uploaded"
+            say(f"{stored.document.file_name}: {outcome}, as {stored.document.id}")
+        for file, refusal in refused:
+            say(f"{file.name}: refused: {refusal.advice}")
+        if not all(stored.duplicate for stored in uploaded):
             say(f"`rag-assets sync {opened.ref.id}` indexes it, or the daemon within a minute.")
     if refused:
         raise ConfigurationError(
@@ -102,17 +99,17 @@ def upload(
 
 @with_reading_session
 def list_documents(session: Session, organization: str, project: str, *, as_json: bool) -> None:
-    """Print a project's documents, the newest first."""
-    guidelines, opened = _opened(session, organization, project)
-    found: list[GuidelineDocument] = []
+    """Print a project's documents, newest first."""
+    guidelines, opened = _open(session, organization, project)
+    documents: list[GuidelineDocument] = []
     after: str | None = None
     while True:
-        page = guidelines.library.page(opened, after=after, limit=_PAGE)
-        found += page.documents
+        page = guidelines.library.list_page(opened, after=after, limit=_DOCUMENTS_PER_PAGE)
+        documents += page.documents
         if (after := page.next) is None:
             break
     if as_json:
-        shown = {"documents": [_as_json(one) for one in found], "key": _as_json(page.key)}
+        shown = {"documents": list(map(_to_json, documents)), "key": _to_json(page.key)}
         print_json({**shown, "ragGuidelines": page.rag_guidelines})
         return
     if not page.rag_guidelines:
@@ -121,16 +118,18 @@ def list_documents(session: Session, organization: str, project: str, *, as_json
         ["file", "id", "status", "stage", "chunks", "tokens", "bytes", "by", "uploaded", "reason"],
         [
             (
-                *(one.file_name, one.id, one.status, one.stage or ""),
-                *(_figure(one.chunk_count), _figure(one.token_count), one.size, one.uploaded_by),
-                *(f"{one.updated_at:%Y-%m-%d %H:%M} UTC", one.error_message or one.note or ""),
+                *(document.file_name, document.id, document.status, document.stage or ""),
+                *(_format_count(document.chunk_count), _format_count(document.token_count)),
+                *(document.size, document.uploaded_by),
+                f"{document.updated_at:%Y-%m-%d %H:%M} UTC",
+                document.error_message or document.note or "",
             )
-            for one in found
+            for document in documents
         ],
     )
 
 
-def _figure(number: int | None) -> int | str:
+def _format_count(number: int | None) -> int | str:
     return "" if number is None else number
 
 
@@ -139,15 +138,15 @@ def delete(
     session: Session, organization: str, project: str, document_id: str, *, as_json: bool
 ) -> None:
     """Delete a document."""
-    guidelines, opened = _opened(session, organization, project)
-    done = guidelines.library.delete(opened, document_id, operator())
-    if done.outcome != "removed":
+    guidelines, opened = _open(session, organization, project)
+    deleted = guidelines.library.delete(opened, document_id, operator())
+    if deleted.outcome != "removed":
         raise UnknownDocument(
             "the project has no such document",
             hint=f"`rag-assets guidelines list {organization} {project}` shows their ids",
         )
     if as_json:
-        print_json(_as_json(done))
+        print_json(_to_json(deleted))
         return
     say(f"{document_id} is deleted: no context holds a passage of it any more.")
 
@@ -156,15 +155,15 @@ def delete(
 def retry(
     session: Session, organization: str, project: str, document_id: str, *, as_json: bool
 ) -> None:
-    """Try a document again that failed."""
-    guidelines, opened = _opened(session, organization, project)
-    shown, is_tried = guidelines.library.retry(opened, document_id, operator())
+    """Retry a document that failed."""
+    guidelines, opened = _open(session, organization, project)
+    document, is_retried = guidelines.library.retry(opened, document_id, operator())
     if as_json:
-        print_json(_as_json(shown))
-    elif is_tried:
-        say(f"{shown.file_name} is tried again by `rag-assets sync {opened.ref.id}`.")
+        print_json(_to_json(document))
+    elif is_retried:
+        say(f"{document.file_name} is tried again by `rag-assets sync {opened.ref.id}`.")
     else:
-        say(f"{shown.file_name} has not failed: it is {shown.status}.")
+        say(f"{document.file_name} has not failed: it is {document.status}.")
 
 
 @with_session
@@ -177,63 +176,63 @@ def set_enabled(
     enabled: bool,
     as_json: bool,
 ) -> None:
-    """Let a document answer, or take it out of answers."""
-    guidelines, opened = _opened(session, organization, project)
-    shown = guidelines.library.set_enabled(opened, document_id, operator(), enabled=enabled)
+    """Enable or disable a document."""
+    guidelines, opened = _open(session, organization, project)
+    document = guidelines.library.set_enabled(opened, document_id, operator(), enabled=enabled)
     if as_json:
-        print_json(_as_json(shown))
+        print_json(_to_json(document))
         return
     state = "answers again from the next sync on" if enabled else "does not answer any more"
-    say(f"{shown.file_name} {state}.")
+    say(f"{document.file_name} {state}.")
 
 
 @with_reading_session
 def chunks(
     session: Session, organization: str, project: str, document_id: str, *, as_json: bool
 ) -> None:
-    """Print the passages of a document, and what was withheld or masked."""
-    guidelines, opened = _opened(session, organization, project)
-    found = guidelines.library.chunks(opened, document_id)
+    """Print the passages of a document, with withheld passages and masked credentials."""
+    guidelines, opened = _open(session, organization, project)
+    document = guidelines.library.chunks(opened, document_id)
     if as_json:
-        print_json(_as_json(found))
+        print_json(_to_json(document))
         return
-    if not found.answers:
+    if not document.answers:
         warn("these passages do not answer yet")
-    for one in found.chunks:
-        page = "" if one.page is None else f", page {one.page}"
-        headings = "".join(f" › {heading}" for heading in one.heading_path)
-        context = f"{one.context}\n" if one.context else ""
-        say(f"--- {one.chunk_index + 1}{page}{headings} ({one.tokens} tokens)")
-        say(f"{context}{one.text}\n")
-    for dropped in found.dropped:
+    for chunk in document.chunks:
+        page = "" if chunk.page is None else f", page {chunk.page}"
+        headings = "".join(f" › {heading}" for heading in chunk.heading_path)
+        context = f"{chunk.context}\n" if chunk.context else ""
+        say(f"--- {chunk.chunk_index + 1}{page}{headings} ({chunk.tokens} tokens)")
+        say(f"{context}{chunk.text}\n")
+    for dropped in document.dropped:
         say(f"{dropped.chunk_index + 1} is withheld: {', '.join(dropped.rules)}")
-    for masked in found.masked:
+    for masked in document.masked:
         say(f"masked: {masked.rule}, line {', '.join(map(str, masked.lines))}")
 
 
 @with_reading_session
 def usage(session: Session, organization: str, project: str, *, days: int, as_json: bool) -> None:
-    """Print what a project has used, by day and model."""
-    guidelines, opened = _opened(session, organization, project)
-    found = guidelines.usage.of(opened, days)
+    """Print the usage of a project by day and model."""
+    guidelines, opened = _open(session, organization, project)
+    report = guidelines.usage.report(opened, days)
     if as_json:
-        print_json(_as_json(found))
+        print_json(_to_json(report))
         return
     print_table(
         ["day", "provider", "model", "requests", "tokens", "dollars"],
         [
             (
-                *(str(one.day), one.provider, one.model, one.used.requests, one.used.tokens),
-                f"{one.used.cost:.4f}",
+                *(str(day.day), day.provider, day.model, day.used.requests, day.used.tokens),
+                f"{day.used.cost:.4f}",
             )
-            for one in found.days
+            for day in report.days
         ],
     )
-    say(f"This month: ${found.month.cost:.4f}, {found.month.tokens:,} tokens")
-    for cap in found.caps:
+    say(f"This month: ${report.month.cost:.4f}, {report.month.tokens:,} tokens")
+    for cap in report.caps:
         note = " (reached)" if cap.reached else ""
         say(f"{cap.name}: ${cap.spent:.4f} of ${cap.dollars:.4f}{note}")
-    say(f"Waiting: {found.waiting.documents} documents, {found.waiting.tokens:,} tokens")
+    say(f"Waiting: {report.waiting.documents} documents, {report.waiting.tokens:,} tokens")
 
 
 @with_session
@@ -249,23 +248,23 @@ def text(
     """Print a project's plain text, or set it."""
     if file is not None and clear:
         raise ConfigurationError("--file and --clear exclude each other", hint="give one of them")
-    _, opened = _opened(session, organization, project)
+    _, opened = _open(session, organization, project)
     texts = GuidelineTexts(session.catalog.database)
-    found = texts.get(opened.ref.id)
-    is_set = file is not None or clear
-    if is_set:
+    stored = texts.get(opened.ref.id)
+    is_change = file is not None or clear
+    if is_change:
         new = "" if file is None else _read(file)
         require_usable(new, masker_of(session.settings.local))
-        replaces = None if found is None else {found.version}
-        found = texts.put(opened.ref, new, by=operator(), replaces=replaces)
+        replaces = None if stored is None else {stored.version}
+        stored = texts.put(opened.ref, new, by=operator(), replaces=replaces)
     if as_json:
-        print_json(_as_json(_shown_text(found)))
-    elif is_set:
-        say("The text is set." if found and found.text else "There is no text any more.")
-    elif found is None or found.is_blank:
+        print_json(_to_json(build_response(stored)))
+    elif is_change:
+        say("The text is set." if stored and stored.text else "There is no text any more.")
+    elif stored is None or stored.is_blank:
         say("There is no text.")
     else:
-        say(found.text)
+        say(stored.text)
 
 
 @with_reading_session
@@ -278,38 +277,38 @@ def context(
     caller: Caller,
     as_json: bool,
 ) -> None:
-    """Print the section that a prompt gets."""
+    """Print the section for a prompt."""
     session.require_trusted_grants(caller.principals)
-    request = _request(given)
-    _, opened = _opened(session, organization, project)
-    found = asyncio.run(_context(session, opened, request, caller))
+    request = _parse_request(given)
+    _, opened = _open(session, organization, project)
+    built = asyncio.run(_build_context(session, opened, request, caller))
     if as_json:
-        print_json(_as_json(found))
+        print_json(_to_json(built))
         return
-    if found.reason is not None:
-        threshold = f" of {found.threshold}" if found.threshold is not None else ""
-        nearest = f"; the nearest is at {found.nearest}" if found.nearest is not None else ""
-        warn(f"no passages: {found.reason.replace('-', ' ')}{threshold}{nearest}; {found.detail}")
-    if found.omitted:
-        warn(f"{found.omitted} passages did not fit into {request.token_budget} tokens")
-    for miss in found.near_misses or ():
+    if built.reason is not None:
+        threshold = f" of {built.threshold}" if built.threshold is not None else ""
+        nearest = f"; the nearest is at {built.nearest}" if built.nearest is not None else ""
+        warn(f"no passages: {built.reason.replace('-', ' ')}{threshold}{nearest}; {built.detail}")
+    if built.omitted:
+        warn(f"{built.omitted} passages did not fit into {request.token_budget} tokens")
+    for miss in built.near_misses or ():
         warn(f"nearly taken, at {miss.score}: {miss.file_name}: {miss.excerpt}")
-    say(found.section or "There are no guidelines for this task.")
+    say(built.section or "There are no guidelines for this task.")
 
 
-async def _context(
+async def _build_context(
     session: Session, opened: OpenProject, request: ContextRequest, caller: Caller
 ) -> GuidelinesContext:
     retriever = AsyncRetriever(session.catalog, session.store, session.embedders)
     try:
         reader = DocumentReader(session.catalog, session.store, retriever.policy)
         contexts = Contexts(session.catalog, retriever, reader)
-        return await contexts.of(opened.record, request, caller)
+        return await contexts.build(opened.record, request, caller)
     finally:
         await retriever.close()
 
 
-def _request(given: Mapping[str, Any]) -> ContextRequest:
+def _parse_request(given: Mapping[str, Any]) -> ContextRequest:
     try:
         return ContextRequest.model_validate(given)
     except ValidationError as error:
@@ -319,28 +318,26 @@ def _request(given: Mapping[str, Any]) -> ContextRequest:
         ) from None
 
 
-def _opened(session: Session, organization: str, project: str) -> tuple[Guidelines, OpenProject]:
+def _open(session: Session, organization: str, project: str) -> tuple[Guidelines, OpenProject]:
     settings = session.settings
     blobs = open_blobs(settings)
     uploads = Uploads(session.catalog, blobs, lambda: masker_of(settings.local))
     guidelines = Guidelines(session.catalog, session.embedders, blobs, uploads)
     record = Projects(session.catalog, settings).get(Project(PROFILE, organization, project))
-    return guidelines, guidelines.projects.opened(record)
+    return guidelines, guidelines.projects.open_record(record)
 
 
-def _taking(guidelines: Guidelines, opened: OpenProject) -> UploadsConfig:
-    """The source that takes files; what is missing is told as commands mend it."""
+def _require_uploads(guidelines: Guidelines, opened: OpenProject) -> UploadsConfig:
+    """Return the source for uploads; the error for a missing key names the command that sets it."""
     try:
         return guidelines.library.require_uploads(opened)
-    except GuidelinesOff:
-        raise guidelines_off(opened.organization_id) from None
     except NoProviderKey as error:
         raise NoProviderKey(
             error.message, hint=f"set it: rag-assets keys set {opened.ref.id} {error.provider}"
         ) from None
 
 
-def _uploaded(
+def _upload_file(
     guidelines: Guidelines,
     opened: OpenProject,
     source: UploadsConfig,
@@ -361,17 +358,17 @@ def _uploaded(
         stored = uploads.accept(
             opened.ref, source, received, file_name=path.name, by=operator(), replaces=replaces
         )
-    shown = guidelines.library.document(opened, stored.upload.id)
-    return UploadedDocument(shown, stored.duplicate)
+    document = guidelines.library.find(opened, stored.upload.id)
+    return UploadedDocument(document, stored.duplicate)
 
 
 def _read(file: str) -> str:
-    """The text of a file, no more of it than can be kept and one character."""
+    """Return the text of a file, up to one character more than the maximum."""
     try:
         if file == _STANDARD_INPUT:
-            return sys.stdin.read(MAX_TEXT + 1)
+            return sys.stdin.read(MAX_CHARACTERS + 1)
         with Path(file).open(encoding="utf-8-sig", newline="") as stream:
-            return stream.read(MAX_TEXT + 1)
+            return stream.read(MAX_CHARACTERS + 1)
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise ConfigurationError(
@@ -379,16 +376,5 @@ def _read(file: str) -> str:
         ) from None
 
 
-def _shown_text(found: GuidelineText | None) -> GuidelinesText:
-    if found is None:
-        return GuidelinesText(text="", updated_by=None, updated_at=None)
-    return GuidelinesText(
-        text=found.text,
-        updated_by=found.updated_by,
-        updated_at=found.updated_at,
-        etag=f'"{found.version}"',
-    )
-
-
-def _as_json(value: object) -> Any:
+def _to_json(value: object) -> Any:
     return TypeAdapter(type(value)).dump_python(value, mode="json", by_alias=True)

@@ -1,4 +1,4 @@
-"""`rag-assets guidelines`: documents, plain texts and contexts of projects."""
+"""Options of `rag-assets guidelines`: documents, plain texts and contexts of projects."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def list_(
     project: ProjectArgument,
     json: Json = False,
 ) -> None:
-    """List a project's documents, with what became of them."""
+    """List a project's documents with their status."""
     from rag_assets.systems.team_guidelines import command_line
 
     command_line.list_documents(organization, project, as_json=json)
@@ -53,7 +53,7 @@ def delete(
     document: DocumentArgument,
     json: Json = False,
 ) -> None:
-    """Delete a document: no context holds a passage of it any more."""
+    """Delete a document; contexts leave out its passages at once."""
     from rag_assets.systems.team_guidelines import command_line
 
     command_line.delete(organization, project, document, as_json=json)
@@ -66,7 +66,7 @@ def retry(
     document: DocumentArgument,
     json: Json = False,
 ) -> None:
-    """Try a document again that failed; the next sync processes it."""
+    """Retry a document that failed; the next sync processes it."""
     from rag_assets.systems.team_guidelines import command_line
 
     command_line.retry(organization, project, document, as_json=json)
@@ -79,7 +79,7 @@ def enable(
     document: DocumentArgument,
     json: Json = False,
 ) -> None:
-    """Let a document answer again; nothing is embedded for it."""
+    """Let a document answer again, without embedding it again."""
     from rag_assets.systems.team_guidelines import command_line
 
     command_line.set_enabled(organization, project, document, enabled=True, as_json=json)
@@ -92,7 +92,7 @@ def disable(
     document: DocumentArgument,
     json: Json = False,
 ) -> None:
-    """Take a document out of answers, and keep all that was computed of it."""
+    """Take a document out of answers, and keep its passages and vectors."""
     from rag_assets.systems.team_guidelines import command_line
 
     command_line.set_enabled(organization, project, document, enabled=False, as_json=json)
@@ -118,7 +118,7 @@ def usage(
     days: Annotated[int, typer.Option(min=1, max=366, help="Days, today included.")] = 30,
     json: Json = False,
 ) -> None:
-    """Print what a project has used of its provider, its caps, and what waits."""
+    """Print a project's usage of its provider, its caps, and its waiting documents."""
     from rag_assets.systems.team_guidelines import command_line
 
     command_line.usage(organization, project, days=days, as_json=json)
@@ -156,7 +156,7 @@ def context(
     role: RoleOption = None,
     json: Json = False,
 ) -> None:
-    """Print the section that a prompt gets, or why there is none."""
+    """Print the section for a prompt, or the reason why it is missing."""
     from rag_assets.systems.team_guidelines import command_line
 
     given = {"task": task, "top_k": top_k, "token_budget": token_budget, "explain": explain}

@@ -1,7 +1,7 @@
-"""Contexts: what a prompt gets of a team's guidelines, and what it gets where that fails.
+"""Contexts: the guidelines for a prompt.
 
-Passages of documents come first, then the project's plain text, then nothing. A provider or an
-index that fails takes away the passages, and never the prompt.
+A context has passages of documents, or else the project's plain text; without either it is empty.
+If a provider or the index fails, the prompt lacks the passages, but is still answered.
 """
 
 from __future__ import annotations
@@ -20,13 +20,12 @@ from rag_assets.api.guideline_responses import (
     RuleKind,
     camel,
 )
-from rag_assets.billing.switched_off import is_switched_off
 from rag_assets.common.errors import (
     ConfigurationError,
-    GuidelinesOff,
     IndexInconsistent,
     KeyUnreadable,
     NoProviderKey,
+    NotOptedIn,
     ProviderError,
     ProviderRefused,
     RagAssetsError,
@@ -43,11 +42,11 @@ from rag_assets.retrieval.model import MAX_QUERY, NUMBER, Caller, Hit, SearchAns
 from rag_assets.retrieval.patience import Patience
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.tenants import TenantRecord
-from rag_assets.systems.team_guidelines.rules import MAX_PATHS, files_of, rule_hits
+from rag_assets.systems.team_guidelines.rules import MAX_PATHS, find_files, read_rule_hits
 from rag_assets.systems.team_guidelines.section import (
     file_name_of,
-    section_of_passages,
-    section_of_text,
+    render_passages,
+    render_text,
 )
 from rag_assets.systems.team_guidelines.texts import GuidelineTexts
 
@@ -55,10 +54,9 @@ MAX_PASSAGES = 5
 MAX_TOKENS = 2_000
 
 PATIENCE = Patience(embedding=3.0, whole=6.0)
-"""A prompt waits this long for passages, and then goes on without them."""
+"""Time limits of the search for passages, in seconds."""
 
-_NEAR = 2 * MAX_PASSAGES
-"""Passages that are looked at for near misses."""
+_NEAR_MISS_CANDIDATES = 2 * MAX_PASSAGES
 
 REASONS: Mapping[Reason, str] = {
     "feature-off": "The organization has its guidelines switched off.",
@@ -72,26 +70,23 @@ REASONS: Mapping[Reason, str] = {
     "embedder-unavailable": "The task could not be embedded in time. Try again later.",
     "index-unavailable": "The index does not answer, or is being repaired. Try again later.",
 }
-"""The sentence of each reason; that of a provider's failure comes from its kind."""
+"""The sentence of each reason; for a provider's failure, its kind has a better one."""
 
 _T = TypeVar("_T")
-
-
 _TaskPath = Annotated[
     str, StringConstraints(min_length=1, max_length=500, pattern=r"^[^\x00-\x1f\x7f]+$")
 ]
 
 
 class ContextRequest(BaseModel):
-    """What a prompt is about, and how much of the guidelines it takes.
+    """The task of a prompt, and limits of its guidelines.
 
     Attributes:
         task: in words, as in "Playwright test for login with data-testid selectors".
-        top_k: passages at most that are found by the task; those of rules come in addition.
-        paths: of the files that the task is about, for rules by path; those that the task names
-            count as well.
-        token_budget: cl100k_base tokens of the whole section at most, where it is of passages.
-        explain: also tell which passages were nearly taken, and how long each step took.
+        top_k: maximum number of passages from the search; rules may add others.
+        paths: files of the task, for rules by path, in addition to paths in `task`.
+        token_budget: maximum cl100k_base tokens of a section of passages.
+        explain: include near misses and the latency of each step.
     """
 
     model_config = ConfigDict(
@@ -111,14 +106,14 @@ class GuidelineSearch(Protocol):
     async def search(
         self, tenant_id: str, request: SearchRequest, *, patience: Patience
     ) -> SearchAnswer:
-        """Search one tenant's knowledge."""
+        """Search the documents of one tenant."""
 
 
 class BlockingRunner(Protocol):
     """Runs blocking work on behalf of a caller."""
 
     async def __call__(self, tenant_id: str, caller: str | None, work: Callable[[], _T], /) -> _T:
-        """The result of the work."""
+        """Run the work and return its result."""
 
 
 async def in_thread(_tenant_id: str, _caller: str | None, work: Callable[[], _T]) -> _T:
@@ -128,13 +123,12 @@ async def in_thread(_tenant_id: str, _caller: str | None, work: Callable[[], _T]
 
 @dataclass(frozen=True, slots=True)
 class Contexts:
-    """Makes contexts, in one event loop.
+    """Builds contexts, in one event loop.
 
     Attributes:
-        catalog: holds plain texts.
         search: finds passages.
-        reader: reads the documents of rules, as far as callers may.
-        run_blocking: runs what waits for the catalog.
+        reader: reads the documents of rules.
+        run_blocking: runs queries of the catalog.
     """
 
     catalog: Catalog
@@ -142,51 +136,50 @@ class Contexts:
     reader: DocumentReader
     run_blocking: BlockingRunner = in_thread
 
-    async def of(
+    async def build(
         self, record: TenantRecord, request: ContextRequest, caller: Caller
     ) -> GuidelinesContext:
-        """What a prompt gets of a project's guidelines.
+        """Build the context of a task from the documents that the caller may read.
 
         Args:
-            record: the project's tenant, as it is now.
-            request: what the prompt is about.
-            caller: who asks; only what these principals may read is found.
+            record: of the project's tenant, as it is now.
 
         Raises:
             UnknownProject: the project was removed meanwhile.
             ServiceUnavailable: Postgres does not answer.
         """
-        if is_switched_off(record) or record.state != "ACTIVE":
-            return await self._without("feature-off", record, caller)
+        if not record.has_opted_in or record.state != "ACTIVE":
+            return await self._fall_back("feature-off", record, caller)
         principals = self.reader.policy.principals(caller)
         has_documents = await self.run_blocking(
             record.id, caller.name, lambda: self.catalog.readable.any(record.id, principals)
         )
         if not has_documents:
             reason = await self.run_blocking(
-                record.id, caller.name, lambda: self._reason_of_none(record.id)
+                record.id, caller.name, lambda: self._explain_no_documents(record.id)
             )
-            return await self._without(reason, record, caller)
+            return await self._fall_back(reason, record, caller)
         search = SearchRequest(query=request.task, top_k=request.top_k, caller=caller)
-        files = files_of(request.task, request.paths)
+        files = find_files(request.task, request.paths)
         rules = await self.run_blocking(
-            record.id, caller.name, lambda: rule_hits(self.reader, record.id, caller, files)
+            record.id, caller.name, lambda: read_rule_hits(self.reader, record.id, caller, files)
         )
         try:
             answer = await self.search.search(record.id, search, patience=PATIENCE)
         except RagAssetsError as error:
             failure = failure_kind(error)
             detail = WORDS[failure].text_of_request if failure in OF_PROVIDERS else None
-            without = await self._without(_reason(error), record, caller, detail)
-            return _with_rules(without, rules, request)
-        context = _found(answer, request, rules) if answer.hits else None
-        if context is None:
-            context = await self._without(_reason_of_nothing(answer), record, caller)
-            context = _with_rules(context, rules, request)
-        return await self._explained(context, answer, record, search, explain=request.explain)
+            context = await self._fall_back(_reason_of_error(error), record, caller, detail)
+            return _add_rules(context, rules, request)
+        if answer.hits:
+            context = _build_from_hits(answer, request, rules)
+        else:
+            context = await self._fall_back(_reason_of_no_hits(answer), record, caller)
+            context = _add_rules(context, rules, request)
+        return await self._explain(context, answer, record, search, explain=request.explain)
 
-    def _reason_of_none(self, tenant_id: str) -> Reason:
-        """Return why no document can be found: none is there, or none is READY."""
+    def _explain_no_documents(self, tenant_id: str) -> Reason:
+        """Return why no document can be found: there are none, or none is READY."""
         states = self.catalog.upload_states
         if states.page(tenant_id, status="PROCESSING", limit=1):
             return "documents-processing"
@@ -194,17 +187,16 @@ class Contexts:
             return "documents-failed"
         return "no-documents"
 
-    async def _without(
+    async def _fall_back(
         self, reason: Reason, record: TenantRecord, caller: Caller, detail: str | None = None
     ) -> GuidelinesContext:
-        """The plain text, or nothing."""
+        """Return a context with the plain text, or an empty one."""
 
         def read() -> GuidelinesContext:
-            found = GuidelineTexts(self.catalog.database).get(record.id)
-            is_none = found is None or found.is_blank
-            section = "" if found is None or is_none else section_of_text(found.text)
+            text = GuidelineTexts(self.catalog.database).get(record.id)
+            section = "" if text is None or text.is_blank else render_text(text.text)
             return GuidelinesContext(
-                source="none" if is_none else "text",
+                source="text" if section else "none",
                 section=section,
                 tokens=count_text(section),
                 reason=reason,
@@ -213,7 +205,7 @@ class Contexts:
 
         return await self.run_blocking(record.id, caller.name, read)
 
-    async def _explained(
+    async def _explain(
         self,
         context: GuidelinesContext,
         answer: SearchAnswer,
@@ -222,7 +214,7 @@ class Contexts:
         *,
         explain: bool,
     ) -> GuidelinesContext:
-        """The context with what the search tells of itself."""
+        """Return the context with the figures of its search."""
         debug = answer.debug
         context = replace(
             context,
@@ -235,39 +227,44 @@ class Contexts:
             return context
         misses: tuple[NearMiss, ...] = ()
         if context.threshold is not None:
-            misses = await self._near_misses(context.threshold, record, search)
+            misses = await self._find_near_misses(context.threshold, record, search)
         latencies = debug.latency_ms if debug else {}
         return replace(context, near_misses=misses, latency_ms=latencies)
 
-    async def _near_misses(
+    async def _find_near_misses(
         self, threshold: float, record: TenantRecord, search: SearchRequest
     ) -> tuple[NearMiss, ...]:
-        """The nearest passages below the threshold; none where they cannot be found now."""
-        nearest = {"min_score": -1.0, "mode": "knn", "rerank": False, "top_k": _NEAR}
+        """Return the nearest passages below the threshold; none if the search fails."""
+        nearest = {
+            "min_score": -1.0,
+            "mode": "knn",
+            "rerank": False,
+            "top_k": _NEAR_MISS_CANDIDATES,
+        }
         wider = search.model_copy(update=nearest)
         try:
             answer = await self.search.search(record.id, wider, patience=PATIENCE)
         except RagAssetsError as error:
-            _reason(error)
+            _reason_of_error(error)  # raises any error that is not a failure of a server
             return ()
         below = [hit for hit in answer.hits if hit.cosine is not None and hit.cosine < threshold]
-        return tuple(map(_near_miss, below[:MAX_PASSAGES]))
+        return tuple(map(_build_near_miss, below[:MAX_PASSAGES]))
 
 
-def _found(
+def _build_from_hits(
     answer: SearchAnswer, request: ContextRequest, rules: Sequence[tuple[Hit, RuleKind]]
 ) -> GuidelinesContext:
-    """Passages of rules in half of the budget at most, then those that were found."""
+    """Return passages of rules in at most half of the budget, then those of the search."""
     kinds = {hit.document_id: kind for hit, kind in rules}
     share = request.token_budget // 2
-    of_rules = section_of_passages([hit for hit, _ in rules], share)
+    of_rules = render_passages([hit for hit, _ in rules], share)
     taken: dict[str, set[int]] = {}
     for chunk in of_rules.chunks:
         taken.setdefault(chunk.document_id, set()).add(chunk.chunk_index)
     kept = [hit for hit, _ in rules if hit.ordinal in taken.get(hit.document_id, ())]
     others = (without_passages(hit, taken.get(hit.document_id, ())) for hit in answer.hits)
-    found = [hit for hit in others if hit is not None]
-    section = section_of_passages([*kept, *found], request.token_budget, kinds)
+    hits = [*kept, *(hit for hit in others if hit is not None)]
+    section = render_passages(hits, request.token_budget, kinds)
     return GuidelinesContext(
         source="documents",
         section=section.text,
@@ -277,12 +274,12 @@ def _found(
     )
 
 
-def _with_rules(
+def _add_rules(
     context: GuidelinesContext, rules: Sequence[tuple[Hit, RuleKind]], request: ContextRequest
 ) -> GuidelinesContext:
-    """A context without found passages, with those of rules before the plain text."""
+    """Return a context without hits, with passages of rules before its plain text."""
     kinds = {hit.document_id: kind for hit, kind in rules}
-    section = section_of_passages([hit for hit, _ in rules], request.token_budget, kinds)
+    section = render_passages([hit for hit, _ in rules], request.token_budget, kinds)
     if not section.chunks:
         return context
     text = "\n\n".join(filter(None, (section.text, context.section)))
@@ -296,32 +293,32 @@ def _with_rules(
     )
 
 
-def _reason_of_nothing(answer: SearchAnswer) -> Reason:
-    """Why a search found nothing, although there are documents."""
+def _reason_of_no_hits(answer: SearchAnswer) -> Reason:
+    """Return why a search of a project with documents has no hits."""
     debug = answer.debug
     if answer.disabled:
         return "feature-off"
     if debug is None:
         return "no-documents"
     if debug.nearest is None or debug.threshold is None or debug.nearest >= debug.threshold:
-        # The catalog knows passages, and the index has none that are what was written.
+        # The catalog has passages, but the index has none of them.
         return "index-unavailable"
     return "nothing-above-threshold"
 
 
-def _reason(error: RagAssetsError) -> Reason:
-    """Why there are no passages, by the error of a search.
+def _reason_of_error(error: RagAssetsError) -> Reason:
+    """Return why a failed search leaves a prompt without passages.
 
     Raises:
-        UnknownProject: the project is gone.
-        RagAssetsError: the error is another one than those that a prompt goes on without.
+        UnknownProject: the project was removed.
+        RagAssetsError: the error itself, if it must fail the request.
     """
     match error:
         case UnknownTenant():
             raise UnknownProject(
                 "the project was removed", hint="make it again, or name another one"
             ) from None
-        case GuidelinesOff():
+        case NotOptedIn():
             return "feature-off"
         case NoProviderKey() | KeyUnreadable() | ProviderRefused(fault="key"):
             return "no-key"
@@ -332,12 +329,12 @@ def _reason(error: RagAssetsError) -> Reason:
     raise error
 
 
-def _near_miss(hit: Hit) -> NearMiss:
+def _build_near_miss(hit: Hit) -> NearMiss:
     return NearMiss(
         document_id=hit.document_id,
         file_name=file_name_of(hit),
         chunk_index=hit.ordinal,
-        chunk_indexes=tuple(one.ordinal for one in hit.ranges),
+        chunk_indexes=tuple(passage.ordinal for passage in hit.ranges),
         score=hit.cosine or 0.0,
         page=hit.page,
         heading_path=hit.heading_path,

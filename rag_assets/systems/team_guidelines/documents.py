@@ -1,25 +1,23 @@
-"""Guideline documents as the people of a project see them."""
+"""Documents as the people of a project see them, with their progress through the chain.
+
+No stage writes its progress down: it is read from the results of each stage in the lake.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 
-from rag_assets.api.guideline_responses import DocumentPage, GuidelineDocument, Stage
+from rag_assets.api.guideline_responses import CAMEL_CASE, GuidelineDocument, Stage
 from rag_assets.common.failure_kinds import WORDS, empty_note
+from rag_assets.ingest.chunking.chunk_set import chunk_set_key
+from rag_assets.ingest.parsing.registry import parse_key
+from rag_assets.ingest.sources.model import path_of
+from rag_assets.storage.catalog.document_rows import Document
 from rag_assets.storage.catalog.upload_states import UploadState
-from rag_assets.systems.team_guidelines.camel import CAMEL
-from rag_assets.systems.team_guidelines.progress import Progress
+from rag_assets.storage.lake.model import ChunkSetRow
+from rag_assets.storage.lake.store import TenantLake
 from rag_assets.systems.team_guidelines.projects import OpenProject
-
-__all__ = [
-    "DocumentChunk",
-    "DocumentChunks",
-    "DocumentPage",
-    "DroppedChunk",
-    "GuidelineDocument",
-    "MaskedSecrets",
-    "shown_document",
-]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +25,13 @@ class DocumentChunk:
     """A passage of a document, as a model gets it.
 
     Attributes:
-        page: of a PDF; None elsewhere.
-        heading_path: the headings that it stands under.
+        page: of a PDF; None for other formats.
+        heading_path: the headings above it.
         tokens: of its text and its context.
-        context: lines from above it, where it begins within a table, a list or code.
+        context: preceding lines, if it starts within a table, a list or code.
     """
 
-    __pydantic_config__ = CAMEL
+    __pydantic_config__ = CAMEL_CASE
 
     chunk_index: int
     text: str
@@ -45,13 +43,13 @@ class DocumentChunk:
 
 @dataclass(frozen=True, slots=True)
 class DroppedChunk:
-    """A passage that was withheld.
+    """A withheld passage.
 
     Attributes:
-        rules: for credentials, which found one that it touches.
+        rules: names of the rules that found a credential in it.
     """
 
-    __pydantic_config__ = CAMEL
+    __pydantic_config__ = CAMEL_CASE
 
     chunk_index: int
     rules: tuple[str, ...]
@@ -59,13 +57,13 @@ class DroppedChunk:
 
 @dataclass(frozen=True, slots=True)
 class MaskedSecrets:
-    """The credentials that one rule found in the present text of a document, which are masked.
+    """The masked credentials that one rule found in the present text of a document.
 
     Attributes:
-        lines: of the text on which they begin, from 1.
+        lines: first line of each, from 1.
     """
 
-    __pydantic_config__ = CAMEL
+    __pydantic_config__ = CAMEL_CASE
 
     rule: str
     lines: tuple[int, ...]
@@ -76,12 +74,12 @@ class DocumentChunks:
     """The passages of a document.
 
     Attributes:
-        answers: whether they are those of the version that answers; else of one under way.
-        dropped: the passages that were withheld.
-        masked: the credentials that are masked in them.
+        answers: whether they belong to the version that answers, not to a version in progress.
+        dropped: withheld passages.
+        masked: masked credentials in them.
     """
 
-    __pydantic_config__ = CAMEL
+    __pydantic_config__ = CAMEL_CASE
 
     document_id: str
     answers: bool
@@ -90,21 +88,106 @@ class DocumentChunks:
     masked: tuple[MaskedSecrets, ...] = ()
 
 
-def shown_document(
-    project: OpenProject, state: UploadState, progress: Progress, *, chosen: bool
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Progress of the present content of a document.
+
+    Attributes:
+        parsed: whether its text is stored.
+        chunks: its passages; None before chunking.
+        missing: text_sha256 of passages without a vector.
+    """
+
+    parsed: bool = False
+    chunks: ChunkSetRow | None = None
+    missing: frozenset[str] = frozenset()
+
+    @property
+    def total(self) -> int | None:
+        """Return the number of its passages; None before chunking."""
+        return None if self.chunks is None else len(self.chunks.chunks)
+
+    @property
+    def done(self) -> int:
+        """Return the number of its passages that have a vector."""
+        if self.chunks is None:
+            return 0
+        return sum(chunk.text_sha256 not in self.missing for chunk in self.chunks.chunks)
+
+    @property
+    def tokens(self) -> int | None:
+        """Return the tokens of its passages; None before chunking."""
+        return None if self.chunks is None else sum(c.token_count for c in self.chunks.chunks)
+
+    def waiting_tokens(self, counted: Set[str]) -> dict[str, int]:
+        """Return the tokens of its passages without a vector, by text_sha256.
+
+        Args:
+            counted: texts to leave out.
+        """
+        chunks = () if self.chunks is None else self.chunks.chunks
+        return {
+            chunk.text_sha256: chunk.token_count
+            for chunk in chunks
+            if chunk.text_sha256 in self.missing and chunk.text_sha256 not in counted
+        }
+
+
+NO_PROGRESS = Progress()
+
+
+def read_progress(
+    project: OpenProject, lake: TenantLake, documents: Sequence[Document]
+) -> dict[str, Progress]:
+    """Read the progress of documents from their tenant's lake, by id, in a few queries."""
+    tenant = project.tenant
+    options = tenant.parser.options
+    keys = {
+        document.document_id: parse_key(
+            document.content_sha256, document.media_type, options, document.reindex_requests
+        )
+        for document in documents
+        if document.content_sha256 is not None
+    }
+    heads = lake.parsed_heads(set(keys.values()))
+    chunk_keys: dict[str, str] = {}
+    for document in documents:
+        head = heads.get(keys.get(document.document_id, ""))
+        if head is not None:
+            parameters = tenant.chunk_parameters(
+                source=document.source,
+                source_type=document.source_type,
+                media_type=head.media_type,
+                path=path_of(document.uri),
+            )
+            chunk_keys[document.document_id] = chunk_set_key(
+                head.digest, head.media_type, parameters
+            )
+    sets = lake.chunk_sets(set(chunk_keys.values()))
+    texts = {chunk.text_sha256 for row in sets.values() for chunk in row.chunks}
+    missing = lake.missing_vectors(project.embedder_id, texts)
+    progress: dict[str, Progress] = {}
+    for document_id, key in chunk_keys.items():
+        row = sets.get(key)
+        own = () if row is None else (chunk.text_sha256 for chunk in row.chunks)
+        progress[document_id] = Progress(True, row, frozenset(missing.intersection(own)))
+    return progress
+
+
+def build_document(
+    project: OpenProject, state: UploadState, progress: Progress, *, is_selected: bool
 ) -> GuidelineDocument:
-    """A document as it is shown.
+    """Build the response about a document.
 
     Args:
-        project: whose.
-        state: what the catalog knows.
-        progress: of its present content, where it is not READY.
-        chosen: whether the run under way works on it.
+        state: as the catalog has it.
+        progress: of its present content, unless it is READY.
+        is_selected: whether the current run works on it.
     """
     words = None if state.error_kind is None else WORDS[state.error_kind]
     tokens = state.token_count if state.answers else progress.tokens
     price = project.price
-    shown = GuidelineDocument(
+    document = GuidelineDocument(
         id=state.id,
         organization_id=project.organization_id,
         project_id=project.project_id,
@@ -123,38 +206,38 @@ def shown_document(
         total=None,
         token_count=tokens,
         estimated_cost=None if tokens is None or price is None else price.of(tokens),
-        dropped=_dropped(state, progress),
+        dropped=_count_dropped(state, progress),
         retry_at=state.retry_at,
         enabled=state.enabled,
         answers=state.answers,
         can_retry=state.status == "FAILED" and (words is None or words.can_retry),
-        note=_note(state),
+        note=_explain_emptiness(state),
     )
     if state.status != "PROCESSING":
-        return shown
+        return document
     total = progress.total if state.listed else None
     return replace(
-        shown,
-        stage=_stage(state, progress, chosen=chosen),
+        document,
+        stage=_stage(state, progress, is_selected=is_selected),
         done=None if total is None else progress.done,
         total=total,
     )
 
 
-def _note(state: UploadState) -> str | None:
-    """Return why nothing of a document is found that is ready, and not switched off."""
+def _explain_emptiness(state: UploadState) -> str | None:
+    """Return why no passage of a READY and enabled document can be found; None if some can."""
     is_ready = state.status == "READY" and state.enabled
     return empty_note(state.chunk_count, state.dropped_count) if is_ready else None
 
 
-def _dropped(state: UploadState, progress: Progress) -> int:
+def _count_dropped(state: UploadState, progress: Progress) -> int:
     if state.answers or progress.chunks is None:
         return state.dropped_count
     return len(progress.chunks.dropped)
 
 
-def _stage(state: UploadState, progress: Progress, *, chosen: bool) -> Stage:
-    if not state.listed or not (chosen or state.retry_at):
+def _stage(state: UploadState, progress: Progress, *, is_selected: bool) -> Stage:
+    if not state.listed or not (is_selected or state.retry_at):
         return "queued"
     if not progress.parsed:
         return "parsing"

@@ -1,4 +1,4 @@
-"""Keys of projects and organizations: their state, and what of them is shown."""
+"""Provider keys of projects and organizations: list, set, delete and test them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,13 @@ from urllib.parse import quote
 
 from pydantic import SecretStr
 
-from rag_assets.api.guideline_responses import KeySource, KeyState, KeyUse
+from rag_assets.api.guideline_responses import (
+    CAMEL_CASE,
+    KEY_CAMEL_CASE,
+    KeySource,
+    KeyState,
+    KeyUse,
+)
 from rag_assets.billing.embedders import Embedders
 from rag_assets.billing.key_entries import KeyEntry
 from rag_assets.billing.key_ring import KeyRing
@@ -24,24 +30,22 @@ from rag_assets.models.config.embedder import AUTO
 from rag_assets.models.providers.registry import WITH_KEYS
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.organizations import OrganizationRef
 from rag_assets.storage.catalog.provider_keys import KeyOwner
-from rag_assets.systems.team_guidelines.camel import CAMEL
 from rag_assets.systems.team_guidelines.projects import OpenProject
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyView:
-    """A key as it is shown.
+    """A key without its secret.
 
     Attributes:
-        last_four: its last characters; None of a short one, and of the operator's.
-        worked: whether the provider accepted it when it was last used.
-        source: whose it is; a project's own is used before its organization's.
+        last_four: its last characters; None for a short key, and for the operator's.
+        worked: whether the provider accepted it at its last use.
+        source: its owner; a project's own key takes precedence over its organization's.
         readable: whether the installation can still decrypt it.
     """
 
-    __pydantic_config__ = CAMEL
+    __pydantic_config__ = KEY_CAMEL_CASE
 
     provider: str
     last_four: str | None
@@ -56,22 +60,22 @@ class KeyView:
 class Keys:
     """The keys of a project or an organization, by provider."""
 
-    __pydantic_config__ = CAMEL
+    __pydantic_config__ = CAMEL_CASE
 
     keys: tuple[KeyView, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class KeyTested:
-    """The outcome of a small call with a key.
+    """The outcome of one small call with a key.
 
     Attributes:
         worked: whether the provider answered with a vector.
-        reason: why it did not.
-        latency_ms: until it answered.
+        reason: of a failure.
+        latency_ms: until the answer.
     """
 
-    __pydantic_config__ = CAMEL
+    __pydantic_config__ = CAMEL_CASE
 
     worked: bool
     reason: str | None
@@ -79,12 +83,7 @@ class KeyTested:
 
 
 class GuidelineKeys:
-    """Keys of projects and organizations.
-
-    Args:
-        catalog: stores them encrypted.
-        embedders: of the installation.
-    """
+    """Lists, sets, deletes and tests keys of projects and organizations."""
 
     def __init__(self, catalog: Catalog, embedders: Embedders) -> None:
         self._catalog = catalog
@@ -92,20 +91,9 @@ class GuidelineKeys:
         self._ring = KeyRing(catalog, embedders.settings)
 
     def state(self, project: OpenProject) -> KeyState:
-        """The key that a project's documents are embedded with."""
+        """Return the key with which a project's documents are embedded."""
         provider = project.choice.embedder.provider
-        entry = None
-        if project.choice.key != "none needed":
-            by_operator = project.choice.embedder.api_key is not None
-            # Of "auto" a variable is every provider's.
-            names = {provider, AUTO, ""} if by_operator else {provider}
-            entries = self._ring.entries(project.record.id)
-            found = (
-                each
-                for each in entries
-                if each.provider in names and (_source(each) == "operator") == by_operator
-            )
-            entry = next(found, None)
+        entry = None if project.choice.key == "none needed" else self._find_entry(project)
         return KeyState(
             provider=provider,
             state=_use(project, entry),
@@ -114,33 +102,43 @@ class GuidelineKeys:
             worked=None if entry is None else entry.worked,
         )
 
+    def _find_entry(self, project: OpenProject) -> KeyEntry | None:
+        embedder = project.choice.embedder
+        is_operators = embedder.api_key is not None
+        # A variable of the provider "auto" holds for every provider.
+        providers = {embedder.provider, AUTO, ""} if is_operators else {embedder.provider}
+        for entry in self._ring.entries(project.record.id):
+            if entry.provider in providers and (_source(entry) == "operator") == is_operators:
+                return entry
+        return None
+
     def require(self, project: OpenProject) -> None:
-        """Require that a project's documents can be embedded with a key that it has.
+        """Require a usable key for a project's documents.
 
         Raises:
-            NoProviderKey: they cannot.
+            NoProviderKey: it is missing or cannot be decrypted.
         """
         state = self.state(project)
         if state.state in {"missing", "unreadable"}:
-            raise _lacking(state)
+            raise _no_key(state)
 
-    def of_project(self, project: OpenProject) -> Keys:
-        """The keys that a project may use, its own before its organization's."""
+    def list_for_project(self, project: OpenProject) -> Keys:
+        """List the keys that a project may use, its own before its organization's."""
         entries = self._ring.entries(project.record.id)
         order = {"project": 0, "organization": 1, "operator": 2}
         shown = [_view(entry) for entry in entries]
         return Keys(tuple(sorted(shown, key=lambda key: (key.provider, order[key.source]))))
 
-    def of_organization(self, organization_id: str) -> Keys:
-        """An organization's own keys."""
+    def list_for_organization(self, organization_id: str) -> Keys:
+        """List an organization's own keys."""
         return Keys(tuple(map(_view, self._ring.entries_of_organization(organization_id))))
 
     def put(self, owner: KeyOwner, provider: str, key: SecretStr) -> None:
-        """Set a key; what waited for one is tried again.
+        """Set a key, and retry the documents that lacked one.
 
         Raises:
-            InvalidRequest: it cannot be a key, or nothing is done with keys of that provider.
-            ConfiguredByOperator: the operator has named another key for that provider.
+            InvalidRequest: the key is malformed, or the provider takes no keys.
+            ConfiguredByOperator: the operator has configured the key of this provider.
             TenantGone: the project was removed.
         """
         _require_provider(provider)
@@ -153,28 +151,28 @@ class GuidelineKeys:
         self._retry(owner)
 
     def delete(self, owner: KeyOwner, provider: str) -> bool:
-        """Delete a key; returns whether there was one."""
+        """Delete a key; return whether it was set."""
         _require_provider(provider)
         return self._ring.remove(owner, provider)
 
     def test(self, owner: KeyOwner, provider: str) -> KeyTested:
-        """Make one small call with the key that an owner has, or uses; it blocks.
+        """Make one small call with the key that an owner has, or uses.
 
         Raises:
             NoProviderKey, KeyUnreadable: there is no key to test.
-            InvalidRequest: nothing is embedded with keys of that provider.
+            InvalidRequest: the provider has no embeddings.
         """
         _require_provider(provider)
         tests = KeyTests(self._catalog, self._settings)
         try:
-            done: KeyTest = asyncio.run(tests.test(owner, provider))
+            test: KeyTest = asyncio.run(tests.test(owner, provider))
         except NoProviderKey:
             raise NoProviderKey(
                 f"there is no key for {provider}", hint="set one before it is tested"
             ) from None
         except ConfigurationError as error:
             raise InvalidRequest(error.message, hint=error.hint) from None
-        return KeyTested(done.worked, done.reason, done.latency_ms)
+        return KeyTested(test.worked, test.reason, test.latency_ms)
 
     def _require_own(self, owner: TenantRef, provider: str) -> None:
         for entry in self._ring.entries(owner.id):
@@ -193,16 +191,11 @@ class GuidelineKeys:
 
 
 def key_address(project_id: str, provider: str) -> str:
-    """Where a project's key for a provider is set."""
+    """Return the path of the endpoint that sets a project's key."""
     return f"/api/projects/{quote(project_id, safe='')}/keys/{provider}"
 
 
-def organization_keys(organization_id: str) -> OrganizationRef:
-    """An organization as the owner of keys."""
-    return OrganizationRef(organization_id)
-
-
-def _lacking(state: KeyState) -> NoProviderKey:
+def _no_key(state: KeyState) -> NoProviderKey:
     what = "cannot be read any more" if state.state == "unreadable" else "is missing"
     return NoProviderKey(
         f"the key for {state.provider} {what}",
@@ -241,7 +234,7 @@ def _view(entry: KeyEntry) -> KeyView:
 
 def _require_provider(provider: str) -> None:
     if provider not in WITH_KEYS:
-        # Not repeated: it may be a key in the wrong place.
+        # The name is not repeated: it may be a key in the wrong place.
         raise InvalidRequest(
             "no provider of this name takes keys", hint=f"one of: {', '.join(WITH_KEYS)}"
         )

@@ -1,4 +1,4 @@
-"""The documents of a project: listed, shown, uploaded, enabled, tried again, deleted."""
+"""The documents of a project: list, enable, retry and delete them, and read their contents."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from rag_assets.billing.ledger import present_caps
 from rag_assets.billing.spending import cap_that_stops
 from rag_assets.common.errors import (
     CapReached,
-    GuidelinesOff,
     InvalidRequest,
     UnknownDocument,
 )
@@ -29,18 +28,21 @@ from rag_assets.storage.catalog.upload_states import UploadState, UploadStatus
 from rag_assets.storage.lake.model import ChunkSetRow
 from rag_assets.storage.lake.store import Lake, TenantLake
 from rag_assets.systems.team_guidelines.documents import (
+    NO_PROGRESS,
     DocumentChunk,
     DocumentChunks,
     DroppedChunk,
     MaskedSecrets,
-    shown_document,
+    Progress,
+    build_document,
+    read_progress,
 )
+from rag_assets.systems.team_guidelines.errors import GuidelinesOff
 from rag_assets.systems.team_guidelines.keys import GuidelineKeys
-from rag_assets.systems.team_guidelines.progress import NO_PROGRESS, Progress, progress_of
 from rag_assets.systems.team_guidelines.projects import OpenProject
 
 CURSOR = "^([0-9]{1,17})-([0-9a-f]{32})$"
-"""What the `next` of a page is: microseconds, and an id."""
+"""Pattern of the `next` of a page: microseconds, and an id."""
 
 _CURSOR = re.compile(CURSOR)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -48,10 +50,10 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class OriginalFile:
-    """An uploaded file as it came.
+    """An uploaded file in its original form.
 
     Attributes:
-        pieces: of its content; the first one is there already.
+        pieces: of its content; the first piece is already read.
     """
 
     file_name: str
@@ -61,13 +63,11 @@ class OriginalFile:
 
 
 class GuidelineLibrary:
-    """The documents of projects.
+    """Reads and changes the documents of projects.
 
     Args:
-        catalog, blobs: of the installation.
-        lake: has texts and passages.
+        lake: holds texts and passages.
         uploads: accepts and removes files.
-        keys: of projects.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class GuidelineLibrary:
         self._keys = keys
         self.uploads = uploads
 
-    def page(
+    def list_page(
         self,
         project: OpenProject,
         *,
@@ -87,111 +87,109 @@ class GuidelineLibrary:
         after: str | None = None,
         limit: int,
     ) -> DocumentPage:
-        """A page of a project's documents, the newest first.
+        """Return a page of a project's documents, newest first.
 
         Args:
-            project: whose.
-            status: only these; by default all.
-            after: the `next` of the page before.
-            limit: documents at most.
+            status: only documents in this state.
+            after: the `next` of the previous page.
+            limit: maximum number of documents.
 
         Raises:
-            InvalidRequest: `after` is no `next`.
+            InvalidRequest: `after` is malformed.
         """
-        found = self._catalog.upload_states.page(
+        states = self._catalog.upload_states.page(
             project.record.id,
             status=status,
-            after=None if after is None else _place(after),
+            after=None if after is None else _parse_cursor(after),
             limit=limit + 1,
         )
-        more, found = len(found) > limit, found[:limit]
+        has_more, states = len(states) > limit, states[:limit]
         return DocumentPage(
-            documents=tuple(self._shown(project, found)),
-            next=_cursor(found[-1]) if more else None,
-            rag_guidelines=project.record.rag_guidelines,
+            documents=tuple(self._build(project, states)),
+            next=_format_cursor(states[-1]) if has_more else None,
+            rag_guidelines=project.record.has_opted_in,
             key=self._keys.state(project),
         )
 
-    def document(self, project: OpenProject, document_id: str) -> GuidelineDocument:
-        """One document.
+    def find(self, project: OpenProject, document_id: str) -> GuidelineDocument:
+        """Return one document.
 
         Raises:
-            UnknownDocument: the project has no such document.
+            UnknownDocument: it does not exist in the project.
         """
-        [shown] = self._shown(project, [self._state(project, document_id)])
-        return shown
+        [document] = self._build(project, [self._state(project, document_id)])
+        return document
 
     def require_uploads(self, project: OpenProject) -> UploadsConfig:
-        """The source that takes a project's files, if it may be given any now.
+        """Return the source for a project's uploads, if it can process files now.
 
         Raises:
             GuidelinesOff: the organization has its guidelines switched off.
-            NoProviderKey: there is no usable key for the provider that embeds.
+            NoProviderKey: the embedder's provider lacks a usable key.
             CapReached: a cap on spending is reached.
-            NoUploadsSource: it is not clear where they go.
+            NoUploadsSource: the project has no source for uploads, or several.
         """
-        if not project.record.rag_guidelines:
-            raise GuidelinesOff(
-                "the organization has its guidelines switched off",
-                hint="an admin of the organization switches them on",
-            )
+        if not project.record.has_opted_in:
+            raise GuidelinesOff.from_organization(project.organization_id)
         self._keys.require(project)
         self._require_budget(project)
-        return uploads_source(project.configured)
+        return uploads_source(project.configured_tenant)
 
     def delete(self, project: OpenProject, document_id: str, by: str) -> DeletedDocument:
-        """Delete a document: it answers no more, and its file is gone."""
-        gone = self.uploads.remove(project.ref, document_id, by)
-        return DeletedDocument(document_id, "removed" if gone else "unchanged")
+        """Delete a document and its file; it stops answering at once."""
+        is_removed = self.uploads.remove(project.ref, document_id, by)
+        return DeletedDocument(document_id, "removed" if is_removed else "unchanged")
 
     def set_enabled(
         self, project: OpenProject, document_id: str, by: str, *, enabled: bool
     ) -> GuidelineDocument:
-        """Have a document answer no more from now on, or again; nothing is embedded for it.
+        """Enable or disable a document at once, without embedding it again.
 
         Raises:
-            UnknownDocument: the project has no such document.
+            UnknownDocument: it does not exist in the project.
         """
         self._catalog.uploads.set_enabled(project.ref, document_id, by, enabled=enabled)
-        return self.document(project, document_id)
+        return self.find(project, document_id)
 
     def retry(
         self, project: OpenProject, document_id: str, by: str
     ) -> tuple[GuidelineDocument, bool]:
-        """Try a document again that failed; returns it, and whether it did.
+        """Retry a document that failed; return it, and whether it is retried.
 
         Raises:
-            UnknownDocument: the project has no such document.
-            GuidelinesOff, NoProviderKey, CapReached: it would fail again; see require_uploads().
+            UnknownDocument: it does not exist in the project.
+            GuidelinesOff, NoProviderKey, CapReached: a retry would fail; see require_uploads().
         """
         state = self._state(project, document_id)
-        tried = state.status == "FAILED"
-        if tried:
+        is_retried = state.status == "FAILED"
+        if is_retried:
             self.require_uploads(project)
             self._catalog.reindex_requests.request_document(project.ref, document_id, by)
-        return self.document(project, document_id), tried
+        return self.find(project, document_id), is_retried
 
     def chunks(self, project: OpenProject, document_id: str) -> DocumentChunks:
-        """The passages of a document: of the version that answers, or else of the one under way.
+        """Return the passages of the version that answers, or else of the version in progress.
 
         Raises:
-            UnknownDocument: the project has no such document.
+            UnknownDocument: it does not exist in the project.
         """
         state = self._state(project, document_id)
         if state.chunk_set_key is not None:
             row = self._lake_of(project).chunk_sets([state.chunk_set_key]).get(state.chunk_set_key)
         else:
             row = self._progress(project, [state]).get(document_id, NO_PROGRESS).chunks
-        shown = _shown_chunks(document_id, row, answers=state.answers)
-        return replace(shown, masked=self._masked(project, document_id))
+        chunks = _build_chunks(document_id, row, answers=state.answers)
+        return replace(chunks, masked=self._find_masked(project, document_id))
 
-    def _masked(self, project: OpenProject, document_id: str) -> tuple[MaskedSecrets, ...]:
-        """Return the credentials that are masked in the present text of a document."""
+    def _find_masked(self, project: OpenProject, document_id: str) -> tuple[MaskedSecrets, ...]:
+        """Return the masked credentials in the present text of a document."""
         lake, options = self._lake_of(project), project.tenant.parser.options
         keys = [
-            parse_key(one.content_sha256, one.media_type, options, one.reindex_requests)
-            for one in self._catalog.documents.find(project.record.id, [document_id])
-            if one.content_sha256 is not None
+            parse_key(
+                document.content_sha256, document.media_type, options, document.reindex_requests
+            )
+            for document in self._catalog.documents.find(project.record.id, [document_id])
+            if document.content_sha256 is not None
         ]
         return tuple(
             MaskedSecrets(rule, tuple(lines))
@@ -200,11 +198,11 @@ class GuidelineLibrary:
         )
 
     def file(self, project: OpenProject, document_id: str) -> OriginalFile:
-        """The file of a document as it was uploaded last.
+        """Return the file of a document as it was last uploaded.
 
         Raises:
-            UnknownDocument: the project has no such document.
-            BlobMissing: its file was lost.
+            UnknownDocument: it does not exist in the project.
+            BlobMissing: the file was lost.
             ServiceUnavailable: the store of blobs does not answer.
         """
         state = self._state(project, document_id)
@@ -214,7 +212,7 @@ class GuidelineLibrary:
         return OriginalFile(state.file_name, state.media_type, state.size, chain([first], pieces))
 
     def waiting(self, project: OpenProject) -> tuple[int, int, int]:
-        """What is not embedded yet: documents, their tokens, and documents not measured yet."""
+        """Return the numbers of waiting documents, of their tokens, and of uncounted documents."""
         states = [
             state
             for state in self._catalog.upload_states.page(project.record.id)
@@ -224,11 +222,10 @@ class GuidelineLibrary:
         texts: dict[str, int] = {}
         documents = unmeasured = 0
         for state in states:
-            found = progress.get(state.id, NO_PROGRESS)
-            lacking = found.waiting_tokens(texts.keys())
-            texts |= lacking
-            documents += bool(found.missing)
-            unmeasured += found.chunks is None and state.status == "PROCESSING"
+            document = progress.get(state.id, NO_PROGRESS)
+            texts |= document.waiting_tokens(texts.keys())
+            documents += bool(document.missing)
+            unmeasured += document.chunks is None and state.status == "PROCESSING"
         return documents, sum(texts.values()), unmeasured
 
     def _state(self, project: OpenProject, document_id: str) -> UploadState:
@@ -239,25 +236,29 @@ class GuidelineLibrary:
             )
         return state
 
-    def _shown(
+    def _build(
         self, project: OpenProject, states: Sequence[UploadState]
     ) -> Iterator[GuidelineDocument]:
-        lacking = [s for s in states if s.listed and s.status != "READY" and not s.answers]
-        under_way = [s for s in states if s.listed and s.status == "PROCESSING"]
-        progress = self._progress(project, list({s.id: s for s in lacking + under_way}.values()))
-        chosen = (
-            self._catalog.syncs.slice_documents(project.record.id) if under_way else frozenset()
+        is_processing = any(s.listed and s.status == "PROCESSING" for s in states)
+        unfinished = [
+            state
+            for state in states
+            if state.status == "PROCESSING" or (state.status == "FAILED" and not state.answers)
+        ]
+        progress = self._progress(project, unfinished)
+        selected = (
+            self._catalog.syncs.slice_documents(project.record.id) if is_processing else frozenset()
         )
         for state in states:
-            found = progress.get(state.id, NO_PROGRESS)
-            yield shown_document(project, state, found, chosen=state.id in chosen)
+            present = progress.get(state.id, NO_PROGRESS)
+            yield build_document(project, state, present, is_selected=state.id in selected)
 
     def _progress(self, project: OpenProject, states: Sequence[UploadState]) -> dict[str, Progress]:
         ids = [state.id for state in states if state.listed]
         if not ids:
             return {}
         documents = self._catalog.documents.find(project.record.id, ids)
-        return progress_of(project, self._lake_of(project), documents)
+        return read_progress(project, self._lake_of(project), documents)
 
     def _lake_of(self, project: OpenProject) -> TenantLake:
         return self._lake.tenant(project.ref.id, project.ref.incarnation)
@@ -265,7 +266,7 @@ class GuidelineLibrary:
     def _require_budget(self, project: OpenProject) -> None:
         tenant = project.tenant
         caps = present_caps(self._catalog, project.ref, tenant, run=0.0)
-        # What one passage costs: a cap that has less left lets nothing be embedded.
+        # A cap with less left than the price of one passage stops all embedding.
         passage = (project.price or FREE).of(tenant.chunker.parameters.limit)
         cap = cap_that_stops(caps, passage)
         if cap is None:
@@ -278,18 +279,18 @@ class GuidelineLibrary:
         )
 
 
-def _shown_chunks(document_id: str, row: ChunkSetRow | None, *, answers: bool) -> DocumentChunks:
+def _build_chunks(document_id: str, row: ChunkSetRow | None, *, answers: bool) -> DocumentChunks:
     if row is None:
         return DocumentChunks(document_id, answers, (), ())
     return DocumentChunks(
         document_id,
         answers,
-        tuple(map(_shown_chunk, row.chunks)),
+        tuple(map(_build_chunk, row.chunks)),
         tuple(DroppedChunk(dropped.ordinal, dropped.rules) for dropped in row.dropped),
     )
 
 
-def _shown_chunk(chunk: Chunk) -> DocumentChunk:
+def _build_chunk(chunk: Chunk) -> DocumentChunk:
     return DocumentChunk(
         chunk_index=chunk.ordinal,
         text=chunk.text,
@@ -300,12 +301,12 @@ def _shown_chunk(chunk: Chunk) -> DocumentChunk:
     )
 
 
-def _cursor(state: UploadState) -> str:
+def _format_cursor(state: UploadState) -> str:
     return f"{(state.created_at - _EPOCH) // timedelta(microseconds=1)}-{state.id}"
 
 
-def _place(cursor: str) -> tuple[datetime, str]:
-    found = _CURSOR.fullmatch(cursor)
-    if found is None:
+def _parse_cursor(cursor: str) -> tuple[datetime, str]:
+    match = _CURSOR.fullmatch(cursor)
+    if match is None:
         raise InvalidRequest("`after` is not a `next`", hint="take it from the page before")
-    return _EPOCH + timedelta(microseconds=int(found[1])), found[2]
+    return _EPOCH + timedelta(microseconds=int(match[1])), match[2]

@@ -1,4 +1,4 @@
-"""Projects and organizations of team guidelines: found, shown, made and changed."""
+"""Projects and organizations of team guidelines: find, show, create and change them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any
 
-from rag_assets.api.guideline_responses import KeyState
+from rag_assets.api.guideline_responses import CAMEL_CASE, KeyState
 from rag_assets.billing.embedder_choice import Choice
 from rag_assets.billing.embedders import Embedders
 from rag_assets.common.errors import InvalidRequest, UnknownProject
@@ -21,7 +21,6 @@ from rag_assets.storage.catalog.organizations import UNCHANGED, Unchanged
 from rag_assets.storage.catalog.projects import PutProject
 from rag_assets.storage.catalog.tenants import TenantRecord
 from rag_assets.storage.catalog.thresholds import measured_value
-from rag_assets.systems.team_guidelines.camel import CAMEL
 from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.projects import Project, ProjectSettings, shown_settings
 
@@ -33,17 +32,22 @@ class ProjectScope:
     """The projects that a caller may name.
 
     Attributes:
-        organization: all of its projects, present and new ones; None: those of the tenants alone.
-        tenants: that the caller's token covers.
+        organization: all of its projects, present and new ones; None: only projects in `tenants`.
+        tenants: tenants that the caller's token covers.
     """
 
     organization: str | None = None
     tenants: frozenset[str] = frozenset()
 
+    @property
+    def turn(self) -> str:
+        """Return the queue for work before its project is known: an organization or a tenant."""
+        return self.organization or min(self.tenants, default="")
+
 
 @dataclass(frozen=True)
 class OpenProject:
-    """A project that was found, with what its documents are embedded by.
+    """A project with the embedder of its documents.
 
     Attributes:
         record: of its tenant.
@@ -54,50 +58,50 @@ class OpenProject:
 
     @property
     def ref(self) -> TenantRef:
-        """Its tenant."""
+        """Return the reference of its tenant."""
         return self.record.ref
 
     @property
     def organization_id(self) -> str:
-        """The application's id of its organization."""
+        """Return the application's id of its organization."""
         return self.record.organization or ""
 
     @property
     def project_id(self) -> str:
-        """The application's id of it."""
+        """Return the application's id of the project."""
         return self.record.project or ""
 
     @cached_property
-    def configured(self) -> Tenant:
-        """Its tenant as it is configured: the provider of its embedder may be "auto"."""
+    def configured_tenant(self) -> Tenant:
+        """Return its tenant as configured: the provider of its embedder may be "auto"."""
         return Tenant.from_config(self.record.config)
 
     @cached_property
     def choice(self) -> Choice:
-        """The embedder that it gets, and where the key for that comes from."""
+        """Return its resolved embedder, and the source of that embedder's key."""
         return self.embedders.choice(self.record)
 
     @cached_property
     def tenant(self) -> Tenant:
-        """Its tenant with that embedder."""
-        return self.configured.model_copy(update={"embedder": self.choice.embedder})
+        """Return its tenant with the resolved embedder."""
+        return self.configured_tenant.model_copy(update={"embedder": self.choice.embedder})
 
     @property
     def embedder_id(self) -> str:
-        """The id of that embedder."""
+        """Return the id of the resolved embedder."""
         return embedder_id_of(self.choice.embedder)
 
     @property
     def price(self) -> Price | None:
-        """The price of that embedder; None if none is known."""
+        """Return the price of the resolved embedder; None if unknown."""
         return price_of(self.choice.embedder)
 
 
 @dataclass(frozen=True, slots=True)
 class CapSettings:
-    """Dollars that may be spent; None: any amount."""
+    """Spending caps in dollars; None: no cap."""
 
-    __pydantic_config__ = CAMEL
+    __pydantic_config__ = CAMEL_CASE
 
     per_run: float | None = None
     per_day: float | None = None
@@ -106,23 +110,23 @@ class CapSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProjectView:
-    """A project with its settings as they are in force.
+    """A project with its effective settings.
 
     Attributes:
-        project_id, organization_id: ids of the application's.
-        tenant: the id of the tenant that it is.
+        project_id, organization_id: the application's ids.
+        tenant: id of its tenant.
         name: for people.
         chat_model: its own, or its organization's.
-        provider: of embeddings; "auto": as follows from chat model and keys.
-        min_score: its own cosine below which a passage is left out; None: the embedder's.
-        threshold_from: where the threshold comes from without min_score.
-        threshold: the cosine that is in force; while questions calibrate it, its upper bound.
-        embedder: the embedder that it gets.
-        rag_guidelines: whether its organization has guidelines switched on.
-        key: that its documents are embedded with.
+        provider: of embeddings; "auto": chosen by chat model and keys.
+        min_score: its own cosine below which passages are left out; None: the embedder's.
+        threshold_from: source of the threshold without min_score.
+        threshold: the effective cosine; while questions calibrate it, its upper bound.
+        embedder: the resolved embedder.
+        rag_guidelines: whether its organization has its guidelines switched on.
+        key: with which its documents are embedded.
     """
 
-    __pydantic_config__ = CAMEL
+    __pydantic_config__ = CAMEL_CASE
 
     project_id: str
     organization_id: str
@@ -143,7 +147,7 @@ class ProjectView:
 class ProjectName:
     """A project in a list."""
 
-    __pydantic_config__ = CAMEL
+    __pydantic_config__ = CAMEL_CASE
 
     project_id: str
     name: str | None
@@ -156,11 +160,11 @@ class OrganizationView:
 
     Attributes:
         rag_guidelines: whether documents of its projects are embedded, and searched for guidelines.
-        chat_model: of its projects that have none of their own.
-        updated_at: when one of these changed last; None: nothing was ever set.
+        chat_model: default for its projects.
+        updated_at: time of the last change; None if no setting was ever made.
     """
 
-    __pydantic_config__ = CAMEL
+    __pydantic_config__ = CAMEL_CASE
 
     organization_id: str
     rag_guidelines: bool
@@ -170,12 +174,7 @@ class OrganizationView:
 
 
 class GuidelineProjects:
-    """The projects of team guidelines.
-
-    Args:
-        catalog: holds their tenants.
-        embedders: of the installation.
-    """
+    """Finds, shows, creates and changes projects and organizations."""
 
     def __init__(self, catalog: Catalog, embedders: Embedders) -> None:
         self._catalog = catalog
@@ -183,19 +182,20 @@ class GuidelineProjects:
         self._projects = Projects(catalog, embedders.settings)
 
     def open(self, scope: ProjectScope, project_id: str) -> OpenProject:
-        """The project that a caller names.
+        """Return the project with the application's id.
 
         Raises:
-            UnknownProject: there is none, or it is another organization's: nobody learns which.
-            InvalidRequest: the caller's tenants are projects of that id of several organizations.
+            UnknownProject: it does not exist, or belongs to another organization; the error does
+                not distinguish the two.
+            InvalidRequest: several organizations in the caller's scope have a project of this id.
         """
-        named = _named(scope.organization, project_id)
-        record = None if named is None else self._catalog.projects.find(named)
+        project = _parse_project(scope.organization, project_id)
+        record = None if project is None else self._catalog.projects.find(project)
         if record is None:
-            record = self._covered(scope, project_id)
-        return self.opened(record)
+            record = self._find_covered(scope, project_id)
+        return self.open_record(record)
 
-    def _covered(self, scope: ProjectScope, project_id: str) -> TenantRecord:
+    def _find_covered(self, scope: ProjectScope, project_id: str) -> TenantRecord:
         try:
             return self._projects.covered(scope.tenants, PROFILE, project_id)
         except UnknownProject:
@@ -206,8 +206,8 @@ class GuidelineProjects:
                 hint="make it with PUT /api/projects/{id}, or use a token of its organization",
             ) from None
 
-    def opened(self, record: TenantRecord) -> OpenProject:
-        """A project of which the tenant was found.
+    def open_record(self, record: TenantRecord) -> OpenProject:
+        """Return the project of a tenant.
 
         Raises:
             UnknownProject: it is being removed.
@@ -216,9 +216,9 @@ class GuidelineProjects:
             raise UnknownProject("this project is being removed", hint="make it again later")
         return OpenProject(record, self._embedders)
 
-    def view(self, project: OpenProject, key: KeyState) -> ProjectView:
-        """A project with its settings, and the key that its documents are embedded with."""
-        shown = shown_settings(project.configured)
+    def show(self, project: OpenProject, key: KeyState) -> ProjectView:
+        """Return a project with its effective settings and the state of its key."""
+        shown = shown_settings(project.configured_tenant)
         serving = self._catalog.generations.serving(project.record.id)
         is_same = serving is not None and serving.embedder_id == project.embedder_id
         measured = measured_value(serving, None) if serving is not None and is_same else None
@@ -234,18 +234,17 @@ class GuidelineProjects:
             threshold=project.tenant.min_score(project.embedder_id, measured=measured),
             caps=CapSettings(**shown["caps"]),
             embedder=project.embedder_id,
-            rag_guidelines=project.record.rag_guidelines,
+            rag_guidelines=project.record.has_opted_in,
             key=key,
         )
 
     def put(
         self, scope: ProjectScope, project_id: str, settings: Mapping[str, Any]
     ) -> tuple[OpenProject, PutProject]:
-        """Make a project, or change what is given of its settings.
+        """Create a project, or change its given settings.
 
         Args:
-            scope: of the caller; who names tenants alone makes none.
-            project_id: the application's id.
+            scope: of the caller; only a scope with an organization creates projects.
             settings: fields of ProjectSettings.
 
         Raises:
@@ -255,24 +254,23 @@ class GuidelineProjects:
         organization = scope.organization
         if organization is None:
             organization = self.open(scope, project_id).organization_id
-        done = self._projects.put(
+        outcome = self._projects.put(
             Project(PROFILE, organization, project_id), ProjectSettings.model_validate(settings)
         )
-        return OpenProject(done.record, self._embedders), done
+        return OpenProject(outcome.record, self._embedders), outcome
 
-    def organization(self, organization_id: str) -> OrganizationView:
-        """An organization; one for which nothing was set has what all begin with."""
-        found = self._catalog.organizations.find(organization_id)
+    def show_organization(self, organization_id: str) -> OrganizationView:
+        """Return an organization with its settings; the defaults if it has none."""
+        stored = self._catalog.organizations.find(organization_id)
         return OrganizationView(
             organization_id=organization_id,
-            rag_guidelines=found is not None and found.rag_guidelines,
-            chat_model=None if found is None else found.chat_model,
-            projects=self.of_organization(organization_id),
-            updated_at=None if found is None else found.updated_at,
+            rag_guidelines=stored is not None and stored.has_opted_in,
+            chat_model=None if stored is None else stored.chat_model,
+            projects=self._list_names(organization_id),
+            updated_at=None if stored is None else stored.updated_at,
         )
 
-    def of_organization(self, organization_id: str) -> tuple[ProjectName, ...]:
-        """An organization's projects, by id."""
+    def _list_names(self, organization_id: str) -> tuple[ProjectName, ...]:
         records = self._catalog.projects.of_organization(organization_id, PROFILE)
         return tuple(
             ProjectName(record.project or "", record.config.get("name"), record.id)
@@ -287,19 +285,19 @@ class GuidelineProjects:
         rag_guidelines: bool | Unchanged = UNCHANGED,
         chat_model: str | Unchanged | None = UNCHANGED,
     ) -> OrganizationView:
-        """Set what is given of an organization.
+        """Change the given settings of an organization.
 
         Raises:
-            InvalidRequest: this cannot be an organization's id.
+            InvalidRequest: the id is not valid.
         """
         self._projects.put_organization(
-            organization_id, rag_guidelines=rag_guidelines, chat_model=chat_model
+            organization_id, has_opted_in=rag_guidelines, chat_model=chat_model
         )
-        return self.organization(organization_id)
+        return self.show_organization(organization_id)
 
 
-def _named(organization: str | None, project_id: str) -> Project | None:
-    """The project of these ids; None if they cannot be a project's."""
+def _parse_project(organization: str | None, project_id: str) -> Project | None:
+    """Return the project of two ids; None if they are not valid."""
     if organization is None:
         return None
     try:

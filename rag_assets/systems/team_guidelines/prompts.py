@@ -1,4 +1,4 @@
-"""The MCP prompt `team_guidelines`: what a team's guidelines say about a task."""
+"""The MCP prompt `team_guidelines`: the guidelines of a team about a task."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from rag_assets.mcp.prompts import Prompt, PromptFunction
 from rag_assets.retrieval.model import MAX_QUERY
 from rag_assets.storage.catalog.tenants import TenantRecord
 from rag_assets.systems.team_guidelines.contexts import ContextRequest, Contexts
+from rag_assets.systems.team_guidelines.projects import PROFILE
 
 _T = TypeVar("_T")
 
-NOTHING = "The team has no guidelines about this task."
+NO_GUIDELINES = "The team has no guidelines about this task."
 
 
-def _team_guidelines(knowledge: Knowledge) -> PromptFunction:
+def _build_prompt(knowledge: Knowledge) -> PromptFunction:
     catalog = knowledge.reader.catalog
 
     async def run(_tenant_id: str, _caller: str | None, work: Callable[[], _T]) -> _T:
@@ -27,9 +28,9 @@ def _team_guidelines(knowledge: Knowledge) -> PromptFunction:
 
     contexts = Contexts(catalog, knowledge, knowledge.reader, run_blocking=run)
 
-    def project(tenant_id: str) -> TenantRecord:
+    def find_project(tenant_id: str) -> TenantRecord:
         record = catalog.tenants.get(tenant_id)
-        if record.config.get("profile") != "team-guidelines":
+        if record.profile != PROFILE:
             raise UnknownProject(
                 "this tenant is not a project with team guidelines",
                 hint="connect to a project's tenant",
@@ -42,9 +43,9 @@ def _team_guidelines(knowledge: Knowledge) -> PromptFunction:
         ],
     ) -> str:
         message = current_message()
-        record = await knowledge.in_thread(lambda: project(message.tenant_id))
-        context = await contexts.of(record, ContextRequest(task=task), message.caller)
-        return context.section or NOTHING
+        record = await knowledge.in_thread(lambda: find_project(message.tenant_id))
+        context = await contexts.build(record, ContextRequest(task=task), message.caller)
+        return context.section or NO_GUIDELINES
 
     return team_guidelines
 
@@ -52,5 +53,5 @@ def _team_guidelines(knowledge: Knowledge) -> PromptFunction:
 TEAM_GUIDELINES = Prompt(
     name="team_guidelines",
     description="The guidelines of the team that bear on a task.",
-    function=_team_guidelines,
+    function=_build_prompt,
 )

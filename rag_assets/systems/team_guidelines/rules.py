@@ -1,12 +1,12 @@
-"""Rules: documents whose front matter says where they apply, beside what is retrieved.
+"""Rules: documents with a front matter that adds them to tasks, besides the results of a search.
 
     ---
     always: true                    applies to every task
     paths: ["tests/**", "*.spec.ts"]        applies to tasks about files that match a glob
     ---
 
-A sync reads the front matter of Markdown documents that were published, and keeps what it says in
-`guideline_rules`. A context takes the passages of the rules that apply to its task.
+A sync stores the rules of published Markdown documents in `guideline_rules`. A context includes
+the passages of the rules that apply to its task.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ from rag_assets.storage.index.model import StoredEntry
 from rag_assets.systems.team_guidelines.tables import guideline_rules
 
 MAX_PATHS = 100
-"""Globs of one document, and files that a task names."""
-_LONGEST_PATH = 500
+"""Maximum number of globs of one document, and of files of a task."""
+_MAX_PATH_CHARACTERS = 500
 _FENCE = re.compile(r"\A---[ \t]*\r?\n(?P<yaml>.*?)\r?\n---[ \t]*(?:\r?\n|\Z)", re.DOTALL)
 _PATH_IN_TEXT = re.compile(r"(?<![\w@:/.])(?:[\w.-]+/)*[\w-]+(?:\.[\w-]+)*\.[A-Za-z]\w{0,9}\b(?!/)")
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Where a document applies by its front matter; nowhere in particular without one.
+    """The tasks to which a document applies by its front matter; none by default.
 
     Attributes:
-        is_always: to every task.
-        paths: globs of the files that it is about.
+        is_always: whether it applies to every task.
+        paths: globs; it applies to tasks about a matching file.
     """
 
     is_always: bool = False
@@ -58,42 +58,42 @@ class Rule:
 
 
 class RuleFollowUp:
-    """Reads the front matter of published documents at the end of a sync (see FollowUp)."""
+    """Stores the rules of published documents at the end of a sync (see FollowUp)."""
 
     def unfinished(self, catalog: Catalog, tenant_id: str) -> str | None:
-        """Return why a tenant needs a run although no source changed; None if it needs none."""
+        """Return why a tenant needs a run without a changed source; None if it does not."""
         with catalog.database.begin() as connection:
-            is_left = connection.scalar(select(_unread(tenant_id).exists()))
+            is_left = connection.scalar(select(_select_unread(tenant_id).exists()))
         return "the front matter of documents was not read yet" if is_left else None
 
     def kept_texts(self, catalog: Catalog, tenant_id: str) -> frozenset[str]:
-        """Return no hashes: rules have no vectors of their own."""
+        """Return an empty set: rules have no vectors."""
         return frozenset()
 
     def finish(self, ctx: TenantContext, serving: Generation) -> Mapping[str, Any]:
-        """Keep the rules of published documents; returns a count for the run's page."""
+        """Store the rules of published documents; return a count for the run's page."""
         with ctx.catalog.database.begin() as connection:
-            found = connection.execute(_unread(ctx.ref.id)).all()
-        if not found:
+            documents = connection.execute(_select_unread(ctx.ref.id)).all()
+        if not documents:
             return {}
-        parsed = ctx.lake.parsed({row.parse_key for row in found})
+        parsed = ctx.lake.parsed({document.parse_key for document in documents})
         ctx.guard()
         count = 0
         with ctx.catalog.database.begin_exclusive(ctx.ref) as connection:
-            for row in found:
-                kept = parsed.get(row.parse_key)
-                rule = Rule() if kept is None else rule_of(kept.parsed)
+            for document in documents:
+                text = parsed.get(document.parse_key)
+                rule = Rule() if text is None else parse_rule(text.parsed)
                 values = {
                     "tenant": ctx.ref.id,
-                    "document_id": row.document_id,
-                    "parse_key": row.parse_key,
+                    "document_id": document.document_id,
+                    "parse_key": document.parse_key,
                     "is_always": rule.is_always,
                     "paths": "\n".join(rule.paths),
                 }
-                present = select(uploads.c.document_id).where(
-                    uploads.c.tenant == ctx.ref.id, uploads.c.document_id == row.document_id
+                upload = select(uploads.c.document_id).where(
+                    uploads.c.tenant == ctx.ref.id, uploads.c.document_id == document.document_id
                 )
-                if connection.scalar(present.with_for_update()) is None:
+                if connection.scalar(upload.with_for_update()) is None:
                     continue  # deleted meanwhile
                 put = insert(guideline_rules).values(values)
                 key = ["tenant", "document_id"]
@@ -105,38 +105,38 @@ class RuleFollowUp:
 FOLLOW_UP = RuleFollowUp()
 
 
-def rule_of(parsed: ParsedText) -> Rule:
-    """Return the rule that a document's front matter states; a malformed one states none."""
-    found = _FENCE.match(parsed.text.removeprefix("\ufeff"))
-    if found is None:
+def parse_rule(parsed: ParsedText) -> Rule:
+    """Return the rule in a document's front matter; an empty rule if that is malformed."""
+    fence = _FENCE.match(parsed.text.removeprefix("\ufeff"))
+    if fence is None:
         return Rule()
     try:
-        front = YAML(typ="safe").load(found["yaml"])
+        front = YAML(typ="safe").load(fence["yaml"])
     except (YAMLError, ValueError, RecursionError):
         return Rule()
     if not isinstance(front, Mapping):
         return Rule()
-    return Rule(front.get("always") is True, tuple(_globs(front.get("paths"))))
+    return Rule(front.get("always") is True, tuple(_parse_globs(front.get("paths"))))
 
 
-def _globs(value: Any) -> Iterable[str]:
+def _parse_globs(value: Any) -> Iterable[str]:
     values = value.split(",") if isinstance(value, str) else value
     if not isinstance(values, list):
         return
     for glob in values[:MAX_PATHS]:
         text = glob.strip() if isinstance(glob, str) else ""
-        if text and len(text) <= _LONGEST_PATH and text.isprintable():
+        if text and len(text) <= _MAX_PATH_CHARACTERS and text.isprintable():
             yield text
 
 
-def files_of(task: str, paths: Sequence[str]) -> tuple[str, ...]:
-    """Return the files that a task is about: those that are given, and those that it names."""
-    named = [found[0] for found in _PATH_IN_TEXT.finditer(task)]
+def find_files(task: str, paths: Sequence[str]) -> tuple[str, ...]:
+    """Return the files of a task: the given paths, and the paths in its text."""
+    named = [match[0] for match in _PATH_IN_TEXT.finditer(task)]
     return tuple(dict.fromkeys([*paths, *named]))[:MAX_PATHS]
 
 
 def matches(globs: Sequence[str], files: Sequence[str]) -> bool:
-    """Whether one of these globs matches one of these files, or a folder that it lies in."""
+    """Return whether a glob matches a file, or a folder that contains it."""
     usable = []
     for glob in globs:
         try:
@@ -146,46 +146,42 @@ def matches(globs: Sequence[str], files: Sequence[str]) -> bool:
     return any(
         rules.decide(folder, name, is_folder=is_folder) is True
         for file in files
-        for folder, name, is_folder in _places(file)
+        for folder, name, is_folder in _split_path(file)
         for rules in usable
     )
 
 
-def _places(file: str) -> Iterator[tuple[bytes, bytes, bool]]:
-    """Yield a file and each folder that it lies in, as Rules.decide() takes them."""
+def _split_path(file: str) -> Iterator[tuple[bytes, bytes, bool]]:
+    """Yield a file and each folder that contains it, as arguments of Rules.decide()."""
     parts = [part for part in file.encode(errors="replace").split(b"/") if part not in {b"", b"."}]
     for at, name in enumerate(parts):
         folder = b"".join(part + b"/" for part in parts[:at])
         yield folder, name, at < len(parts) - 1
 
 
-def rule_hits(
+def read_rule_hits(
     reader: DocumentReader, tenant_id: str, caller: Caller, files: Sequence[str]
 ) -> list[tuple[Hit, RuleKind]]:
-    """Return the passages of the rules that apply, those that always do first.
+    """Return the passages of the rules that apply to files, rules for every task first.
 
-    Args:
-        reader: of documents, as far as the caller may read them.
-        tenant_id: the project's tenant.
-        caller: of the context.
-        files: that the task is about.
+    Documents that the caller may not read are left out.
     """
-    kinds = _applying(reader.catalog, tenant_id, files)
+    kinds = _find_rules(reader.catalog, tenant_id, files)
     if not kinds:
         return []
     try:
         documents = reader.entries_of(tenant_id, caller, [*kinds])
     except RagAssetsError:
-        return []  # the search reports the server that does not answer
+        return []  # the search reports the failure
     return [
-        (_hit(entry), kind)
+        (_build_hit(entry), kind)
         for document_id, kind in kinds.items()
         for entry in documents.get(document_id, ())
     ]
 
 
-def _applying(catalog: Catalog, tenant_id: str, files: Sequence[str]) -> dict[str, RuleKind]:
-    """Return the documents whose rules apply, with the kind of each, by name within a kind."""
+def _find_rules(catalog: Catalog, tenant_id: str, files: Sequence[str]) -> dict[str, RuleKind]:
+    """Return the kinds of the rules that apply by document id, ordered by kind and file name."""
     rule = guideline_rules.c
     query = (
         select(rule.document_id, rule.is_always, rule.paths)
@@ -205,34 +201,34 @@ def _applying(catalog: Catalog, tenant_id: str, files: Sequence[str]) -> dict[st
     }
 
 
-def _unread(tenant_id: str) -> Select[Any]:
-    """Markdown documents of the serving build whose front matter was not read yet."""
-    held, rule = document_index.c, guideline_rules.c
+def _select_unread(tenant_id: str) -> Select[Any]:
+    """Return the query of served Markdown documents with an unread front matter."""
+    served, rule = document_index.c, guideline_rules.c
     return (
-        select(held.document_id, held.parse_key)
+        select(served.document_id, served.parse_key)
         .join(
             serving,
-            and_(serving.c.tenant == held.tenant, serving.c.generation == held.generation),
+            and_(serving.c.tenant == served.tenant, serving.c.generation == served.generation),
         )
         .join(
             uploads,
-            and_(uploads.c.tenant == held.tenant, uploads.c.document_id == held.document_id),
+            and_(uploads.c.tenant == served.tenant, uploads.c.document_id == served.document_id),
         )
         .outerjoin(
             guideline_rules,
-            and_(rule.tenant == held.tenant, rule.document_id == held.document_id),
+            and_(rule.tenant == served.tenant, rule.document_id == served.document_id),
         )
         .where(
-            held.tenant == tenant_id,
-            held.indexed_key.is_not(None),
-            held.parse_key.is_not(None),
+            served.tenant == tenant_id,
+            served.indexed_key.is_not(None),
+            served.parse_key.is_not(None),
             uploads.c.media_type == MARKDOWN,
-            rule.parse_key.is_distinct_from(held.parse_key),
+            rule.parse_key.is_distinct_from(served.parse_key),
         )
     )
 
 
-def _hit(entry: StoredEntry) -> Hit:
+def _build_hit(entry: StoredEntry) -> Hit:
     fields = entry.fields
     return Hit(
         number=0,

@@ -1,4 +1,4 @@
-"""The section of a system prompt that holds a team's guidelines."""
+"""Rendering of guidelines as a section of a system prompt, within a budget of tokens."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from rag_assets.retrieval.model import Hit
 
 HEADING = "## Team Guidelines"
 
-_MOST_HEADINGS = 400
-"""Characters of the headings above a passage."""
+_MAX_HEADING_CHARACTERS = 400
+"""Maximum length of the headings above a passage."""
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A section and what is in it.
+    """A rendered section with its passages.
 
     Attributes:
-        text: empty where nothing fits.
+        text: empty if no passage fits.
         tokens: of the text.
         chunks: the passages, best first.
-        omitted: how many passages did not fit.
+        omitted: number of passages that did not fit.
     """
 
     text: str
@@ -37,79 +37,74 @@ class Section:
     omitted: int
 
 
-def section_of_text(text: str) -> str:
-    """A section with a plain text, unchanged."""
+def render_text(text: str) -> str:
+    """Return a section with a plain text, unchanged."""
     return f"{HEADING}\n\n{text}"
 
 
-def section_of_passages(
+def render_passages(
     hits: Sequence[Hit], tokens: int, rules: Mapping[str, RuleKind] = MappingProxyType({})
 ) -> Section:
-    """A section with the first passages that fit, whole; of the next, the sentences that fit.
+    """Return a section with the first passages that fit, and the fitting sentences of the next.
 
     Args:
         hits: best first.
-        tokens: cl100k_base tokens of the whole section at most, headings and lines between
-            passages included.
-        rules: why the passages of some documents are there without being found, by document.
+        tokens: maximum cl100k_base tokens of the whole section, including headings and separators.
+        rules: kinds of the rules that added passages, by document id.
     """
     packed: list[Hit] = []
     for hit in hits:
         if _fits([*packed, hit], tokens):
             packed.append(hit)
             continue
-        packed += _cut(packed, hit, tokens)
+        packed += _trim(packed, hit, tokens)
         if packed:
             break
     if not packed:
         return Section("", 0, (), len(hits))
-    rendered = _rendered(packed)
+    rendered = _render(packed)
     chunks = tuple(
-        _chunk(number, hit, rules.get(hit.document_id))
+        _build_chunk(number, hit, rules.get(hit.document_id))
         for number, hit in enumerate(packed, start=1)
     )
     return Section(rendered, count_text(rendered), chunks, len(hits) - len(packed))
 
 
 def file_name_of(hit: Hit) -> str:
-    """The name of the file that a passage is from."""
+    """Return the name of the file of a passage."""
     return path_of(hit.uri).rpartition("/")[2]
 
 
 def _fits(hits: Sequence[Hit], tokens: int) -> bool:
-    return count_text(_rendered(hits)) <= tokens
+    return count_text(_render(hits)) <= tokens
 
 
-def _cut(before: Sequence[Hit], hit: Hit, tokens: int) -> list[Hit]:
-    """The hit with its first sentences, as many as fit behind others; nothing if none does."""
-
-    def beginning(text: str) -> Hit:
-        return beginning_of(hit, text)
-
-    text = first_sentences(hit.text, lambda text: _fits([*before, beginning(text)], tokens))
-    return [beginning(text)] if text else []
+def _trim(before: Sequence[Hit], hit: Hit, tokens: int) -> list[Hit]:
+    """Return the hit with the first sentences that fit after others; an empty list if none fits."""
+    text = first_sentences(hit.text, lambda text: _fits([*before, beginning_of(hit, text)], tokens))
+    return [beginning_of(hit, text)] if text else []
 
 
-def _rendered(hits: Sequence[Hit]) -> str:
-    passages = (_passage(number, hit) for number, hit in enumerate(hits, start=1))
+def _render(hits: Sequence[Hit]) -> str:
+    passages = (_render_passage(number, hit) for number, hit in enumerate(hits, start=1))
     return "\n\n".join((HEADING, *passages))
 
 
-def _passage(number: int, hit: Hit) -> str:
-    """A passage below a line that no text of a document can imitate (see neutralised)."""
+def _render_passage(number: int, hit: Hit) -> str:
+    """Return a passage under a line that no document can imitate (see neutralised)."""
     page = describe(hit) if hit.page is not None else ""
-    headings = " › ".join(hit.heading_path)[:_MOST_HEADINGS]
+    headings = " › ".join(hit.heading_path)[:_MAX_HEADING_CHARACTERS]
     source = as_source("; ".join(filter(None, (file_name_of(hit), page, headings))))
     return f"--- Passage [{number}] (source: {source}) ---\n{neutralised(hit.text_in_context)}"
 
 
-def _chunk(number: int, hit: Hit, rule: RuleKind | None) -> GuidelineChunk:
+def _build_chunk(number: int, hit: Hit, rule: RuleKind | None) -> GuidelineChunk:
     return GuidelineChunk(
         number=number,
         document_id=hit.document_id,
         file_name=file_name_of(hit),
         chunk_index=hit.ordinal,
-        chunk_indexes=tuple(one.ordinal for one in hit.ranges) or (hit.ordinal,),
+        chunk_indexes=tuple(passage.ordinal for passage in hit.ranges) or (hit.ordinal,),
         score=hit.cosine,
         rule=rule,
         page=hit.page,

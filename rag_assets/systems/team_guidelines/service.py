@@ -1,4 +1,4 @@
-"""All that an interface needs of team guidelines: one object over an installation."""
+"""The services of team guidelines as one object, for endpoints, commands and pages."""
 
 from __future__ import annotations
 
@@ -14,18 +14,17 @@ from rag_assets.systems.team_guidelines.usage import GuidelineUsage
 
 
 class Guidelines:
-    """Team guidelines of an installation; everything blocks, and nothing is kept open.
+    """Team guidelines of an installation. Every call blocks; no connection stays open.
 
     Args:
-        catalog, blobs: of the installation.
-        embedders: of its tenants.
+        embedders: of the tenants.
         uploads: accepts and removes files.
 
     Attributes:
         projects: finds, shows and changes projects and organizations.
-        keys: their keys.
-        library: the documents of projects.
-        usage: what projects have used.
+        keys: provider keys of both.
+        library: documents of projects.
+        usage: reports the usage of projects.
     """
 
     def __init__(

@@ -14,18 +14,18 @@ guideline_texts = Table(
     Column("updated_by", Text, nullable=False),
     now_column("updated_at"),
 )
-"""The plain text of each project, as it is now: former ones are not kept."""
+"""The present plain text of each project."""
 
 guideline_rules = Table(
     "guideline_rules",
     metadata,
     tenant_column(),
-    # Deleting the upload deletes the row, by a trigger.
+    # A trigger deletes the row with the upload.
     Column("document_id", Text, primary_key=True),
-    # Of the version whose front matter was read.
+    # Of the version with this front matter.
     Column("parse_key", Text, nullable=False),
     Column("is_always", Boolean, nullable=False),
-    # Globs, one a line.
+    # Globs, one per line.
     Column("paths", Text, nullable=False),
 )
-"""Where each Markdown document applies by its front matter."""
+"""The rule in the front matter of each Markdown document."""

@@ -1,4 +1,4 @@
-"""Plain texts of projects, for prompts that no document has anything for."""
+"""Plain texts of projects, for prompts about which no document has a passage."""
 
 from __future__ import annotations
 
@@ -12,24 +12,20 @@ from sqlalchemy import Row, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.sql import func
 
-from rag_assets.common.errors import (
-    ServiceUnavailable,
-    TextRefused,
-    VersionChanged,
-    VersionMissing,
-)
+from rag_assets.api.guideline_responses import GuidelinesText
+from rag_assets.common.errors import ServiceUnavailable, VersionChanged
 from rag_assets.privacy.masker import Masker
 from rag_assets.storage.catalog.database import Database, TenantRef
+from rag_assets.systems.team_guidelines.errors import TextRefused, VersionMissing
 from rag_assets.systems.team_guidelines.tables import guideline_texts
 
-MAX_TEXT = 100_000
-"""Characters of a text."""
+MAX_CHARACTERS = 100_000
 
 ANY_VERSION: Final = "*"
-"""Stands for whatever version there is."""
+"""Matches the present version, whatever it is."""
 
-_VERSION = 32
-_MOST_NAMED = 20
+_VERSION_DIGITS = 32
+_MAX_FINDINGS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +33,8 @@ class GuidelineText:
     """The plain text of a project.
 
     Attributes:
-        updated_by: name of the caller who set it.
-        updated_at: when it was set.
+        updated_by: name of the last author.
+        updated_at: time of the last change.
     """
 
     text: str
@@ -47,28 +43,36 @@ class GuidelineText:
 
     @property
     def version(self) -> str:
-        """A name of this text and its time, which any change changes."""
+        """Return a hash of this text and its time: every change makes a new version."""
         content = f"{self.updated_at.isoformat()}\n{self.text}"
-        return hashlib.sha256(content.encode()).hexdigest()[:_VERSION]
+        return hashlib.sha256(content.encode()).hexdigest()[:_VERSION_DIGITS]
 
     @property
     def is_blank(self) -> bool:
-        """Whether there is nothing to read in it."""
+        """Return whether it is empty or only white space."""
         return not self.text.strip()
 
 
-class GuidelineTexts:
-    """Reads and sets plain texts.
+def build_response(text: GuidelineText | None) -> GuidelinesText:
+    """Build the response about a project's text, with its ETag."""
+    if text is None:
+        return GuidelinesText(text="", updated_by=None, updated_at=None)
+    return GuidelinesText(
+        text=text.text,
+        updated_by=text.updated_by,
+        updated_at=text.updated_at,
+        etag=f'"{text.version}"',
+    )
 
-    Args:
-        database: that holds the catalog.
-    """
+
+class GuidelineTexts:
+    """Reads and sets plain texts."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def get(self, tenant_id: str) -> GuidelineText | None:
-        """The text of a project's tenant; None if none was set."""
+        """Return the text of a project's tenant; None if it was never set."""
         query = select(guideline_texts).where(guideline_texts.c.tenant == tenant_id)
         with self._database.begin() as connection:
             row = connection.execute(query).first()
@@ -82,17 +86,17 @@ class GuidelineTexts:
         by: str,
         replaces: Collection[str] | None,
     ) -> GuidelineText:
-        """Set a text that is usable (see require_usable); the same again changes nothing.
+        """Set a text that is usable (see require_usable); setting the same text has no effect.
 
         Args:
-            ref: the project's tenant.
-            text: empty for none.
+            ref: of the project's tenant.
+            text: empty to remove it.
             by: name of the caller.
-            replaces: versions that it may replace, ANY_VERSION for any; None: there must be none.
+            replaces: versions that it may replace, ANY_VERSION for any; None: only a missing text.
 
         Raises:
-            VersionMissing: there is a text, and no version of it was named.
-            VersionChanged: the present text is another one than those that were named.
+            VersionMissing: a text exists, and `replaces` is None.
+            VersionChanged: the present version is not in `replaces`.
             TenantGone: the tenant was removed.
         """
         columns = guideline_texts.c
@@ -101,34 +105,34 @@ class GuidelineTexts:
             present = select(guideline_texts).where(columns.tenant == ref.id).with_for_update()
             row = connection.execute(present).first()
             if row is None:
-                _require_none(replaces)
+                if replaces is not None:
+                    raise _version_changed()
                 new = upsert(guideline_texts).values(tenant=ref.id, **values)
                 statement = new.on_conflict_do_nothing().returning(guideline_texts)
                 row = connection.execute(statement).first()
                 if row is None:
-                    raise _changed()
+                    raise _version_changed()
                 return _text(row)
-            kept = _text(row)
-            _require_replaceable(kept, replaces)
-            if kept.text == text:
-                return kept
+            stored = _text(row)
+            _require_replaceable(stored, replaces)
+            if stored.text == text:
+                return stored
             change = update(guideline_texts).where(columns.tenant == ref.id).values(**values)
             return _text(connection.execute(change.returning(guideline_texts)).one())
 
 
 def require_usable(text: str, masker: Masker) -> None:
-    """Require that a text may be kept, and sent to models.
+    """Require that a text may be stored and sent to models; a long text takes a while.
 
     Args:
-        text: to be kept.
-        masker: finds credentials; that takes a while for a long text.
+        masker: finds credentials.
 
     Raises:
-        TextRefused: it is too long, holds what cannot be stored, or a credential.
-        ServiceUnavailable: it could not be scanned in time.
+        TextRefused: it is too long, or contains invalid characters or a credential.
+        ServiceUnavailable: the scan for credentials took too long.
     """
-    if len(text) > MAX_TEXT:
-        raise TextRefused((f"it has {len(text):,} characters, and {MAX_TEXT:,} are allowed",))
+    if len(text) > MAX_CHARACTERS:
+        raise TextRefused((f"it has {len(text):,} characters, and {MAX_CHARACTERS:,} are allowed",))
     if "\x00" in text or any("\ud800" <= character <= "\udfff" for character in text):
         raise TextRefused(("it holds a zero byte, or half of a character",))
     try:
@@ -140,8 +144,8 @@ def require_usable(text: str, masker: Masker) -> None:
     if findings:
         raise TextRefused(
             tuple(
-                f"line {found.line}: a credential (rule {found.rule})"
-                for found in findings[:_MOST_NAMED]
+                f"line {finding.line}: a credential (rule {finding.rule})"
+                for finding in findings[:_MAX_FINDINGS]
             )
         )
 
@@ -150,21 +154,16 @@ def _text(row: Row[Any]) -> GuidelineText:
     return GuidelineText(row.text, row.updated_by, row.updated_at)
 
 
-def _require_none(replaces: Collection[str] | None) -> None:
-    if replaces is not None:
-        raise _changed()
-
-
 def _require_replaceable(present: GuidelineText, replaces: Collection[str] | None) -> None:
     if replaces is None:
         raise VersionMissing(
             "there is a text already", hint="read it, and name its version with the new one"
         )
     if not {ANY_VERSION, present.version} & set(replaces):
-        raise _changed()
+        raise _version_changed()
 
 
-def _changed() -> VersionChanged:
+def _version_changed() -> VersionChanged:
     return VersionChanged(
         "the text was changed meanwhile", hint="read it again, and make the change in that"
     )

@@ -1,4 +1,4 @@
-"""What a project has used of its provider, what it may spend, and what waits."""
+"""The usage of a project: calls of its provider, spending caps, and waiting documents."""
 
 from __future__ import annotations
 
@@ -6,30 +6,30 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
+from rag_assets.api.guideline_responses import CAMEL_CASE
 from rag_assets.billing.ledger import EVENTS_READ, caps_that_hold, present_caps
 from rag_assets.billing.spending import Cap, CapName
-from rag_assets.models.embedding.prices import FREE, Price
+from rag_assets.models.embedding.prices import FREE
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.usage import Usage, UsageRow, today
-from rag_assets.systems.team_guidelines.camel import CAMEL
 from rag_assets.systems.team_guidelines.library import GuidelineLibrary
 from rag_assets.systems.team_guidelines.projects import OpenProject
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageSum:
-    """Usage of providers.
+    """Total usage of providers.
 
     Attributes:
         requests: attempts, including failed ones.
-        texts: that were embedded, passages and questions.
+        texts: embedded passages and questions.
         tokens: as providers count them.
-        output_tokens: those of them that a chat model wrote.
-        unpriced_tokens: those of them whose price is not known.
-        cost: of all others, in dollars.
+        output_tokens: part of `tokens` that a chat model wrote.
+        unpriced_tokens: part of `tokens` with an unknown price.
+        cost: of the other tokens, in dollars.
     """
 
-    __pydantic_config__ = CAMEL
+    __pydantic_config__ = CAMEL_CASE
 
     requests: int
     texts: int
@@ -43,7 +43,7 @@ class UsageSum:
 class DayOfUsage:
     """The usage of one model on one day of UTC."""
 
-    __pydantic_config__ = CAMEL
+    __pydantic_config__ = CAMEL_CASE
 
     day: date
     provider: str
@@ -57,13 +57,13 @@ class CapView:
 
     Attributes:
         name: perMonth or perDay.
-        dollars: that may be spent.
-        spent: dollars so far, batches under way included.
-        until: when it starts anew.
-        reached: whether too little is left of it, so that documents wait.
+        dollars: maximum spending.
+        spent: dollars so far, including batches in progress.
+        until: time of its reset.
+        reached: whether too little is left, so that documents wait.
     """
 
-    __pydantic_config__ = CAMEL
+    __pydantic_config__ = CAMEL_CASE
 
     name: str
     dollars: float
@@ -74,16 +74,16 @@ class CapView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """What is not embedded yet.
+    """Documents that are not embedded yet.
 
     Attributes:
-        documents: whose passages lack vectors.
+        documents: number of documents with passages that lack vectors.
         tokens: of these passages, each text once.
         cost: of embedding them, in dollars; None if no price is known.
-        unmeasured: documents that are not read yet, which are not in these figures.
+        unmeasured: number of further documents that are not chunked yet.
     """
 
-    __pydantic_config__ = CAMEL
+    __pydantic_config__ = CAMEL_CASE
 
     documents: int
     tokens: int
@@ -97,11 +97,11 @@ class ProjectUsage:
 
     Attributes:
         days: by day, provider and model, the newest first.
-        month: of the present month of UTC.
-        organization_month: the same of all projects of its organization.
+        month: total of the current month in UTC.
+        organization_month: the same for all projects of its organization.
     """
 
-    __pydantic_config__ = CAMEL
+    __pydantic_config__ = CAMEL_CASE
 
     project_id: str
     organization_id: str
@@ -114,24 +114,14 @@ class ProjectUsage:
 
 
 class GuidelineUsage:
-    """The usage of projects.
-
-    Args:
-        catalog: records it.
-        library: knows what waits.
-    """
+    """Reports the usage of projects."""
 
     def __init__(self, catalog: Catalog, library: GuidelineLibrary) -> None:
         self._catalog = catalog
         self._library = library
 
-    def of(self, project: OpenProject, days: int) -> ProjectUsage:
-        """The usage of a project.
-
-        Args:
-            project: whose.
-            days: how many, today included.
-        """
+    def report(self, project: OpenProject, days: int) -> ProjectUsage:
+        """Return the usage of a project in the last days, including today."""
         now = today()
         since, month = now - timedelta(days=days - 1), now.replace(day=1)
         tenant_id, organization = project.record.id, project.organization_id
@@ -148,20 +138,20 @@ class GuidelineUsage:
         )
 
     def _caps(self, project: OpenProject) -> tuple[CapView, ...]:
-        # A cap per run means nothing outside a run.
+        # A cap per run has no meaning outside a run.
         caps = project.tenant.caps.model_copy(update={"per_run": None})
         tenant = project.tenant.model_copy(update={"caps": caps})
-        found = present_caps(self._catalog, project.ref, tenant, run=0.0)
-        stopped = self._stopped(project, found)
-        # A cap that has less left than a passage costs lets nothing be embedded.
+        present = present_caps(self._catalog, project.ref, tenant, run=0.0)
+        stopped = self._stopped_caps(project, present)
+        # A cap with less left than the price of one passage stops all embedding.
         passage = (project.price or FREE).of(tenant.chunker.parameters.limit)
         return tuple(
             _cap(cap, reached=cap.share >= 1 or cap.stops(passage) or cap.name in stopped)
-            for cap in found
+            for cap in present
         )
 
-    def _stopped(self, project: OpenProject, caps: Sequence[Cap]) -> Collection[CapName]:
-        """Return the caps for which documents wait: a request costs more than a passage."""
+    def _stopped_caps(self, project: OpenProject, caps: Sequence[Cap]) -> Collection[CapName]:
+        """Return the caps that made documents wait: a request may cost more than one passage."""
         states = self._catalog.upload_states.page(project.record.id)
         if all(state.error_kind != "cap-reached" for state in states):
             return ()
@@ -173,13 +163,9 @@ class GuidelineUsage:
         return Waiting(
             documents=documents,
             tokens=tokens,
-            cost=_cost(project.price, tokens),
+            cost=None if project.price is None else project.price.of(tokens),
             unmeasured=unmeasured,
         )
-
-
-def _cost(price: Price | None, tokens: int) -> float | None:
-    return None if price is None else price.of(tokens)
 
 
 _CAPS = {"per_month": "perMonth", "per_day": "perDay", "per_run": "perRun"}

@@ -6,12 +6,12 @@ _HERE = "rag_assets.systems.workspace"
 
 SYSTEM = System(
     name="workspace",
-    # No thresholds: see the system of documents.
+    # No thresholds: see the documents system.
     profile=Profile(
         defaults={
             "chunker": {"chunker": "page", "max_tokens": 1200, "overlap": 150},
             "chunkers": [{"formats": ["csv", "tsv", "xlsx"], "chunker": "record"}],
-            # With the tenant's own key; an operator may name another, such as the local one.
+            # Needs the tenant's own key; an operator may choose another, such as the local one.
             "embedder": {"provider": "openai", "model": "text-embedding-3-large"},
             "retrieval": {"top_k": 8, "mode": "hybrid"},
         },

@@ -1,4 +1,4 @@
-"""What endpoints for the admins and writers of a workspace have in common."""
+"""Common parts of the endpoints for the admins and writers of a workspace."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rag_assets.api.model import TenantQuery
 from rag_assets.api.problems import documented
 
 REFUSED = documented(400, 401, 403, 404, 408, 409, 413, 422, 429, 500, 503)
-"""How requests to these endpoints are refused."""
+"""Responses of these endpoints to refused requests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Administered:
     Attributes:
         tenant: its id.
         by: the caller's name.
-        backend: what answers.
+        backend: answers the request.
     """
 
     tenant: str
@@ -37,7 +37,7 @@ async def administered(
     identity: IdentityDependency,
     backend: BackendDependency,
 ) -> Administered:
-    """The workspace that a request addresses; refuses all but its admins."""
+    """Return the workspace that a request addresses; refuse all callers but its admins."""
     tenant = request.state.tenant = identity.administered(parameters.tenant)
     return Administered(tenant, identity.name, backend)
 

@@ -1,4 +1,4 @@
-"""`rag-assets workspace`: the pages of a workspace, and who reads which."""
+"""`rag-assets workspace`: the pages of a workspace, and their readers."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def put(
     ] = "on",
     json: Json = False,
 ) -> None:
-    """Put a page into the tree, or what it is now."""
+    """Create a page in the tree, or replace it."""
     from rag_assets.systems.workspace import tree_command_line
 
     given = {"kind": kind, "parent": parent, "read": read or [], "inherit": inherit}
@@ -63,7 +63,7 @@ def delete(
     ] = False,
     json: Json = False,
 ) -> None:
-    """Delete a page, those below it, and the records that hang on them."""
+    """Delete a page, the pages below it, and their records."""
     from rag_assets.systems.workspace import tree_command_line
 
     tree_command_line.delete(tenant, page, confirmed=yes, as_json=json)
@@ -79,7 +79,7 @@ def access(
     ],
     json: Json = False,
 ) -> None:
-    """Tell whether somebody may read a page, and by which page and grant."""
+    """Show whether somebody may read a page, and by which page and grant."""
     from rag_assets.systems.workspace import tree_command_line
 
     tree_command_line.access(tenant, page, principals, as_json=json)
@@ -97,7 +97,7 @@ def records(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Show what became of records and why, without their titles and texts."""
+    """Show the status of records and its reason, without titles and texts."""
     from rag_assets.systems.workspace import tree_command_line
 
     tree_command_line.records(tenant, status=status, page=page, as_json=json)

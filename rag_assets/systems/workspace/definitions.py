@@ -1,4 +1,4 @@
-"""What pulls sources of the type `sql`: a sensor for changes, and a nightly comparison of keys."""
+"""The job that pulls sources of the type `sql`, its sensor, and a nightly comparison of keys."""
 
 from datetime import UTC, datetime
 
@@ -29,20 +29,20 @@ _JOB = "pull_sources"
 _TENANTS_TAG = "rag_assets/pulled_tenants"
 _WAIT_SECONDS = 60.0
 _KEPT_DAYS = 3
-"""There is a run a minute."""
+"""A run starts every minute, so old runs are deleted."""
 _AT_ONCE = 50
-"""Tenants that one run pulls; the next run takes further ones."""
+"""Maximum number of tenants that one run pulls; the next run takes the rest."""
 _SLOW_RUNS = 2
-"""Runs at a time that each pull one tenant for long: others need places for runs, too."""
+"""Concurrent runs that each pull one slow tenant: other jobs need run slots, too."""
 
 
 class PullConfig(dg.Config):
-    """What a run pulls.
+    """Configuration of a run.
 
     Attributes:
-        tenants: ids; all active tenants with such a source by default.
-        keys: whether all keys are compared, and what is gone is removed; otherwise only sources
-            that are due are pulled.
+        tenants: ids; by default all active tenants with such a source.
+        keys: whether to compare all keys and remove records without a row; otherwise only due
+            sources are pulled.
     """
 
     tenants: list[str] | None = None
@@ -64,10 +64,10 @@ def pull_tenants(
     postgres: PostgresResource,
     runs: OwnRuns,
 ) -> None:
-    """Pull the sources of tenants; one that fails stops no other."""
+    """Pull the sources of tenants; a failed tenant does not stop the others."""
     runs.mark(context.instance, context.run)
     runs.record_history(context.instance, context.run)
-    # Bodies of records bring FastAPI, which nothing else here needs.
+    # The bodies of records import FastAPI, which the rest of this module does not need.
     from rag_assets.systems.workspace.pulling.pull import Puller
 
     with clear_failures(postgres.installation):
@@ -92,7 +92,7 @@ def pull_tenants(
             if not config.keys and not is_due(known.get(source.name), datetime.now(UTC)):
                 continue
             try:
-                # Keys are compared once a day: a pull of changes that is under way is waited for.
+                # Keys are compared once a day, so wait for a pull that is under way.
                 wait = _WAIT_SECONDS if config.keys else 0.0
                 report = puller.pull(source, scan=config.keys, wait_seconds=wait)
             except Exception as error:
@@ -144,7 +144,7 @@ def sql_sources_sensor(
         if not records:
             return dg.SensorResult(skip_reason=dg.SkipReason("no tenant has a source of that type"))
         states = PullStates(catalog.database).all([one.id for one in records])
-        # By the run at night, or on the command line.
+        # Sources that are pulled by the nightly run or from the command line.
         pulled = SourceLocks(catalog.database).being_pulled(states)
         due = due_tenants(records, states, datetime.now(UTC), pulled)
         unfinished = runs.unfinished(context.instance, job=names.own(_JOB))
@@ -152,7 +152,7 @@ def sql_sources_sensor(
             run.tags[_TENANTS_TAG].split(",") for run in unfinished if _TENANTS_TAG in run.tags
         ]
         busy = {id_ for ids in under_way for id_ in ids}
-    # One such run at a time, whatever holds it up: others need places for runs, too.
+    # One grouped run at a time, even if it is delayed: other jobs need run slots, too.
     is_grouped = any(len(ids) > 1 for ids in under_way)
     quick = [] if is_grouped else [id_ for id_ in due.quick if id_ not in busy][:_AT_ONCE]
     slow = [id_ for id_ in due.slow if id_ not in busy]

@@ -1,4 +1,4 @@
-"""The end of a workspace's sync: its vectors are brought where the settings want them searched."""
+"""The end of a workspace's sync: copy vectors to the back end that the settings choose."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from rag_assets.storage.catalog.generations import Generation, VectorsBeside
 
 
 class WorkspaceFollowUp:
-    """Copies vectors beside the index that answers, or takes them away (see FollowUp)."""
+    """Copies vectors from the serving index to pgvector, or deletes them there (see FollowUp)."""
 
     def unfinished(self, catalog: Catalog, tenant_id: str) -> str | None:
-        """Why a tenant needs a run although no source changed."""
+        """Return why a tenant needs a run although no source changed."""
         serving = catalog.generations.serving(tenant_id)
         if serving is None:
             return None
@@ -28,11 +28,11 @@ class WorkspaceFollowUp:
         return None if pause is not None and Clock().now() < pause else left
 
     def kept_texts(self, catalog: Catalog, tenant_id: str) -> frozenset[str]:
-        """No other texts than those of passages."""
+        """Return an empty set: only texts of passages are kept."""
         return frozenset()
 
     def finish(self, ctx: TenantContext, serving: Generation) -> Mapping[str, Any]:
-        """Do what is left, as far as the server answers; returns what became of it."""
+        """Copy or delete vectors if the server answers; return the result."""
         wanted = ctx.tenant.workspace.vector_backend == "pgvector"
         if ctx.store.vectors is None or _left(serving, wanted=wanted) is None:
             return {}
@@ -41,7 +41,7 @@ class WorkspaceFollowUp:
             done = work(ctx, serving, ctx.store.vectors)
         except (VectorsUnavailable, NoVectorBackend) as error:
             table = ctx.catalog.generations
-            # What a run had begun, or what missed a write, does not answer.
+            # An unfinished copy, or a copy that missed a write, must not answer searches.
             state: VectorsBeside | None = "filling" if serving.vectors_beside else None
             retry_at = ctx.clock.now() + VECTORS_PAUSE
             table.set_vectors_beside(ctx.ref, serving, state, retry_at=retry_at)

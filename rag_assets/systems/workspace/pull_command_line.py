@@ -1,4 +1,4 @@
-"""What `rag-assets workspace pull` and `pulls` do."""
+"""Implementation of `rag-assets workspace pull` and `pulls`."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def pull(
 
 @with_reading_session
 def pulls(session: Session, tenant: str, *, as_json: bool) -> None:
-    """Print how pulls went, and rows that were set aside."""
+    """Print the results of pulls, and rows that were set aside."""
     record = session.catalog.tenants.get(tenant)
     states = PullStates(session.catalog.database)
     known = states.of(tenant)

@@ -1,4 +1,4 @@
-"""The services of workspaces over a service's backend, for endpoints and pages."""
+"""The services of workspaces over the API's backend, for endpoints and pages."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from rag_assets.systems.workspace.tree import TreeService
 
 
 def settings_service(backend: Backend) -> SettingsService:
-    """What reads and changes settings."""
+    """Return the service for settings."""
     allowed, masker = backend.embedders.settings.private_endpoints, backend.retriever.masker
     return SettingsService(backend.catalog, allowed, masker, backend.vectors)
 
 
 def tree_service(backend: Backend) -> TreeService:
-    """What tells who reads a page."""
+    """Return the service for the tree and the access to its pages."""
     return TreeService(backend.catalog, backend.blobs, backend.retriever.masker)

@@ -20,7 +20,7 @@ router = APIRouter(
 
 @router.get("")
 async def settings(asked: AdministeredDependency) -> Settings:
-    """The settings of a workspace, as they are in force. For admins."""
+    """Return the settings of a workspace that are in force. For admins."""
     return await asked.backend.run(
         asked.tenant, asked.by, lambda: settings_service(asked.backend).get(asked.tenant)
     )
@@ -28,10 +28,10 @@ async def settings(asked: AdministeredDependency) -> Settings:
 
 @router.patch("")
 async def change_settings(draft: SettingsDraft, asked: AdministeredDependency) -> Settings:
-    """Set what is given; null stands for what the operator has configured. For admins.
+    """Change the given settings; null stands for the operator's configuration. For admins.
 
     Switching a workspace on indexes it again as a whole. Another model waits, as `pending_model`,
-    until the whole workspace is indexed again; the present one answers until that is complete.
+    until the whole workspace is indexed again; the present model answers until that is complete.
     """
     return await asked.backend.write(
         asked.tenant, lambda: settings_service(asked.backend).change(asked.tenant, draft, asked.by)

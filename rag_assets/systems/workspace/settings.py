@@ -1,4 +1,4 @@
-"""Settings of workspaces: what may be set, and what follows from it."""
+"""Settings of workspaces: the allowed values, and their effects."""
 
 from __future__ import annotations
 
@@ -50,19 +50,19 @@ _SHOWN = tuple(
 
 
 class SettingsDraft(BaseModel):
-    """What an application sets of a workspace.
+    """The settings that an application changes.
 
-    What is not given stays; null stands for what the operator has configured.
+    Omitted settings stay as they are; null stands for the operator's configuration.
 
     Attributes:
-        enabled: whether it is indexed and answers.
+        enabled: whether the workspace is indexed and answers.
         provider: of embeddings. localai and ollama need a base_url that the operator allows, and
             the dimensions of their model.
         embedding_model: the model's name at its provider.
-        base_url: of a server of localai or ollama.
+        base_url: the URL of a server of localai or ollama.
         dimensions: length of a vector.
-        vector_backend: what answers vector searches.
-        resolved_comment_days: days after which a resolved comment is found no more.
+        vector_backend: the store that answers vector searches.
+        resolved_comment_days: days after which a resolved comment is no longer found.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -80,10 +80,10 @@ class SettingsService:
     """Reads and changes the settings of workspaces.
 
     Args:
-        catalog: holds them.
+        catalog: contains the settings.
         allowed: endpoints that the operator allows for models.
-        masker: finds credentials, which no setting may hold.
-        vectors: the Postgres with pgvector; None: there is none.
+        masker: finds credentials, which settings must not contain.
+        vectors: the Postgres with pgvector; None if not configured.
     """
 
     def __init__(
@@ -99,28 +99,27 @@ class SettingsService:
         self._vectors = vectors
 
     def get(self, tenant_id: str) -> Settings:
-        """The settings of a workspace, as they are in force.
+        """Return the settings of a workspace that are in force.
 
         Raises:
             UnknownTenant: no tenant has that id.
-            NoWorkspace: it is no workspace.
+            NoWorkspace: the tenant is not a workspace.
         """
         return self.shown(self._workspace(tenant_id))
 
     @staticmethod
     def shown(record: TenantRecord) -> Settings:
-        """The settings of a workspace that was read."""
+        """Return the settings in a workspace's record."""
         return _shown(record)
 
     def change(self, tenant_id: str, draft: SettingsDraft, by: str) -> Settings:
-        """Set what is given.
+        """Change the given settings.
 
-        A workspace that is switched on is indexed again as a whole. A model waits until then, or
-        until that is asked for, unless nothing was indexed yet.
+        A workspace that is switched on is indexed again as a whole. A new model waits for that, or
+        until a complete indexing is requested, unless the workspace was never indexed.
 
         Args:
-            tenant_id: the tenant.
-            draft: what to set.
+            draft: the settings to change.
             by: the caller's name, for the event.
 
         Raises:
@@ -152,7 +151,7 @@ class SettingsService:
         return _shown(present)
 
     def _answer_from_index(self, record: TenantRecord) -> None:
-        """Have searches leave pgvector at once; the next sync deletes what is there."""
+        """Stop searches in pgvector at once; the next sync deletes its vectors."""
         serving = self._catalog.generations.serving(record.id)
         if serving is not None and serving.vectors_beside == "answering":
             self._catalog.generations.set_vectors_beside(record.ref, serving, "filling")
@@ -201,7 +200,7 @@ def _shown(record: TenantRecord) -> Settings:
     settings = record.settings
     tenant = Tenant.from_config(record.config)
     embedder = tenant.embedder
-    # The provider's name as it was set: two of them speak one interface.
+    # The provider's name as it was set: localai and ollama share an interface.
     own = settings.embedder is not None and embedder.provider == COMPATIBLE
     hosted = own and settings.provider in SELF_HOSTED
     return Settings(
@@ -237,10 +236,10 @@ def _require_usable(operators: Mapping[str, Any], settings: WorkspaceSettings) -
 
 
 def _require_made(model: str, dimensions: int | None) -> None:
-    """Require dimensions that a local model makes: a build of others would never be complete.
+    """Require the dimensions of a local model: a build with others would never be complete.
 
     Raises:
-        InvalidRequest: it makes others, or is not installed.
+        InvalidRequest: the model has other dimensions, or is not installed.
     """
     try:
         made = build_embedder(EmbedderConfig(model=model)).dimensions

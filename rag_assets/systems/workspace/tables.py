@@ -11,18 +11,18 @@ pulled_sources = Table(
     metadata,
     tenant_column(),
     Column("source", Text, primary_key=True),
-    # The end of the last pull that was whole, and how long it took.
+    # End and duration of the last complete pull.
     time_column("pulled_at"),
     Column("seconds", Double),
-    # The end of the last comparison of all keys.
+    # End of the last comparison of all keys.
     time_column("scanned_at"),
     now_column("next_at", "retry"),
     Column("failures", Integer, nullable=False, server_default="0"),
     Column("error", Text),
-    # Records that the database does not have, and that are kept until a person lets them go.
+    # Records that the database does not have, kept until a person allows their deletion.
     Column("held_deletions", Integer, nullable=False, server_default="0"),
 )
-"""How the pulls of a source went."""
+"""The state of each source's pulls."""
 
 pulled_queries = Table(
     "pulled_queries",
@@ -30,9 +30,9 @@ pulled_queries = Table(
     tenant_column(),
     Column("source", Text, primary_key=True),
     Column("source_type", Text, primary_key=True),
-    # Of the query that the time is about.
+    # Hash of the query to which the watermark belongs.
     Column("query_key", Text, nullable=False),
-    # Of the last change that was stored.
+    # Time of the last change that was stored.
     Column("watermark", DateTime(timezone=True), nullable=False),
 )
 """How far each query was followed."""
@@ -43,15 +43,15 @@ pulled_rows = Table(
     tenant_column(),
     Column("source", Text, primary_key=True),
     Column("source_type", Text, primary_key=True),
-    # Hash of the id: an id that cannot be used may be anything.
+    # Hash of the id: an unusable id may be any text.
     Column("row_key", Text, primary_key=True),
     Column("shown", Text, nullable=False),
     Column("field", Text, nullable=False),
     Column("problem", Text, nullable=False),
     now_column("set_aside_at"),
-    # When its key was among all keys last.
+    # When its key last appeared in a comparison of all keys.
     time_column("seen_at"),
-    # Of a block: the page that was not known.
+    # The unknown page of a block.
     Column("awaited_page", Text),
     ForeignKeyConstraint(
         ["tenant", "source"],
@@ -59,4 +59,4 @@ pulled_rows = Table(
         ondelete="CASCADE",
     ),
 )
-"""Rows that are no records, with what is wrong with them."""
+"""Rows that could not become records, with their problems."""

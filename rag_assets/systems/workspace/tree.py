@@ -1,4 +1,4 @@
-"""The tree of a workspace: what may be put into it, and who reads a page."""
+"""Changes to the tree of a workspace, and the access to its pages."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ from rag_assets.workspace.tree import (
 )
 
 MOST_NAMED: Final = 10_000
-"""Pages of each difference that are named."""
+"""Maximum number of pages that are named for each kind of difference."""
 _MANY_PAGES: Final = 20
 _MANY_SHARE: Final = 0.3
 Difference: TypeAlias = Literal["missing", "stale", "extra"]
 
 MOST_READERS = 1_000
 MOST_READER_BYTES = 2_000
-"""Of a name: more may not fit into an index of Postgres beside its page."""
+"""Limit of a reader's name: a longer name may not fit into a Postgres index with its page."""
 
 
 def _reader(name: str) -> str:
@@ -74,14 +74,14 @@ Principal = Annotated[
 
 
 class PageDraft(BaseModel):
-    """A page or a database of a workspace, as it stands in its tree.
+    """A page or a database of a workspace, with its place in the tree.
 
     Attributes:
         parent: the page above it; null: the root of the workspace.
-        inherit: whether `read` is added to those who read what is above it; else it replaces them.
-        read: who reads it and what is below it: a subject, a group as group:NAME, or `members`.
-        archived: whether it and what is below it leave the knowledge.
-        ai: `off` takes it and what is below it out of the knowledge.
+        inherit: whether `read` is added to the readers of the page above; else it replaces them.
+        read: who reads it and the pages below it: a subject, a group as group:NAME, or `members`.
+        archived: whether it and the pages below it are removed from the knowledge.
+        ai: `off` removes it and the pages below it from the knowledge.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -94,11 +94,11 @@ class PageDraft(BaseModel):
     ai: Literal["on", "off"] = "on"
 
     def page(self, uuid: str) -> Page:
-        """The page of that id.
+        """Return the page with this id.
 
         Raises:
-            InvalidRequest: it is no id of a page; or the root is put below another page, or out of
-                the knowledge.
+            InvalidRequest: the id is malformed, or the root would be put below another page or
+                out of the knowledge.
         """
         if len(uuid) > MOST_UUID or not re.fullmatch(PAGE_UUID, uuid):
             raise InvalidRequest(f"the page cannot be put: {UUID_RULE}", hint="choose another id")
@@ -121,7 +121,7 @@ class PageDraft(BaseModel):
 
 
 class PageChange(BaseModel):
-    """What changes of a page; what is not given stays. See PageDraft."""
+    """A change of a page; omitted fields stay as they are. See PageDraft."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -152,7 +152,7 @@ class TreeManifestLine(PageDraft):
 
 
 def shown_page(page: Page, scope: str) -> TreePage:
-    """Return a page as it is answered."""
+    """Return a page in the form of a response."""
     return TreePage(
         uuid=page.uuid,
         kind=page.kind,
@@ -178,12 +178,12 @@ def _draft_values(page: Page) -> dict[str, Any]:
 
 
 class TreeService:
-    """Changes the trees of workspaces, and tells who reads a page.
+    """Changes the trees of workspaces, and reports who reads a page.
 
     Args:
-        catalog: has them.
-        blobs: contents of files, which go with their pages.
-        masker: finds credentials, which no id and no principal may be.
+        catalog: contains the trees.
+        blobs: contents of files, which are deleted with their pages.
+        masker: finds credentials, which are not allowed as ids or principals.
     """
 
     def __init__(self, catalog: Catalog, blobs: BlobStore, masker: Masker) -> None:
@@ -191,22 +191,22 @@ class TreeService:
         self._masker = masker
 
     def put(self, tenant_id: str, uuid: str, draft: PageDraft) -> TreeChange:
-        """Put a page, or what it is now.
+        """Create a page or replace it.
 
         Raises:
-            UnknownTenant: there is none of that id.
-            NoWorkspace: it is no workspace.
-            InvalidRequest: it would be below itself, or too far from the root; or a name is one
-                that cannot be stored.
+            UnknownTenant: no tenant has this id.
+            NoWorkspace: the tenant is not a workspace.
+            InvalidRequest: the page would be below itself or too far from the root, or a name
+                cannot be stored.
         """
         page = draft.page(uuid)
         return self._change_one(tenant_id, uuid, lambda _: page)
 
     def change(self, tenant_id: str, uuid: str, change: PageChange) -> TreeChange:
-        """Change what is given of a page.
+        """Change the given fields of a page.
 
         Raises:
-            UnknownDocument: there is no such page.
+            UnknownDocument: the page does not exist.
             UnknownTenant, NoWorkspace, InvalidRequest: see put().
         """
         return self._change_one(tenant_id, uuid, lambda former: change.page(uuid, former))
@@ -216,7 +216,7 @@ class TreeService:
 
         Raises:
             UnknownTenant, NoWorkspace: see put().
-            InvalidRequest: a page would be too far from the root; nothing is changed.
+            InvalidRequest: a page would be too far from the root. The tree is left unchanged.
         """
         record = self._workspace(tenant_id)
         return self._catalog.pages.change(record.ref, [*map(self._checked, edits)])
@@ -233,22 +233,22 @@ class TreeService:
         allow_deletes: bool = False,
         keep: Collection[str] = (),
     ) -> TreeReconciled:
-        """Compare a tree with all pages of an application, and make it the same where asked to.
+        """Compare a tree with an application's complete list of pages, and apply it if requested.
 
         Args:
-            tenant_id: of the workspace.
-            wanted: all pages by uuid; the page above each of them is among them, or the root.
-            as_of: what was put later is not extra.
+            wanted: all pages by uuid; the parent of each is among them, or is the root.
+            as_of: pages that were put after this time do not count as extra.
             by: the caller's name, for events.
-            apply: whether missing and stale pages are put.
-            remove_extra: whether then pages are removed that are not among these, with all that
-                hangs on them.
-            allow_deletes: however many they are.
-            keep: pages that are not extra though they are not among these, with those above them.
+            apply: whether to put missing and stale pages.
+            remove_extra: whether to remove extra pages as well, with everything that belongs to
+                them.
+            allow_deletes: whether to remove extra pages even if they are suspiciously many.
+            keep: pages that do not count as extra although `wanted` lacks them; the same holds for
+                the pages above them.
 
         Raises:
-            UnknownTenant, NoWorkspace, InvalidRequest: see put(); nothing is changed.
-            DeletionsHeld: suspiciously many pages would be removed; nothing is changed.
+            UnknownTenant, NoWorkspace, InvalidRequest: see put(). The tree is left unchanged.
+            DeletionsHeld: suspiciously many pages would be removed. The tree is left unchanged.
         """
         record = self._workspace(tenant_id)
         if looping_pages(wanted):
@@ -292,11 +292,11 @@ class TreeService:
         )
 
     def remove(self, tenant_id: str, uuid: str, by: str) -> TreeChange:
-        """Delete a page, and all that hangs on it.
+        """Delete a page and everything that belongs to it.
 
         Raises:
             UnknownTenant, NoWorkspace: see put().
-            InvalidRequest: it is the root.
+            InvalidRequest: the page is the root.
         """
         record = self._workspace(tenant_id)
         if uuid == ROOT:
@@ -311,7 +311,7 @@ class TreeService:
 
         Raises:
             UnknownTenant, NoWorkspace: see put().
-            UnknownDocument: there is no such page.
+            UnknownDocument: the page does not exist.
         """
         record = self._workspace(tenant_id)
         path = self._catalog.pages.path(record.id, uuid)
@@ -322,7 +322,7 @@ class TreeService:
     def listed_pages(
         self, tenant_id: str, *, parent: str | None, after: str | None, limit: int
     ) -> TreePages:
-        """Return a list of pages, by uuid.
+        """Return up to `limit` pages after the page `after`, ordered by uuid.
 
         Raises:
             UnknownTenant, NoWorkspace: see put().
@@ -333,7 +333,7 @@ class TreeService:
         return TreePages(shown, shown[-1].uuid if len(found) > limit else None)
 
     def pages(self, tenant_id: str) -> list[tuple[Page, int]]:
-        """All pages, each before those below it, with how far it is from the topmost one.
+        """Return all pages, parents first, each with its distance from the topmost page.
 
         Raises:
             UnknownTenant, NoWorkspace: see put().
@@ -342,7 +342,7 @@ class TreeService:
         return [*in_order(page for page, _ in self._catalog.pages.all(record.id))]
 
     def access(self, tenant_id: str, uuid: str, principals: tuple[str, ...]) -> PageAccess:
-        """Whether one of these principals may read what hangs on a page, and by what.
+        """Return whether one of these principals may read a page's documents, and why.
 
         Raises:
             UnknownTenant, NoWorkspace: see put().
@@ -380,10 +380,10 @@ class TreeService:
         return uuid, checked
 
     def require_plain(self, page: Page) -> None:
-        """Refuse credentials in names, which are stored and shown as they are.
+        """Refuse a page with a credential in a name; names are stored and shown as they are.
 
         Raises:
-            InvalidRequest: there is one.
+            InvalidRequest: a name contains a credential.
         """
         named = (("uuid", (page.uuid,)), ("parent", (page.parent or ROOT,)), ("read", page.readers))
         for field, names in named:
@@ -409,7 +409,7 @@ class TreeService:
 
 
 def _with_those_above(uuids: Collection[str], known: Mapping[str, Page]) -> set[str]:
-    """Return some pages and all pages above them."""
+    """Return these pages and all pages above them."""
     found, left = set[str](), [*uuids]
     while left:
         uuid = left.pop()
@@ -428,7 +428,7 @@ def _require_few(extra: int, known: int) -> None:
     """Refuse to remove suspiciously many pages.
 
     Raises:
-        DeletionsHeld: they are.
+        DeletionsHeld: too many pages would be removed.
     """
     if extra > _MANY_PAGES and extra > _MANY_SHARE * known:
         raise DeletionsHeld(

@@ -1,4 +1,4 @@
-"""What `rag-assets workspace tree`, `access` and `records` do."""
+"""Implementation of `rag-assets workspace tree`, `access` and `records`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _RECORDS_AT_ONCE: Final = 10_000
 
 @with_reading_session
 def show(session: Session, tenant: str, *, as_json: bool) -> None:
-    """Print all pages, each below the one that it is in."""
+    """Print all pages, each below its parent."""
     pages = _service(session).pages(tenant)
     if as_json:
         print_json({"tenant": tenant, "pages": [one for one, _ in pages]})
@@ -56,7 +56,7 @@ def put(
 
 @with_session
 def delete(session: Session, tenant: str, page: str, *, confirmed: bool, as_json: bool) -> None:
-    """Delete a page and all that hangs on it."""
+    """Delete a page, the pages below it, and their records."""
     if not confirmed:
         raise ConfigurationError(
             "this deletes a page, all pages below it, and the records that hang on them",
@@ -73,7 +73,7 @@ def delete(session: Session, tenant: str, page: str, *, confirmed: bool, as_json
 def access(
     session: Session, tenant: str, page: str, principals: Sequence[str], *, as_json: bool
 ) -> None:
-    """Print whether one of some principals may read a page."""
+    """Print whether any of these principals may read a page."""
     found = _service(session).access(tenant, page, tuple(principals))
     if as_json:
         print_json(found)
@@ -90,7 +90,7 @@ def records(
     page: str | None,
     as_json: bool,
 ) -> None:
-    """Print what became of records, without their titles and texts."""
+    """Print the status of records, without their titles and texts."""
     chosen, states = RecordFilter(status=status, page_uuid=page), list[RecordState]()
     session.catalog.tenants.get(tenant)
     while found := session.catalog.record_states.page(

@@ -1,4 +1,4 @@
-"""The endpoints for many pages of a workspace's tree at once: a JSON object a line.
+"""The endpoints for many pages of a workspace's tree at once, with one JSON object per line.
 
 For admins and writers.
 """
@@ -29,7 +29,7 @@ from rag_assets.workspace.tree import MOST_UUID, ROOT, Page
 
 MOST_LINES: Final = 5_000
 MOST_PAGES: Final = 200_000
-"""Of a manifest."""
+"""Maximum number of pages in a manifest."""
 _LINES: Final[dict[str, Any]] = {
     "requestBody": {
         "required": True,
@@ -48,7 +48,7 @@ _Model = TypeVar("_Model", bound=BaseModel)
 
 
 class _Manifest(Bulk):
-    """A guarded route whose body names all pages of a workspace."""
+    """A guarded route with a body that names all pages of a workspace."""
 
     most_bytes: ClassVar[int] = 64 * 1024 * 1024
 
@@ -60,10 +60,10 @@ manifests = APIRouter(prefix="/rag", tags=["workspace"], responses=REFUSED, rout
 @tree_lines.post("/tree", openapi_extra=_LINES)
 @open_to_writers
 async def write_tree(request: Request, asked: WrittenDependency) -> TreeLines:
-    """Put and change many pages of the tree: a JSON object a line, at most 5,000.
+    """Put and change many pages of the tree: one JSON object per line, at most 5,000 lines.
 
-    They are one transaction. What counts is the tree that all lines together make, whatever their
-    order; a line that is not valid stops no other.
+    All lines are one transaction. The tree that results from them counts, whatever their
+    order; an invalid line does not stop the others.
     """
     lines = _lines_of(await request.body(), most=MOST_LINES)
     asked.backend.written.take(asked.by, max(len(lines), 1))
@@ -92,13 +92,13 @@ async def write_tree(request: Request, asked: WrittenDependency) -> TreeLines:
 
 
 class ReconcileTreeQuery(TenantQuery):
-    """How a manifest of the tree is compared.
+    """Options of the comparison of a manifest with the tree.
 
     Attributes:
-        apply: put the pages that are missing or stale, and remove those that it does not name.
-        allow_deletes: however many they are.
-        as_of: when the manifest was made, by default and at the latest when it is sent: what was
-            put later is not among those that it does not name.
+        apply: put missing and stale pages, and remove pages that the manifest does not name.
+        allow_deletes: remove these pages even if they are suspiciously many.
+        as_of: when the manifest was made; by default, and at the latest, the time of the request.
+            Pages that were put later count as named.
     """
 
     apply: bool = False
@@ -114,11 +114,12 @@ async def reconcile_tree(
     identity: IdentityDependency,
     backend: BackendDependency,
 ) -> TreeReconciled:
-    """Compare the manifest of all pages with the tree: a JSON object a line, as they are put.
+    """Compare the manifest of all pages with the tree: one JSON object per line, as they are put.
 
-    It answers which are missing, stale and extra. With `apply` the tree is made the same: extra
-    pages go with all that hangs on them; where they are over 30 % and 20 of all, only with
-    `allow_deletes`. The page above each one must be named, too, unless it is the root.
+    The response names missing, stale and extra pages. With `apply` the tree is made equal to the
+    manifest: extra pages are deleted with all their records. If these are over 20 pages and over
+    30 % of all, this requires `allow_deletes`. Each page's parent must be named, too, unless it is
+    the root.
     """
     tenant_id = request.state.tenant = identity.written(parameters.tenant)
     came = await backend.run(tenant_id, identity.name, backend.catalog.database.time)
@@ -141,10 +142,10 @@ async def reconcile_tree(
 
 
 def _lines_of(body: bytes, *, most: int) -> dict[int, bytes]:
-    """Return the lines of a body that are not empty, by number.
+    """Return the non-empty lines of a body, by number.
 
     Raises:
-        Refused: there are too many.
+        Refused: the body has too many lines.
     """
     lines = {n: line for n, line in enumerate(body.split(b"\n"), start=1) if line.strip()}
     if len(lines) > most:
@@ -153,7 +154,7 @@ def _lines_of(body: bytes, *, most: int) -> dict[int, bytes]:
 
 
 def _edit(line: bytes) -> PageEdit:
-    """Return what a line asks for.
+    """Return the edit in a line.
 
     Raises:
         RequestValidationError: names the field.
@@ -176,8 +177,8 @@ def _manifest(lines: dict[int, bytes]) -> dict[str, Page]:
     """Return the pages of a manifest by uuid.
 
     Raises:
-        RequestValidationError: a line is not valid, names a page again, or has a parent that none
-            names.
+        RequestValidationError: a line is invalid, names a page again, or has a parent that no
+            line names.
     """
     pages: dict[str, Page] = {}
     for number, line in lines.items():

@@ -28,11 +28,11 @@ _Principal = Annotated[
 
 
 class AccessQuery(TenantQuery):
-    """Who would read which page.
+    """A page, and the names for which access is checked.
 
     Attributes:
         page_uuid: of the page.
-        principal: in whose name is asked: a subject, group:NAME, or members; may be repeated.
+        principal: a name of the reader: a subject, group:NAME, or members; may be repeated.
     """
 
     page_uuid: PageUuid
@@ -42,11 +42,12 @@ class AccessQuery(TenantQuery):
 @router.put("/tree/{uuid}")
 @open_to_writers
 async def put_page(uuid: _Uuid, draft: PageDraft, asked: WrittenDependency) -> TreeChange:
-    """Put a page or a database into the tree, or what it is now. For admins and writers.
+    """Create or replace a page or a database in the tree. For admins and writers.
 
-    It holds with the answer, for all that hangs on it and on what is below it; nothing is embedded.
-    Pages may come before those above them: until all of these are known, nobody reads them. The
-    page `root` is above all others; its readers are all members, unless it is put.
+    The change is in force with the response, for all records of the page and of the pages below it;
+    no embedding is computed. A page may be put before the pages above it: until all of these are
+    known, nobody reads it. The page `root` is above all others; unless it is put, all members read
+    it.
     """
     return await asked.backend.write(
         asked.tenant, lambda: tree_service(asked.backend).put(asked.tenant, uuid, draft)
@@ -56,9 +57,9 @@ async def put_page(uuid: _Uuid, draft: PageDraft, asked: WrittenDependency) -> T
 @router.patch("/tree/{uuid}")
 @open_to_writers
 async def change_page(uuid: _Uuid, change: PageChange, asked: WrittenDependency) -> TreeChange:
-    """Change what is given of a page, such as its parent alone. For admins and writers.
+    """Change the given fields of a page, such as only its parent. For admins and writers.
 
-    What is not given stays as it is: a move keeps the readers.
+    Omitted fields stay as they are: a move keeps the readers.
     """
     return await asked.backend.write(
         asked.tenant, lambda: tree_service(asked.backend).change(asked.tenant, uuid, change)
@@ -68,19 +69,19 @@ async def change_page(uuid: _Uuid, change: PageChange, asked: WrittenDependency)
 @router.get("/tree/{uuid}")
 @open_to_writers
 async def page(uuid: _Uuid, asked: WrittenDependency) -> TreePage:
-    """Return a page as it stands in the tree. For admins and writers."""
+    """Return a page of the tree. For admins and writers."""
     return await asked.backend.run(
         asked.tenant, asked.by, lambda: tree_service(asked.backend).page(asked.tenant, uuid)
     )
 
 
 class TreeQuery(TenantQuery):
-    """Which pages are listed.
+    """The selection of listed pages.
 
     Attributes:
-        parent: only those directly below this page.
-        after: the `next` of the list before.
-        limit: pages at most.
+        parent: only pages directly below this page.
+        after: the `next` of the previous list.
+        limit: maximum number of pages.
     """
 
     parent: PageUuid | None = None
@@ -111,7 +112,7 @@ async def list_pages(
 @router.delete("/tree/{uuid}")
 @open_to_writers
 async def delete_page(uuid: _Uuid, asked: WrittenDependency) -> TreeChange:
-    """Delete a page, those below it, and all records that hang on them. For admins and writers."""
+    """Delete a page, the pages below it, and all records of these pages. For admins and writers."""
     return await asked.backend.write(
         asked.tenant, lambda: tree_service(asked.backend).remove(asked.tenant, uuid, asked.by)
     )

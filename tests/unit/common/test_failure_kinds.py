@@ -45,7 +45,7 @@ def test_every_error_of_a_document_has_a_kind(base: type[errors.RagAssetsError])
         (errors.DocumentVanished("x"), "changing"),
         (errors.BlobAltered("x"), "lost"),
         (errors.NoProviderKey("x"), "no-key"),
-        (errors.GuidelinesOff("x"), "switched-off"),
+        (errors.NotOptedIn("x"), "switched-off"),
         (errors.KeyUnreadable("x"), "key-unreadable"),
         (errors.ProviderRefused("x"), "request-refused"),
         (errors.ProviderRefused("x", fault="key"), "key-refused"),

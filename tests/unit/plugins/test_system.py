@@ -43,6 +43,13 @@ def test_own_process_commands_must_be_commands_of_the_system() -> None:
         )
 
 
+def test_the_problem_of_an_opt_in_must_be_one_of_the_system() -> None:
+    profile = Profile(defaults={}, opt_in_problem="notes-off")
+    with pytest.raises(ConfigurationError, match="opt_in_problem: 'notes-off' is not one"):
+        System(name="notes", profile=profile)
+    System(name="notes", profile=profile, problems={"notes-off": "notes:NotesOff"})
+
+
 @pytest.mark.parametrize("kind", PART_KINDS)
 @pytest.mark.parametrize("reference", ["", "module", "module:", ":name", "a.b:c.d", "a b:c"])
 def test_a_malformed_reference_is_refused_with_its_place(kind: str, reference: str) -> None:

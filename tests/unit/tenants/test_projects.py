@@ -9,11 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from rag_assets.billing.embedder_choice import choose
 from rag_assets.common.errors import ConfigurationError, InvalidRequest
-from rag_assets.models.config.embedder import EmbedderConfig
-from rag_assets.models.factory import embedder_id_of
-from rag_assets.systems.team_guidelines.routes.bodies import ProjectBody
 from rag_assets.tenants.model import Tenant, TenantId
 from rag_assets.tenants.projects import Project, ProjectSettings, project_config, require_beginning
 
@@ -168,37 +164,6 @@ def test_the_profile_requires_both_names(missing: str) -> None:
         Tenant.from_config({"id": "acme", "profile": PROFILE, **given})
 
 
-@pytest.mark.parametrize(
-    ("embedder_id", "least"),
-    [
-        ("openai/text-embedding-3-small@1536", 0.75),
-        ("openai/text-embedding-3-small@1536+0123456789abcdef", 0.75),
-        ("gemini/gemini-embedding-001@1536", 0.75),
-        ("gemini/gemini-embedding-2@1536", 0.75),
-        ("gemini/text-embedding-004@1536+0123456789abcdef", 0.75),
-        (embedder_id_of(EmbedderConfig(provider="local")), 0.20),
-        ("openai-compatible/any@8", None),
-    ],
-)
-def test_guidelines_have_a_threshold_for_each_model(embedder_id: str, least: float | None) -> None:
-    assert Tenant.from_config(config()).min_score(embedder_id) == least
-    assert Tenant.from_config(config(min_score=0.3)).min_score(embedder_id) == 0.3
-
-
-def test_guidelines_are_cut_and_searched_as_described() -> None:
-    tenant = Tenant.from_config(config())
-    cut = tenant.chunk_parameters(source="any", source_type="any", media_type="text/markdown")
-    assert (cut.kind.name, cut.limit, cut.overlap) == ("recursive", 512, 64)
-    assert (tenant.retrieval.mode, tenant.retrieval.top_k) == ("knn", 5)
-    assert tenant.retention_of("upload") is None
-    [source] = tenant.sources
-    assert (source.name, source.type) == ("guidelines", "uploads")
-    assert source.accepts("text/markdown")
-    assert not source.accepts("text/plain")
-    for model in ("gpt-4o", "gemini-2.5-flash", "claude-3-5-haiku-latest", None):
-        assert choose(tenant.embedder, chat_model=model).embedder.dimensions == 1536
-
-
 def test_a_window_is_the_models_that_it_was_given_for() -> None:
     gateway = {"provider": "openai-compatible", "base_url": "https://models.example.org/v1"}
     beginning = {"chat_model": {"model": "shop-7b", **gateway, "context_window": 8_192}}
@@ -216,5 +181,3 @@ def test_only_an_operator_chooses_the_local_model() -> None:
     assert present["embedder"] == {"provider": "local"}
     with pytest.raises(InvalidRequest, match="the operator has chosen the provider"):
         config(beginning=beginning, present=present, provider="openai")
-    with pytest.raises(ValidationError):
-        ProjectBody.model_validate({"provider": "local"})

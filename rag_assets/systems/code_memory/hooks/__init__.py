@@ -1,1 +1,1 @@
-"""Hooks of git that tell of changes in a repository."""
+"""Git hooks that report changes in a repository."""

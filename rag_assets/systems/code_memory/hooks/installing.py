@@ -1,4 +1,4 @@
-"""Installing hooks in a repository beside those that are there, and removing them."""
+"""Installing hooks in a repository next to its existing hooks, and removing them."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ _HOOKS_PATH: Final = "core.hookspath"
 
 @dataclass(frozen=True, slots=True)
 class ChangedHooks:
-    """What became of a repository's hooks.
+    """The result of changing a repository's hooks.
 
     Attributes:
-        folder: that holds them.
-        hooks: names of those that were changed.
-        kept: of them, those beside which a former hook was kept as a file of its own.
+        folder: the folder of the hooks.
+        hooks: names of the changed hooks.
+        kept: the changed hooks for which the former hook was kept as a separate file.
     """
 
     folder: Path
@@ -50,18 +50,18 @@ class ChangedHooks:
 
 
 def install_hooks(local: Path, tenant: str, repository: Path) -> ChangedHooks:
-    """Have a repository's commits, merges, checkouts and rewrites told of at once.
+    """Install hooks that report commits, merges, checkouts and rewrites of a repository at once.
 
-    What hooks there are goes on to run. Again, it changes nothing.
+    Existing hooks continue to run. A second call changes nothing.
 
     Args:
         local: the installation's own folder.
-        tenant: whose repository it is.
+        tenant: the tenant of the repository.
         repository: the top folder of a worktree, or a bare repository.
 
     Raises:
         ConfigurationError: hooks cannot be installed there.
-        ListingFailed: there is no repository.
+        ListingFailed: the folder is not a repository.
     """
     if not is_tenant(tenant):
         raise ConfigurationError(f"{tenant!r} is no id of a tenant", hint="`rag-assets tenants`")
@@ -91,15 +91,14 @@ def install_hooks(local: Path, tenant: str, repository: Path) -> ChangedHooks:
 
 
 def remove_hooks(tenant: str, repository: Path) -> ChangedHooks:
-    """Take a tenant's part out of a repository's hooks; all else is as it was before.
+    """Remove a tenant's block from a repository's hooks; the rest is restored as it was.
 
     Args:
-        tenant: whose part.
         repository: see install_hooks.
 
     Raises:
         ConfigurationError: hooks are switched off there.
-        ListingFailed: there is no repository.
+        ListingFailed: the folder is not a repository.
     """
     folder = hooks_folder(repository)
     changed = []
@@ -123,17 +122,17 @@ def remove_hooks(tenant: str, repository: Path) -> ChangedHooks:
 
 
 def hooks_folder(repository: Path) -> Path:
-    """Where git looks for a repository's hooks: all its worktrees have them in common.
+    """Return the folder in which git looks for a repository's hooks; all its worktrees share it.
 
-    What the repository itself says may lead nowhere else than below its `.git`: it may have come
-    from another person. The user and the machine may name any folder.
+    The repository's own configuration may only name a folder below its `.git`, because the
+    repository may come from another person. The user's and the machine's may name any folder.
 
     Args:
         repository: the top folder of a worktree, or a bare repository.
 
     Raises:
         ConfigurationError: hooks are switched off there, or would be written elsewhere.
-        ListingFailed: there is no repository.
+        ListingFailed: the folder is not a repository.
     """
     folders = locate(repository.expanduser().resolve())
     inside: tuple[Path, ...] = (folders.common, folders.own)
@@ -157,7 +156,7 @@ def hooks_folder(repository: Path) -> Path:
 
 
 def _of_repository(folders: RepositoryFolders) -> str | None:
-    """core.hooksPath of the worktree or the repository."""
+    """Return core.hooksPath of the worktree or the repository."""
     own = read_configuration(folders.common)
     if is_true(own, "extensions.worktreeconfig"):
         own |= _settings(folders.own / "config.worktree")
@@ -165,13 +164,13 @@ def _of_repository(folders: RepositoryFolders) -> str | None:
 
 
 def _of_others() -> str | None:
-    """core.hooksPath of the user, or else of the machine."""
+    """Return core.hooksPath of the user, or else of the machine."""
     found = (_settings(path).get(_HOOKS_PATH) for path in _files_of_others())
     return next(filter(None, found), None)
 
 
 def _files_of_others() -> list[Path]:
-    """The user's files of configuration and the machine's, the first one deciding."""
+    """Return the configuration files of the user and the machine, by precedence."""
     home = Path.home()
     beside = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
     return [home / ".gitconfig", beside / "git" / "config", Path("/etc/gitconfig")]
@@ -185,10 +184,10 @@ def _settings(path: Path) -> dict[str, str]:
 
 
 def _content(hook: Path) -> bytes | None:
-    """What a hook holds; None where there is none, and nothing of what is too large to be one."""
+    """Return the content of a hook; None if it does not exist, a null byte if it is too large."""
     try:
         if not hook.is_file():
-            # A link that leads nowhere is kept as well.
+            # A broken link is kept as well.
             return b"\0" if hook.is_symlink() else None
         with hook.open("rb") as file:
             content = file.read(_MOST_BYTES + 1)
@@ -214,7 +213,7 @@ def _keep(hook: Path) -> None:
 
 
 def _write(hook: Path, content: bytes) -> None:
-    """Replace a hook at once: git may run it at any moment. One that exists keeps its mode."""
+    """Replace a hook atomically: git may run it at any moment. An existing hook keeps its mode."""
     if hook.is_symlink() and not hook.resolve().is_relative_to(hook.parent.parent.resolve()):
         raise ConfigurationError(
             f"the hook {str(hook)!r} is a link to {str(hook.resolve())!r}, which is not changed",

@@ -1,9 +1,9 @@
-"""The text of a hook: a block for each tenant, beside whatever else the hook does.
+"""The text of a hook: a block for each tenant, next to anything else that the hook does.
 
-A block makes an empty file whose name is the tenant's, without starting a process: that takes less
-than a millisecond, and what fails of it fails silently. Scripts of a shell get the block after
-their first line, so that they still run under their own name. What cannot hold it, as a program or
-a script of another language, is kept beside the hook and run by it.
+A block creates an empty file with the tenant's id as its name, without starting a process. That
+takes less than a millisecond, and failures are silent. A shell script gets the block after its
+first line, so that its own shell still runs it. A hook that cannot contain the block, such as a
+program or a script in another language, is kept next to the new hook, which runs it.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ _TENANT: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
 def block_of(tenant: str, told: str) -> str:
-    """The block that tells of one tenant.
+    """Return the block that reports changes for one tenant.
 
     Args:
         tenant: its id.
-        told: path of the file that it makes.
+        told: path of the file that the block creates.
     """
     place = shlex.quote(told)
-    # `true` is no special builtin: where the file cannot be made, the script goes on. A pipe that
-    # stands there would hold it up.
+    # `true` is not a special builtin: if the file cannot be created, the script continues. A pipe
+    # at that path would block it.
     return (
         f"# >>> rag-assets {tenant}\n"
         f"test -p {place} || true 2>/dev/null >|{place} || true\n"
@@ -42,7 +42,7 @@ def block_of(tenant: str, told: str) -> str:
 
 
 def takes_blocks(content: bytes) -> bool:
-    """Whether a hook is a script of a POSIX shell, which can hold a block."""
+    """Return whether a hook is a script of a POSIX shell, which can contain a block."""
     if b"\0" in content:
         return False
     first = content.partition(b"\n")[0]
@@ -50,17 +50,17 @@ def takes_blocks(content: bytes) -> bool:
 
 
 def new_hook(block: str, kept: str | None) -> bytes:
-    """A hook of ours with one block.
+    """Return a new hook with one block.
 
     Args:
         block: see block_of.
-        kept: name of the hook beside it that it runs in the end; None for none.
+        kept: name of the former hook in the same folder, which the new hook runs last.
     """
     return (_SHELL + _OURS + block + (_run_of(kept) if kept else "")).encode()
 
 
 def with_block(content: bytes, tenant: str, block: str) -> bytes:
-    """A script with the tenant's block, once, after its first line if that names the shell."""
+    """Return a script with the tenant's block, once, after its first line if that is a shebang."""
     bare = without_block(content, tenant)
     if not bare.startswith(b"#!"):
         return block.encode() + bare
@@ -71,7 +71,7 @@ def with_block(content: bytes, tenant: str, block: str) -> bytes:
 
 
 def without_block(content: bytes, tenant: str) -> bytes:
-    """A script without the tenant's block."""
+    """Return a script without the tenant's block."""
     name = re.escape(tenant.encode())
     block = (
         rb"(?m)^# >>> rag-assets " + name + rb"\n(?:[^\n]*\n)??# <<< rag-assets " + name + rb"\n"
@@ -80,17 +80,17 @@ def without_block(content: bytes, tenant: str) -> bytes:
 
 
 def is_ours(content: bytes) -> bool:
-    """Whether a hook was made by us, and holds nothing of others."""
+    """Return whether a hook is ours, by its header."""
     return content.startswith((_SHELL + _OURS).encode())
 
 
 def is_empty(content: bytes) -> bool:
-    """Whether a hook of ours has no block left."""
+    """Return whether a hook of ours has lost all its blocks."""
     return is_ours(content) and b"# >>> rag-assets " not in content
 
 
 def is_tenant(name: str) -> bool:
-    """Whether a text can be the id of a tenant, and so the name of a file."""
+    """Return whether a text can be the id of a tenant, and therefore a file name."""
     return _TENANT.fullmatch(name) is not None
 
 

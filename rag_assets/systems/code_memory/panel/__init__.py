@@ -1,1 +1,1 @@
-"""The pages of the panel for admins of code memory."""
+"""Panel pages for admins of code memory."""

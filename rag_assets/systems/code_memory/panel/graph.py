@@ -1,4 +1,4 @@
-"""The picture of a walk: its nodes in columns by steps from the first, drawn without a script."""
+"""A walk as a graph: nodes in columns by their distance from the start, drawn without a script."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class Box:
     """A node of the picture, in pixels from its upper left corner.
 
     Attributes:
-        name: of the node; label: as it is shown, cut where it is long.
-        about: its type, and how it is related to what stands before it.
-        first: whether the walk began at it.
+        name: of the node; label: its shown name, shortened if it is long.
+        about: its type, and its relation to the node before it.
+        first: whether the walk started at it.
     """
 
     name: str
@@ -43,8 +43,8 @@ class Line:
     """A relation of the picture.
 
     Attributes:
-        path: of an SVG.
-        title: what it says.
+        path: an SVG path.
+        title: the relation in words.
     """
 
     path: str
@@ -56,7 +56,7 @@ class Picture:
     """A picture.
 
     Attributes:
-        left_out: nodes for which there was no room.
+        left_out: number of nodes for which there was not enough room.
     """
 
     boxes: tuple[Box, ...]
@@ -67,17 +67,17 @@ class Picture:
 
 
 def picture_of(walk: Walk, roots: Sequence[str]) -> Picture:
-    """The picture of a walk.
+    """Return the picture of a walk.
 
-    What names a node stands to its left, and what is stated of it to its right.
+    Nodes with a relation to a node are on its left; targets of its own relations on its right.
 
     Args:
-        walk: what was found.
-        roots: names of nodes that it began at.
+        walk: the finished walk.
+        roots: names of the nodes at which it started.
     """
     steps, kinds = _steps(walk, roots)
     columns: dict[int, list[Node]] = {}
-    # Repositories may each have a node of one name.
+    # Several repositories may each have a node with the same name.
     distinct = {node.name: node for node in walk.nodes}
     for node in distinct.values():
         columns.setdefault(steps.get(node.name, 0), []).append(node)
@@ -106,7 +106,7 @@ def picture_of(walk: Walk, roots: Sequence[str]) -> Picture:
 
 
 def _steps(walk: Walk, roots: Sequence[str]) -> tuple[dict[str, int], dict[str, str]]:
-    """Steps from the roots, negative against the relations, and the relation of the last one."""
+    """Return steps from the roots, negative against relations, and each node's last relation."""
     steps, kinds = dict.fromkeys(roots, 0), {}
     ways: dict[str, list[tuple[str, str, int]]] = {}
     for one in walk.relations:
@@ -141,5 +141,5 @@ def _lines(walk: Walk, boxes: Mapping[str, Box]) -> Iterator[Line]:
 
 
 def _short(name: str) -> str:
-    """The end of a long name, which tells more than its beginning."""
+    """Return the end of a long name, which says more than its start."""
     return name if len(name) <= _LONGEST else f"…{name[1 - _LONGEST :]}"

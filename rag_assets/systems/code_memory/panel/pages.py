@@ -1,4 +1,4 @@
-"""Pages: a search with its chunks, a name with what relates to it, a file with what it defines."""
+"""Pages: a search with its chunks, a name with its relations, a file with its definitions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _T = TypeVar("_T")
 
 
 async def search(visit: Visit) -> Response:
-    """The chunks that answer a question, each of which opens, and how they were found."""
+    """Show the chunks that answer a question, with links, and how they were found."""
     query = _given(visit, "q", MAX_QUERY + 1)
     found: SearchAnswer | None = None
     problem = ""
@@ -40,7 +40,7 @@ async def search(visit: Visit) -> Response:
 
 
 async def name(visit: Visit) -> Response:
-    """A name, the graph around it, and the evidence of each relation."""
+    """Show a name, the graph around it, and the evidence of each relation."""
     wanted = _given(visit, "name")
     direction = _DIRECTIONS.get(_given(visit, "direction"), "both")
     depth = min(_MOST_STEPS, max(1, _number(_given(visit, "depth"))))
@@ -62,7 +62,7 @@ async def name(visit: Visit) -> Response:
 
 
 async def file(visit: Visit) -> Response:
-    """What a file defines, in the order of its lines, and what relates to it."""
+    """Show the definitions of a file, in the order of its lines, and their relations."""
     path = _given(visit, "path")
     definitions = await _read(
         visit, lambda walker, caller: walker.symbols(visit.tenant_id, caller, path=path)
@@ -82,7 +82,7 @@ async def _walk(visit: Visit, name: str, *, direction: Direction, depth: int) ->
 
 
 async def _read(visit: Visit, work: Callable[[Walker, Caller], _T]) -> _T:
-    """Run blocking work on the relations that whoever is signed in may read."""
+    """Run blocking work on the relations that the user may read."""
     backend = visit.backend
     walker = Walker(backend.catalog, backend.reader.policy)
     return await backend.run(
@@ -95,7 +95,7 @@ def _caller(visit: Visit) -> Caller:
 
 
 def _given(visit: Visit, name: str, most: int = _LONGEST) -> str:
-    """A parameter of the address, cut where it has more characters than can mean something."""
+    """Return a query parameter, cut to a sensible length and without null characters."""
     return visit.request.query_params.get(name, "").replace("\x00", "")[:most]
 
 

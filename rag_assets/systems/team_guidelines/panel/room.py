@@ -1,4 +1,4 @@
-"""The project of a visit, and the services that its pages call."""
+"""The project of a panel session, with the services that its pages call."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """What a page works with.
+    """Project and services of one visit.
 
     Attributes:
         project: of the session, as it is now.
@@ -27,21 +27,21 @@ class Room:
     guidelines: Guidelines
 
     @property
-    def by(self) -> str:
-        """The author of changes."""
+    def user(self) -> str:
+        """Return the name of the session's user, the author of changes."""
         return self.visit.session.name
 
     async def read(self, work: Callable[[], _T]) -> _T:
         """Run blocking work; see Backend.run."""
-        return await self.visit.backend.run(self.visit.tenant_id, self.by, work)
+        return await self.visit.backend.run(self.visit.tenant_id, self.user, work)
 
     async def write(self, work: Callable[[], _T]) -> _T:
         """Run work that changes the project; see Backend.write."""
         return await self.visit.backend.write(self.visit.tenant_id, work)
 
 
-async def room_of(visit: Visit) -> Room:
-    """The project of a visit.
+async def open_room(visit: Visit) -> Room:
+    """Open the project of a visit.
 
     Raises:
         UnknownProject, UnknownTenant: it was removed.
@@ -49,8 +49,8 @@ async def room_of(visit: Visit) -> Room:
     backend = visit.backend
     guidelines = Guidelines(backend.catalog, backend.embedders, backend.blobs, backend.uploads)
 
-    def opened() -> OpenProject:
-        return guidelines.projects.opened(backend.catalog.tenants.get(visit.tenant_id))
+    def open_project() -> OpenProject:
+        return guidelines.projects.open_record(backend.catalog.tenants.get(visit.tenant_id))
 
-    project = await backend.run(visit.tenant_id, visit.session.name, opened)
+    project = await backend.run(visit.tenant_id, visit.session.name, open_project)
     return Room(visit, project, guidelines)

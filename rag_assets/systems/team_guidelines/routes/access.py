@@ -1,4 +1,4 @@
-"""Who asks for a project or an organization, and what answers: for every endpoint below /api."""
+"""Access of callers to projects and organizations: dependencies of the endpoints below /api."""
 
 from __future__ import annotations
 
@@ -22,111 +22,81 @@ from rag_assets.systems.team_guidelines.service import Guidelines
 
 _T = TypeVar("_T")
 
-# What is no UTF-8 in an address arrives as U+FFFD, whatever it was.
+# Invalid UTF-8 in an address arrives as U+FFFD.
 _NAME = Path(pattern=r"^[^\x00-\x1f\x7f\uFFFD]+$", max_length=256)
 ProjectId = Annotated[str, _NAME]
 OrganizationId = Annotated[str, _NAME]
 
 
+def _scope_of(identity: Identity) -> ProjectScope:
+    return ProjectScope(identity.organization, identity.tenants)
+
+
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """A request of an admin, with what answers it.
+class AdminRequest:
+    """A request of an admin, with the services that answer it.
 
     Attributes:
+        http: the request itself.
         scope: the projects that the caller may name.
     """
 
-    request: Request
+    http: Request
     identity: Identity
     backend: Backend
     guidelines: Guidelines
     scope: ProjectScope
 
-    @classmethod
-    def of(cls, request: Request, identity: Identity, backend: Backend) -> Asked:
-        """A request, if an admin makes it.
-
-        Raises:
-            Forbidden: the token is a member's.
-        """
-        identity.require_admin()
-        scope = ProjectScope(identity.organization, identity.tenants)
-        guidelines = Guidelines(backend.catalog, backend.embedders, backend.blobs, backend.uploads)
-        return cls(request, identity, backend, guidelines, scope)
-
     async def run(self, work: Callable[[], _T]) -> _T:
-        """Run blocking work before it is known which tenant it is about; see Backend.run."""
-        turn = self.scope.organization or min(self.scope.tenants, default="")
-        return await self.backend.run(turn, self.identity.name, work)
+        """Run blocking work before its tenant is known; see Backend.run."""
+        return await self.backend.run(self.scope.turn, self.identity.name, work)
 
 
 @dataclass(frozen=True, slots=True)
-class AskedProject:
-    """A request of an admin of a project."""
+class ProjectRequest:
+    """A request of an admin about one project."""
 
-    asked: Asked
+    admin: AdminRequest
     project: OpenProject
 
     @property
     def guidelines(self) -> Guidelines:
-        """What answers."""
-        return self.asked.guidelines
+        """Return the services that answer."""
+        return self.admin.guidelines
 
     @property
     def caller(self) -> str:
-        """The name of the caller."""
-        return self.asked.identity.name
+        """Return the name of the caller."""
+        return self.admin.identity.name
 
     async def read(self, work: Callable[[], _T]) -> _T:
         """Run blocking work; see Backend.run."""
-        return await self.asked.backend.run(self.project.record.id, self.caller, work)
+        return await self.admin.backend.run(self.project.record.id, self.caller, work)
 
     async def write(self, work: Callable[[], _T]) -> _T:
         """Run work that changes the project; see Backend.write."""
-        return await self.asked.backend.write(self.project.record.id, work)
+        return await self.admin.backend.write(self.project.record.id, work)
 
 
 @dataclass(frozen=True, slots=True)
-class AskedOrganization:
-    """A request of an admin of an organization."""
+class OrganizationRequest:
+    """A request of an admin about one organization."""
 
-    asked: Asked
+    admin: AdminRequest
     organization_id: str
 
     @property
     def guidelines(self) -> Guidelines:
-        """What answers."""
-        return self.asked.guidelines
+        """Return the services that answer."""
+        return self.admin.guidelines
 
     async def run(self, work: Callable[[], _T]) -> _T:
         """Run blocking work; see Backend.run."""
-        return await self.asked.run(work)
-
-
-async def _asked(
-    request: Request, identity: IdentityDependency, backend: BackendDependency
-) -> Asked:
-    return Asked.of(request, identity, backend)
-
-
-AskedDependency = Annotated[Asked, Depends(_asked)]
-
-
-async def _project(project_id: ProjectId, asked: AskedDependency) -> AskedProject:
-    found = await asked.run(partial(asked.guidelines.projects.open, asked.scope, project_id))
-    asked.request.state.tenant = found.record.id
-    return AskedProject(asked, found)
-
-
-async def _organization(
-    organization_id: OrganizationId, asked: AskedDependency
-) -> AskedOrganization:
-    named = asked.identity.administered_organization(organization_id)
-    return AskedOrganization(asked, named)
+        return await self.admin.run(work)
 
 
 @dataclass(frozen=True, slots=True)
-class PromptedProject:
+class PromptRequest:
     """A request of a member of a project, for a prompt.
 
     Attributes:
@@ -138,20 +108,43 @@ class PromptedProject:
     record: TenantRecord
 
 
-async def _prompted(
+async def _admin(
+    request: Request, identity: IdentityDependency, backend: BackendDependency
+) -> AdminRequest:
+    identity.require_admin()
+    guidelines = Guidelines(backend.catalog, backend.embedders, backend.blobs, backend.uploads)
+    return AdminRequest(request, identity, backend, guidelines, _scope_of(identity))
+
+
+AdminDependency = Annotated[AdminRequest, Depends(_admin)]
+
+
+async def _project(project_id: ProjectId, admin: AdminDependency) -> ProjectRequest:
+    project = await admin.run(partial(admin.guidelines.projects.open, admin.scope, project_id))
+    admin.http.state.tenant = project.record.id
+    return ProjectRequest(admin, project)
+
+
+async def _organization(
+    organization_id: OrganizationId, admin: AdminDependency
+) -> OrganizationRequest:
+    return OrganizationRequest(admin, admin.identity.administered_organization(organization_id))
+
+
+async def _prompt(
     request: Request,
     project_id: ProjectId,
     identity: IdentityDependency,
     backend: BackendDependency,
-) -> PromptedProject:
-    scope = ProjectScope(identity.organization, identity.tenants)
+) -> PromptRequest:
+    scope = _scope_of(identity)
     projects = GuidelineProjects(backend.catalog, backend.embedders)
-    turn = scope.organization or min(scope.tenants, default="")
-    found = await backend.run(turn, identity.name, partial(projects.open, scope, project_id))
-    request.state.tenant = found.record.id
-    return PromptedProject(identity, backend, found.record)
+    find = partial(projects.open, scope, project_id)
+    project = await backend.run(scope.turn, identity.name, find)
+    request.state.tenant = project.record.id
+    return PromptRequest(identity, backend, project.record)
 
 
-ProjectDependency = Annotated[AskedProject, Depends(_project)]
-PromptedProjectDependency = Annotated[PromptedProject, Depends(_prompted)]
-OrganizationDependency = Annotated[AskedOrganization, Depends(_organization)]
+ProjectDependency = Annotated[ProjectRequest, Depends(_project)]
+PromptDependency = Annotated[PromptRequest, Depends(_prompt)]
+OrganizationDependency = Annotated[OrganizationRequest, Depends(_organization)]

@@ -1,4 +1,4 @@
-"""The first page: whether the knowledge base is on, what waits, and indexing again."""
+"""The first page: a switch, the queue, and forms to index documents again."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ _UNPROCESSABLE: Final = 422
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """A build that takes the place of the one that answers.
+    """A build that will replace the serving build.
 
     Attributes:
-        embedder: of it.
-        former: of the one that answers meanwhile; None: none does.
-        documents, of_documents: that it holds, and all.
+        embedder: its embedder.
+        former: the embedder of the serving build; None if no build serves.
+        documents, of_documents: documents in the build, and in total.
     """
 
     embedder: str
@@ -48,7 +48,7 @@ class Replacement:
 
 
 async def overview(visit: Visit) -> Response:
-    """Switch, status, warnings, and forms that have something indexed again."""
+    """Show switch, status, warnings, and forms to index documents again."""
     done = _DONE.get(visit.request.query_params.get("done", ""), "")
     count = visit.request.query_params.get("again", "")
     if count.isascii() and count.isdecimal() and len(count) <= len("1000000"):
@@ -57,13 +57,13 @@ async def overview(visit: Visit) -> Response:
 
 
 async def status(visit: Visit) -> Response:
-    """The status alone, for the script."""
+    """Return only the status, for the script."""
     room = await room_of(visit)
     return visit.html("status.html", **await room.read(lambda: _status(room)))
 
 
 async def switch(visit: Visit) -> Response:
-    """Switch the workspace on, or off; the latter is asked first."""
+    """Switch the workspace on or off; ask for confirmation before switching off."""
     room = await room_of(visit)
     on = visit.field("enabled") == "yes"
     if not on and not visit.field("confirmed"):
@@ -79,7 +79,7 @@ async def switch(visit: Visit) -> Response:
 
 
 async def reindex(visit: Visit) -> Response:
-    """Have documents indexed again; where a model waits, its cost is told first."""
+    """Request that documents are indexed again; if a model waits, show its cost first."""
     room = await room_of(visit)
     scope, id_ = visit.field("scope"), visit.field("id").strip()
     body: dict[str, Any] = {"scope": scope} if scope == "workspace" else {"scope": scope, "id": id_}

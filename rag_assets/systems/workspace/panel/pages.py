@@ -1,4 +1,4 @@
-"""All pages, by path."""
+"""All panel pages of workspaces, by path."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records: what became of each, why, and the chunks that are found of it."""
+"""Pages of records: their status, its reason, and their chunks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PLACE: Final = ("source", "type", "id")
 
 
 async def records(visit: Visit) -> Response:
-    """The records that whoever is signed in may read, page by page."""
+    """List the records that the user may read, page by page."""
     room = await room_of(visit)
     status, source_type = given(visit, "status"), given(visit, "type")
     after = tuple(given(visit, f"after_{name}") for name in _PLACE)
@@ -48,7 +48,7 @@ async def records(visit: Visit) -> Response:
 
 
 async def record(visit: Visit) -> Response:
-    """One record; 404 as well for whoever may not read it."""
+    """Show one record; 404 also if the user may not read it."""
     room = await room_of(visit)
     source, source_type, source_id = (given(visit, name) for name in _PLACE)
     pushed = _source(room, source)
@@ -80,10 +80,10 @@ def _page(room: Room, chosen: RecordFilter) -> list[RecordState]:
 
 
 def _source(room: Room, name: str) -> tuple[str, str]:
-    """A source of records, or the only one, and the access scope of those that hang on no page.
+    """Return a source of records, or the only one, and the scope of its records without a page.
 
     Raises:
-        NoRecordsSource: there is none of that name, or it is not clear which is meant.
+        NoRecordsSource: no source has this name, or several could be meant.
     """
     tenant = Tenant.from_config(room.record.config)
     source = records_source(tenant, name or None, pulled=True)

@@ -1,4 +1,4 @@
-"""The workspace of a visit, and what its pages call."""
+"""The workspace of a panel visit, with the calls that its pages need."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """What a page works with: the workspace of the session as it is now."""
+    """The context of a page: the session's workspace as it is now."""
 
     visit: Visit
     record: TenantRecord
 
     @property
     def by(self) -> str:
-        """The author of changes."""
+        """Return the author of changes."""
         return self.visit.session.name
 
     @property
     def caller(self) -> Caller:
-        """In whose name documents are read: an admin reads what they are among the readers of."""
+        """Return the caller who reads documents: admins read only what is granted to them."""
         return Caller(principals=self.visit.session.principals, name=self.by)
 
     async def read(self, work: Callable[[], _T]) -> _T:
@@ -47,11 +47,11 @@ class Room:
 
 
 async def room_of(visit: Visit) -> Room:
-    """The room of a visit.
+    """Return the room of a visit.
 
     Raises:
         UnknownTenant: the workspace was removed.
-        NoWorkspace: its profile is another one by now.
+        NoWorkspace: its profile has changed.
     """
     get = partial(visit.backend.catalog.tenants.get, visit.tenant_id)
     record = await visit.backend.run(visit.tenant_id, visit.session.name, get)
@@ -61,5 +61,5 @@ async def room_of(visit: Visit) -> Room:
 
 
 def given(visit: Visit, name: str) -> str:
-    """A parameter of the address, cut where it has more characters than can mean something."""
+    """Return a query parameter, cut to a sensible length and without null characters."""
     return visit.request.query_params.get(name, "").replace("\x00", "")[:_LONGEST]

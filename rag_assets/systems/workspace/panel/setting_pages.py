@@ -1,4 +1,4 @@
-"""Settings: the model of embeddings, the back end of vectors, how long comments are found."""
+"""Pages of settings: the embedding model, the vector back end, how long comments are found."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ _LOCAL_MODELS: Final = (
 
 
 async def settings(visit: Visit) -> Response:
-    """The settings, with a form."""
+    """Show the settings in a form."""
     done = _DONE.get(visit.request.query_params.get("done", ""), "")
     return await _page(await room_of(visit), done=done)
 
 
 async def save(visit: Visit) -> Response:
-    """Set all of the form's; what does not fit is shown with what was sent, and changes nothing."""
+    """Save the form; invalid values are shown again with the problem, and not saved."""
     room = await room_of(visit)
     sent = {name: visit.field(name).strip() for name in _FIELDS}
     service = settings_service(visit.backend)
@@ -96,7 +96,7 @@ async def _page(
 
 
 def _told(problem: str) -> str:
-    """A problem by the label of its field."""
+    """Return a problem with the label of its field."""
     field, colon, rest = problem.partition(": ")
     return f"{_LABELS.get(field, field)}{colon}{rest}."
 

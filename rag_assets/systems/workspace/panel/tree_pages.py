@@ -1,4 +1,4 @@
-"""The tree: a page, who reads it and by what, and the pages below it."""
+"""Pages of the tree: a page, its readers and the grants, and the pages below it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SHOWN_READERS = 50
 
 
 async def tree(visit: Visit) -> Response:
-    """One page of the tree, and the first pages below it."""
+    """Show one page of the tree, and the first pages below it."""
     room = await room_of(visit)
     uuid = given(visit, "page").strip() or ROOT
     after = given(visit, "after") or None
@@ -30,7 +30,7 @@ async def tree(visit: Visit) -> Response:
 
 
 async def unplaced(visit: Visit) -> Response:
-    """Pages that hang on one that is not known."""
+    """List the pages below an unknown page."""
     room = await room_of(visit)
     lists = visit.backend.catalog.page_lists
     after = given(visit, "after") or None
@@ -75,7 +75,7 @@ def _shown(room: Room, uuid: str, after: str | None, who: tuple[str, ...]) -> di
 def _readers(
     catalog: Catalog, tenant_id: str, scopes: tuple[str, ...], *, is_new: bool
 ) -> list[tuple[str, list[str]]]:
-    """The pages that decide, the nearest first, each with those whom it is granted to."""
+    """Return the pages that decide access, the nearest first, with the principals of each."""
     grants = catalog.access.grants(tenant_id, scopes)
     if is_new and not grants:
         grants = {scope_of(ROOT): [*new_root().readers]}

@@ -1,4 +1,4 @@
-"""Warnings: credentials that were masked, and chunks that were dropped for one."""
+"""Warnings: masked credentials, and chunks that were dropped because of a credential."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LONGEST = 18
 
 
 async def warnings(visit: Visit) -> Response:
-    """All of them, the newest first; of what may not be read without its address."""
+    """List all warnings, the newest first; without the URL of documents the user may not read."""
     room = await room_of(visit)
     after = given(visit, "after")
     before = (

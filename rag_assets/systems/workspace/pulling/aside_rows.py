@@ -1,4 +1,4 @@
-"""Rows that were set aside: which of them are still there, and which may be records now."""
+"""Rows that were set aside: which still exist, and which could become records now."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from rag_assets.systems.workspace.tables import pulled_rows
 
 
 class AsideRows:
-    """Queries on rows that were set aside, a batch of them at a time."""
+    """Queries on batches of rows that were set aside."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def among(self, ref: TenantRef, source: str, keys: Collection[str]) -> set[str]:
-        """Which of some rows of a source were set aside."""
+        """Return which of these rows of a source were set aside."""
         query = select(pulled_rows.c.row_key).where(*among_rows(ref, source, keys))
         with self._database.begin() as connection:
             return set(connection.scalars(query))
 
     def seen(self, ref: TenantRef, source: str, keys: Collection[str]) -> set[str]:
-        """Which of some rows of a source were set aside; records that they are still there."""
+        """Return which of these rows were set aside, and record that they still exist."""
         noted = update(pulled_rows).where(*among_rows(ref, source, keys)).values(seen_at=func.now())
         with self._database.begin_for(ref) as connection:
             return set(connection.scalars(noted.returning(pulled_rows.c.row_key)))
 
     def forget_unseen(self, ref: TenantRef, source: str, since: datetime) -> None:
-        """Forget rows that were set aside before a time, and were not seen since."""
+        """Forget rows that were set aside before a time and not seen since."""
         columns = pulled_rows.c
         unseen = delete(pulled_rows).where(
             columns.tenant == ref.id,
@@ -43,7 +43,7 @@ class AsideRows:
             connection.execute(unseen)
 
     def awaited_pages(self, ref: TenantRef, source: str, limit: int) -> list[str]:
-        """Pages that were not known when blocks of them were set aside, and are known now."""
+        """Return pages that exist now, but did not when their blocks were set aside."""
         columns, records = pulled_rows.c, source_records.c
         query = (
             select(columns.awaited_page)
@@ -65,7 +65,7 @@ class AsideRows:
             return [*connection.scalars(query)]
 
     def await_no_more(self, ref: TenantRef, source: str, pages: Collection[str]) -> None:
-        """Record that the blocks which waited for some pages were read again."""
+        """Record that the blocks that waited for these pages were read again."""
         columns = pulled_rows.c
         waiting = update(pulled_rows).where(
             columns.tenant == ref.id,
@@ -79,6 +79,6 @@ class AsideRows:
 def among_rows(
     ref: TenantRef, source: str, keys: Collection[str]
 ) -> tuple[ColumnElement[bool], ...]:
-    """The condition of some rows of a source that were set aside."""
+    """Return the condition for rows of a source that were set aside."""
     columns = pulled_rows.c
     return columns.tenant == ref.id, columns.source == source, among(columns.row_key, keys)

@@ -1,7 +1,7 @@
 """Opens the databases of other applications.
 
-A URL stands in an environment variable alone. No error quotes it, or what a server says about
-values.
+A URL is read only from an environment variable. Errors quote neither the URL nor a server's
+messages about values.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from rag_assets.systems.workspace.pulling.source import SqlConfig
 _CONNECT_SECONDS = 10
 _SCHEME = re.compile(r"^postgres(?:ql)?(?:\+\w+)?://")
 _OF_THE_QUERY: Final = ("42", "0A", "22023")
-"""States of SQL that are about the words of a query, and not about values."""
+"""SQL states about the text of a query, not about values."""
 _NAMES_OF_MYSQL: Final = "42S"
-"""States of MySQL that are about names in a query."""
+"""MySQL states about names in a query."""
 _REFUSALS: Final = (
     ("access denied", "it refuses the account or its password"),
     ("password authentication failed", "it refuses the account or its password"),
@@ -50,10 +50,10 @@ _REFUSALS: Final = (
 
 @contextmanager
 def open_connection(config: SqlConfig) -> Iterator[tuple[Connection, Dialect]]:
-    """Connect to a source's database, in one snapshot that cannot be written.
+    """Connect to a source's database, in one read-only snapshot.
 
     Raises:
-        ConfigurationError: the variable is not set, or names no database that can be used.
+        ConfigurationError: the variable is not set, or does not name a usable database.
         ListingFailed: the database cannot be reached.
     """
     engine, dialect = _engine(config)
@@ -102,7 +102,7 @@ def _engine(config: SqlConfig) -> tuple[Engine, Dialect]:
     where = f"source {config.name!r}: url"
     given = resolved(where, config.url)
     try:
-        # No error below may be chained to this: SQLAlchemy's quote the URL.
+        # Errors below must not be chained: SQLAlchemy's errors quote the URL.
         url = make_url(_SCHEME.sub("postgresql+psycopg://", given))
         dialect = _dialect(url, config)
         is_postgres = url.get_backend_name() == "postgresql"
@@ -128,7 +128,7 @@ def _engine(config: SqlConfig) -> tuple[Engine, Dialect]:
 
 
 def _postgres_arguments(config: SqlConfig) -> dict[str, Any]:
-    # A server that is gone without a word is noticed about when a statement would time out.
+    # A server that vanishes silently is noticed about when a statement would time out.
     return {
         "connect_timeout": _CONNECT_SECONDS,
         "keepalives_idle": 15,
@@ -140,7 +140,7 @@ def _postgres_arguments(config: SqlConfig) -> dict[str, Any]:
 
 
 def said(error: SQLAlchemyError | DontWrapMixin) -> str:
-    """What is wrong, without a value and without the URL."""
+    """Return a description of an error, without values and without the URL."""
     original = getattr(error, "orig", None)
     if original is None:
         return type(error).__name__

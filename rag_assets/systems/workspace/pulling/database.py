@@ -1,7 +1,7 @@
-"""One snapshot of another application's database, read in batches, and never written.
+"""One snapshot of another application's database, read in batches and never written.
 
-What a server says about a query is about the operator's own words; what it says about values is
-never told.
+Errors contain the server's messages about a query, which the operator wrote, but never messages
+about values.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from rag_assets.systems.workspace.pulling.statements import Column, Statements
 
 _Rows: TypeAlias = CursorResult[*tuple[Any, ...]]
 _FETCHED: Final = 20
-"""Rows that are in memory at once; a row may hold a page, and has some MiB at most."""
+"""Rows in memory at once; a row may contain a page, and has a few MiB at most."""
 _FETCHED_KEYS: Final = 1_000
 _SNAPSHOT: Final = 300.0
-"""Seconds after which a snapshot is old: its database keeps what was deleted since."""
+"""Seconds after which a snapshot is old: its database must keep rows that were deleted since."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +37,8 @@ class ForeignRow:
 
     Attributes:
         values: of its columns, in their order.
-        largest: of a row that is too large, which column is the largest; then nothing but its id
-            was read. Otherwise None.
+        largest: index of the largest column in an oversized row, for which only the id was read;
+            None for other rows.
     """
 
     values: Sequence[Any]
@@ -46,11 +46,11 @@ class ForeignRow:
 
 
 class ForeignKey(NamedTuple):
-    """What all rows are compared by.
+    """The fields by which all rows are compared.
 
     Attributes:
         id, changed_at: of the row.
-        page: of a block, its page.
+        page: the page of a block.
     """
 
     id: Any
@@ -63,8 +63,8 @@ class ForeignDatabase:
 
     Args:
         connection: within its transaction.
-        dialect: its kind.
-        config: the source that reads it.
+        dialect: the kind of database.
+        config: of the source.
     """
 
     def __init__(self, connection: Connection, dialect: Dialect, config: SqlConfig) -> None:
@@ -75,13 +75,13 @@ class ForeignDatabase:
 
     @property
     def is_ordered_by_time(self) -> bool:
-        """Whether rows come in the order of their times: texts are ordered by their letters."""
+        """Return whether rows are ordered by time; text columns are ordered alphabetically."""
         return self._dialect.is_ordered_by_time
 
     @property
     def is_old(self) -> bool:
-        """Whether the snapshot is to be given up as soon as it can be: what it sees is kept."""
-        # Where reading counts, what is stored between two rows does as well.
+        """Return whether to replace the snapshot soon: its database keeps everything it shows."""
+        # If reading counts towards the timeout, so does the time to store rows in between.
         most = self._config.timeout_seconds / 2 if self._dialect.counts_reading else _SNAPSHOT
         return time.monotonic() - self._opened > min(most, _SNAPSHOT)
 
@@ -92,7 +92,7 @@ class ForeignDatabase:
         since: datetime | None = None,
         of_pages: Sequence[str] | None = None,
     ) -> Iterator[tuple[Sequence[str], Iterator[ForeignRow]]]:
-        """The rows of a query that were changed since a time, in the order of their changes.
+        """Open the rows of a query that changed since a time, in the order of their changes.
 
         Args:
             source_type: of the query.
@@ -100,10 +100,10 @@ class ForeignDatabase:
             of_pages: only blocks of these pages.
 
         Yields:
-            the names of the columns, and the rows as they come.
+            the names of the columns, and an iterator over the rows.
 
         Raises:
-            ListingFailed: the query failed; what came before is not all there is.
+            ListingFailed: the query failed. The rows before the failure are incomplete.
         """
         columns = self._columns_of(source_type)
         statement = self._statements(source_type).rows(
@@ -123,11 +123,11 @@ class ForeignDatabase:
                 result.close()
 
     def keys(self, source_type: RecordType, *, with_page: bool = False) -> Iterator[ForeignKey]:
-        """The key of every row of a query, as they come.
+        """Yield the key of every row of a query.
 
         Args:
             source_type: of the query.
-            with_page: whether the page is one of its columns, and is read.
+            with_page: whether to read the page as well; the query must have that column.
 
         Raises:
             ListingFailed: see rows().
@@ -157,10 +157,10 @@ class ForeignDatabase:
             return names, [ForeignRow(row, last - 1 if last else None) for *row, last in result]
 
     def _columns_of(self, source_type: RecordType) -> list[Column]:
-        """The columns of a query.
+        """Return the columns of a query.
 
         Raises:
-            ListingFailed: the query failed, or two columns have one name.
+            ListingFailed: the query failed, two columns have the same name, or one is missing.
         """
         if source_type not in self._columns:
             with self._explained(source_type):
@@ -208,7 +208,7 @@ class ForeignDatabase:
                 yield ForeignRow(values, largest - 1 if largest else None)
 
     def _comparable(self, at: datetime) -> datetime:
-        """A time as the database compares it with its own."""
+        """Return a time in a form that the database can compare with its own times."""
         local = at.astimezone(self._zone)
         return (
             local if self._connection.dialect.name == "postgresql" else local.replace(tzinfo=None)
@@ -228,10 +228,10 @@ class ForeignDatabase:
 
 @contextmanager
 def open_snapshot(config: SqlConfig) -> Iterator[ForeignDatabase]:
-    """Open one snapshot of a source's database, which cannot be written.
+    """Open one read-only snapshot of a source's database.
 
     Raises:
-        ConfigurationError: the variable is not set, or names no database that can be used.
+        ConfigurationError: the variable is not set, or does not name a usable database.
         ListingFailed: the database cannot be reached.
     """
     with open_connection(config) as (connection, dialect):

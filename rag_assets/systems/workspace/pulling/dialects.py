@@ -1,7 +1,7 @@
-"""Kinds of databases that are read: how each gives one snapshot, a limit of time, and sizes.
+"""Supported kinds of databases: how each provides one snapshot, a time limit, and sizes.
 
-A database of another kind is refused: without these a pull could mix states, never end, or load any
-value.
+Other kinds are refused: without these, a pull could mix states, never end, or load a value of any
+size.
 """
 
 from __future__ import annotations
@@ -15,24 +15,25 @@ from sqlalchemy import Connection, text
 from rag_assets.systems.workspace.pulling.source import SqlConfig
 
 _SHORT: Final = frozenset({16, 20, 21, 23, 26, 700, 701, 1082, 1083, 1114, 1184, 1186, 1266, 2950})
-"""Types of Postgres whose values are some bytes: numbers, truths, times, UUIDs."""
+"""Postgres types with values of a few bytes: numbers, booleans, times, UUIDs."""
 _WITH_SIZE: Final = frozenset({17, 25, 1042, 1043})
-"""Texts and bytes: their size is known without reading them."""
+"""Postgres types for texts and bytes: their size is known without reading them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How a kind of database is read.
+    """How to read a kind of database.
 
     Attributes:
-        name: as people know it.
-        prepare: has a transaction read alone, see one state, and end what takes too long.
-        size: the bytes of a column, by its quoted name and the driver's code of its type; None:
-            always few.
-        text: what a value is cast to, to be compared with a text.
-        fence: ends a derived table whose values must not be computed again where they are used.
-        is_ordered_by_time: whether times are never kept as texts, which are ordered by letters.
-        counts_reading: whether the limit of a statement's time counts how long it is read.
+        name: its common name.
+        prepare: makes a transaction read-only, based on one snapshot, with a time limit.
+        size: returns an SQL expression for a column's bytes, from its quoted name and the driver's
+            code of its type; None for types that are always small.
+        text: the type to which a value is cast for comparison with a text.
+        fence: ends a derived table, so that its values are not computed again for each use.
+        is_ordered_by_time: whether times are never stored as texts, which are ordered
+            alphabetically.
+        counts_reading: whether the time limit of a statement includes the time to read its rows.
     """
 
     name: str
@@ -45,12 +46,12 @@ class Dialect:
 
 
 def dialect_of(name: str) -> Dialect | None:
-    """The dialect of SQLAlchemy's name for it; None where such databases are not read."""
+    """Return the dialect for SQLAlchemy's name of it; None if such databases are not supported."""
     return _DIALECTS.get(name)
 
 
 def served_dialects() -> Sequence[str]:
-    """The names of all kinds of databases that are read."""
+    """Return the names of all supported kinds of databases."""
     return [*dict.fromkeys(one.name for one in _DIALECTS.values())]
 
 
@@ -89,7 +90,7 @@ def _prepare_mysql(connection: Connection, config: SqlConfig) -> None:
     connection.execution_options(isolation_level="REPEATABLE READ")
     connection.exec_driver_sql(f"SET SESSION {limit}")
     connection.exec_driver_sql(f"SET SESSION lock_wait_timeout = {config.timeout_seconds}")
-    # Names of zones are known only where their tables were loaded.
+    # Names of zones are known only if their tables were loaded.
     zone = "+00:00" if config.timezone == "UTC" else config.timezone
     connection.execute(text("SET SESSION time_zone = :zone"), {"zone": zone})
     connection.exec_driver_sql("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")

@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 _BATCH_ROWS = 500
 _BATCH_BYTES = 8 << 20
 _URGENT = 100
-"""Changes of one pull that go before others, as a person waits for them."""
+"""Changes of one pull that are stored before others, as if a person waited for them."""
 _LATELY = timedelta(hours=1)
-"""So long ago is what is not lately changed, and waits with what is read for the first time."""
+"""Age from which a change is not recent, and waits together with rows of the first pull."""
 _AWAITED = 500
-"""Pages whose blocks are read at once."""
+"""Maximum number of pages with blocks that are read at once."""
 _BLOCK: RecordType = "block"
 
 
@@ -43,8 +43,8 @@ class _Batch:
     """Rows that are stored together.
 
     Attributes:
-        taken: records.
-        bad: rows that are none.
+        taken: rows with their drafts.
+        bad: rows that cannot become records.
         mark: of the last change among them.
         size: bytes of the records.
         moves: whether the mark follows them.
@@ -58,7 +58,7 @@ class _Batch:
 
     @property
     def is_full(self) -> bool:
-        """Whether it is to be stored."""
+        """Return whether the batch must be stored now."""
         return len(self.taken) + len(self.bad) >= _BATCH_ROWS or self.size >= _BATCH_BYTES
 
 
@@ -69,9 +69,9 @@ class Follower:
         puller: of the tenant.
         config: of the source.
         database: the snapshot.
-        states: keep how far each query was followed.
+        states: record how far each query was followed.
         lock: of the source.
-        report: counts.
+        report: its counts are increased.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class Follower:
         self._drafting = Drafting(puller.tenant, config, puller.masker)
         self._writer = RecordWriter(puller, config, lock)
         self.by = self._writer.by
-        # A time in the future would hide all changes until then.
+        # A mark in the future would hide all changes until then.
         self._latest = datetime.now(UTC)
 
     def follow(self, source_type: RecordType, mark: datetime | None) -> bool:
@@ -103,11 +103,11 @@ class Follower:
             mark: the last change that was stored before; None: all rows are read.
 
         Returns:
-            whether it was followed to its end. Otherwise the snapshot is old, and a new one is
-            followed from what was stored.
+            whether the end of the query was reached. If not, the snapshot is old; continue from the
+            stored mark with a new snapshot.
 
         Raises:
-            ListingFailed: the query failed; what came before it did is stored.
+            ListingFailed: the query failed. Earlier rows are stored.
         """
         overlap = timedelta(seconds=self.config.overlap_seconds)
         since = None if mark is None else mark - overlap
@@ -124,7 +124,7 @@ class Follower:
         return True
 
     def read_again(self, source_type: RecordType) -> None:
-        """Store all rows of a query that are not stored as they are, in this snapshot.
+        """Store all rows of a query in this snapshot that differ from the stored records.
 
         Raises:
             ListingFailed: see follow().
@@ -133,7 +133,7 @@ class Follower:
             self._store_all(source_type, names, rows)
 
     def follow_awaiting(self) -> None:
-        """Store blocks that were set aside for want of their pages, which are known by now.
+        """Store blocks that were set aside because their pages were missing, and now exist.
 
         Raises:
             ListingFailed: see follow().
@@ -142,13 +142,13 @@ class Follower:
         while self._pulls_blocks and (pages := self.aside.awaited_pages(ref, name, limit=_AWAITED)):
             with self.database.rows(_BLOCK, of_pages=pages) as (names, rows):
                 self._store_all(_BLOCK, names, rows)
-            # Those that are gone from the database wait for nothing.
+            # Blocks that the database no longer has stop waiting.
             self.aside.await_no_more(ref, name, pages)
 
     def _store_all(
         self, source_type: RecordType, names: Sequence[str], rows: Iterable[ForeignRow]
     ) -> None:
-        """Store rows whose times say nothing about how far the query was followed."""
+        """Store rows with times that do not show how far the query was followed."""
         reader, batch = self._reader(source_type, names), _Batch(moves=False)
         for row in rows:
             self._add(batch, source_type, reader, row)
@@ -157,17 +157,17 @@ class Follower:
         self._store(batch, source_type, None, is_last=True)
 
     def _may_pause(self, since: datetime | None, mark: datetime | None) -> bool:
-        """Whether the snapshot is old, and another one would begin with a later change."""
+        """Return whether the snapshot is old, and a new one would start from a later change."""
         if not (self.database.is_old and self.database.is_ordered_by_time) or mark is None:
             return False
         if mark >= self._latest:
-            # Rows with times in the future come again however often it is begun anew.
+            # Rows with times in the future are read again from every new snapshot.
             return False
         following = mark - timedelta(seconds=self.config.overlap_seconds)
         return since is None or following > since
 
     def tell(self) -> None:
-        """Tell of rows that were set aside in an event, which names none of them."""
+        """Write an event with the counts of rows that were set aside, without naming any row."""
         counts = self.report.set_aside
         if counts:
             payload = {"source": self.config.name, "rows": dict(counts)}
@@ -179,7 +179,7 @@ class Follower:
                 source_type,
                 names,
                 self.zone,
-                # A page without its blocks would take away those that were pulled by themselves.
+                # A page without its blocks would delete blocks that were pulled separately.
                 needed=("blocks",) if source_type == "page" and self._pulls_blocks else (),
             )
         except ListingFailed as error:
@@ -208,7 +208,7 @@ class Follower:
         batch.size += _size(draft)
 
     def _later(self, mark: datetime | None, at: datetime) -> datetime | None:
-        """The later of two times, neither in the future."""
+        """Return the later of two times; times in the future count as now."""
         try:
             reached = min(at.astimezone(UTC), self._latest)
         except OverflowError:
@@ -218,7 +218,7 @@ class Follower:
     def _store(
         self, batch: _Batch, source_type: RecordType, former: datetime | None, *, is_last: bool
     ) -> _Batch:
-        """Store a batch, and record that it was followed; returns the next one, which is empty."""
+        """Store a batch and record how far it was followed; return the next, empty batch."""
         bad = [*batch.bad, *self._store_records(batch, former)]
         failed = {row_key(source_type, one.source_id): one for one in bad}
         good = {row_key(source_type, row.source_id) for row, _ in batch.taken} - failed.keys()
@@ -227,7 +227,7 @@ class Follower:
         for key, one in failed.items():
             if key not in aside:
                 self.report.set_aside[f"{source_type}.{one.column}"] += 1
-        # Where times are ordered as texts, an earlier one may still come.
+        # If times are ordered as texts, an earlier time may still follow.
         mark = batch.mark if is_last or self.database.is_ordered_by_time else None
         mark = None if mark == former else mark
         if bad or mended or mark is not None:
@@ -243,13 +243,13 @@ class Follower:
         return _Batch(mark=batch.mark, moves=batch.moves)
 
     def _store_records(self, batch: _Batch, former: datetime | None) -> list[SetAside]:
-        """Store the records of a batch; returns rows that are none after all."""
+        """Store the records of a batch; return rows that cannot become records after all."""
         stored, bad = self._writer.write(batch.taken, self._lane(batch, former))
         self.report.stored += stored
         return bad
 
     def _lane(self, batch: _Batch, former: datetime | None) -> int:
-        """Whether somebody waits for a batch: the first reading of all rows goes after changes."""
+        """Return the lane of a batch: recent changes are urgent, first readings are not."""
         lately = batch.mark is not None and batch.mark > self._latest - _LATELY
         return URGENT if former and lately and self.report.stored < _URGENT else BULK
 

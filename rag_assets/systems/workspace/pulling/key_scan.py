@@ -1,4 +1,4 @@
-"""Compares all keys of a database with what is stored: what is gone, and what changed unseen."""
+"""Compares all keys of a database with the stored records, to find deletions and missed changes."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ _PART: RecordType = "block"
 
 
 def scan_keys(follower: Follower, *, allow_deletes: bool) -> None:
-    """Remove records whose rows are gone, and read again what has changed unseen.
+    """Remove records without a row, and read unnoticed changes again.
 
-    Keys are compared only after all of them were read, so that a query that fails takes nothing.
+    All keys are read before any is compared, so that a failed query removes no record.
 
     Args:
         follower: of the source, after it has followed the queries in the same snapshot.
-        allow_deletes: whether any number of records may be removed, and all of them.
+        allow_deletes: whether any number of records may be removed, even all.
 
     Raises:
-        ListingFailed: a query failed; nothing was removed.
+        ListingFailed: a query failed. No record was removed.
     """
     puller, report, name = follower.puller, follower.report, follower.config.name
     began = puller.catalog.database.time()
-    # The tenant's writers wait while keys are compared: by then all of them lie here.
+    # The tenant's writers wait while keys are compared: first write all keys to a local file.
     with tempfile.TemporaryFile() as spool:
         for source_type in follower.config.queries:
             _spool(follower, source_type, spool)
-        # An empty database is more often the wrong one than one whose last row was deleted.
+        # An empty database is more often the wrong database than one with its last row deleted.
         may_remove = allow_deletes or spool.tell() > 0
         report.read_again = _differing(follower, _compare(follower, spool))
         for source_type in report.read_again:
@@ -73,14 +73,14 @@ def _spool(follower: Follower, source_type: RecordType, spool: IO[bytes]) -> Non
             follower.puller.ref, follower.config.name, [name for name, _ in rows]
         )
         for name, key in rows:
-            # What was set aside is stored as it was before, if at all.
+            # A row that was set aside has its former record, if any: its time is not compared.
             at = None if name in aside else time_of_row(key.changed_at, follower.zone)
             if line := _line(source_type, key, at):
                 spool.write(json.dumps(line, ensure_ascii=True).encode() + b"\n")
 
 
 def _line(source_type: RecordType, key: ForeignKey, at: datetime | None) -> list[Any] | None:
-    """A line of the manifest; a block is a part of its page, which changes with it."""
+    """Return a line of the manifest; a block counts as a part of its page."""
     is_part = source_type == _PART
     if is_part and (key.page is None or at is None):
         return None
@@ -114,7 +114,7 @@ def _lines(spool: IO[bytes]) -> Iterator[ManifestLine]:
 
 
 def _differing(follower: Follower, found: ManifestComparison) -> tuple[RecordType, ...]:
-    """Types with rows that are not stored as they are, though nothing is wrong with them."""
+    """Return the types with rows that differ from their records and were not set aside."""
     pulled = [one for one in TYPES if one in follower.config.queries]
     if max(found.counts["missing"], found.counts["stale"]) > NAMED:
         return tuple(pulled)
@@ -126,6 +126,6 @@ def _differing(follower: Follower, found: ManifestComparison) -> tuple[RecordTyp
     aside = follower.aside.among(follower.puller.ref, follower.config.name, [*differing])
     unseen = {source_type for key, source_type in differing.items() if key not in aside}
     if _WHOLE in unseen:
-        # A page that is stored anew is as its own query has it.
+        # A page that is stored again has the blocks of its own query: read blocks again, too.
         unseen.add(_PART)
     return tuple(one for one in pulled if one in unseen)

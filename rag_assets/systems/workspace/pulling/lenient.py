@@ -1,7 +1,7 @@
-"""Values of Postgres that the driver cannot read, as the texts that they are.
+"""Reads as text the Postgres values that the driver cannot always convert.
 
-The driver fails at a time that Python has not, and at JSON that is nested too deeply or has too
-long a number; with such a row it would lose all rows that were fetched together.
+The driver fails at a time outside Python's range, and at JSON that is nested too deeply or has a
+number that is too long. All rows that were fetched together would then be lost.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class _Timestamptz(TimestamptzLoader):
 
 
 def read_leniently(connection: Any) -> None:
-    """Have a connection of psycopg read such values as texts."""
+    """Make a connection of psycopg read such values as texts."""
     for name, loader in (("date", _Date), ("timestamp", _Timestamp), ("timestamptz", _Timestamptz)):
         connection.adapters.register_loader(name, loader)
     for name in _AS_TEXT:

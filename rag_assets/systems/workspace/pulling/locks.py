@@ -28,7 +28,7 @@ class SourceLock:
         self._connection, self._key, self._source = connection, key, source
 
     def check(self) -> None:
-        """Check that it is still held, before a write.
+        """Check before a write that the lock is still held.
 
         Raises:
             TenantLocked: its connection is gone; another process may pull the source now.
@@ -50,14 +50,14 @@ class SourceLocks:
     def held(
         self, tenant_id: str, source: str, *, wait_seconds: float = 0.0
     ) -> Iterator[SourceLock]:
-        """Have no other process pull a source: the older of two snapshots could be stored last.
+        """Lock a source: with two concurrent pulls, the older snapshot could be stored last.
 
         Args:
             tenant_id, source: the source.
             wait_seconds: time to wait for another process.
 
         Raises:
-            TenantLocked: another process pulls it.
+            TenantLocked: another process pulls the source.
         """
         key, deadline = _lock_key(tenant_id, source), time.monotonic() + wait_seconds
         with self._database.session() as connection:
@@ -71,12 +71,12 @@ class SourceLocks:
             try:
                 yield SourceLock(connection, key, source)
             finally:
-                # Postgres may notice only after the next pull has begun that a connection is gone.
+                # Postgres may notice a lost connection only after the next pull has started.
                 with suppress(SQLAlchemyError):
                     connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": key})
 
     def being_pulled(self, sources: Collection[tuple[str, str]]) -> set[tuple[str, str]]:
-        """Which of some sources, by tenant and name, a process pulls now."""
+        """Return which of these sources, by tenant and name, a process pulls now."""
         with self._database.begin() as connection:
             held = set(connection.scalars(_HELD))
         return {one for one in sources if _lock_key(*one) in held}

@@ -1,4 +1,4 @@
-"""Pulls a source: stores what has changed in its database, and removes what is gone from it."""
+"""Pulls a source: stores new and changed records, and removes those that its database lost."""
 
 from __future__ import annotations
 
@@ -23,17 +23,18 @@ from rag_assets.tenants.model import Tenant
 
 @dataclass
 class PullReport:
-    """What a pull did.
+    """The result of a pull.
 
     Attributes:
-        rows: that were read.
-        stored: records that are new or changed.
-        set_aside: rows that are no records, by type and column.
-        removed: records that the database has no more.
-        held: of these, those that are kept until a person lets them go; None: it was not compared.
-        read_again: types of which rows had changed unseen, and that were read whole.
-        pages: of the tree that were put or changed.
-        pages_removed: of the tree.
+        rows: rows that were read.
+        stored: new or changed records.
+        set_aside: rows that cannot become records, counted by type and column.
+        removed: records that the database no longer has.
+        held: records that the database no longer has, kept until a person allows their deletion;
+            None: keys were not compared.
+        read_again: types with unnoticed changes, which were read as a whole.
+        pages: pages of the tree that were put or changed.
+        pages_removed: pages that were removed from the tree.
     """
 
     source: str
@@ -48,7 +49,7 @@ class PullReport:
     seconds: float = 0.0
 
     def line(self) -> str:
-        """For a log."""
+        """Return the report as a line for a log."""
         parts = [f"{self.rows:,} rows read", f"{self.stored:,} records new or changed"]
         if bad := self.set_aside.total():
             parts.append(f"{bad:,} rows set aside for {', '.join(sorted(self.set_aside))}")
@@ -68,10 +69,7 @@ class Puller:
     """Pulls the sources of one tenant.
 
     Args:
-        catalog, blobs: of the installation.
         masker: finds credentials.
-        ref: the tenant.
-        tenant: its configuration.
     """
 
     catalog: Catalog
@@ -88,21 +86,21 @@ class Puller:
         allow_deletes: bool = False,
         wait_seconds: float = 0.0,
     ) -> PullReport:
-        """Store what has changed since the last pull.
+        """Store all changes since the last pull.
 
-        What is stored is not read again after a failure, but for what lies within the overlap.
+        After a failure, stored rows are not read again, except for rows within the overlap.
 
         Args:
             config: of the source.
-            scan: also compare all keys with what is stored, remove what is gone, and read again
-                what has changed unseen.
+            scan: also compare all keys with the stored records, remove records that the database
+                no longer has, and read unnoticed changes.
             allow_deletes: whether any number of records may be removed.
-            wait_seconds: time to wait for another process that pulls it.
+            wait_seconds: time to wait for another process that pulls the source.
 
         Raises:
-            TenantLocked: another process pulls it.
+            TenantLocked: another process pulls the source.
             ConfigurationError: its database cannot be named.
-            ListingFailed: it cannot be read; nothing was removed.
+            ListingFailed: the database cannot be read. No record was removed.
             TenantGone: the tenant was removed.
         """
         states, locks = PullStates(self.catalog.database), SourceLocks(self.catalog.database)
@@ -115,7 +113,7 @@ class Puller:
                 ):
                     pass
             except TenantLocked:
-                # Another process pulls it now, and says how that goes.
+                # Another process pulls the source now, and records the result.
                 raise
             except RagAssetsError as error:
                 states.fail(self.ref, config, self.masker.text(error.message))
@@ -137,7 +135,7 @@ class Puller:
         scan: bool,
         allow_deletes: bool,
     ) -> bool:
-        """Follow a source within one snapshot; returns whether it was followed to its end."""
+        """Follow a source within one snapshot; return whether the end was reached."""
         marks = states.begin(self.ref, config)
         began = self.catalog.database.time()
         with open_snapshot(config) as database:

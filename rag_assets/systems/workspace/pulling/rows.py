@@ -1,4 +1,4 @@
-"""From a row of a query to the body of a record, or to why it is none."""
+"""Converts rows of a query to bodies of records, or to the problems that prevent it."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _ID, _CHANGED = "id", "updated_at"
 
 @dataclass(frozen=True, slots=True)
 class PulledRow:
-    """A row that can be read.
+    """A row that was read without a problem.
 
     Attributes:
         source_id: the id of the record.
         updated_at: when it was last changed.
-        body: of its type.
+        body: the body of its type.
     """
 
     source_id: str
@@ -40,13 +40,13 @@ class PulledRow:
 
 @dataclass(frozen=True, slots=True)
 class SetAside:
-    """A row that is no record.
+    """A row that cannot become a record.
 
     Attributes:
-        source_id: its id as far as it has one.
-        column: which of its columns is wrong.
-        problem: what is wrong with it, without its value.
-        awaited_page: of a block, its page, if that is all that is wrong.
+        source_id: its id; empty if it lacks one.
+        column: the column with the problem.
+        problem: the problem with the column, without its value.
+        awaited_page: the page of a block, if only that page is missing.
     """
 
     source_id: str
@@ -59,7 +59,7 @@ def to_text(value: Any, _: ZoneInfo) -> Any:
     """Return a value as text; lists and objects stay as they are.
 
     Raises:
-        ValueError: it is no text in UTF-8.
+        ValueError: the value is not valid UTF-8.
     """
     if isinstance(value, (str, list, dict)):
         return value
@@ -79,10 +79,10 @@ def _value_text(value: Any, zone: ZoneInfo) -> str:
 
 
 def to_json(value: Any, _: ZoneInfo) -> Any:
-    """Return JSON as it is parsed.
+    """Return the parsed JSON.
 
     Raises:
-        ValueError: it is none.
+        ValueError: the value is not JSON.
     """
     try:
         return _parsed(value)
@@ -91,7 +91,7 @@ def to_json(value: Any, _: ZoneInfo) -> Any:
 
 
 def _payload(value: Any, zone: ZoneInfo) -> Any:
-    """JSON, or a text that is none."""
+    """Return parsed JSON, or the text if it is not JSON."""
     try:
         return _parsed(value)
     except json.JSONDecodeError:
@@ -111,8 +111,8 @@ def _refuse(_: str) -> None:
 
 
 def to_truth(value: Any, _: ZoneInfo) -> Any:
-    """Return a truth; what is none stays as it is."""
-    # Some databases have numbers for it.
+    """Return a boolean; values other than 0 and 1 stay as they are."""
+    # Some databases store booleans as numbers.
     return bool(value) if isinstance(value, (int, Decimal)) and value in {0, 1} else value
 
 
@@ -123,10 +123,10 @@ def _whole(value: Any, _: ZoneInfo) -> Any:
 
 
 def _time(value: Any, zone: ZoneInfo) -> datetime:
-    """A time with its zone.
+    """Return a time with its zone.
 
     Raises:
-        ValueError: it is none.
+        ValueError: the value is not a time.
     """
     if isinstance(value, str):
         try:
@@ -172,10 +172,10 @@ COLUMNS: Final[Mapping[RecordType, Mapping[str, Converter]]] = MappingProxyType(
         "db_row": {**_ALL, "database_uuid": to_text, "values": to_json},
     }
 )
-"""What a query may return beside `id`, and how it is read; all others of a db_row are values."""
+"""Columns of a query besides `id`, with their converters; other db_row columns are values."""
 _OF_BLOCK = ("type", "text", "level", "archived", "metadata")
 _FIELDS: Final = frozenset({"block_id", *_OF_BLOCK, "secret", "name", "value_text"})
-"""What blocks and values have, of which a problem may tell."""
+"""Field names of blocks and values that the text of a problem may contain."""
 
 
 class RowReader:
@@ -184,11 +184,11 @@ class RowReader:
     Args:
         source_type: of its records.
         names: of its columns, in order.
-        zone: of times that name none.
-        needed: columns that must be there, beside the id and the time of a change.
+        zone: of times without a zone.
+        needed: required columns, in addition to the id and the time of a change.
 
     Raises:
-        ListingFailed: a column is missing, or is none of a record of this type.
+        ListingFailed: a column is missing, or records of this type do not have it.
     """
 
     def __init__(
@@ -217,7 +217,7 @@ class RowReader:
             )
 
     def read(self, row: Sequence[Any]) -> PulledRow | SetAside:
-        """A row as a record, or why it is none."""
+        """Return a row as a record, or the problem that prevents it."""
         given = dict(zip(self._names, row, strict=True))
         source_id = key_of_row(given.pop(_ID))
         if SOURCE_ID.fullmatch(source_id) is None:
@@ -245,18 +245,18 @@ class RowReader:
         return PulledRow(source_id, at, self._placed(source_id, body))
 
     def too_large(self, row: Sequence[Any], largest: int) -> SetAside:
-        """What is wrong with a row of which only the id was read.
+        """Return the problem of an oversized row, for which only the id was read.
 
         Args:
-            row: its values, where all others are None.
-            largest: which column is the largest.
+            row: its values; all but the id are None.
+            largest: index of the largest column.
         """
         source_id = key_of_row(dict(zip(self._names, row, strict=True))[_ID])
         most = f"the row has more than {MOST_ROW_BYTES >> 20} MiB, of which this has most"
         return SetAside(source_id, self._names[largest], most)
 
     def _placed(self, source_id: str, body: dict[str, Any]) -> dict[str, Any]:
-        """What is of a block, in a field of its own."""
+        """Return a body with the fields of a block moved into `block`."""
         if self._type != "block":
             return body
         block = {name: body.pop(name) for name in _OF_BLOCK if name in body}
@@ -264,7 +264,7 @@ class RowReader:
 
 
 def key_of_row(value: Any) -> str:
-    """The id of a row as text; empty where it has none."""
+    """Return the id of a row as text; empty if it lacks one."""
     if value is None:
         return ""
     if isinstance(value, (bytes, memoryview)):
@@ -273,7 +273,7 @@ def key_of_row(value: Any) -> str:
 
 
 def time_of_row(value: Any, zone: ZoneInfo) -> datetime | None:
-    """When a row was changed; None where that cannot be read."""
+    """Return when a row was changed; None if its time cannot be read."""
     try:
         return None if value is None else _time(value, zone)
     except ValueError:
@@ -281,7 +281,7 @@ def time_of_row(value: Any, zone: ZoneInfo) -> datetime | None:
 
 
 def drafted(drafting: Drafting, source_type: RecordType, row: PulledRow) -> Draft | SetAside:
-    """What a row asks for, validated as a pushed record is."""
+    """Return a row as a draft, validated like a pushed record."""
     try:
         return drafting.put(source_type, row.source_id, row.body)
     except RequestValidationError as error:
@@ -289,7 +289,7 @@ def drafted(drafting: Drafting, source_type: RecordType, row: PulledRow) -> Draf
 
 
 def problem_of_row(row: PulledRow, error: RequestValidationError) -> SetAside:
-    """The first problem of a row, by its column."""
+    """Return the first problem of a row, by its column."""
     first = error.errors()[0]
     place = [*first["loc"][1:]]
     if place[:1] == ["block"]:
@@ -302,5 +302,5 @@ def problem_of_row(row: PulledRow, error: RequestValidationError) -> SetAside:
 
 
 def _place(part: Any) -> str:
-    """A step to what is wrong; a name that is none of ours is a value, and may be a secret."""
+    """Return a step of a path; an unknown name is a value, perhaps a secret, and is hidden."""
     return str(part) if isinstance(part, int) or part in _FIELDS else "…"

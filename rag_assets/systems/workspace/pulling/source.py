@@ -14,7 +14,7 @@ from rag_assets.ingest.sources.kinds import SourceConfig, SourceContext, SourceK
 from rag_assets.ingest.sources.records import RecordsConfig, RecordsSource
 
 RecordType = Literal["page", "block", "comment", "file", "template", "db_row"]
-"""Types of records, each before those that change one of it."""
+"""Types of records; each type comes before the types that change one of its records."""
 TYPES: tuple[RecordType, ...] = ("page", "block", "comment", "file", "template", "db_row")
 
 
@@ -48,17 +48,17 @@ class SqlConfig(SourceConfig):
 
     Attributes:
         name: the source's given name; part of every document's identity.
-        scope: the access scope of templates, where it is not the tenant's.
+        scope: the access scope of templates, if it differs from the tenant's.
         url: the database's URL as SQLAlchemy writes it, by the name of an environment variable, as
             $NAME.
         queries: a SELECT for each type of record that is pulled. Its columns are `id`,
             `updated_at`, and the fields of the type's body.
-        tree: a SELECT of all pages and databases of the tree, whose columns are `id` and the fields
-            of a page; it is read whole with each pull.
-        timezone: of times that name none.
-        overlap_seconds: how far before the last change that was seen a pull begins: how long after
-            its `updated_at` a change may be committed.
-        every_seconds: how often changes are looked for; less often where that takes long.
+        tree: a SELECT of all pages and databases of the tree, with the columns `id` and the fields
+            of a page; it is read as a whole with each pull.
+        timezone: of times without a zone.
+        overlap_seconds: how far before the last known change a pull starts; a change may be
+            committed this long after its `updated_at`.
+        every_seconds: interval between pulls; longer if they take long.
         timeout_seconds: of a statement.
     """
 
@@ -72,7 +72,7 @@ class SqlConfig(SourceConfig):
     timeout_seconds: int = Field(default=120, ge=1, le=3_600)
 
     def query_key(self, source_type: RecordType) -> str:
-        """Hash of all that decides what a query returns: another one is followed anew."""
+        """Return a hash of all that decides a query's result; a new hash restarts the query."""
         return key_of("query", self.url, self.timezone, source_type, self.queries[source_type])
 
 

@@ -1,8 +1,8 @@
-"""Statements that read an operator's query: no value is sent before its size was judged.
+"""Statements that read an operator's query, so that no value is sent before its size is checked.
 
-A query is any SELECT, so that its values have no limit of their own. It is read as a derived table,
-of which the database adds up the sizes; of a row that is too large it sends the id alone, and which
-column is the largest.
+A query is any SELECT, and its values may have any size. It is read as a derived table, for which
+the database adds up the sizes. For an oversized row, the database sends only the id and the index
+of the largest column.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from rag_assets.ingest.sources.records import MAX_RECORD_BYTES
 from rag_assets.systems.workspace.pulling.dialects import Dialect
 
 MOST_ROW_BYTES: Final = 4 * MAX_RECORD_BYTES
-"""Of a row, as its database sends it: JSON may be longer there than it is when it is kept."""
+"""Limit of a row as its database sends it: JSON may be longer there than when it is stored."""
 MOST_KEY_BYTES: Final = 4_096
-"""Of an id, which has 512 characters at most."""
-# As SQLAlchemy finds parameters, and backslashes that it takes away: a query has neither.
+"""Limit of an id, which has 512 characters at most."""
+# Matches parameters, and backslashes that SQLAlchemy removes: a query contains neither.
 _ESCAPE = re.compile(r"\\(?=:[\w$]*(?![:\w$]))")
 _PARAMETER = re.compile(r"(?<![:\w\\]):(?=[\w$]+(?![:\w$]))")
 _ID, _CHANGED = "id", "updated_at"
@@ -33,7 +33,7 @@ class Column:
     """A column of a query.
 
     Attributes:
-        name: as the query names it.
+        name: its name in the query.
         type_code: the driver's code of its type.
     """
 
@@ -42,7 +42,7 @@ class Column:
 
 
 def escaped(query: str) -> str:
-    """A query that SQLAlchemy's text() sends as it is written."""
+    """Return a query in a form that SQLAlchemy's text() sends as it was written."""
     return _PARAMETER.sub(r"\\:", _ESCAPE.sub(r"\\\\", query))
 
 
@@ -52,7 +52,7 @@ class Statements:
     Args:
         dialect: of the database.
         preparer: quotes its names.
-        query: the operator's.
+        query: the operator's query.
     """
 
     def __init__(self, dialect: Dialect, preparer: IdentifierPreparer, query: str) -> None:
@@ -61,18 +61,19 @@ class Statements:
         self._pulled = f"(\n{escaped(query)}\n) pulled"
 
     def nothing(self) -> str:
-        """No row, with all columns."""
+        """Return the statement for all columns, but without any row."""
         return f"SELECT * FROM {self._pulled} WHERE 1 = 0"  # noqa: S608 - the operator's
 
     def rows(self, columns: Sequence[Column], *, since: bool, of_pages: bool) -> str:
-        """Rows in the order of their changes; the last column is the place of the largest one.
+        """Return the statement for rows in the order of their changes.
 
-        It is 0 of a row that is not too large, of which nothing but its id is sent.
+        Its last column is the place of the largest column in an oversized row, for which only the
+        id is sent; 0 for other rows.
 
         Args:
             columns: of the query.
-            since: whether only those that were changed since `:since`.
-            of_pages: whether only those of `:pages`.
+            since: whether to select only rows that changed since `:since`.
+            of_pages: whether to select only blocks of `:pages`.
         """
         conditions = [f"{_CHANGED} >= :since"] if since else []
         if of_pages:
@@ -82,7 +83,7 @@ class Statements:
         return f"{self._judged(columns, inner, MOST_ROW_BYTES)} ORDER BY {_CHANGED}"
 
     def keys(self, columns: Sequence[Column], names: Sequence[str]) -> str:
-        """Some columns of all rows, in any order; see rows()."""
+        """Return the statement for some columns of all rows, in any order; see rows()."""
         wanted = [one for name in names for one in columns if one.name.lower() == name]
         inner = f"SELECT {', '.join(map(self._quoted, wanted))} FROM {self._pulled}"  # noqa: S608
         return self._judged(wanted, inner, MOST_KEY_BYTES)
@@ -92,7 +93,7 @@ class Statements:
         return self._judged(columns, f"SELECT * FROM {self._pulled}", MOST_ROW_BYTES)  # noqa: S608
 
     def _judged(self, columns: Sequence[Column], inner: str, most: int) -> str:
-        """The values of rows that are not too large."""
+        """Return the statement for the values of rows within the size limit."""
         sizes = {one.name: size for one in columns if (size := self._size(one))}
         if not sizes:
             names = ", ".join(map(self._quoted, columns))
@@ -101,7 +102,7 @@ class Statements:
         fenced = f"({inner}{fence}) fenced"
         sized = f"(SELECT fenced.*, {total} AS {_SIZE} FROM {fenced}{fence}) judged"  # noqa: S608
         values = ", ".join(self._value(one, sizes.get(one.name), most) for one in columns)
-        # One of n columns has an nth of the bytes at least.
+        # The largest of n columns has at least an nth of the bytes.
         places = " ".join(
             f"WHEN {sizes[one.name]} * {len(sizes)} >= {_SIZE} THEN {place}"
             for place, one in enumerate(columns, start=1)
@@ -123,7 +124,7 @@ class Statements:
         return None if size is None else f"coalesce({size}, 0)"
 
     def _quoted(self, column: Column) -> str:
-        # Not by its method, which doubles percent signs, as text() does once more.
+        # Not with the preparer's own method: it doubles percent signs, and text() does so again.
         of = self._preparer
         inner = column.name.replace(of.escape_quote, of.escape_to_quote)
         return escaped(f"{of.initial_quote}{inner}{of.final_quote}")

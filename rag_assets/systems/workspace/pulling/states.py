@@ -1,4 +1,4 @@
-"""How far each query was followed, which rows are no records, and when a source is due again."""
+"""How far each query was followed, which rows were set aside, and when a source is due again."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ if TYPE_CHECKING:
     from rag_assets.systems.workspace.pulling.rows import SetAside
 
 _RARER = 9
-"""A source is pulled for a tenth of the time at most, however much lies within its overlap."""
+"""Pause after a pull, as a multiple of its duration: pulls take at most a tenth of the time."""
 _UNSEEN = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
 _LONGEST_PAUSE = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True)
 class SourceState:
-    """How the pulls of a source went.
+    """The state of a source's pulls.
 
     Attributes:
-        pulled_at, seconds: of the last one that was whole.
-        scanned_at: when its keys were compared last.
-        failures: since then, one after the other.
-        error: of the last one.
+        pulled_at, seconds: time and duration of the last complete pull.
+        scanned_at: when its keys were last compared.
+        failures: number of failed pulls since the last complete pull.
+        error: of the last failed pull.
         held_deletions: records that the database does not have, and that are kept.
     """
 
@@ -51,11 +51,11 @@ class SourceState:
 
 @dataclass(frozen=True, slots=True)
 class ShownRow:
-    """A row that was set aside, as it is shown.
+    """A row that was set aside, in the form in which it is shown.
 
     Attributes:
-        shown: its id, without a credential.
-        field: which of its columns is wrong.
+        shown: its id, with credentials masked.
+        field: the column that is wrong.
     """
 
     source: str
@@ -67,7 +67,7 @@ class ShownRow:
 
 
 def row_key(source_type: str, source_id: str) -> str:
-    """What a row is known by, whatever its id is."""
+    """Return the key of a row; its id may be any text."""
     return key_of("row", source_type, source_id)
 
 
@@ -78,11 +78,11 @@ class PullStates:
         self._database = database
 
     def of(self, tenant_id: str) -> dict[str, SourceState]:
-        """How the pulls of a tenant's sources went."""
+        """Return the states of a tenant's sources, by source."""
         return {source: state for (_, source), state in self.all([tenant_id]).items()}
 
     def all(self, tenant_ids: Collection[str]) -> dict[tuple[str, str], SourceState]:
-        """The same of several tenants, by tenant and source."""
+        """Return the states of several tenants' sources, by tenant and source."""
         columns = pulled_sources.c
         query = select(pulled_sources).where(among(columns.tenant, tenant_ids))
         with self._database.begin() as connection:
@@ -95,7 +95,7 @@ class PullStates:
         }
 
     def begin(self, ref: TenantRef, config: SqlConfig) -> Mapping[RecordType, datetime]:
-        """How far each query of a source was followed; a query that is another one now was not."""
+        """Return how far each query of a source was followed; changed queries are left out."""
         columns = pulled_queries.c
         query = select(columns.source_type, columns.query_key, columns.watermark).where(
             columns.tenant == ref.id, columns.source == config.name
@@ -122,15 +122,14 @@ class PullStates:
         watermark: datetime | None,
         masker: Masker,
     ) -> None:
-        """Record what became of rows that are stored: after this they are not read again.
+        """Record the results of storing rows: after this they are not read again.
 
         Args:
-            ref: the tenant.
             config: of the source.
             source_type: of the rows.
-            bad: those that are no records.
-            mended: keys of those that were set aside and are not any more.
-            watermark: of the last change among them; None: as it was.
+            bad: rows that cannot become records.
+            mended: keys of rows that were set aside and are now stored.
+            watermark: of the last change among them; None: unchanged.
             masker: finds credentials in ids.
         """
         place = {"tenant": ref.id, "source": config.name, "source_type": source_type}
@@ -167,13 +166,13 @@ class PullStates:
                 )
 
     def end(self, ref: TenantRef, config: SqlConfig, seconds: float, *, held: int | None) -> None:
-        """Record a pull that was whole.
+        """Record a complete pull.
 
         Args:
-            ref: the tenant.
             config: of the source.
-            seconds: that it took.
-            held: records that the database does not have and that are kept, if that was compared.
+            seconds: duration of the pull.
+            held: records that the database does not have and that are kept; None: keys were not
+                compared.
         """
         pause = max(config.every_seconds, _RARER * seconds)
         values = {
@@ -188,7 +187,7 @@ class PullStates:
         self._update(ref, config.name, values)
 
     def fail(self, ref: TenantRef, config: SqlConfig, problem: str) -> None:
-        """Record a pull that failed: it is tried again after a time that grows."""
+        """Record a failed pull; the next attempt follows after a pause that grows each time."""
         failures = pulled_sources.c.failures
         pause = func.least(
             timedelta(seconds=config.every_seconds) * func.power(2, func.least(failures, 12)),
@@ -198,7 +197,7 @@ class PullStates:
         self._update(ref, config.name, values)
 
     def rows(self, tenant_id: str, limit: int) -> list[ShownRow]:
-        """Rows of a tenant that were set aside, the latest first."""
+        """Return rows of a tenant that were set aside, the latest first."""
         columns = pulled_rows.c
         query = (
             select(*(columns[name] for name in ShownRow.__dataclass_fields__))
@@ -210,7 +209,7 @@ class PullStates:
             return [ShownRow(*row) for row in connection.execute(query)]
 
     def counts(self, tenant_id: str) -> dict[tuple[str, str], int]:
-        """How many rows were set aside, by source and type."""
+        """Return how many rows were set aside, by source and type."""
         columns = pulled_rows.c
         query = (
             select(columns.source, columns.source_type, func.count())

@@ -1,4 +1,4 @@
-"""The sources of tenants that are pulled, and which of them are due."""
+"""The sources of tenants that are pulled, and the selection of due sources."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from rag_assets.tenants.model import Tenant
 
 _SLOW_SECONDS = 5.0
 _LONGEST_WAIT = timedelta(days=2)
-"""Longer than any source waits for its turn."""
+"""More than any source waits for its next pull."""
 
 
 @dataclass(frozen=True, slots=True)
 class DueTenants:
-    """Tenants with a source that is due, those first that wait longest.
+    """Tenants with a due source, the longest waiting first.
 
     Attributes:
-        quick: those whose last pulls took seconds, and did not fail: one run pulls all of them.
-        slow: all others: each has a run of its own, and holds up nobody.
+        quick: tenants whose last pulls took seconds and did not fail: one run pulls all of them.
+        slow: all other tenants: each has a run of its own, so that it delays no other tenant.
     """
 
     quick: tuple[str, ...]
@@ -31,10 +31,10 @@ class DueTenants:
 
 
 def pulled_sources(tenant: Tenant, named: str | None = None) -> list[SqlConfig]:
-    """The sources of a tenant that are pulled, or the one of a name.
+    """Return the pulled sources of a tenant, or only the source with this name.
 
     Raises:
-        UnknownSource: there is none.
+        UnknownSource: no source matches.
     """
     found = [one for one in tenant.sources if isinstance(one, SqlConfig)]
     chosen = [one for one in found if named in {None, one.name}]
@@ -53,13 +53,13 @@ def due_tenants(
     now: datetime,
     pulled: Collection[tuple[str, str]] = (),
 ) -> DueTenants:
-    """Tenants of whose sources one is due, and none is being pulled.
+    """Return the tenants with a due source, except tenants with a source that is being pulled.
 
     Args:
-        records: tenants that have any.
+        records: tenants with pulled sources.
         states: of their sources, by tenant and source.
         now: the time.
-        pulled: sources that are being pulled: a run for them would be in vain.
+        pulled: sources that are being pulled: a second run for them would be useless.
     """
     quick: dict[str, datetime] = {}
     slow: dict[str, datetime] = {}
@@ -75,19 +75,19 @@ def due_tenants(
                 for one in found
             )
             (slow if takes_long else quick)[record.id] = min(since)
-    # Otherwise the first of those that are always due would be pulled for ever, and no other.
+    # By waiting time: otherwise the first tenants that are always due would starve all others.
     return DueTenants(*(tuple(sorted(some, key=some.__getitem__)) for some in (quick, slow)))
 
 
 def worst(failures: Sequence[Exception]) -> Exception:
-    """Which failure of several sources is told: that one is being pulled elsewhere is none."""
+    """Return the failure to report for several sources; a pull elsewhere is the last choice."""
     return next((one for one in failures if not isinstance(one, TenantLocked)), failures[0])
 
 
 def is_due(state: SourceState | None, now: datetime) -> bool:
-    """Whether a source is to be pulled now.
+    """Return whether a source must be pulled now.
 
-    A time that is too far away was computed while the clock was ahead.
+    A due time too far in the future was computed while the clock was fast, and does not count.
     """
     return state is None or not now < state.next_at <= now + _LONGEST_WAIT
 
@@ -100,6 +100,6 @@ def _names(record: TenantRecord) -> list[str]:
     try:
         tenant = Tenant.from_config(record.config)
     except ConfigurationError:
-        # It is told of by whoever syncs the tenant.
+        # The tenant's syncs report this error.
         return []
     return [one.name for one in tenant.sources if isinstance(one, SqlConfig)]

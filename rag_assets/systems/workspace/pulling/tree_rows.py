@@ -1,6 +1,6 @@
-"""The tree of a workspace from its application's database: all pages, compared with those known.
+"""The tree of a workspace from its application's database: all pages, compared with the known ones.
 
-A row that is no page is set aside: its page stays as it is, with the pages above it.
+A row that is not a page is set aside: its page and the pages above it stay as they are.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ _COLUMNS: Final[Mapping[str, Callable[[Any, ZoneInfo], Any]]] = MappingProxyType
 
 
 def pull_tree(follower: Follower, began: datetime, *, scan: bool, allow_deletes: bool) -> None:
-    """Make the tree that of the database; pages that are gone are removed by a scan alone.
+    """Make the tree equal to the database's; only a scan removes pages that it no longer has.
 
     Args:
         follower: of the source.
-        began: when the snapshot was opened: what was put later is not gone.
-        scan: whether pages that the database does not have are removed.
-        allow_deletes: whether any number of them may be.
+        began: when the snapshot was opened; pages that were put later are not removed.
+        scan: whether to remove pages that the database does not have.
+        allow_deletes: whether any number of pages may be removed.
 
     Raises:
-        ListingFailed: the query failed, or has a column that is none of a page.
+        ListingFailed: the query failed, or has a column that is not a field of a page.
     """
     puller, report, config = follower.puller, follower.report, follower.config
     service = TreeService(puller.catalog, puller.blobs, puller.masker)
@@ -58,7 +58,7 @@ def pull_tree(follower: Follower, began: datetime, *, scan: bool, allow_deletes:
         )
     pages, aside = _read(service, follower.zone, names, rows)
     report.set_aside += Counter(f"tree.{column}" for column in aside.values())
-    # A page that only another row names as its parent may be one that was put: it stays.
+    # A page that occurs only as the parent in another row may have been put, so it stays.
     kept = aside.keys() | {page.parent or ROOT for page in pages.values()} - pages.keys()
     may_remove = scan and (bool(rows) or allow_deletes)
 
@@ -82,7 +82,7 @@ def pull_tree(follower: Follower, began: datetime, *, scan: bool, allow_deletes:
         reconcile(remove=may_remove)
     except DeletionsHeld:
         extra = reconcile(remove=False)
-        # By a name of its own: deletions of the source's records are judged by themselves.
+        # Under a separate name: deletions of the source's records are judged separately.
         payload = {"source": f"{config.name} (tree)", "vanished": extra}
         puller.catalog.events.write(puller.ref, "deletions_held", [payload])
 
@@ -90,7 +90,7 @@ def pull_tree(follower: Follower, began: datetime, *, scan: bool, allow_deletes:
 def _read(
     service: TreeService, zone: ZoneInfo, names: Sequence[str], rows: Sequence[ForeignRow]
 ) -> tuple[dict[str, Page], dict[str, str]]:
-    """Return the pages in rows by uuid, and of rows that are none the columns that are wrong."""
+    """Return the pages by uuid, and the wrong column of each row that is not a page."""
     pages: dict[str, Page] = {}
     aside: dict[str, str] = {}
     for row in rows:
@@ -111,10 +111,10 @@ def _read(
 
 
 class _Aside(Exception):
-    """A row that is no page.
+    """A row that is not a page.
 
     Attributes:
-        column: which of its columns is wrong.
+        column: the column that is wrong.
     """
 
     def __init__(self, column: str) -> None:
@@ -126,8 +126,8 @@ def _page(names: Sequence[str], row: ForeignRow, zone: ZoneInfo, uuid: str) -> P
     """Return the page in a row.
 
     Raises:
-        _Aside: it is none.
-        InvalidRequest: its id is none of a page.
+        _Aside: the row is not a page.
+        InvalidRequest: its id cannot be the id of a page.
     """
     if row.largest is not None:
         raise _Aside(names[row.largest])

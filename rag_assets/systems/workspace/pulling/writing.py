@@ -1,4 +1,4 @@
-"""Stores the records of rows as pushed ones are stored, but for those that are stored so."""
+"""Stores the records of rows like pushed records, unless they are stored already."""
 
 from __future__ import annotations
 
@@ -43,20 +43,20 @@ class RecordWriter:
     def write(
         self, taken: Sequence[tuple[PulledRow, Draft]], lane: int
     ) -> tuple[int, list[SetAside]]:
-        """Store records that are not stored so.
+        """Store the records that differ from the stored records.
 
         Args:
-            taken: rows and what they ask for.
-            lane: of what is stored.
+            taken: rows and their drafts.
+            lane: queue lane of the stored records.
 
         Returns:
-            how many are new or changed, and rows that are no records after all.
+            how many are new or changed, and rows that cannot become records after all.
 
         Raises:
             TenantBusy: other transactions of the tenant did not end in time.
             TenantLocked: the lock of the source was lost.
         """
-        # Of rows with one id the last counts: each in turn would be another record.
+        # Of rows with the same id only the last counts, or each would replace the one before.
         taken = [*{_identity(draft): (row, draft) for row, draft in taken}.values()]
         known = self._puller.catalog.records.keys(
             self._puller.ref.id, [draft.document_id for _, draft in taken]
@@ -70,7 +70,7 @@ class RecordWriter:
         if not changed:
             return 0, bad
         stored = 0
-        # A row is read as it is now, whatever its time says: of pulled records none is outdated.
+        # A row shows the present state, whatever its time: pulled records are never outdated.
         drafts = [replace(draft, clock=UNORDERED) for _, draft in changed]
         outcomes = self._write_patiently(drafts, lane)
         for (row, _), outcome in zip(changed, outcomes, strict=True):
@@ -84,7 +84,7 @@ class RecordWriter:
         return stored, bad
 
     def _is_stored(self, draft: Draft, known: dict[str, StoredKey]) -> bool:
-        """Whether a record is stored as its row has it; of a block only its page tells."""
+        """Return whether a row's record is stored already; False for a block: see its page."""
         if isinstance(draft, BlockChange):
             return False
         stored = known.get(draft.document_id)
@@ -93,7 +93,7 @@ class RecordWriter:
         if stored is None or stored.key != draft.record.key:
             return False
         at = draft.record.source_metadata.modified_at
-        # A block that was changed by itself is a later change of its page.
+        # A later time may come from a block of the page that was changed separately.
         is_later = self._pulls_blocks and at and stored.modified_at and stored.modified_at > at
         return bool(is_later) or stored.modified_at == at
 
@@ -113,5 +113,5 @@ class RecordWriter:
 
 
 def _identity(draft: Draft) -> tuple[str, str]:
-    """The record of a draft; of a block, whose id only its page has once, its page too."""
+    """Return the record's identity; for a block with its id, which is unique only within a page."""
     return draft.document_id, draft.block_id if isinstance(draft, BlockChange) else ""

@@ -32,6 +32,9 @@ from rag_assets.tenants.projects import Project, ProjectSettings
 from tests.driving import Driver
 from tests.embedding_server import EmbeddingServer, embedding_server
 from tests.installation import Installation, new_installation
+from tests.integration.api.conftest import address, api, installed
+
+__all__ = ["address", "api", "installed"]  # fixtures of the service
 
 PROFILE = "team-guidelines"
 KEY = "sk-proj-" + "planted0123456789abcdefWXYZ"
@@ -81,7 +84,7 @@ class Guidelines:
             YAML().dump(document, stream)
 
     def switch(self, organization: str, *, on: bool) -> None:
-        self.projects.put_organization(organization, rag_guidelines=on)
+        self.projects.put_organization(organization, has_opted_in=on)
 
     def give_key(self, organization: str, provider: str = "openai") -> None:
         self.ring.set(OrganizationRef(organization), provider, SecretStr(KEY))
@@ -133,7 +136,7 @@ class Guidelines:
         """The context of a task, of the project as it is now."""
         request = ContextRequest(task=task, **given)
         present = self.catalog.tenants.get(record.id)
-        return self.within(lambda contexts: contexts.of(present, request, Caller()), store)
+        return self.within(lambda contexts: contexts.build(present, request, Caller()), store)
 
     def set_text(self, record: TenantRecord, text: str) -> None:
         present = self.texts.get(record.id)
@@ -158,9 +161,11 @@ def guidelines(
 
 
 @pytest.fixture(autouse=True)
-def _healthy(guidelines: Guidelines) -> Iterator[None]:
+def _healthy(request: pytest.FixtureRequest) -> Iterator[None]:
     """No fault outlives its test."""
     yield
-    guidelines.server.always = None
-    guidelines.server.faults.clear()
-    guidelines.server.seconds = 0.0
+    if "guidelines" in request.fixturenames:
+        server: EmbeddingServer = request.getfixturevalue("guidelines").server
+        server.always = None
+        server.faults.clear()
+        server.seconds = 0.0

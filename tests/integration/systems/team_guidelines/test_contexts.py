@@ -198,7 +198,7 @@ def test_projects_get_their_own_passages_alone(guidelines: Guidelines) -> None:
                 top_k=rng.randint(1, 5),
                 token_budget=rng.randint(300, 2_000),
             )
-            found = await contexts.of(records[name], request, Caller())
+            found = await contexts.build(records[name], request, Caller())
             assert 1 <= len(found.chunks) <= request.top_k
             assert count_text(found.section) == found.tokens <= request.token_budget
             assert {owners[chunk.document_id] for chunk in found.chunks} == {name}
@@ -222,7 +222,7 @@ def test_providers_share_one_index_and_a_change_empties_no_context(
             number += 1
             present = await asyncio.to_thread(guidelines.catalog.tenants.get, record.id)
             request = ContextRequest(task=f"task {number}")
-            found = await contexts.of(present, request, Caller())
+            found = await contexts.build(present, request, Caller())
             sources.append((found.source, found.reason, str(found.embedder).partition("@")[0]))
         await changed
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rag_assets.ingest.parsing.model import ParsedText
-from rag_assets.systems.team_guidelines.rules import Rule, files_of, matches, rule_of
+from rag_assets.systems.team_guidelines.rules import Rule, find_files, matches, parse_rule
 from tests.embedding_server import Status
 from tests.integration.systems.team_guidelines.conftest import Guidelines
 
@@ -34,7 +34,7 @@ Each test has one reason to fail, cosine 0.10.
     ],
 )
 def test_front_matter_states_a_rule(text: str, rule: Rule) -> None:
-    assert rule_of(ParsedText(text, ())) == rule
+    assert parse_rule(ParsedText(text, ())) == rule
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_a_task_names_files() -> None:
     task = (
         "Write tests/test_invoice.py for src/invoice_parser.py, as in v1.2 of https://a.example/b"
     )
-    assert files_of(task, ["web/a.ts"])[:3] == (
+    assert find_files(task, ["web/a.ts"])[:3] == (
         "web/a.ts",
         "tests/test_invoice.py",
         "src/invoice_parser.py",

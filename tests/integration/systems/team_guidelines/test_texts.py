@@ -8,7 +8,7 @@ import psycopg
 import pytest
 from alembic import command
 
-from rag_assets.common.errors import TextRefused, VersionChanged, VersionMissing
+from rag_assets.common.errors import VersionChanged
 from rag_assets.pipeline.erasure import rescan
 from rag_assets.plugins.registry import installed_systems
 from rag_assets.privacy.masker import masker_of
@@ -16,9 +16,10 @@ from rag_assets.privacy.secrets import scanner
 from rag_assets.storage.catalog.database import Database
 from rag_assets.storage.catalog.migrate import alembic_config, migrate
 from rag_assets.storage.catalog.tenants import TenantRecord
+from rag_assets.systems.team_guidelines.errors import TextRefused, VersionMissing
 from rag_assets.systems.team_guidelines.texts import (
     ANY_VERSION,
-    MAX_TEXT,
+    MAX_CHARACTERS,
     GuidelineText,
     require_usable,
 )
@@ -76,10 +77,10 @@ def test_a_text_with_a_credential_is_refused_with_its_line_and_rule(
     guidelines: Guidelines,
 ) -> None:
     masker = masker_of(guidelines.driver.session.settings.local)
-    require_usable("x" * MAX_TEXT, masker)
+    require_usable("x" * MAX_CHARACTERS, masker)
     require_usable("", masker)
     with pytest.raises(TextRefused, match="100,001 characters"):
-        require_usable("x" * (MAX_TEXT + 1), masker)
+        require_usable("x" * (MAX_CHARACTERS + 1), masker)
     for unstorable in ("a\x00b", "a\ud800b"):
         with pytest.raises(TextRefused, match="zero byte"):
             require_usable(unstorable, masker)

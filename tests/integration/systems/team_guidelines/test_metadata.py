@@ -36,7 +36,7 @@ def test_the_migration_has_them_written_anew_and_nothing_embedded(
     installation.configure("web", sources=[source])
     driver = Driver(installation)
     catalog, settings = driver.session.catalog, driver.session.settings
-    catalog.organizations.put("acme", rag_guidelines=True)
+    catalog.organizations.put("acme", has_opted_in=True)
     record = catalog.tenants.get("web")
     uploads = Uploads(catalog, open_blobs(settings), lambda: masker_of(settings.local))
     takes = uploads_source(Tenant.from_config(record.config))

@@ -1,0 +1,48 @@
+"""Errors of team guidelines, with the problem that the API answers for each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rag_assets.common.errors import NotOptedIn, ProblemKind, RagAssetsError
+
+
+class GuidelinesOff(NotOptedIn):
+    """The organization has its guidelines switched off."""
+
+    problem_kind = ProblemKind(
+        403,
+        "feature-off",
+        "The organization has its guidelines switched off",
+        detail="an admin of the organization switches them on",
+    )
+
+    @classmethod
+    def from_organization(cls, organization: str | None) -> GuidelinesOff:
+        """Return the error for the projects of an organization."""
+        return GuidelinesOff(
+            f"organization {organization!r} has its guidelines switched off",
+            hint=f"`rag-assets organizations put {organization} --guidelines` switches them on",
+        )
+
+
+class TextRefused(RagAssetsError):
+    """A plain text cannot be stored.
+
+    Args:
+        problems: reasons, without quotes from the text.
+    """
+
+    problem_kind = ProblemKind(422, "text-refused", "The text cannot be kept")
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        super().__init__(
+            f"the text cannot be kept: {'; '.join(problems)}", hint="change it, and set it again"
+        )
+        self.problems = tuple(problems)
+
+
+class VersionMissing(RagAssetsError):
+    """A request would replace a text without naming its version."""
+
+    problem_kind = ProblemKind(428, "version-missing", "The version to replace is not named")

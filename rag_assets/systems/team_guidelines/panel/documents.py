@@ -1,0 +1,274 @@
+"""Pages of the knowledge base: list, upload, watch and delete documents, and show one of them."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import get_args
+from urllib.parse import quote
+
+from starlette.concurrency import iterate_in_threadpool
+from starlette.responses import JSONResponse, Response, StreamingResponse
+
+from rag_assets.api.guideline_responses import DocumentPage, GuidelineDocument
+from rag_assets.api.problems import Refused
+from rag_assets.common.formatting import counted
+from rag_assets.ingest.sources.file_names import shown_name
+from rag_assets.panel.frame import Visit
+from rag_assets.panel.upload_form import SignedForm
+from rag_assets.storage.catalog.upload_states import UploadStatus
+from rag_assets.systems.team_guidelines.panel.plain_text import show_text
+from rag_assets.systems.team_guidelines.panel.room import Room, open_room
+
+MAX_DOCUMENTS = 1_000
+"""Documents that a project may have: all are read, to search names and to count states."""
+DOCUMENTS_PER_PAGE = 50
+PASSAGES_PER_PAGE = 25
+
+_MAX_DIGITS = 6
+"""Digits of a page number in an address."""
+_ID = re.compile(r"[0-9a-f]{32}")
+_OK = 200
+_ACCEPTED = 202
+_MESSAGES: Mapping[str, str] = {
+    "uploaded": "The file was uploaded. It answers when it is READY.",
+    "duplicate": "This very file is there already: nothing was changed.",
+    "deleted": "Deleted.",
+    "retried": "It is tried again.",
+    "enabled": "It answers again from now on.",
+    "disabled": "It is taken out of answers from now on.",
+    "saved": "The text is saved.",
+}
+"""The message after an action, by the value of `done` in the address."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """One page of the filtered list of documents.
+
+    Attributes:
+        documents: on this page.
+        found: number of matching documents on all pages.
+        names: of all documents, by id.
+        number, pages: of this page, and of all.
+        status, query: the filter.
+        whole: all documents of the project, unfiltered.
+    """
+
+    documents: Sequence[GuidelineDocument]
+    found: int
+    names: Mapping[str, str]
+    number: int
+    pages: int
+    status: str
+    query: str
+    whole: DocumentPage
+
+    @property
+    def watched(self) -> list[str]:
+        """Return the ids of documents on this page that are processing."""
+        return [document.id for document in self.documents if document.status == "PROCESSING"]
+
+    @property
+    def summary(self) -> str:
+        """Return the counts of all documents as one line."""
+        return _summarize(self.whole)
+
+
+async def show_overview(visit: Visit) -> Response:
+    """Show the plain text on the left, and the documents on the right."""
+    room = await open_room(visit)
+    listing = await _list(room)
+    done = _MESSAGES.get(visit.request.query_params.get("done", ""), "")
+    text = await show_text(room)
+    return visit.html("overview.html", listing=listing, done=done, **text)
+
+
+async def show_list(visit: Visit) -> Response:
+    """Show only the list, for the script."""
+    room = await open_room(visit)
+    return visit.html("list.html", listing=await _list(room))
+
+
+async def watch(visit: Visit) -> Response:
+    """Show the present state of documents that the page shows as processing, for the script."""
+    room = await open_room(visit)
+    ids = [id_ for id_ in visit.request.query_params.get("ids", "").split(",") if id_]
+    shown = {id_ for id_ in ids[:DOCUMENTS_PER_PAGE] if _ID.fullmatch(id_)}
+    whole = await _read_all(room)
+    documents = {document.id: document for document in whole.documents if document.id in shown}
+    watched = [id_ for id_, document in documents.items() if document.status == "PROCESSING"]
+    settled = [document for document in documents.values() if document.status != "PROCESSING"]
+    return visit.html(
+        "watch.html",
+        documents=list(documents.values()),
+        gone=sorted(shown - documents.keys()),
+        watched=watched,
+        said=" ".join(map(_announce, settled)),
+        summary=_summarize(whole),
+    )
+
+
+async def find_same_name(visit: Visit) -> Response:
+    """Return the id of the document with a name, which the script offers to replace."""
+    room = await open_room(visit)
+    name = shown_name(visit.request.query_params.get("name", ""))
+    whole = await _read_all(room)
+    ids = (document.id for document in whole.documents if document.file_name == name)
+    return JSONResponse({"id": next(ids, None)})
+
+
+async def upload(visit: Visit) -> Response:
+    """Store a file, or a new version of one; a missing permission is reported before it is read."""
+    room = await open_room(visit)
+    library, project = room.guidelines.library, room.project
+    source = await room.read(partial(library.require_uploads, project))
+    content_type = visit.request.headers.get("content-type", "")
+    form = SignedForm(content_type, frozenset({"replaces"}), visit.token)
+    async with visit.backend.receiving.file(
+        visit.request,
+        form,
+        source,
+        tenant_id=visit.tenant_id,
+        caller=room.user,
+        receive=partial(library.uploads.receive, project.ref),
+    ) as received:
+        name, replaces = form.finish(), form.values.get("replaces") or None
+        if replaces is not None and not _ID.fullmatch(replaces):
+            raise Refused(400, "what is to be replaced is no document")
+        examine = partial(library.uploads.examine, source, received)
+        new = await room.read(partial(examine, file_name=name, by=room.user))
+        store = partial(library.uploads.store, project.ref, new, received)
+        stored = await room.write(partial(store, replaces=replaces))
+    if "x-panel-upload" in visit.request.headers:
+        answer = {"id": stored.upload.id, "duplicate": stored.duplicate}
+        return JSONResponse(answer, _OK if stored.duplicate else _ACCEPTED)
+    return visit.redirect("?done=duplicate" if stored.duplicate else "?done=uploaded")
+
+
+async def delete(visit: Visit) -> Response:
+    """Delete documents, after a confirmation."""
+    room = await open_room(visit)
+    ids = {id_ for id_ in visit.form.get("document", ()) if _ID.fullmatch(id_)}
+    whole = await _read_all(room)
+    selected = [document for document in whole.documents if document.id in ids]
+    if not visit.field("confirmed"):
+        return visit.html("delete.html", documents=selected)
+    delete_one = partial(room.guidelines.library.delete, room.project)
+    for document in selected:
+        await room.write(partial(delete_one, document.id, room.user))
+    return visit.redirect("?done=deleted")
+
+
+async def show_document(visit: Visit) -> Response:
+    """Show a document, and one page of its passages."""
+    room = await open_room(visit)
+    library, id_ = room.guidelines.library, _document_id(visit)
+    document = await room.read(partial(library.find, room.project, id_))
+    chunks = await room.read(partial(library.chunks, room.project, id_))
+    count = max(1, -(-len(chunks.chunks) // PASSAGES_PER_PAGE))
+    number = min(count, _page_number(visit))
+    start = (number - 1) * PASSAGES_PER_PAGE
+    return visit.html(
+        "document.html",
+        document=document,
+        chunks=replace(chunks, chunks=chunks.chunks[start : start + PASSAGES_PER_PAGE]),
+        passages=len(chunks.chunks),
+        number=number,
+        count=count,
+    )
+
+
+async def download(visit: Visit) -> Response:
+    """Send the original file, as an attachment that no browser opens as a page of ours."""
+    room = await open_room(visit)
+    file = partial(room.guidelines.library.file, room.project, _document_id(visit))
+    original = await room.read(file)
+    name = quote(original.file_name, safe="")
+    return StreamingResponse(
+        iterate_in_threadpool(original.pieces),
+        media_type=original.mime_type,
+        headers={
+            "Content-Disposition": f"attachment; filename*=UTF-8''{name}",
+            "Content-Security-Policy": "sandbox; default-src 'none'",
+            "Content-Length": str(original.size),
+        },
+    )
+
+
+async def retry(visit: Visit) -> Response:
+    """Retry a document that failed."""
+    room = await open_room(visit)
+    retry_one = room.guidelines.library.retry
+    await room.write(partial(retry_one, room.project, _document_id(visit), room.user))
+    return visit.redirect("?done=retried")
+
+
+async def set_enabled(visit: Visit) -> Response:
+    """Enable or disable a document."""
+    room = await open_room(visit)
+    enabled = visit.field("enabled") == "yes"
+    change = room.guidelines.library.set_enabled
+    change = partial(change, room.project, _document_id(visit), room.user)
+    await room.write(partial(change, enabled=enabled))
+    return visit.redirect(f"?done={'enabled' if enabled else 'disabled'}")
+
+
+async def _read_all(room: Room) -> DocumentPage:
+    list_page = room.guidelines.library.list_page
+    return await room.read(partial(list_page, room.project, limit=MAX_DOCUMENTS))
+
+
+async def _list(room: Room) -> Listing:
+    parameters = room.visit.request.query_params
+    status = parameters.get("status", "")
+    status = status if status in get_args(UploadStatus) else ""
+    query = shown_name(parameters.get("q", "").strip())
+    whole = await _read_all(room)
+    matching = [
+        document
+        for document in whole.documents
+        if (not status or document.status == status)
+        and query.casefold() in document.file_name.casefold()
+    ]
+    pages = max(1, -(-len(matching) // DOCUMENTS_PER_PAGE))
+    number = min(_page_number(room.visit), pages)
+    return Listing(
+        documents=matching[(number - 1) * DOCUMENTS_PER_PAGE : number * DOCUMENTS_PER_PAGE],
+        found=len(matching),
+        names={document.id: document.file_name for document in whole.documents},
+        number=number,
+        pages=pages,
+        status=status,
+        query=query,
+        whole=whole,
+    )
+
+
+def _summarize(whole: DocumentPage) -> str:
+    states = Counter(document.status for document in whole.documents)
+    counts = {"processing": states["PROCESSING"], "failed": states["FAILED"]}
+    parts = [f"{count} {state}" for state, count in counts.items() if count]
+    return ", ".join([counted(states.total(), "document"), *parts])
+
+
+def _announce(document: GuidelineDocument) -> str:
+    if document.status == "FAILED":
+        return f"{document.file_name} failed: {document.error_message or ''}"
+    if document.note is not None:
+        return f"{document.file_name} is ready. {document.note}"
+    return f"{document.file_name} is ready: {counted(document.chunk_count or 0, 'passage')}."
+
+
+def _page_number(visit: Visit) -> int:
+    text = visit.request.query_params.get("page", "")
+    is_number = text.isascii() and text.isdecimal() and len(text) <= _MAX_DIGITS
+    return max(1, int(text)) if is_number else 1
+
+
+def _document_id(visit: Visit) -> str:
+    id_: str = visit.request.path_params["document"]
+    return id_.replace("\0", "")

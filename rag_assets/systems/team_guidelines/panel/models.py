@@ -1,0 +1,239 @@
+"""Page of models: keys, the embedder that follows from them, and the change of its provider."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from pydantic import SecretStr, ValidationError
+from starlette.responses import Response
+
+from rag_assets.common.errors import RagAssetsError
+from rag_assets.common.formatting import duration
+from rag_assets.models.providers.registry import WITH_KEYS, auto_embeddings
+from rag_assets.panel.frame import Visit
+from rag_assets.storage.catalog.catalog import Catalog
+from rag_assets.storage.catalog.generations import Generation
+from rag_assets.systems.team_guidelines.panel.room import Room, open_room
+from rag_assets.systems.team_guidelines.projects import OpenProject, ProjectScope
+from rag_assets.tenants.projects import Project, ProjectSettings, project_config
+
+_BUILDING = frozenset({"BUILDING", "COMPLETE"})
+_NAMES = {"openai": "OpenAI", "gemini": "Google Gemini", "anthropic": "Anthropic"}
+_MESSAGES = {
+    "set": "The key is stored. Test it to see that it works.",
+    "worked": "The key works.",
+    "deleted": "The key is deleted.",
+    "changed": "The provider is changed. What was indexed before answers until all is embedded.",
+}
+"""The message after an action, by the value of `done` in the address."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderChange:
+    """Preview of a change of provider.
+
+    Attributes:
+        embedder: with the new provider.
+        same: whether the embedder stays the same, so that no document is embedded again.
+        documents, passages, tokens: to be embedded again.
+        cost: in dollars; None if no price is known.
+        seconds: of embedding; None if this embedder was never measured on this project.
+        lacks_key: whether the new provider still needs a key.
+    """
+
+    provider: str
+    embedder: str
+    same: bool
+    documents: int
+    passages: int
+    tokens: int
+    cost: float | None
+    seconds: float | None
+    lacks_key: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    """A build that will replace the serving build.
+
+    Attributes:
+        embedder: of the new build.
+        former: embedder of the serving build, which answers meanwhile.
+        begun: whether the build exists; otherwise the next run of the chain starts it.
+        documents, of_documents: number of documents in the build, and of all.
+    """
+
+    embedder: str
+    former: str | None
+    begun: bool
+    documents: int
+    of_documents: int
+
+
+def preview_provider(catalog: Catalog, project: OpenProject, provider: str) -> ProviderChange:
+    """Return the documents that a change of provider would embed again, and the cost.
+
+    Raises:
+        InvalidRequest: the project cannot use that provider.
+    """
+    record = project.record
+    named = Project(record.config["profile"], project.organization_id, project.project_id)
+    settings = ProjectSettings.model_validate({"provider": provider})
+    config = project_config(named, record.id, settings, beginning={}, present=record.config)
+    changed = OpenProject(replace(record, config=config), project.embedders)
+    states = [state for state in catalog.upload_states.page(record.id) if state.answers]
+    passages = sum(state.chunk_count for state in states)
+    tokens = sum(state.token_count or 0 for state in states)
+    rate = _texts_per_second(catalog.generations.live(record.id), changed.embedder_id)
+    return ProviderChange(
+        provider=provider,
+        embedder=changed.embedder_id,
+        same=changed.embedder_id == project.embedder_id,
+        documents=len(states),
+        passages=passages,
+        tokens=tokens,
+        cost=None if changed.price is None else changed.price.of(tokens),
+        seconds=None if rate is None else passages / rate,
+        lacks_key=changed.choice.key == "missing",
+    )
+
+
+def find_replacement(catalog: Catalog, project: OpenProject) -> Replacement | None:
+    """Return the build that will replace the serving build, in progress or due after a change."""
+    builds = catalog.generations.live(project.record.id)
+    serving = next((build for build in builds if build.state == "SERVING"), None)
+    if serving is None:
+        return None
+    building = [build for build in builds if build.state in _BUILDING]
+    if not building:
+        if serving.embedder_id == project.embedder_id or project.choice.key == "missing":
+            return None
+        waiting = sum(state.answers for state in catalog.upload_states.page(project.record.id))
+        return Replacement(project.embedder_id, serving.embedder_id, False, 0, waiting)
+    newest = building[-1]
+    progress = catalog.build_progress.of(project.record.id, {newest.number: None})[newest.number]
+    return Replacement(
+        newest.embedder_id, serving.embedder_id, True, progress.documents, progress.of_documents
+    )
+
+
+def _texts_per_second(builds: list[Generation], embedder_id: str) -> float | None:
+    rates = [build.pace.texts_per_second for build in builds if build.embedder_id == embedder_id]
+    known = [rate for rate in rates if rate]
+    return known[-1] if known else None
+
+
+async def show(visit: Visit) -> Response:
+    """Show the page."""
+    room = await open_room(visit)
+    done = _MESSAGES.get(visit.request.query_params.get("done", ""), "")
+    return await _page(room, done=done)
+
+
+async def show_progress(visit: Visit) -> Response:
+    """Show the progress of the build under way, for the script."""
+    room = await open_room(visit)
+    build = await room.read(partial(find_replacement, visit.backend.catalog, room.project))
+    return visit.html("replacement.html", build=build)
+
+
+async def set_key(visit: Visit) -> Response:
+    """Set the project's own key of a provider."""
+    room = await open_room(visit)
+    key = SecretStr(visit.field("key").strip())
+    keys = room.guidelines.keys
+    try:
+        await room.write(partial(keys.put, room.project.ref, visit.field("provider"), key))
+    except RagAssetsError as error:
+        return await _page(room, problem=error.advice, status=422)
+    return visit.redirect("/models?done=set")
+
+
+async def test_key(visit: Visit) -> Response:
+    """Make one small call with a key."""
+    room = await open_room(visit)
+    provider = visit.field("provider")
+    try:
+        tested = await room.read(partial(room.guidelines.keys.test, room.project.ref, provider))
+    except RagAssetsError as error:
+        return await _page(room, problem=error.advice, status=422)
+    if not tested.worked:
+        return await _page(room, problem=f"The key does not work: {tested.reason}")
+    return await _page(room, done=f"The key works: answered in {tested.latency_ms:,} ms.")
+
+
+async def delete_key(visit: Visit) -> Response:
+    """Delete the project's own key of a provider, after a confirmation."""
+    room = await open_room(visit)
+    provider = visit.field("provider")
+    if not visit.field("confirmed"):
+        return visit.html("delete_key.html", provider=provider, name=_name(provider))
+    try:
+        await room.write(partial(room.guidelines.keys.delete, room.project.ref, provider))
+    except RagAssetsError as error:
+        return await _page(room, problem=error.advice, status=422)
+    return visit.redirect("/models?done=deleted")
+
+
+async def change_provider(visit: Visit) -> Response:
+    """Change the provider of embeddings, after its cost was shown."""
+    room = await open_room(visit)
+    provider = visit.field("provider")
+    if provider not in _choices():
+        return await _page(room, problem="There is no such provider of embeddings.", status=422)
+    try:
+        change = await room.read(
+            partial(preview_provider, visit.backend.catalog, room.project, provider)
+        )
+        if not visit.field("confirmed"):
+            return await _page(room, change=change)
+        scope = ProjectScope(tenants=frozenset({visit.tenant_id}))
+        put = partial(room.guidelines.projects.put, scope, room.project.project_id)
+        await room.write(partial(put, {"provider": provider}))
+    except ValidationError:
+        return await _page(room, problem="There is no such provider of embeddings.", status=422)
+    except RagAssetsError as error:
+        return await _page(room, problem=error.advice, status=422)
+    return visit.redirect("/models?done=changed")
+
+
+def _choices() -> tuple[str, ...]:
+    """Return the providers to choose from; only operators choose the local model."""
+    return ("auto", *auto_embeddings())
+
+
+async def _page(
+    room: Room,
+    *,
+    done: str = "",
+    problem: str = "",
+    change: ProviderChange | None = None,
+    status: int = 200,
+) -> Response:
+    def read() -> dict[str, Any]:
+        key = room.guidelines.keys.state(room.project)
+        return {
+            "key": key,
+            "project": room.guidelines.projects.show(room.project, key),
+            "keys": room.guidelines.keys.list_for_project(room.project).keys,
+            "build": find_replacement(room.visit.backend.catalog, room.project),
+        }
+
+    return room.visit.html(
+        "models.html",
+        status,
+        **await room.read(read),
+        done=done,
+        problem=problem,
+        change=change,
+        providers=WITH_KEYS,
+        choices=_choices(),
+        provider_name=_name,
+        duration=duration,
+    )
+
+
+def _name(provider: str) -> str:
+    return _NAMES.get(provider, provider)
