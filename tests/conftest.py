@@ -23,14 +23,12 @@ from tests.servers import (
     elasticsearch_server,
     postgres_server,
     server_directory,
-    shorten_java_starts,
 )
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Give the processes of a session one Postgres, one Elasticsearch, and one set of rules."""
     heed_signals()
-    shorten_java_starts()
     # A deadline of an example measures the machine: other tests, and others, load it.
     # The same examples in each run, so that a change is not blamed for what it did not touch;
     # `make fuzz` takes others each time.

@@ -21,7 +21,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from rag_assets.local_stack.elasticsearch import PASSED_VARIABLES, EmbeddedElasticsearch
+from rag_assets.local_stack.elasticsearch import EmbeddedElasticsearch
 from rag_assets.local_stack.postgres import SETTINGS, EmbeddedPostgres
 
 _GUARD = """
@@ -40,15 +40,6 @@ shutil.rmtree(directory, ignore_errors=True)
 SHARED_POSTGRES = "RAG_ASSETS_TEST_POSTGRES"
 SHARED_ELASTICSEARCH = "RAG_ASSETS_TEST_ELASTICSEARCH"
 """Environment variables: the folder of the server of a session with several processes."""
-
-
-def shorten_java_starts() -> None:
-    """Have Java compile an Elasticsearch once, not twice: half of what its start computes.
-
-    Servers that `rag-assets up` starts in a process of its own start as a user's do.
-    """
-    os.environ["JAVA_TOOL_OPTIONS"] = "-XX:TieredStopAtLevel=1"
-    PASSED_VARIABLES.append("JAVA_TOOL_OPTIONS")
 
 
 @contextmanager

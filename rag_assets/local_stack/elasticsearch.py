@@ -30,7 +30,7 @@ _ACTIVITIES = ("initializing_shards", "number_of_in_flight_fetch", "number_of_pe
 _HEALTH = "/_cluster/health?local=true"
 
 # The server needs no secrets, and Java would read options from the environment.
-PASSED_VARIABLES = ["PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "JAVA_HOME", "LD_LIBRARY_PATH"]
+_ENVIRONMENT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "JAVA_HOME", "LD_LIBRARY_PATH")
 
 
 class EmbeddedElasticsearch:
@@ -217,5 +217,5 @@ def _recovery(access: Access) -> Literal["under way", "complete", "failed"]:
 
 
 def _environment() -> dict[str, str]:
-    kept = {name: os.environ[name] for name in PASSED_VARIABLES if name in os.environ}
+    kept = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
     return {**kept, "PYTHONPATH": str(PROJECT_ROOT), "PYTHONUNBUFFERED": "1"}
