@@ -203,7 +203,7 @@ class _Tick:
         own = self.own_runs.installation_tags
         filters = dg.RunsFilter(tags={PARTITION_TAG: record.id, **own})
         last = self.instance.get_run_records(filters=filters, limit=1)
-        if last and _is_uncounted_failure(last[0], state):
+        if last and is_uncounted_failure(last[0], state):
             return None
         attempt = last[0].dagster_run.run_id if last else "first"
         listing = key_of("listing", dict(state.digests), state.config_key)
@@ -228,7 +228,7 @@ class _Tick:
         return ", ".join(parts)
 
 
-def _is_uncounted_failure(record: dg.RunRecord, state: TenantState) -> bool:
+def is_uncounted_failure(record: dg.RunRecord, state: TenantState) -> bool:
     """Return whether a daemon's run failed and the sensor of failures has not counted it yet.
 
     Until then the delay before the next attempt is not known.
