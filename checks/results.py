@@ -13,7 +13,7 @@ _MOST_OFFENDERS = 50
 _OWN_PAGES = ("/documents/", "/data-docs/")
 
 
-def result_of(verdict: Verdict, key: dg.AssetCheckKey) -> dg.AssetCheckResult:
+def to_check_result(verdict: Verdict, key: dg.AssetCheckKey) -> dg.AssetCheckResult:
     """Convert a verdict to the result of the check with this key."""
     metadata: dict[str, dg.MetadataValue] = {
         "expected and actual": table(
@@ -42,7 +42,7 @@ def evaluation_of(
     key: dg.AssetCheckKey, verdict: Verdict, tenant_id: str
 ) -> dg.AssetCheckEvaluation:
     """Convert a verdict to an event of a tenant's partition, for a run without a partition."""
-    result = result_of(verdict.told(tenant_id), key)
+    result = to_check_result(verdict.told(tenant_id), key)
     return dg.AssetCheckEvaluation(
         asset_key=key.asset_key,
         check_name=key.name,

@@ -14,7 +14,7 @@ from typing import Literal, NoReturn, TypeAlias
 
 import dagster as dg
 
-from rag_assets.checks.results import result_of
+from rag_assets.checks.results import to_check_result
 from rag_assets.checks.verdict import Verdict
 from rag_assets.common.errors import BuildNotWritable, TenantLocked
 from rag_assets.declarations import Naming
@@ -235,7 +235,7 @@ def _build_step(
                 continue
             try:
                 with clear_failures(installation):
-                    result = result_of(check.evaluate(tenant), key)
+                    result = to_check_result(check.evaluate(tenant), key)
             except Exception as error:
                 errors[key.name] = error
             else:

@@ -349,7 +349,7 @@ def built_in() -> tuple[Framework, ...]:
     )
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=64)
 def all_frameworks(own: str = "") -> tuple[Framework, ...]:
     """Return the built-in frameworks and a tenant's own, which replace those with the same name.
 

@@ -22,16 +22,16 @@ def related(found: Flow) -> list[Place]:
 
     The start nodes of the walk come first.
     """
-    begun = [one for one in found.reached if len(one.path) == 1]
-    scored = [(one.score, _place(one)) for one in found.reached[len(begun) :]]
+    start = [one for one in found.reached if len(one.path) == 1]
+    scored = [(one.score, _place(one)) for one in found.reached[len(start) :]]
     scored += [(score, Place(document_id)) for document_id, score in found.stating.items()]
     # Sorting is stable: equally relevant places keep their order.
     scored.sort(key=lambda one: -one[0])
-    places = (*map(_place, begun), *(place for _, place in scored))
+    places = (*map(_place, start), *(place for _, place in scored))
     return list(dict.fromkeys(filter(None, places)))[:MOST_PLACES]
 
 
-def begun_places(found: Flow) -> frozenset[Place]:
+def start_places(found: Flow) -> frozenset[Place]:
     """Return the places of a walk's start nodes."""
     return frozenset(filter(None, (_place(one) for one in found.reached if len(one.path) == 1)))
 

@@ -17,7 +17,7 @@ from rag_assets.retrieval.code_nodes import Node, NodeKey, node_of
 from rag_assets.retrieval.code_view import View
 from rag_assets.retrieval.flow import Flow, flow
 from rag_assets.retrieval.search_progress import Ranking, SearchProgress, Walked
-from rag_assets.retrieval.steps.places import begun_places, found_places, place_of_node, related
+from rag_assets.retrieval.steps.places import found_places, place_of_node, related, start_places
 from rag_assets.retrieval.steps.protocol import SearchServices
 from rag_assets.retrieval.steps.recall import entry_filter_of
 from rag_assets.retrieval.steps.views import Views
@@ -96,9 +96,9 @@ class Walk:
             alone=chosen is not None and request.mode is None and request.min_score is None,
             leading=tuple(one.id for one in leading),
         )
-        begun = begun_places(found)
+        start = start_places(found)
         named = [
-            one for one in candidates if one in leading or not begun.isdisjoint(_places_of(one))
+            one for one in candidates if one in leading or not start.isdisjoint(_places_of(one))
         ]
         # Named candidates count twice; their neighbours count as much as search results.
         rankings = [Ranking("walk", candidates), Ranking("walk", named)]

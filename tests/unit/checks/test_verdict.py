@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dagster as dg
 
-from rag_assets.checks.results import result_of
+from rag_assets.checks.results import to_check_result
 from rag_assets.checks.verdict import Compared, Verdict
 from rag_assets.common.formatting import counted
 
@@ -27,7 +27,7 @@ def test_a_result_shows_expected_against_actual_and_fifty_offenders() -> None:
         severity="WARN",
         notes={"data docs": "/data-docs/team/chunks/index.html", "rows": 3},
     )
-    result = result_of(verdict, KEY)
+    result = to_check_result(verdict, KEY)
     assert (result.passed, result.severity) == (False, dg.AssetCheckSeverity.WARN)
     metadata = result.metadata
     compared = metadata["expected and actual"]
@@ -50,8 +50,8 @@ def test_a_failure_is_told_with_the_command_that_mends_it() -> None:
     told = verdict.told("acme")
     expected = "files/TENANT.md is gone; `rag-assets sync acme --repair` restores it"
     assert told.description == told.told("acme").description == expected
-    shown = result_of(told, KEY).metadata["what mends it"]
+    shown = to_check_result(told, KEY).metadata["what mends it"]
     assert shown == dg.MetadataValue.text("`rag-assets sync acme --repair` restores it")
     passed = Verdict(passed=True, description="all is well", compared=(), mend=mend).told("acme")
     assert passed.description == "all is well"
-    assert "what mends it" not in result_of(passed, KEY).metadata
+    assert "what mends it" not in to_check_result(passed, KEY).metadata
