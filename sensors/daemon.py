@@ -3,11 +3,15 @@
 It takes the arguments of `dagster-daemon run`. Dagster waits for times of the machine's clock, in
 its storage and in the loops of its daemon. So ticks from the future are discarded at the start. If
 the clock is set back while the daemon runs, it restarts in the same process.
+
+Ticks that request nothing are not logged: they are listed in the UI, with the reason.
 """
 
 from __future__ import annotations
 
+import logging
 import os
+import re
 import signal
 import sys
 import threading
@@ -22,6 +26,7 @@ from rag_assets.common.formatting import counted, duration
 from rag_assets.sensors.ticks import TOLERANCE_SECONDS, discard_future_ticks
 
 _LOOK_SECONDS = 5.0
+_IDLE = re.compile(r"Checking for new runs for sensor|Sensor \S+ skipped|No run requests returned")
 
 
 class ClockWatch:
@@ -50,6 +55,11 @@ class ClockWatch:
         return back if back > self._tolerance else 0.0
 
 
+def is_worth_logging(record: logging.LogRecord) -> bool:
+    """Return whether a log record of the sensors says more than that a tick requested nothing."""
+    return record.levelno > logging.INFO or not _IDLE.match(record.getMessage())
+
+
 def main() -> None:
     """Run the daemon until it is stopped; restart it when the clock was set back."""
     with dg.DagsterInstance.get() as instance:
@@ -59,6 +69,7 @@ def main() -> None:
                 f" {counted(discarded, 'sensor or schedule', 'sensors and schedules')} that lay in"
                 " the future"
             )
+    logging.getLogger("dagster.daemon.SensorDaemon").addFilter(is_worth_logging)
     watch, set_back = ClockWatch(TOLERANCE_SECONDS), threading.Event()
 
     def watch_clock() -> None:

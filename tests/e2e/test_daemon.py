@@ -246,6 +246,7 @@ def test_nothing_is_wrong_in_the_logs(daemon: Daemon, trouble: dict[str, Path]) 
             and not re.search(r"- [0-9a-f-]{36} -", line)  # what a run says: some fail on purpose
         ]
         assert not wrong, "\n".join(wrong[:20])
+        assert not [line for line in lines if "Checking for new runs" in line], "idle ticks"
 
 
 def _update(catalog: Catalog, table: Table, tenant_id: str, **values: object) -> None:

@@ -134,14 +134,20 @@ def test_a_part_of_the_page_that_meets_the_end_first_leaves_the_text(
         page.wait_for_url("**/panel/sign-in")
 
 
-def test_a_text_is_saved_after_another_tab_signed_in(site: PanelSite, browser: Browser) -> None:
+@pytest.mark.parametrize("meets_the_end", [False, True])
+def test_a_text_is_saved_after_another_tab_signed_in(
+    site: PanelSite, browser: Browser, meets_the_end: bool
+) -> None:
     with browser.new_context(viewport=WIDE) as context:
         page, other = context.new_page(), context.new_page()
-        tenant = enter(page, site, "two-tabs")
+        tenant = enter(page, site, f"two-tabs-{meets_the_end}".lower())
         other.goto(page.url)
         page.get_by_role("textbox", name="Plain text").fill(WRITTEN)
         other.get_by_role("textbox", name="Plain text").fill("Other")
         end_sessions(site)
+        if meets_the_end:
+            page.evaluate("htmx.trigger('#list', 'refresh')")
+            expect(page.locator("#ended")).to_be_visible()
         other.get_by_role("button", name="Save text").click()
         sign_in_again(other, site)
         expect(other.locator("#ended")).to_be_hidden()

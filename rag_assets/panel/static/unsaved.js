@@ -22,7 +22,7 @@
       return;
     }
     event.preventDefault();
-    if (isForm) key.focus();
+    if (isForm) resume("You are signed in again. Save your text now.", true).then(() => { if (!ended.hidden) key.focus(); });
   });
   document.addEventListener("htmx:beforeOnLoad", (event) => {
     const { elt, xhr } = event.detail;

@@ -23,18 +23,21 @@ def ended(seconds_ago: float, status: dg.DagsterRunStatus = FAILURE, **tags: str
 
 
 @pytest.mark.parametrize(
-    ("record", "waits"),
+    ("seconds_ago", "waits"),
     [
-        (ended(5), True),
-        (ended(45), True),  # the sensor of failures ticks every 30 s, and may be late
-        (ended(120), False),
-        (ended(-20), False),  # recorded while the clock was ahead
-        (ended(5, SUCCESS), False),
-        (ended(5, **{PROCESS_TAG: "a command"}), False),
+        (5, True),
+        (45, True),  # the sensor of failures ticks every 30 s, and may be late
+        (120, False),
+        (-20, False),  # recorded while the clock was ahead
     ],
 )
-def test_a_failure_is_waited_for_until_it_is_counted(record: dg.RunRecord, waits: bool) -> None:
-    assert is_uncounted_failure(record, DONE) is waits
+def test_a_failure_is_waited_for_until_it_is_counted(seconds_ago: float, waits: bool) -> None:
+    assert is_uncounted_failure(ended(seconds_ago), DONE) is waits
+
+
+def test_neither_a_success_nor_a_failed_command_is_waited_for() -> None:
+    assert not is_uncounted_failure(ended(5, SUCCESS), DONE)
+    assert not is_uncounted_failure(ended(5, **{PROCESS_TAG: "a command"}), DONE)
 
 
 def test_a_counted_failure_is_not_waited_for() -> None:

@@ -1,8 +1,12 @@
-"""The watch that notices when the machine's clock is set back."""
+"""The daemon's clock watch, and which of its log records are kept."""
 
 from __future__ import annotations
 
-from rag_assets.sensors.daemon import ClockWatch
+import logging
+
+import pytest
+
+from rag_assets.sensors.daemon import ClockWatch, is_worth_logging
 
 
 def watched(*readings: tuple[float, float]) -> list[float]:
@@ -27,3 +31,20 @@ def test_small_steps_back_add_up() -> None:
 
 def test_a_machine_that_slept_was_not_set_back() -> None:
     assert watched((1000, 1), (40_000, 2), (40_005, 7)) == [0, 0]
+
+
+@pytest.mark.parametrize(
+    ("message", "level", "is_kept"),
+    [
+        ("Checking for new runs for sensor: source_files", logging.INFO, False),
+        ("Sensor tenants skipped: nothing changed", logging.INFO, False),
+        ("No run requests returned for run_failures, skipping", logging.INFO, False),
+        ("Launching run for source_files", logging.INFO, True),
+        ("Sensor tenants skipped: nothing changed", logging.WARNING, True),
+    ],
+)
+def test_only_ticks_that_request_nothing_are_not_logged(
+    message: str, level: int, is_kept: bool
+) -> None:
+    record = logging.LogRecord("dagster.daemon.SensorDaemon", level, "", 0, message, None, None)
+    assert is_worth_logging(record) is is_kept
