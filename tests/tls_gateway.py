@@ -148,6 +148,10 @@ class _Handler(BaseHTTPRequestHandler):
         if self.command == "PUT" and body and ("/_" not in path or path.endswith("/_settings")):
             sent = json.loads(body)
             settings = sent.get("settings", sent if path.endswith("/_settings") else {})
+            interval = str(_flat(settings).get("index.refresh_interval", "-1"))
+            if re.fullmatch(r"[0-4]s|[0-9]+ms", interval):
+                reason = f"index setting [index.refresh_interval={interval}] should be either -1 or"
+                return 400, _error("illegal_argument_exception", f"{reason} at least 5s")
             private = sorted(n for n in _flat(settings) if not _PUBLIC_SETTINGS.fullmatch(n))
             if private:
                 reason = f"Settings [{','.join(private)}] are not available when running in"
