@@ -12,7 +12,7 @@
 | RAG_ASSETS_ELASTICSEARCH_FINGERPRINT | none | SHA-256 of a certificate of the server's chain |
 | RAG_ASSETS_ELASTICSEARCH_SHARDS | 1 | primary shards of a new shared index |
 | RAG_ASSETS_ELASTICSEARCH_REPLICAS | one on a second node | copies of a new index |
-| RAG_ASSETS_ELASTICSEARCH_REFRESH_INTERVAL | 30s | of a new index; -1: no automatic refresh; Serverless: 5s or more |
+| RAG_ASSETS_ELASTICSEARCH_REFRESH_INTERVAL | 30s | of a new index; -1: never; Serverless: from 5s |
 | RAG_ASSETS_ELASTICSEARCH_TIER | the cluster's | of a new index, as in data_hot |
 """
 

@@ -17,8 +17,8 @@ from dagster.components.testing import create_defs_folder_sandbox
 
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.dagster import Installation, KnowledgeBaseComponent, build_defs
-from rag_assets.plugins.registry import installed_systems
 from rag_assets.definitions import build_defs as own_definitions
+from rag_assets.plugins.registry import installed_systems
 from tests.foreign_project.definitions import team_definitions
 
 ROOT = Path(__file__).resolve().parents[3]
