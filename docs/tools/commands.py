@@ -41,17 +41,20 @@ def commands_page() -> str:
 
 
 def _group(group: click.Group, context: click.Context) -> Iterator[str]:
-    yield f"## rag-assets {context.info_name}\n"
+    yield f"## {context.command_path}\n"
     if help_text := _prose(group.help):
         yield f"{help_text}\n"
     for name in group.list_commands(context):
         command = group.get_command(context, name)
         assert command is not None  # noqa: S101 - it is listed
-        yield from _section(command, click.Context(command, context, name))
+        inner = click.Context(command, context, name)
+        yield from (
+            _group(command, inner) if isinstance(command, click.Group) else _section(command, inner)
+        )
 
 
 def _section(command: click.Command, context: click.Context) -> Iterator[str]:
-    yield f"### {context.command_path.replace('Root ', '')}\n"
+    yield f"### {context.command_path}\n"
     if help_text := _prose(command.help):
         yield f"{help_text}\n"
     rows = [

@@ -30,6 +30,6 @@ def test_the_reference_has_every_command() -> None:
             if isinstance(command, click.Group)
             else [name]
         )
-        missing += [path for path in paths if f"\n### rag-assets {path}\n" not in page]
+        missing += [path for path in paths if f"# rag-assets {path}\n" not in page]
     assert missing == []
     assert "`--top-k" in page
