@@ -417,7 +417,7 @@ def test_synthetic_questions_are_made_of_headings_and_reported_apart(
     assert len(made) == 4
     assert all(question["synthetic"] for question in made)
     assert {question["question"] for question in made} <= {
-        f"About the {topic}: Its place" for topic in TOPICS
+        f"About the {topic}: The place of the {topic}" for topic in TOPICS
     }
     [found] = command("eval", tenant, "--json").json["evaluations"]
     assert (found["judged"]["questions"], found["synthetic"]["questions"]) == (0, 4)
