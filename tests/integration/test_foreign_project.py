@@ -545,6 +545,7 @@ def test_dagster_validates_a_scaffolded_project(project: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("guest", ["sqlite"], indirect=True)
 def test_a_scaffolded_projects_daemon_syncs_a_tenant(guest: Guest, project: Path) -> None:
     instance = guest.session.instance
     synced = dg.RunsFilter(job_name="kb_sync_tenant")
