@@ -34,7 +34,10 @@ def pytest_configure(config: pytest.Config) -> None:
     # The same examples in each run, so that a change is not blamed for what it did not touch;
     # `make fuzz` takes others each time.
     explore = "RAG_ASSETS_FUZZ_EXAMPLES" in os.environ
-    settings.register_profile("project", deadline=None, derandomize=not explore)
+    examples = 100 if explore else 40
+    settings.register_profile(
+        "project", deadline=None, derandomize=not explore, max_examples=examples
+    )
     settings.load_profile("project")
     if getattr(config.option, "numprocesses", None) and not hasattr(config, "workerinput"):
         servers = ExitStack()

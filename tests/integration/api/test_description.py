@@ -44,7 +44,7 @@ def test_answers_are_as_described(api: Api, address: str, mode: GenerationMode) 
 
         @given(case=operation.as_strategy(generation_mode=mode).filter(fair))
         @settings(
-            max_examples=12,
+            max_examples=6,
             derandomize=True,
             database=None,
             suppress_health_check=[*HealthCheck],
