@@ -12,7 +12,7 @@ from sqlalchemy import select
 from rag_assets.ingest.sources.records import record_document_id
 from rag_assets.storage.catalog.tables import document_index
 from tests.installation import Installation
-from tests.integration.systems.workspace_site import Site, workspace
+from tests.integration.systems.workspace.site import Site, workspace
 
 DEALS = {("db_row", f"deal-{number}") for number in range(3)}
 PEOPLE = {("db_row", f"person-{number}") for number in range(2)}

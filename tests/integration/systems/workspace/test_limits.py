@@ -17,8 +17,8 @@ from rag_assets.ingest.sources.records import MAX_FILE_BYTES
 from rag_assets.storage.catalog.tables import source_records
 from tests.dumps import is_blob
 from tests.installation import Installation
-from tests.integration.systems import workspace_site
-from tests.integration.systems.workspace_site import LINES, Site, workspace
+from tests.integration.systems.workspace import site as workspace_site
+from tests.integration.systems.workspace.site import LINES, Site, workspace
 from tests.unit.ingest.parsing.pdfs import laid_out
 
 CONTENT = "/rag/records/file/{}/content"

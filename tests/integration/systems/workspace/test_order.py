@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.installation import Installation
-from tests.integration.systems.workspace_site import Site, workspace
+from tests.integration.systems.workspace.site import Site, workspace
 
 NINE, TEN, ELEVEN, NOON = (f"2026-03-02T{hour}:00:00Z" for hour in ("09", "10", "11", "12"))
 

@@ -14,7 +14,7 @@ from psycopg import sql
 from tests.databases import drop_database, url_of
 from tests.driving import Driver
 from tests.installation import Installation
-from tests.workspaces import ADMIN, Workspace, workspace_of
+from tests.integration.systems.workspace.marked_tree import ADMIN, Workspace, workspace_of
 
 _SCHEMAS = "SELECT nspname FROM pg_namespace WHERE nspname !~ '^pg_|^information_schema$'"
 

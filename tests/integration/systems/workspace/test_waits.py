@@ -16,7 +16,7 @@ from rag_assets.storage.catalog.rag_setting_tables import rag_settings
 from rag_assets.storage.catalog.tables import documents, source_records
 from rag_assets.storage.catalog.tree_tables import pages
 from tests.installation import Installation
-from tests.integration.systems.workspace_site import Site, workspace
+from tests.integration.systems.workspace.site import Site, workspace
 
 
 class Waits:

@@ -21,7 +21,7 @@ from rag_assets.storage.catalog.tables import documents
 from rag_assets.storage.catalog.upload_tables import record_files
 from tests import driving
 from tests.installation import Installation
-from tests.integration.systems.workspace_site import Site, workspace
+from tests.integration.systems.workspace.site import Site, workspace
 from tests.unit.ingest.parsing import pdfs
 
 FILE = record_document_id("pushed", "file", "clock")

@@ -13,7 +13,13 @@ import pytest
 from tests.back_ends import EACH_BACK_END
 from tests.driving import Driver, tenant_named_after
 from tests.installation import Installation
-from tests.workspaces import ADMIN, Person, Workspace, marks_in, workspace_of
+from tests.integration.systems.workspace.marked_tree import (
+    ADMIN,
+    Person,
+    Workspace,
+    marks_in,
+    workspace_of,
+)
 
 pytestmark = EACH_BACK_END
 ADA = Person("ada")

@@ -21,7 +21,13 @@ from rag_assets.storage.catalog.generations import Generation
 from tests.beside import beside
 from tests.driving import Driver, tenant_named_after
 from tests.installation import Installation
-from tests.workspaces import ADMIN, Person, Workspace, served, workspace_of
+from tests.integration.systems.workspace.marked_tree import (
+    ADMIN,
+    Person,
+    Workspace,
+    served,
+    workspace_of,
+)
 
 pytestmark = pytest.mark.long
 

@@ -12,7 +12,7 @@ from sqlalchemy import text
 
 from rag_assets.privacy.described import described_spans
 from tests.installation import Installation
-from tests.integration.systems.workspace_site import Site, workspace
+from tests.integration.systems.workspace.site import Site, workspace
 
 RUN = "Q7wERtYuIoPaSdFgHjKl"
 SECRETS = {

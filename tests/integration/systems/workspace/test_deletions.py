@@ -11,7 +11,7 @@ import pytest
 
 from rag_assets.storage.blobs.store import open_blobs
 from tests.installation import Installation
-from tests.integration.systems.workspace_site import Site, workspace
+from tests.integration.systems.workspace.site import Site, workspace
 
 STAYS = {("template", "t"), ("comment", "on-other")}
 

@@ -21,7 +21,7 @@ from rag_assets.retrieval import AsyncRetriever
 from rag_assets.storage.blobs.store import open_blobs
 from tests.installation import Installation
 from tests.integration.api.conftest import running
-from tests.integration.systems.workspace_site import SETTINGS, Site, workspace
+from tests.integration.systems.workspace.site import SETTINGS, Site, workspace
 
 pytestmark = pytest.mark.long
 

@@ -17,7 +17,7 @@ from rag_assets.client import Client, Filters, Question
 from rag_assets.retrieval.model import Caller, SearchRequest
 from rag_assets.storage.catalog.events import SEARCHES
 from tests.installation import Installation
-from tests.workspaces import Person, Workspace
+from tests.integration.systems.workspace.marked_tree import Person, Workspace
 
 MOST: Final = 20
 Mode: TypeAlias = Literal["text", "knn"]

@@ -15,7 +15,7 @@ from rag_assets.storage.catalog.tables import document_index, documents, source_
 from rag_assets.storage.catalog.upload_tables import uploads
 from rag_assets.workspace.tree import EXCLUDED
 from tests.installation import FAST, Installation
-from tests.integration.systems.workspace_site import Site, workspace
+from tests.integration.systems.workspace.site import Site, workspace
 
 LONG_AGO = datetime.now(UTC) - timedelta(days=45)
 TOLD = {"chunks", "stale", "last_indexed_at", "queue_depth", "disabled"}

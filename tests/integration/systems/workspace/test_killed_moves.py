@@ -13,7 +13,7 @@ import pytest
 
 from rag_assets.workspace.tree import EXCLUDED, ROOT, Page, in_order, scope_of, standing_of
 from tests.installation import Installation
-from tests.integration.storage.test_pages import Tree, tree
+from tests.integration.systems.workspace.test_page_table import Tree, tree
 
 __all__ = ["tree"]  # a fixture
 

@@ -15,12 +15,12 @@ from pydantic import SecretStr
 
 from rag_assets.billing.key_ring import KeyRing
 from tests.installation import Installation
-from tests.integration.systems.workspace_site import Site, workspace
+from tests.integration.systems.workspace.site import Site, workspace
 
 if TYPE_CHECKING:
     from llmock.pytest_plugin import LLMock
 
-PAGE = (Path(__file__).parents[3] / "docs" / "workspace.md").read_text()
+PAGE = (Path(__file__).parents[4] / "docs" / "workspace.md").read_text()
 CALL = re.compile(
     r"curl -s -X (?P<method>[A-Z]+) http://127.0.0.1:8000(?P<path>\S+) .*? -d '(?P<body>.*?)'", re.S
 )

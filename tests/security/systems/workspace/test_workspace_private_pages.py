@@ -12,7 +12,7 @@ import pytest
 
 from rag_assets.ingest.sources.records import record_document_id
 from tests.installation import Installation
-from tests.integration.systems.workspace_site import Site, workspace
+from tests.integration.systems.workspace.site import Site, workspace
 
 WORDS = ("axolotl", "bandicoot", "capybara", "dugong", "echidna", "fossa", "gecko", "hoatzin")
 """A title, a text, an address, the name of a file, its content, a comment, a row, a template's."""

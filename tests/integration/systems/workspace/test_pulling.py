@@ -34,7 +34,7 @@ from rag_assets.systems.workspace.pulling.tenants import pulled_sources
 from rag_assets.tenants.model import Tenant
 from tests.databases import drop_database, url_of
 from tests.installation import Installation
-from tests.integration.systems.workspace_site import Site, workspace
+from tests.integration.systems.workspace.site import Site, workspace
 from tests.sensor_resources import sensor_resources
 
 TABLES = """

@@ -11,7 +11,7 @@ from sqlalchemy import text
 
 from tests import driving
 from tests.installation import Installation
-from tests.integration.systems.workspace_site import Site, workspace
+from tests.integration.systems.workspace.site import Site, workspace
 
 WORD = "quokka"
 BESIDE = "wombat"

@@ -13,7 +13,7 @@ import pytest
 from rag_assets.common.batches import batched
 from tests.driving import Driver
 from tests.installation import Installation
-from tests.integration.systems.workspace_site import Site, workspace
+from tests.integration.systems.workspace.site import Site, workspace
 
 SLOW = {"provider": "deterministic", "seconds_per_text": 0.1}
 """Forty texts a second in four calls: a model on a few cores."""

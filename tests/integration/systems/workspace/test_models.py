@@ -15,7 +15,7 @@ from examples.workspace.data import Question, people, questions, rows
 from tests.driving import Driver
 from tests.e5_server import E5_DIMENSIONS, e5_server
 from tests.installation import Installation
-from tests.workspaces import ADMIN, Person, Workspace, workspace_of
+from tests.integration.systems.workspace.marked_tree import ADMIN, Person, Workspace, workspace_of
 
 pytestmark = pytest.mark.slow
 

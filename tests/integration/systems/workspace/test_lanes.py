@@ -13,7 +13,7 @@ from rag_assets.pipeline import listing
 from rag_assets.pipeline.context import SliceLimits
 from tests.driving import Driver
 from tests.installation import Installation
-from tests.integration.systems.workspace_site import Site, workspace
+from tests.integration.systems.workspace.site import Site, workspace
 
 LINES = 10
 

@@ -10,8 +10,8 @@ import pytest
 
 from rag_assets.retrieval.model import MAX_PAGES
 from tests.installation import Installation
-from tests.integration.systems.test_workspace_secrets import SECRETS
-from tests.integration.systems.workspace_site import LINES, Site, workspace
+from tests.integration.systems.workspace.site import LINES, Site, workspace
+from tests.integration.systems.workspace.test_secrets import SECRETS
 
 GOOD = b'{"op": "put", "type": "comment", "id": "good", "page_uuid": "p", "text": "A whimbrel."}'
 PUT = b'{"op": "put", "type": "template", "id": "t", "name": "n", "payload": %s}'

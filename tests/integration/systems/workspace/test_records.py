@@ -16,7 +16,7 @@ from rag_assets.ingest.sources.records import record_document_id
 from rag_assets.workspace.page_blocks import PageBlocks
 from tests import driving
 from tests.installation import Installation
-from tests.integration.systems.workspace_site import Site, workspace
+from tests.integration.systems.workspace.site import Site, workspace
 from tests.unit.ingest.parsing.office_files import word
 from tests.unit.ingest.parsing.pictures import bomb, drawn, saved
 

@@ -23,7 +23,14 @@ from rag_assets.billing.key_ring import KeyRing
 from tests.back_ends import BACK_ENDS, BackEnd
 from tests.driving import Driver
 from tests.installation import Installation
-from tests.security.workspace_interfaces import (
+from tests.integration.systems.workspace.marked_tree import (
+    ADMIN,
+    Person,
+    Workspace,
+    served,
+    workspace_of,
+)
+from tests.security.systems.workspace.interfaces import (
     INTERFACES,
     MOST,
     WHOLE,
@@ -32,7 +39,6 @@ from tests.security.workspace_interfaces import (
     Interfaces,
     interfaces_of,
 )
-from tests.workspaces import ADMIN, Person, Workspace, served, workspace_of
 
 if TYPE_CHECKING:
     from llmock.pytest_plugin import LLMock
