@@ -17,8 +17,8 @@ from rag_assets.api.workspace_status import workspace_status
 from rag_assets.common.principals import WRITER
 from rag_assets.retrieval.model import SearchAnswer
 from rag_assets.storage.catalog.index_rows import ReadableDocument
+from rag_assets.tenants.application_settings import PROFILE
 from rag_assets.tenants.profiles import configured_sources
-from rag_assets.workspace.settings import PROFILE
 
 _REFUSED = documented(401, 403, 404, 422, 429, 500, 503)
 

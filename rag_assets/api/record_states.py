@@ -10,12 +10,12 @@ from rag_assets.common.errors import UnknownDocument
 from rag_assets.common.failure_kinds import WORDS, empty_note
 from rag_assets.common.hashing import sha256_hex
 from rag_assets.common.principals import WRITER
+from rag_assets.records.bodies import FileBody, block_of
 from rag_assets.retrieval.documents import DocumentReader
 from rag_assets.retrieval.model import Caller
 from rag_assets.storage.catalog.record_states import RecordFilter, RecordState
 from rag_assets.storage.index.model import StoredEntry
 from rag_assets.tenants.model import Tenant
-from rag_assets.workspace.bodies import FileBody, block_of
 
 _BARE = "It has no text that is seen."
 _UNPLACED = (

@@ -52,5 +52,5 @@ def reindexed(catalog: Catalog, tenant_id: str, body: Reindex, by: str) -> Reind
 
 def _is_in_tree(catalog: Catalog, tenant_id: str, body: ReindexPage) -> bool:
     """Return whether the tree contains a page or a database, which may be without records."""
-    page = catalog.pages.find(tenant_id, body.id)
-    return page is not None and (page.kind == "database") == (body.scope == "database")
+    kind = catalog.pages.kind_of(tenant_id, body.id)
+    return kind is not None and (kind == "database") == (body.scope == "database")

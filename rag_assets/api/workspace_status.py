@@ -10,9 +10,9 @@ from rag_assets.models.config.embedder import EmbedderConfig
 from rag_assets.models.embedding.model_folder import DEFAULT_MODEL
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.tenants import TenantRecord
+from rag_assets.tenants.application_settings import PROFILE, is_pending, overlaid, wanted_embedder
 from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.profiles import configured_embedder, configured_sources
-from rag_assets.workspace.settings import PROFILE, is_pending, overlaid, wanted_embedder
 
 
 def workspace_status(

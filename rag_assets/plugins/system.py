@@ -54,7 +54,7 @@ class Profile:
             adjoining passages are one hit, and near copies share a place.
         most_hits: maximum number of hits of a search, whatever it asks for; None: no maximum.
         typed_records: whether records that are pushed to its tenants have the bodies of
-            rag_assets.workspace.bodies.
+            rag_assets.records.bodies.
         drops_described_secrets: whether passages that match a few patterns of credentials
             (privacy/described.py) are dropped as well, regardless of the other rules.
         opt_in_problem: the error class, a subclass of `NotOptedIn`, for requests for a tenant until

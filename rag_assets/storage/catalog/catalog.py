@@ -43,7 +43,6 @@ from rag_assets.storage.catalog.moved_documents import MovedDocuments
 from rag_assets.storage.catalog.organizations import OrganizationTable
 from rag_assets.storage.catalog.overview import Overview
 from rag_assets.storage.catalog.pace import PaceTable
-from rag_assets.storage.catalog.page_lists import PageLists
 from rag_assets.storage.catalog.pages import PageTable
 from rag_assets.storage.catalog.panel_sessions import PanelSessionTable
 from rag_assets.storage.catalog.pins import PinTable
@@ -88,7 +87,7 @@ class Catalog:
         self.installation, self.tenants = InstallationTable(database), TenantTable(database)
         self.workspace_settings = WorkspaceSettingsTable(database)
         self.access, self.security = AccessTable(database), SecurityChangeTable(database)
-        self.pages, self.page_lists = PageTable(database), PageLists(database)
+        self.pages = PageTable(database)
         self.documents = DocumentTable(database)
         self.moves = MovedDocuments(database)
         self.kinds = KindTable(database)

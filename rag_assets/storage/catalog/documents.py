@@ -22,7 +22,7 @@ from rag_assets.storage.catalog.document_rows import (
 )
 from rag_assets.storage.catalog.holds import is_held
 from rag_assets.storage.catalog.moved_documents import forget_moves, is_moved
-from rag_assets.storage.catalog.page_rows import with_scopes
+from rag_assets.storage.catalog.pages import with_scopes
 from rag_assets.storage.catalog.removals import mark_deleted_statement, not_superseded
 from rag_assets.storage.catalog.tables import document_index, documents, syncs, tombstones
 from rag_assets.storage.catalog.waits import begin_waits_anew

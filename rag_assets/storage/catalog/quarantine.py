@@ -9,7 +9,7 @@ from sqlalchemy import Select, Text, Update, and_, bindparam, select, update
 from sqlalchemy.sql import func
 
 from rag_assets.common.failure_kinds import LEFT_OUT
-from rag_assets.ingest.parsing.media_types import WORKSPACE_RECORD
+from rag_assets.ingest.parsing.media_types import TYPED_RECORD
 from rag_assets.storage.catalog.database import Database, TenantRef, among
 from rag_assets.storage.catalog.document_rows import Failure
 from rag_assets.storage.catalog.index_rows import failed_key, fails_elsewhere, withhold_statement
@@ -172,7 +172,7 @@ def _left_out(ref: TenantRef, document_ids: Sequence[str]) -> Select[Any]:
             among(row.document_id, document_ids),
             row.status == "FAILED",
             row.failed_document_key == row.document_key,
-            record.media_type == WORKSPACE_RECORD,
+            record.media_type == TYPED_RECORD,
         )
     )
 

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import ColumnElement, Integer, and_, cast, exists, func, literal, or_, select
 
-from rag_assets.ingest.parsing.media_types import WORKSPACE_RECORD
+from rag_assets.ingest.parsing.media_types import TYPED_RECORD
 from rag_assets.storage.catalog.clock import latest_trusted_time
 from rag_assets.storage.catalog.tables import source_records, tenants
 from rag_assets.storage.catalog.upload_tables import uploads
@@ -22,9 +22,7 @@ def is_found() -> ColumnElement[bool]:
     has_content = exists().where(
         content.c.tenant == columns.tenant, content.c.document_id == columns.document_id
     )
-    is_whole = or_(
-        columns.media_type != WORKSPACE_RECORD, columns.source_type != "file", has_content
-    )
+    is_whole = or_(columns.media_type != TYPED_RECORD, columns.source_type != "file", has_content)
     return and_(or_(columns.resolved_at.is_(None), ~is_expired()), is_whole)
 
 

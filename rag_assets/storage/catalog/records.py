@@ -24,11 +24,11 @@ from sqlalchemy import (
 
 from rag_assets.common.times import FIRST_DAY, LAST_DAY
 from rag_assets.ingest.sources.model import SourceMetadata, StoredRecord
+from rag_assets.records.pages import ROOT
 from rag_assets.storage.catalog.changes import notify
 from rag_assets.storage.catalog.database import Database, TenantRef, among
 from rag_assets.storage.catalog.former_contents import forget_unneeded
-from rag_assets.storage.catalog.page_removals import standing_pages
-from rag_assets.storage.catalog.page_rows import pages_below
+from rag_assets.storage.catalog.pages import pages_below, standing_pages
 from rag_assets.storage.catalog.pushed_records import PushedRecord
 from rag_assets.storage.catalog.record_conditions import is_expired, is_found
 from rag_assets.storage.catalog.record_plans import Present, RecordChanges, RecordPlan, RecordPut
@@ -40,7 +40,6 @@ from rag_assets.storage.catalog.tables import (
     source_records,
 )
 from rag_assets.storage.catalog.upload_tables import uploads
-from rag_assets.workspace.tree import ROOT
 
 _BATCH = 2_000
 

@@ -20,8 +20,8 @@ from rag_assets.storage.catalog.organizations import add_organizations
 from rag_assets.storage.catalog.rag_setting_tables import rag_settings
 from rag_assets.storage.catalog.tables import incarnations, organizations, tenants
 from rag_assets.storage.catalog.workspace_settings import setting_columns, settings_of, settle
+from rag_assets.tenants.application_settings import NO_SETTINGS, WorkspaceSettings
 from rag_assets.tenants.profiles import DEFAULT_PROFILE, profile_of
-from rag_assets.workspace.settings import NO_SETTINGS, WorkspaceSettings
 
 State = Literal["ACTIVE", "DISABLED", "REMOVING"]
 Origin = Literal["file", "api", "agents"]

@@ -20,6 +20,7 @@ from sqlalchemy import (
 )
 
 from rag_assets.common.failure_kinds import LEFT_OUT
+from rag_assets.records.pages import NOBODY
 from rag_assets.storage.catalog.access import is_readable
 from rag_assets.storage.catalog.database import Database, among
 from rag_assets.storage.catalog.freshness import (
@@ -32,7 +33,7 @@ from rag_assets.storage.catalog.freshness import (
     unlisted_rows,
 )
 from rag_assets.storage.catalog.index_rows import is_excluded
-from rag_assets.storage.catalog.page_rows import excluded_pages
+from rag_assets.storage.catalog.pages import excluded_pages
 from rag_assets.storage.catalog.record_conditions import expires_at, is_found
 from rag_assets.storage.catalog.record_states import (
     answering_versions,
@@ -48,7 +49,6 @@ from rag_assets.storage.catalog.tables import (
     source_records,
 )
 from rag_assets.storage.catalog.upload_tables import uploads
-from rag_assets.workspace.tree import NOBODY
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,14 +18,14 @@ from rag_assets.storage.catalog.rag_setting_tables import rag_settings
 from rag_assets.storage.catalog.reindex_requests import request_reindex
 from rag_assets.storage.catalog.tables import document_index, events, tenants
 from rag_assets.storage.catalog.waits import begin_waits_of_comments
-from rag_assets.tenants.profiles import configured_embedder
-from rag_assets.workspace.settings import (
+from rag_assets.tenants.application_settings import (
     PROFILE,
     WorkspaceSettings,
     overlaid,
     settled_embedder,
     wanted_embedder,
 )
+from rag_assets.tenants.profiles import configured_embedder
 
 Change: TypeAlias = Callable[[WorkspaceSettings, Mapping[str, Any], bool], WorkspaceSettings]
 """From current settings, the operator's configuration, and whether the workspace is still

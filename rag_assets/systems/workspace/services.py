@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rag_assets.api.backend import Backend
 from rag_assets.systems.workspace.settings import SettingsService
-from rag_assets.systems.workspace.tree import TreeService
+from rag_assets.systems.workspace.tree_service import TreeService
 
 
 def settings_service(backend: Backend) -> SettingsService:

@@ -29,9 +29,7 @@ from rag_assets.privacy.masker import Masker
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.tenants import TenantRecord
 from rag_assets.storage.index.pgvector.entries import PgVectors
-from rag_assets.tenants.model import Tenant
-from rag_assets.tenants.profiles import configured_embedder
-from rag_assets.workspace.settings import (
+from rag_assets.tenants.application_settings import (
     COMPATIBLE,
     PROFILE,
     SELF_HOSTED,
@@ -41,6 +39,8 @@ from rag_assets.workspace.settings import (
     overlaid,
     wanted_embedder,
 )
+from rag_assets.tenants.model import Tenant
+from rag_assets.tenants.profiles import configured_embedder
 
 _SHOWN = tuple(
     field

@@ -15,11 +15,12 @@ from rag_assets.cli.commands.session import Session, with_reading_session, with_
 from rag_assets.common.errors import ConfigurationError, InvalidRequest
 from rag_assets.common.formatting import counted
 from rag_assets.privacy.masker import masker_of
+from rag_assets.records.pages import ROOT
 from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.storage.catalog.record_states import RecordFilter, RecordState, RecordStatus
-from rag_assets.systems.workspace.tree import PageDraft, TreeService
+from rag_assets.systems.workspace.tree import Page
+from rag_assets.systems.workspace.tree_service import PageDraft, TreeService
 from rag_assets.tenants.problems import problem_of
-from rag_assets.workspace.tree import ROOT, Page
 
 _RECORDS_AT_ONCE: Final = 10_000
 

@@ -21,11 +21,12 @@ from rag_assets.api.record_lines import Bulk
 from rag_assets.api.responses import InvalidField
 from rag_assets.api.workspace_responses import TreeLine, TreeLines, TreeReconciled
 from rag_assets.common.errors import RagAssetsError, UnknownDocument
-from rag_assets.storage.catalog.pages import PageEdit
+from rag_assets.records.pages import MOST_UUID, ROOT
 from rag_assets.systems.workspace.administration import REFUSED, WrittenDependency
+from rag_assets.systems.workspace.page_table import PageEdit
 from rag_assets.systems.workspace.services import tree_service
-from rag_assets.systems.workspace.tree import PageChange, PageDraft, TreeManifestLine
-from rag_assets.workspace.tree import MOST_UUID, ROOT, Page
+from rag_assets.systems.workspace.tree import Page
+from rag_assets.systems.workspace.tree_service import PageChange, PageDraft, TreeManifestLine
 
 MOST_LINES: Final = 5_000
 MOST_PAGES: Final = 200_000

@@ -11,13 +11,13 @@ from rag_assets.api.dependencies import BackendDependency, IdentityDependency
 from rag_assets.api.guard import Guarded, open_to_writers
 from rag_assets.api.model import TenantQuery
 from rag_assets.api.workspace_responses import PageAccess, TreeChange, TreePage, TreePages
+from rag_assets.records.pages import MOST_UUID, PAGE_UUID
 from rag_assets.systems.workspace.administration import (
     REFUSED,
     WrittenDependency,
 )
 from rag_assets.systems.workspace.services import tree_service
-from rag_assets.systems.workspace.tree import PageChange, PageDraft, PageUuid
-from rag_assets.workspace.tree import MOST_UUID, PAGE_UUID
+from rag_assets.systems.workspace.tree_service import PageChange, PageDraft, PageUuid
 
 router = APIRouter(prefix="/rag", tags=["workspace"], responses=REFUSED, route_class=Guarded)
 

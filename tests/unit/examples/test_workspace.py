@@ -12,9 +12,10 @@ import pytest
 from examples.workspace.data import Question, contents, people, questions, rows
 from rag_assets.common.principals import MEMBERS
 from rag_assets.common.tokens import count_tokens
+from rag_assets.records.bodies import BODIES, Body
+from rag_assets.records.pages import ROOT, scope_of
 from rag_assets.retrieval.terms import content_words
-from rag_assets.workspace.bodies import BODIES, Body
-from rag_assets.workspace.tree import ROOT, Page, judged, new_root, scope_of
+from rag_assets.systems.workspace.tree import Page, judged, new_root
 
 QUESTIONS = questions()
 LONG = 1_200

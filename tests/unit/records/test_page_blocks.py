@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from rag_assets.workspace.bodies import BlockBody, canonical_text, kept_block
-from rag_assets.workspace.page_blocks import PageBlocks
+from rag_assets.records.bodies import BlockBody, PageBlocks, canonical_text, kept_block
 
 
 def change(block_id: str, text: str = "", **more: Any) -> BlockBody:

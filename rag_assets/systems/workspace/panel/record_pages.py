@@ -14,10 +14,10 @@ from rag_assets.common.errors import UnknownDocument
 from rag_assets.common.failure_kinds import WORDS, FailureKind
 from rag_assets.ingest.sources.records import record_document_id
 from rag_assets.panel.frame import Visit
+from rag_assets.records.bodies import BODIES
 from rag_assets.storage.catalog.record_states import RecordFilter, RecordState, RecordStatus
 from rag_assets.systems.workspace.panel.room import PAGE, Room, given, room_of
 from rag_assets.tenants.model import Tenant
-from rag_assets.workspace.bodies import BODIES
 
 _PLACE: Final = ("source", "type", "id")
 

@@ -11,7 +11,7 @@ from rag_assets.common.errors import NoWorkspace
 from rag_assets.panel.frame import Visit
 from rag_assets.retrieval.model import Caller
 from rag_assets.storage.catalog.tenants import TenantRecord
-from rag_assets.workspace.settings import PROFILE
+from rag_assets.tenants.application_settings import PROFILE
 
 PAGE: Final = 50
 """Rows on a page of a list."""

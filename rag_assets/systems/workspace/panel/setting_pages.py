@@ -15,8 +15,8 @@ from rag_assets.panel.frame import Visit
 from rag_assets.systems.workspace.panel.room import Room, room_of
 from rag_assets.systems.workspace.services import settings_service
 from rag_assets.systems.workspace.settings import SettingsDraft
+from rag_assets.tenants.application_settings import Provider, VectorBackend
 from rag_assets.tenants.problems import problem_of
-from rag_assets.workspace.settings import Provider, VectorBackend
 
 _FIELDS: Final = (
     *("provider", "embedding_model", "base_url", "dimensions"),

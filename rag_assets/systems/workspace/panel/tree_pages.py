@@ -9,10 +9,12 @@ from starlette.responses import Response
 
 from rag_assets.api.workspace_responses import PageAccess
 from rag_assets.panel.frame import Visit
+from rag_assets.records.pages import ROOT, scope_of
 from rag_assets.storage.catalog.catalog import Catalog
+from rag_assets.systems.workspace.page_lists import PageLists
 from rag_assets.systems.workspace.panel.room import PAGE, Room, given, room_of
 from rag_assets.systems.workspace.services import tree_service
-from rag_assets.workspace.tree import ROOT, new_root, scope_of, standing_of
+from rag_assets.systems.workspace.tree import new_root, standing_of
 
 _MOST_NAMES = 100
 _SHOWN_READERS = 50
@@ -32,7 +34,7 @@ async def tree(visit: Visit) -> Response:
 async def unplaced(visit: Visit) -> Response:
     """List the pages below an unknown page."""
     room = await room_of(visit)
-    lists = visit.backend.catalog.page_lists
+    lists = PageLists(visit.backend.catalog.database)
     after = given(visit, "after") or None
 
     def read() -> tuple[list[Any], dict[str, str]]:
@@ -47,11 +49,12 @@ async def unplaced(visit: Visit) -> Response:
 
 def _shown(room: Room, uuid: str, after: str | None, who: tuple[str, ...]) -> dict[str, Any]:
     catalog, tenant_id = room.visit.backend.catalog, room.record.id
-    path = catalog.pages.path(tenant_id, uuid)
+    lists = PageLists(catalog.database)
+    path = lists.path(tenant_id, uuid)
     if uuid == ROOT and not path:
         path = [new_root()]
     standing = standing_of(path)
-    below = catalog.page_lists.below(tenant_id, uuid, after=after, limit=PAGE + 1)
+    below = lists.below(tenant_id, uuid, after=after, limit=PAGE + 1)
     uuids = [*(page.uuid for page in path), *(one.page.uuid for one in below)]
     verdict: PageAccess | None = None
     if who:
@@ -66,8 +69,7 @@ def _shown(room: Room, uuid: str, after: str | None, who: tuple[str, ...]) -> di
         "following": _following(below),
         "titles": _titles(room, uuids),
         "verdict": verdict,
-        "unplaced": uuid == ROOT
-        and bool(catalog.page_lists.unplaced(tenant_id, after=None, limit=1)),
+        "unplaced": uuid == ROOT and bool(lists.unplaced(tenant_id, after=None, limit=1)),
         "shown_readers": _SHOWN_READERS,
     }
 
@@ -84,7 +86,8 @@ def _readers(
 
 def _titles(room: Room, uuids: list[str]) -> dict[str, str]:
     principals = room.visit.backend.reader.policy.principals(room.caller)
-    return room.visit.backend.catalog.page_lists.titles(room.record.id, uuids, principals)
+    lists = PageLists(room.visit.backend.catalog.database)
+    return lists.titles(room.record.id, uuids, principals)
 
 
 def _following(found: list[Any]) -> str | None:

@@ -15,11 +15,12 @@ from zoneinfo import ZoneInfo
 from pydantic import ValidationError
 
 from rag_assets.common.errors import DeletionsHeld, InvalidRequest, ListingFailed
+from rag_assets.records.pages import ROOT
 from rag_assets.systems.workspace.pulling.database import ForeignRow
 from rag_assets.systems.workspace.pulling.following import Follower
 from rag_assets.systems.workspace.pulling.rows import key_of_row, to_json, to_text, to_truth
-from rag_assets.systems.workspace.tree import PageDraft, TreeService
-from rag_assets.workspace.tree import ROOT, Page, looping_pages
+from rag_assets.systems.workspace.tree import Page, looping_pages
+from rag_assets.systems.workspace.tree_service import PageDraft, TreeService
 
 _ID: Final = "id"
 _COLUMNS: Final[Mapping[str, Callable[[Any, ZoneInfo], Any]]] = MappingProxyType(

@@ -11,7 +11,8 @@ import time
 
 import pytest
 
-from rag_assets.workspace.tree import EXCLUDED, ROOT, Page, in_order, scope_of, standing_of
+from rag_assets.records.pages import EXCLUDED, ROOT, scope_of
+from rag_assets.systems.workspace.tree import Page, in_order, standing_of
 from tests.installation import Installation
 from tests.integration.systems.workspace.test_page_table import Tree, tree
 
@@ -23,20 +24,21 @@ PAGES = 1_500
 MOVER = """
 import sys
 from rag_assets.cli.commands.session import Session
-from rag_assets.workspace.tree import Page
+from rag_assets.systems.workspace.page_table import TreeTable
+from rag_assets.systems.workspace.tree import Page
 with Session() as session:
     ref = session.catalog.tenants.get(sys.argv[1]).ref
     print("begun", flush=True)
     while True:
         closed = {"readers": ("bob",), "inherit": False}
         for said in ({"parent": "team"}, {}, closed, {"ai": False}):
-            session.catalog.pages.put(ref, Page(uuid="sub", **said))
+            TreeTable(session.catalog.database).put(ref, Page(uuid="sub", **said))
 """
 
 
 def wrong(tree: Tree) -> list[str]:
     """What does not follow from what the pages say."""
-    pages = dict(tree.catalog.pages.all(tree.ref.id))
+    pages = dict(tree.lists.all(tree.ref.id))
     by_uuid = {page.uuid: page for page in pages}
     scopes = {page.uuid: scope for page, scope in pages.items()}
     path: list[Page] = []

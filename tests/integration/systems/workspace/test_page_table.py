@@ -13,11 +13,14 @@ from sqlalchemy import select, text
 from rag_assets.common.errors import ConfigurationError, InvalidRequest
 from rag_assets.common.principals import GUESTS, MEMBERS
 from rag_assets.ingest.sources.model import ListingFacts
+from rag_assets.records.pages import EXCLUDED, NOBODY, ROOT, scope_of
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.document_rows import DocumentChange
 from rag_assets.storage.catalog.tree_tables import scope_ancestors
-from rag_assets.workspace.tree import EXCLUDED, NOBODY, ROOT, Page, scope_of
+from rag_assets.systems.workspace.page_lists import PageLists
+from rag_assets.systems.workspace.page_table import TreeTable
+from rag_assets.systems.workspace.tree import Page
 from tests.installation import FAST, Installation
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -28,11 +31,12 @@ class Tree:
 
     def __init__(self, catalog: Catalog, ref: TenantRef) -> None:
         self.catalog, self.ref = catalog, ref
+        self.table, self.lists = TreeTable(catalog.database), PageLists(catalog.database)
 
     def put(self, uuid: str, parent: str = ROOT, **said: object) -> tuple[str, int]:
         page = Page(uuid=uuid, parent=parent, **said)  # type: ignore[arg-type]
-        done = self.catalog.pages.put(self.ref, page)
-        return done.scope, done.documents
+        done = self.table.put(self.ref, page)
+        return done.scopes[uuid], done.documents
 
     def hang(self, *uuids: str, each: int = 1) -> None:
         changes = [
@@ -116,7 +120,7 @@ def test_each_move_is_planned_for_the_pages_that_it_has(
     try:
         for number in range(12):
             page = Page(uuid="a", parent=("team", ROOT)[number % 2])
-            assert catalog.pages.put(tree.ref, page).documents == 1
+            assert TreeTable(catalog.database).put(tree.ref, page).documents == 1
         with catalog.database.begin() as connection:
             rows = connection.execute(
                 text(
@@ -164,14 +168,14 @@ def test_what_is_archived_leaves_and_comes_back(tree: Tree) -> None:
 def test_a_refused_change_changes_nothing(tree: Tree) -> None:
     tree.put("a")
     tree.put("b", "a")
-    before = tree.catalog.pages.all(tree.ref.id)
+    before = tree.lists.all(tree.ref.id)
     with pytest.raises(InvalidRequest, match="below itself"):
         tree.put("a", "b", readers=("ada",))
     # Also over pages that are not known yet.
     tree.put("x", "y")
     with pytest.raises(InvalidRequest, match="below itself"):
         tree.put("y", "x")
-    after = [one for one in tree.catalog.pages.all(tree.ref.id) if one[0].uuid != "x"]
+    after = [one for one in tree.lists.all(tree.ref.id) if one[0].uuid != "x"]
     assert after == before
     for scope, name in ((NOBODY, "ada"), (EXCLUDED, "ada"), (scope_of("a"), GUESTS)):
         with pytest.raises(ConfigurationError):
@@ -183,12 +187,12 @@ def test_a_deleted_page_takes_all_that_hangs_on_it(tree: Tree) -> None:
     tree.put("b", "a", readers=("bob",))
     tree.put("other")
     tree.hang("a", "b", "other", each=2)
-    done = tree.catalog.pages.remove(tree.ref, "a", "an admin")
-    assert (done.scope, done.documents) == (NOBODY, 4)
+    done = tree.table.remove(tree.ref, "a", "an admin")
+    assert done.documents == 4
     assert tree.scopes() == {"other": scope_of(ROOT)}
     assert tree.catalog.access.grants(tree.ref.id) == {scope_of(ROOT): [MEMBERS]}
     assert tree.ancestors() == set()
-    assert [page.uuid for page, _ in tree.catalog.pages.all(tree.ref.id)] == ["other", ROOT]
+    assert [page.uuid for page, _ in tree.lists.all(tree.ref.id)] == ["other", ROOT]
     removed = tree.catalog.events.page(tree.ref.id, kinds=frozenset({"document_removed"}), limit=10)
     assert {event.payload["uri"] for event in removed} == {
         f"pushed/{uuid}/{number}" for uuid in "ab" for number in (0, 1)
@@ -238,7 +242,7 @@ def test_the_tree_goes_with_its_tenant(tree: Tree) -> None:
         connection.execute(
             text("DELETE FROM rag_catalog.tenants WHERE id = :id"), {"id": tree.ref.id}
         )
-    assert tree.catalog.pages.all(tree.ref.id) == []
+    assert tree.lists.all(tree.ref.id) == []
     assert tree.ancestors() == set()
 
 
@@ -257,21 +261,19 @@ def test_many_pages_at_once_make_the_tree_that_one_by_one_makes(tree: Tree) -> N
         )
 
     def state() -> tuple[object, ...]:
-        known = {one.uuid: (one, scope) for one, scope in tree.catalog.pages.all(tree.ref.id)}
+        known = {one.uuid: (one, scope) for one, scope in tree.lists.all(tree.ref.id)}
         return tree.scopes(), tree.ancestors(), tree.catalog.access.grants(tree.ref.id), known
 
     def put_again_one_by_one() -> None:
-        for one, _ in tree.catalog.pages.all(tree.ref.id):
-            tree.catalog.pages.put(tree.ref, replace(one, archived=not one.archived))
-            tree.catalog.pages.put(tree.ref, one)
+        for one, _ in tree.lists.all(tree.ref.id):
+            tree.table.put(tree.ref, replace(one, archived=not one.archived))
+            tree.table.put(tree.ref, one)
 
     tree.hang(*uuids)
     refused = 0
     for _ in range(3):
         chosen = [any_page(uuid) for uuid in random.sample(uuids, 12)]
-        done = tree.catalog.pages.change(
-            tree.ref, [(one.uuid, lambda _, one=one: one) for one in chosen]
-        )
+        done = tree.table.change(tree.ref, [(one.uuid, lambda _, one=one: one) for one in chosen])
         refused += len(done.refused)
         at_once = state()
         put_again_one_by_one()
@@ -285,10 +287,10 @@ def test_a_page_and_the_one_above_it_change_places_in_any_order(tree: Tree) -> N
     tree.hang("a", "b")
     for order in (1, -1):
         swapped = [Page(uuid="a", parent="b"), Page(uuid="b", readers=("bob",))][::order]
-        done = tree.catalog.pages.change(tree.ref, [(p.uuid, lambda _, p=p: p) for p in swapped])
+        done = tree.table.change(tree.ref, [(p.uuid, lambda _, p=p: p) for p in swapped])
         assert not done.refused
         assert tree.scopes() == {"a": scope_of("b"), "b": scope_of("b")}
-        tree.catalog.pages.change(
+        tree.table.change(
             tree.ref,
             [
                 ("b", lambda _: Page(uuid="b", parent="a", readers=("bob",))),
@@ -301,7 +303,7 @@ def test_a_page_and_the_one_above_it_change_places_in_any_order(tree: Tree) -> N
 def test_pages_that_would_be_below_themselves_are_left_and_no_other(tree: Tree) -> None:
     tree.put("a")
     tree.put("b", "a")
-    done = tree.catalog.pages.change(
+    done = tree.table.change(
         tree.ref,
         [
             ("c", lambda _: Page(uuid="c", readers=("ada",))),
@@ -311,5 +313,5 @@ def test_pages_that_would_be_below_themselves_are_left_and_no_other(tree: Tree) 
         ],
     )
     assert {*done.refused} == {1, 2, 3}
-    known = {one.uuid: one.parent for one, _ in tree.catalog.pages.all(tree.ref.id)}
+    known = {one.uuid: one.parent for one, _ in tree.lists.all(tree.ref.id)}
     assert known == {ROOT: None, "a": ROOT, "b": "a", "c": ROOT}

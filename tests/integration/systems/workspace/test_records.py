@@ -13,7 +13,7 @@ from sqlalchemy import text
 
 from rag_assets.api import record_drafts
 from rag_assets.ingest.sources.records import record_document_id
-from rag_assets.workspace.page_blocks import PageBlocks
+from rag_assets.records.bodies import PageBlocks
 from tests import driving
 from tests.installation import Installation
 from tests.integration.systems.workspace.site import Site, workspace

@@ -4,9 +4,7 @@ from typing import Any
 
 import pytest
 
-from rag_assets.tenants.model import Tenant
-from rag_assets.tenants.profiles import configured_embedder
-from rag_assets.workspace.settings import (
+from rag_assets.tenants.application_settings import (
     NO_SETTINGS,
     WorkspaceSettings,
     is_pending,
@@ -14,6 +12,8 @@ from rag_assets.workspace.settings import (
     settled_embedder,
     wanted_embedder,
 )
+from rag_assets.tenants.model import Tenant
+from rag_assets.tenants.profiles import configured_embedder
 
 LOCAL: dict[str, Any] = {"id": "a", "profile": "workspace", "embedder": {"provider": "local"}}
 LARGE = {"provider": "openai", "model": "text-embedding-3-large", "dimensions": 3072, "price": 1}

@@ -5,11 +5,9 @@ from __future__ import annotations
 import pytest
 
 from rag_assets.common.errors import InvalidRequest
-from rag_assets.workspace.tree import (
+from rag_assets.records.pages import EXCLUDED, NOBODY, ROOT, scope_of
+from rag_assets.systems.workspace.tree import (
     DEEPEST,
-    EXCLUDED,
-    NOBODY,
-    ROOT,
     Page,
     TreePlan,
     below_itself,
@@ -17,7 +15,6 @@ from rag_assets.workspace.tree import (
     looping_pages,
     new_root,
     plan_tree,
-    scope_of,
     standing_of,
 )
 
