@@ -45,7 +45,7 @@ def reindexed(catalog: Catalog, tenant_id: str, body: Reindex, by: str) -> Reind
         documents = requests.request_source(record.ref, body.id, by)
     else:
         # A pending model takes effect with this request, and costs money from now on.
-        catalog.workspace_settings.take_pending_model(record.ref, by)
+        catalog.application_settings.take_pending_model(record.ref, by)
         documents = requests.request_tenant(record.ref, by)
     return Reindexed(documents=documents)
 

@@ -1,6 +1,6 @@
-"""The settings of a workspace, with which its application overrides the operator's configuration.
+"""The settings of a tenant's application, which override the operator's configuration.
 
-A new model takes effect only when the whole workspace is indexed again. Until an admin decides to
+A new model takes effect only when the whole tenant is indexed again. Until an admin decides to
 pay for that, the existing embeddings answer.
 """
 
@@ -15,10 +15,10 @@ from typing import Any, Final, Literal, TypeAlias
 Provider: TypeAlias = Literal["openai", "gemini", "localai", "ollama", "local"]
 VectorBackend: TypeAlias = Literal["elasticsearch", "pgvector"]
 
-PROFILE: Final = "workspace"
-"""The profile of tenants that are workspaces."""
+SECTION: Final = "workspace"
+"""The key of tenants.yaml with the settings that an application may override."""
 SELF_HOSTED: frozenset[str] = frozenset({"localai", "ollama"})
-"""Providers that run on servers of the workspace's own choice."""
+"""Providers that run on servers of the application's own choice."""
 
 COMPATIBLE: Final = "openai-compatible"
 """The provider in tenants.yaml of servers that speak OpenAI's API."""
@@ -27,18 +27,18 @@ NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorkspaceSettings:
+class ApplicationSettings:
     """The settings that an application made; None stands for the operator's configuration.
 
     Attributes:
-        enabled: whether the workspace is indexed and answers.
+        enabled: whether the tenant is indexed and answers.
         provider: of embeddings; the providers in SELF_HOSTED speak OpenAI's API.
         embedding_model: the model's name at its provider.
         base_url: the URL of a self-hosted server.
         dimensions: length of a vector, if there is a choice or the model is unknown.
         vector_backend: the store that answers vector searches.
         resolved_comment_days: days for which resolved comments are found.
-        embedder: the embedder that was configured when the workspace was last indexed as a whole,
+        embedder: the embedder that was configured when the tenant was last indexed as a whole,
             as in tenants.yaml; None: the embedder that the operator has configured now.
         updated_at, updated_by: of the last change.
     """
@@ -55,12 +55,12 @@ class WorkspaceSettings:
     updated_by: str | None = None
 
 
-NO_SETTINGS = WorkspaceSettings()
-"""The settings of a workspace before its application changes any."""
+NO_SETTINGS = ApplicationSettings()
+"""The settings of a tenant before its application makes any."""
 
 
 def wanted_embedder(
-    settings: WorkspaceSettings, operators: Mapping[str, Any]
+    settings: ApplicationSettings, operators: Mapping[str, Any]
 ) -> dict[str, Any] | None:
     """Return the embedder that the settings ask for, as in tenants.yaml; None: the operator's.
 
@@ -83,13 +83,13 @@ def wanted_embedder(
     return {**operators, "dimensions": dimensions} if dimensions is not None else None
 
 
-def is_pending(settings: WorkspaceSettings, operators: Mapping[str, Any]) -> bool:
+def is_pending(settings: ApplicationSettings, operators: Mapping[str, Any]) -> bool:
     """Return whether the settings ask for another embedder than the one in force."""
     return wanted_embedder(settings, operators) != settings.embedder
 
 
 def settled_embedder(
-    settings: WorkspaceSettings,
+    settings: ApplicationSettings,
     former: Mapping[str, Any],
     operators: Mapping[str, Any],
     *,
@@ -101,7 +101,7 @@ def settled_embedder(
     apply at once.
 
     Args:
-        settings: of the workspace, which has been indexed.
+        settings: of the application; the tenant has been indexed.
         former, operators: the operator's embedder before and after the change, as in tenants.yaml.
         is_same: whether two embedders return the same vectors.
     """
@@ -110,8 +110,8 @@ def settled_embedder(
     return wanted if is_same(present, operators if wanted is None else wanted) else present
 
 
-def overlaid(operators: Mapping[str, Any], settings: WorkspaceSettings) -> dict[str, Any]:
-    """Return a workspace's configuration: the operator's, overridden by its application's settings.
+def overlaid(operators: Mapping[str, Any], settings: ApplicationSettings) -> dict[str, Any]:
+    """Return a tenant's configuration: the operator's, overridden by its application's settings.
 
     Args:
         operators: the operator's configuration, as in tenants.yaml.
@@ -125,5 +125,5 @@ def overlaid(operators: Mapping[str, Any], settings: WorkspaceSettings) -> dict[
     if settings.vector_backend is not None:
         own["vector_backend"] = settings.vector_backend
     if own:
-        config["workspace"] = {**config.get("workspace", NOTHING), **own}
+        config[SECTION] = {**config.get(SECTION, NOTHING), **own}
     return config

@@ -10,9 +10,10 @@ from rag_assets.ingest.parsing.media_types import TYPED_RECORD
 from rag_assets.storage.catalog.clock import latest_trusted_time
 from rag_assets.storage.catalog.tables import source_records, tenants
 from rag_assets.storage.catalog.upload_tables import uploads
+from rag_assets.tenants.application_settings import SECTION
 
 RESOLVED_DAYS = 30
-"""Days for which a resolved comment can be found, unless a workspace sets another number."""
+"""Days for which a resolved comment can be found, unless the tenant sets another number."""
 
 
 def is_found() -> ColumnElement[bool]:
@@ -34,7 +35,7 @@ def is_expired() -> ColumnElement[bool]:
 def expires_at() -> ColumnElement[datetime]:
     """Return the time from which a resolved comment can no longer be found; null: never."""
     columns = source_records.c
-    set_days = tenants.c.config[("workspace", "resolved_comment_days")].astext
+    set_days = tenants.c.config[(SECTION, "resolved_comment_days")].astext
     days = (
         select(func.coalesce(cast(set_days, Integer), RESOLVED_DAYS))
         .where(tenants.c.id == columns.tenant)

@@ -18,6 +18,7 @@ SYSTEM = System(
         tells_readers_alone=True,
         most_hits=20,
         typed_records=True,
+        keeps_model=True,
         drops_described_secrets=True,
     ),
     source_kinds={"sql": f"{_HERE}.pulling.source:SQL"},
@@ -26,6 +27,7 @@ SYSTEM = System(
         "pulled_queries": f"{_HERE}.tables:pulled_queries",
         "pulled_rows": f"{_HERE}.tables:pulled_rows",
     },
+    problems={"no-workspace": f"{_HERE}.errors:NoWorkspace"},
     migrations=Migrations(package=f"{_HERE}.migrations", head="0002"),
     texts=(
         *("pulled_rows.shown", "pulled_rows.field", "pulled_rows.problem"),

@@ -10,14 +10,13 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from rag_assets.api.status import model_name, pending_model
 from rag_assets.api.workspace_responses import Settings
-from rag_assets.api.workspace_status import model_name, pending_model
 from rag_assets.common.errors import (
     ConfigurationError,
     ConfiguredByOperator,
     InvalidRequest,
     NoVectorBackend,
-    NoWorkspace,
 )
 from rag_assets.common.private_endpoints import PrivateEndpoints
 from rag_assets.models.config.embedder import MAX_DIMENSIONS, EmbedderConfig
@@ -29,13 +28,13 @@ from rag_assets.privacy.masker import Masker
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.tenants import TenantRecord
 from rag_assets.storage.index.pgvector.entries import PgVectors
+from rag_assets.systems.workspace.errors import require_workspace
 from rag_assets.tenants.application_settings import (
     COMPATIBLE,
-    PROFILE,
     SELF_HOSTED,
+    ApplicationSettings,
     Provider,
     VectorBackend,
-    WorkspaceSettings,
     overlaid,
     wanted_embedder,
 )
@@ -44,7 +43,7 @@ from rag_assets.tenants.profiles import configured_embedder
 
 _SHOWN = tuple(
     field
-    for field in WorkspaceSettings.__dataclass_fields__
+    for field in ApplicationSettings.__dataclass_fields__
     if field not in {"embedder", "updated_at", "updated_by"}
 )
 
@@ -136,15 +135,15 @@ class SettingsService:
             )
 
         def changed(
-            settings: WorkspaceSettings, operators: Mapping[str, Any], unused: bool
-        ) -> WorkspaceSettings:
+            settings: ApplicationSettings, operators: Mapping[str, Any], unused: bool
+        ) -> ApplicationSettings:
             given = draft.model_dump(include=draft.model_fields_set)
             drafted = replace(settings, **given)
             wanted = wanted_embedder(drafted, configured_embedder(operators))
             _require_usable(operators, replace(drafted, embedder=wanted))
             return replace(drafted, embedder=wanted) if unused else drafted
 
-        self._catalog.workspace_settings.change(record.ref, changed, by)
+        self._catalog.application_settings.change(record.ref, changed, by)
         present = self._catalog.tenants.get(tenant_id)
         if Tenant.from_config(present.config).workspace.vector_backend != "pgvector":
             self._answer_from_index(record)
@@ -157,13 +156,7 @@ class SettingsService:
             self._catalog.generations.set_vectors_beside(record.ref, serving, "filling")
 
     def _workspace(self, tenant_id: str) -> TenantRecord:
-        record = self._catalog.tenants.get(tenant_id)
-        if record.profile != PROFILE:
-            raise NoWorkspace(
-                f"tenant {tenant_id!r} has the profile {record.profile!r}",
-                hint=f"settings are those of tenants with the profile {PROFILE}",
-            )
-        return record
+        return require_workspace(self._catalog.tenants.get(tenant_id), "settings")
 
     def _require_allowed(self, draft: SettingsDraft) -> None:
         for name in ("embedding_model", "base_url"):
@@ -218,7 +211,7 @@ def _shown(record: TenantRecord) -> Settings:
     )
 
 
-def _require_usable(operators: Mapping[str, Any], settings: WorkspaceSettings) -> None:
+def _require_usable(operators: Mapping[str, Any], settings: ApplicationSettings) -> None:
     if settings.base_url is not None and settings.provider not in SELF_HOSTED:
         raise InvalidRequest(
             "base_url: only localai and ollama have one",

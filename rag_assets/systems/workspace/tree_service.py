@@ -20,7 +20,6 @@ from rag_assets.api.workspace_responses import (
 from rag_assets.common.errors import (
     DeletionsHeld,
     InvalidRequest,
-    NoWorkspace,
     UnknownDocument,
 )
 from rag_assets.common.principals import GUESTS
@@ -32,6 +31,7 @@ from rag_assets.storage.blobs.store import BlobStore
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.tenants import TenantRecord
+from rag_assets.systems.workspace.errors import require_workspace
 from rag_assets.systems.workspace.page_lists import PageLists
 from rag_assets.systems.workspace.page_table import ChangedPages, PageEdit, TreeTable
 from rag_assets.systems.workspace.tree import (
@@ -42,7 +42,6 @@ from rag_assets.systems.workspace.tree import (
     looping_pages,
     standing_of,
 )
-from rag_assets.tenants.application_settings import PROFILE
 
 MOST_NAMED: Final = 10_000
 """Maximum number of pages that are named for each kind of difference."""
@@ -398,13 +397,7 @@ class TreeService:
         return TreeChange(NOBODY, done.documents)
 
     def _workspace(self, tenant_id: str) -> TenantRecord:
-        record = self._catalog.tenants.get(tenant_id)
-        if record.profile != PROFILE:
-            raise NoWorkspace(
-                f"tenant {tenant_id!r} has the profile {record.profile!r}",
-                hint=f"pages are those of tenants with the profile {PROFILE}",
-            )
-        return record
+        return require_workspace(self._catalog.tenants.get(tenant_id), "pages")
 
 
 def _with_those_above(uuids: Collection[str], known: Mapping[str, Page]) -> set[str]:

@@ -9,8 +9,8 @@ from pydantic import TypeAdapter, ValidationError
 from starlette.responses import Response
 
 from rag_assets.api.reindexing import reindexed
-from rag_assets.api.workspace_responses import Settings, WorkspaceStatus
-from rag_assets.api.workspace_status import workspace_status
+from rag_assets.api.status import status_of_records
+from rag_assets.api.workspace_responses import Settings
 from rag_assets.api.write_model import Reindex
 from rag_assets.common.errors import ConfiguredByOperator, InvalidRequest, UnknownDocument
 from rag_assets.common.formatting import counted, duration
@@ -118,7 +118,7 @@ async def _page(room: Room, *, done: str = "", problem: str = "", code: int = 20
 
 def _status(room: Room) -> dict[str, Any]:
     catalog, record = room.visit.backend.catalog, room.record
-    found: WorkspaceStatus = workspace_status(catalog, record, readers=None)
+    found = status_of_records(catalog, record, readers=None)
     settings: Settings = settings_service(room.visit.backend).shown(record)
     build = _replacement(catalog, record)
     filling = found.backfilled is False and not found.disabled

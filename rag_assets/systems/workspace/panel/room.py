@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, TypeVar
 
-from rag_assets.common.errors import NoWorkspace
 from rag_assets.panel.frame import Visit
 from rag_assets.retrieval.model import Caller
 from rag_assets.storage.catalog.tenants import TenantRecord
-from rag_assets.tenants.application_settings import PROFILE
+from rag_assets.systems.workspace.errors import PROFILE, NoWorkspace
 
 PAGE: Final = 50
 """Rows on a page of a list."""

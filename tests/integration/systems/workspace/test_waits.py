@@ -11,8 +11,8 @@ from sqlalchemy import select, update
 
 from rag_assets.ingest.sources.records import RecordsSource
 from rag_assets.pipeline.listing import list_documents
+from rag_assets.storage.catalog.application_settings import rag_settings
 from rag_assets.storage.catalog.document_rows import Failure
-from rag_assets.storage.catalog.rag_setting_tables import rag_settings
 from rag_assets.storage.catalog.tables import documents, source_records
 from rag_assets.storage.catalog.tree_tables import pages
 from tests.installation import Installation

@@ -1,4 +1,4 @@
-"""Queries on `rag_settings`: the settings that applications make for their workspaces."""
+"""The settings that applications make for their tenants: the table, and its changes."""
 
 from __future__ import annotations
 
@@ -6,33 +6,71 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, TypeAlias
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, exists, insert, select, update
+from sqlalchemy import (
+    Boolean,
+    CheckConstraint,
+    Column,
+    ColumnElement,
+    Connection,
+    Integer,
+    Row,
+    Select,
+    Table,
+    Text,
+    exists,
+    insert,
+    select,
+    update,
+)
+from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.sql import func
 
 from rag_assets.models.config.embedder import EmbedderConfig
 from rag_assets.models.factory import make_same_vectors
 from rag_assets.storage.catalog.changes import TENANTS, notify
+from rag_assets.storage.catalog.columns import json_column, metadata, now_column, tenant_column
 from rag_assets.storage.catalog.database import Database, TenantRef
-from rag_assets.storage.catalog.rag_setting_tables import rag_settings
 from rag_assets.storage.catalog.reindex_requests import request_reindex
 from rag_assets.storage.catalog.tables import document_index, events, tenants
 from rag_assets.storage.catalog.waits import begin_waits_of_comments
 from rag_assets.tenants.application_settings import (
-    PROFILE,
-    WorkspaceSettings,
+    ApplicationSettings,
     overlaid,
     settled_embedder,
     wanted_embedder,
 )
-from rag_assets.tenants.profiles import configured_embedder
+from rag_assets.tenants.profiles import DEFAULT_PROFILE, configured_embedder, profile_of
 
-Change: TypeAlias = Callable[[WorkspaceSettings, Mapping[str, Any], bool], WorkspaceSettings]
-"""From current settings, the operator's configuration, and whether the workspace is still
-unindexed."""
+rag_settings = Table(
+    "rag_settings",
+    metadata,
+    tenant_column(),
+    # The operator's configuration below the settings; tenants.config combines both.
+    json_column("operator_config"),
+    Column("operator_enabled", Boolean, nullable=False),
+    Column("enabled", Boolean),
+    Column("provider", Text),
+    Column("embedding_model", Text),
+    Column("base_url", Text),
+    Column("dimensions", Integer),
+    Column("vector_backend", Text),
+    Column("resolved_comment_days", Integer),
+    # The embedder that is in force, as in tenants.yaml; null: the operator's.
+    Column("embedder", JSONB(none_as_null=True)),
+    now_column("updated_at"),
+    Column("updated_by", Text, nullable=False),
+    CheckConstraint(
+        "provider IN ('openai', 'gemini', 'localai', 'ollama', 'local')", name="provider"
+    ),
+    CheckConstraint("vector_backend IN ('elasticsearch', 'pgvector')", name="vector_backend"),
+)
+
+Change: TypeAlias = Callable[[ApplicationSettings, Mapping[str, Any], bool], ApplicationSettings]
+"""From current settings, the operator's configuration, and whether the tenant is unindexed."""
 
 _OPERATOR = "operator"
-_SETTINGS = tuple(field.name for field in fields(WorkspaceSettings))
+_SETTINGS = tuple(field.name for field in fields(ApplicationSettings))
 _SET = frozenset(_SETTINGS) - {"updated_at", "updated_by"}
 
 
@@ -44,20 +82,20 @@ class ChangedSettings:
         former, present: settings before and after it.
     """
 
-    former: WorkspaceSettings
-    present: WorkspaceSettings
+    former: ApplicationSettings
+    present: ApplicationSettings
 
 
-class WorkspaceSettingsTable:
+class ApplicationSettingsTable:
     """Changes `rag_settings`, and the effective configuration with it."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def change(self, ref: TenantRef, change: Change, by: str) -> ChangedSettings:
-        """Change the settings of a workspace; the change is in force when the call returns.
+        """Change the settings of a tenant; the change is in force when the call returns.
 
-        Concurrent changes run one after another. A workspace that gets enabled takes its pending
+        Concurrent changes run one after another. A tenant that gets enabled takes its pending
         model, and is fully indexed again.
 
         Args:
@@ -124,8 +162,8 @@ class WorkspaceSettingsTable:
         """
 
         def taken(
-            settings: WorkspaceSettings, operators: Mapping[str, Any], _: bool
-        ) -> WorkspaceSettings:
+            settings: ApplicationSettings, operators: Mapping[str, Any], _: bool
+        ) -> ApplicationSettings:
             wanted = wanted_embedder(settings, configured_embedder(operators))
             return replace(settings, embedder=wanted)
 
@@ -146,10 +184,10 @@ def setting_columns() -> list[ColumnElement[Any]]:
     ]
 
 
-def settings_of(row: Row[Any]) -> WorkspaceSettings:
+def settings_of(row: Row[Any]) -> ApplicationSettings:
     """Return the settings in a row with setting_columns()."""
     values = {name: getattr(row, name) for name in _SET}
-    return WorkspaceSettings(**values, updated_at=row.settings_at, updated_by=row.settings_by)
+    return ApplicationSettings(**values, updated_at=row.settings_at, updated_by=row.settings_by)
 
 
 def settle(
@@ -157,8 +195,8 @@ def settle(
 ) -> tuple[Mapping[str, Any], bool]:
     """Apply a new configuration of the operator, below the application's settings.
 
-    A model with different vectors waits until the workspace is fully indexed again, unless it is
-    still unindexed; the former model is in force until then.
+    A model with different vectors waits until the tenant is fully indexed again, if its profile
+    says so and it has entries; the former model is in force until then.
 
     Args:
         connection: of the transaction that changes the tenant.
@@ -196,19 +234,24 @@ def settle(
 def _embedder_in_force(
     connection: Connection, tenant_id: str, row: Row[Any], config: Mapping[str, Any]
 ) -> Mapping[str, Any] | None:
-    """Return a workspace's embedder after its operator reconfigured it; None: the operator's."""
+    """Return a tenant's embedder after its operator reconfigured it; None: the operator's."""
     settings = settings_of(row)
     before = row.config if row.operator_config is None else row.operator_config
     former, operators = configured_embedder(before), configured_embedder(config)
-    if {before.get("profile"), config.get("profile")} != {PROFILE} or former == operators:
+    if former == operators or not (_is_model_kept(before) and _is_model_kept(config)):
         return settings.embedder
     if _is_unused(connection, tenant_id):
         return wanted_embedder(settings, operators)
     return settled_embedder(settings, former, operators, is_same=_is_same)
 
 
+def _is_model_kept(config: Mapping[str, Any]) -> bool:
+    """Return whether a tenant keeps its model until it is indexed again as a whole."""
+    return profile_of(config.get("profile", DEFAULT_PROFILE)).keeps_model
+
+
 def _is_unused(connection: Connection, tenant_id: str) -> bool:
-    """Return whether the workspace is unindexed: no build has a document that can be found."""
+    """Return whether the tenant is unindexed: no build has a document that can be found."""
     row = document_index.c
     indexed = exists().where(row.tenant == tenant_id, row.indexed_key.is_not(None))
     return not connection.scalar(select(indexed))
@@ -230,10 +273,10 @@ def _rows(tenant_id: str) -> Select[Any]:
     )
 
 
-def _given(settings: WorkspaceSettings) -> dict[str, Any]:
+def _given(settings: ApplicationSettings) -> dict[str, Any]:
     return {name: value for name, value in asdict(settings).items() if name in _SET}
 
 
-def _differing(former: WorkspaceSettings, present: WorkspaceSettings) -> set[str]:
+def _differing(former: ApplicationSettings, present: ApplicationSettings) -> set[str]:
     before, after = _given(former), _given(present)
     return {name for name in _SET if before[name] != after[name]}
