@@ -30,7 +30,7 @@ _MOST_LINE = 1 << 16
 _SILENT_SECONDS = 10.0
 _TOO_SLOW, _TOO_LARGE = 408, 413
 _TYPES = tuple(type_ for type_ in BODIES if type_ != BlockBody.TYPE)
-"""Types of a workspace's records in a manifest: blocks are compared with their pages."""
+"""Types of records with typed bodies in a manifest: blocks are compared with their pages."""
 
 reconciling = APIRouter(
     prefix="/rag",

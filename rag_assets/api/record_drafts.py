@@ -71,7 +71,7 @@ class Removal:
     """A record to remove, because it was deleted or is marked as secret.
 
     Attributes:
-        page_uuid: uuid of the page, if the record is a page of a workspace.
+        page_uuid: uuid of the page, if the record is a page of the tree.
         clock, etags: see Put.
     """
 

@@ -154,7 +154,7 @@ def _entries(
 def _chunk(tenant_id: str, source_id: str, entry: StoredEntry) -> RecordChunk:
     fields = entry.fields
     return RecordChunk(
-        workspace_id=tenant_id,
+        tenant_id,
         source_type=fields["source_type"],
         source_id=fields.get("source_id") or source_id,
         chunk_index=fields["ordinal"],

@@ -165,7 +165,7 @@ class Body(_Model):
         return False
 
     def page_of(self, source_id: str) -> str | None:
-        """Return the page or database that decides who reads it; None for all of the workspace."""
+        """Return the page or database that decides who reads it; None for all members."""
         return source_id
 
     def kept(self) -> dict[str, Any]:

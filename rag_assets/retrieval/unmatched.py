@@ -58,7 +58,7 @@ def require_known_source_types(tenant: Tenant, request: SearchRequest) -> None:
 def source_types_of(tenant: Tenant) -> frozenset[str] | None:
     """Return the source types that a tenant's documents can have; None if any is possible.
 
-    An application that pushes records names their types itself, except in a workspace.
+    An application that pushes records names their types itself, unless these have typed bodies.
     """
     types: set[str] = {*SOURCE_TYPES} if tenant.reads_code else set()
     for source in tenant.sources:

@@ -56,7 +56,7 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
     try:
         found = text_of(json.loads(data))
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise DocumentRejected("it is no record of a workspace as they are kept") from None
+        raise DocumentRejected("the stored record is no JSON of a known type") from None
     text, blocks = assembled(bounded(_pieces(found), limits))
     if not text:
         raise DocumentEmpty("nothing of it is visible")

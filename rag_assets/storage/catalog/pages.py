@@ -337,7 +337,7 @@ def going_with_pages(
     if not uuids:
         return set()
     gone = {*uuids} - standing_pages(connection, ref, uuids, removals)
-    # A record may have the id of the root: everything else in the workspace stays.
+    # A record may have the id of the root: everything else in the tree stays.
     below = _below(connection, ref, gone - {ROOT}) - gone
     kept = below & {*spared}
     if keep_stored:

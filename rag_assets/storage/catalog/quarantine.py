@@ -25,7 +25,7 @@ class QuarantineTable:
     def fail(self, ref: TenantRef, failures: Sequence[Failure], *, config_key: str) -> None:
         """Quarantine documents; the serving version stays searchable.
 
-        Except for a workspace record that is left out in its current version: it can no longer be
+        Except for a typed record that is left out in its current version: it can no longer be
         found.
         """
         attempts = documents.c.attempts + 1
@@ -160,7 +160,7 @@ class QuarantineTable:
 
 
 def _left_out(ref: TenantRef, document_ids: Sequence[str]) -> Select[Any]:
-    """Return the documents that are workspace records and failed in their current version."""
+    """Return the documents that are typed records and failed in their current version."""
     record, row = source_records.c, documents.c
     return (
         select(row.document_id)

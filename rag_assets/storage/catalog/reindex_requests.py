@@ -48,7 +48,7 @@ class ReindexRequestTable:
     def request_page(
         self, ref: TenantRef, uuid: str, kind: Literal["page", "database"], by: str
     ) -> int:
-        """Reindex a page of a workspace with its attached documents, or the rows of a database."""
+        """Reindex a page of the tree with its attached documents, or the rows of a database."""
         scope = {"scope": kind, "id": uuid, "by": by}
         is_row = documents.c.source_type == DbRowBody.TYPE
         of_kind = is_row if kind == "database" else ~is_row
