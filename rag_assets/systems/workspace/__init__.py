@@ -40,9 +40,9 @@ SYSTEM = System(
     follow_up=f"{_HERE}.finishing:FOLLOW_UP",
     panels={"/workspace": f"{_HERE}.panel.pages:PANEL"},
     routers={
-        "/rag/settings": f"{_HERE}.setting_routes:router",
-        "/rag/tree, /rag/access": f"{_HERE}.tree_routes:router",
-        "/rag/tree as lines": f"{_HERE}.tree_line_routes:tree_lines",
-        "/rag/tree/reconcile": f"{_HERE}.tree_line_routes:manifests",
+        "/rag/settings": f"{_HERE}.routes:settings_router",
+        "/rag/tree, /rag/access": f"{_HERE}.routes:tree_router",
+        "/rag/tree as lines": f"{_HERE}.routes:tree_lines",
+        "/rag/tree/reconcile": f"{_HERE}.routes:manifests",
     },
 )

@@ -14,15 +14,14 @@ from rag_assets.resources.tenant_lock import REASON_TAG
 from rag_assets.resources.workbench import clear_failures
 from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.storage.catalog.tenants import TenantRecord
-from rag_assets.systems.workspace.pulling.locks import SourceLocks
-from rag_assets.systems.workspace.pulling.source import SQL
-from rag_assets.systems.workspace.pulling.states import PullStates
-from rag_assets.systems.workspace.pulling.tenants import (
+from rag_assets.systems.workspace.pulling.pull import (
     due_tenants,
     is_due,
     pulled_sources,
     worst,
 )
+from rag_assets.systems.workspace.pulling.source import SQL
+from rag_assets.systems.workspace.pulling.states import PullStates, SourceLocks
 from rag_assets.tenants.model import Tenant
 
 _JOB = "pull_sources"

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from rag_assets.api.backend import Backend
 from rag_assets.api.status import model_name, pending_model
 from rag_assets.api.workspace_responses import Settings
 from rag_assets.common.errors import (
@@ -96,6 +97,12 @@ class SettingsService:
         self._allowed = allowed
         self._masker = masker
         self._vectors = vectors
+
+    @classmethod
+    def from_backend(cls, backend: Backend) -> SettingsService:
+        """Return the service over the API's backend."""
+        allowed, masker = backend.embedders.settings.private_endpoints, backend.retriever.masker
+        return cls(backend.catalog, allowed, masker, backend.vectors)
 
     def get(self, tenant_id: str) -> Settings:
         """Return the settings of a workspace that are in force.

@@ -17,8 +17,8 @@ from fastapi.exceptions import RequestValidationError
 from rag_assets.api.record_drafts import Draft, Drafting
 from rag_assets.api.write_model import SOURCE_ID
 from rag_assets.common.errors import ListingFailed
+from rag_assets.systems.workspace.pulling.dialects import MOST_ROW_BYTES
 from rag_assets.systems.workspace.pulling.source import RecordType
-from rag_assets.systems.workspace.pulling.statements import MOST_ROW_BYTES
 
 _ID, _CHANGED = "id", "updated_at"
 

@@ -1,25 +1,31 @@
-"""How far each query was followed, which rows were set aside, and when a source is due again."""
+"""The state of pulls: how far each query was followed, rows that were set aside, and locks."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from sqlalchemy import delete, func, select, update
+from sqlalchemy import ColumnElement, Connection, delete, exists, func, or_, select, text, update
 from sqlalchemy.dialects.postgresql import insert as upsert
+from sqlalchemy.exc import SQLAlchemyError
 
+from rag_assets.common.errors import TenantLocked
 from rag_assets.common.hashing import key_of
 from rag_assets.privacy.masker import Masker
 from rag_assets.storage.catalog.database import Database, TenantRef, among
-from rag_assets.systems.workspace.pulling.aside_rows import among_rows
+from rag_assets.storage.catalog.lock import lock_key, still_holds
+from rag_assets.storage.catalog.tables import source_records
 from rag_assets.systems.workspace.pulling.source import RecordType, SqlConfig
 from rag_assets.systems.workspace.tables import pulled_queries, pulled_rows, pulled_sources
 
 if TYPE_CHECKING:
     from rag_assets.systems.workspace.pulling.rows import SetAside
+
 
 _RARER = 9
 """Pause after a pull, as a multiple of its duration: pulls take at most a tenth of the time."""
@@ -226,3 +232,148 @@ class PullStates:
                 .where(pulled_sources.c.tenant == ref.id, pulled_sources.c.source == source)
                 .values(**values)
             )
+
+
+class AsideRows:
+    """Queries on batches of rows that were set aside."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def among(self, ref: TenantRef, source: str, keys: Collection[str]) -> set[str]:
+        """Return which of these rows of a source were set aside."""
+        query = select(pulled_rows.c.row_key).where(*among_rows(ref, source, keys))
+        with self._database.begin() as connection:
+            return set(connection.scalars(query))
+
+    def seen(self, ref: TenantRef, source: str, keys: Collection[str]) -> set[str]:
+        """Return which of these rows were set aside, and record that they still exist."""
+        noted = update(pulled_rows).where(*among_rows(ref, source, keys)).values(seen_at=func.now())
+        with self._database.begin_for(ref) as connection:
+            return set(connection.scalars(noted.returning(pulled_rows.c.row_key)))
+
+    def forget_unseen(self, ref: TenantRef, source: str, since: datetime) -> None:
+        """Forget rows that were set aside before a time and not seen since."""
+        columns = pulled_rows.c
+        unseen = delete(pulled_rows).where(
+            columns.tenant == ref.id,
+            columns.source == source,
+            columns.set_aside_at < since,
+            or_(columns.seen_at.is_(None), columns.seen_at < since),
+        )
+        with self._database.begin_for(ref) as connection:
+            connection.execute(unseen)
+
+    def awaited_pages(self, ref: TenantRef, source: str, limit: int) -> list[str]:
+        """Return pages that exist now, but did not when their blocks were set aside."""
+        columns, records = pulled_rows.c, source_records.c
+        query = (
+            select(columns.awaited_page)
+            .distinct()
+            .where(
+                columns.tenant == ref.id,
+                columns.source == source,
+                columns.awaited_page.is_not(None),
+                exists().where(
+                    records.tenant == columns.tenant,
+                    records.source == columns.source,
+                    records.source_type == "page",
+                    records.source_id == columns.awaited_page,
+                ),
+            )
+            .limit(limit)
+        )
+        with self._database.begin() as connection:
+            return [*connection.scalars(query)]
+
+    def await_no_more(self, ref: TenantRef, source: str, pages: Collection[str]) -> None:
+        """Record that the blocks that waited for these pages were read again."""
+        columns = pulled_rows.c
+        waiting = update(pulled_rows).where(
+            columns.tenant == ref.id,
+            columns.source == source,
+            among(columns.awaited_page, pages),
+        )
+        with self._database.begin_for(ref) as connection:
+            connection.execute(waiting.values(awaited_page=None))
+
+
+def among_rows(
+    ref: TenantRef, source: str, keys: Collection[str]
+) -> tuple[ColumnElement[bool], ...]:
+    """Return the condition for rows of a source that were set aside."""
+    columns = pulled_rows.c
+    return columns.tenant == ref.id, columns.source == source, among(columns.row_key, keys)
+
+
+_POLL_SECONDS = 0.25
+_HELD = text(
+    "SELECT (classid::bigint << 32) | objid::bigint FROM pg_locks"
+    " WHERE locktype = 'advisory' AND granted AND objsubid = 1"
+    " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+)
+
+
+class SourceLock:
+    """The lock of a source while it is pulled."""
+
+    def __init__(self, connection: Connection, key: int, source: str) -> None:
+        self._connection, self._key, self._source = connection, key, source
+
+    def check(self) -> None:
+        """Check before a write that the lock is still held.
+
+        Raises:
+            TenantLocked: its connection is gone; another process may pull the source now.
+        """
+        if not still_holds(self._connection, self._key):
+            raise TenantLocked(
+                f"source {self._source!r} is no longer locked: the connection broke",
+                hint="it is pulled again by itself, from where this pull stopped",
+            )
+
+
+class SourceLocks:
+    """Acquires and inspects the locks of sources."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    @contextmanager
+    def held(
+        self, tenant_id: str, source: str, *, wait_seconds: float = 0.0
+    ) -> Iterator[SourceLock]:
+        """Lock a source: with two concurrent pulls, the older snapshot could be stored last.
+
+        Args:
+            tenant_id, source: the source.
+            wait_seconds: time to wait for another process.
+
+        Raises:
+            TenantLocked: another process pulls the source.
+        """
+        key, deadline = _lock_key(tenant_id, source), time.monotonic() + wait_seconds
+        with self._database.session() as connection:
+            while not connection.scalar(text("SELECT pg_try_advisory_lock(:key)"), {"key": key}):
+                if time.monotonic() >= deadline:
+                    raise TenantLocked(
+                        f"source {source!r} of tenant {tenant_id!r} is being pulled",
+                        hint="wait until that is done",
+                    )
+                time.sleep(_POLL_SECONDS)
+            try:
+                yield SourceLock(connection, key, source)
+            finally:
+                # Postgres may notice a lost connection only after the next pull has started.
+                with suppress(SQLAlchemyError):
+                    connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": key})
+
+    def being_pulled(self, sources: Collection[tuple[str, str]]) -> set[tuple[str, str]]:
+        """Return which of these sources, by tenant and name, a process pulls now."""
+        with self._database.begin() as connection:
+            held = set(connection.scalars(_HELD))
+        return {one for one in sources if _lock_key(*one) in held}
+
+
+def _lock_key(tenant_id: str, source: str) -> int:
+    return lock_key(f"pull/{tenant_id}/{source}")

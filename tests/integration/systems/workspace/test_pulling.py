@@ -26,11 +26,9 @@ from rag_assets.privacy.masker import masker_of
 from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.storage.catalog.database import Database
 from rag_assets.storage.catalog.record_states import RecordFilter
-from rag_assets.systems.workspace.pulling import database, locks, pull, writing
-from rag_assets.systems.workspace.pulling.locks import SourceLocks
-from rag_assets.systems.workspace.pulling.pull import Puller, PullReport
-from rag_assets.systems.workspace.pulling.states import PullStates
-from rag_assets.systems.workspace.pulling.tenants import pulled_sources
+from rag_assets.systems.workspace.pulling import database, following, pull
+from rag_assets.systems.workspace.pulling.pull import Puller, PullReport, pulled_sources
+from rag_assets.systems.workspace.pulling.states import PullStates, SourceLocks, _lock_key
 from rag_assets.tenants.model import Tenant
 from tests.databases import drop_database, url_of
 from tests.installation import Installation
@@ -193,7 +191,7 @@ def test_all_types_are_pulled_and_found_as_pushed_ones_are(make: Make) -> None:
     assert (report.rows, report.stored) == (6, 5)
     assert set(app.stored()) == {"page/1", f"comment/{comment}", "file/7", "template/1", "db_row/5"}
     assert "quokka" not in str(app.stored())
-    assert app.aside() == {"file/8": ("metadata", writing.KEPT_OUT)}
+    assert app.aside() == {"file/8": ("metadata", following.KEPT_OUT)}
     path = "/rag/records/file/7/content"
     answer = app.site.client.put(path, content=b"# Guide\n\nMarmosets.", headers=app.site.headers())
     assert answer.status_code == 202, answer.text
@@ -285,7 +283,7 @@ def test_equal_times_at_the_end_of_a_batch_lose_nothing(
         "INSERT INTO deals SELECT n, 'Deal ' || n, 'open', 1, date '2026-01-01' + n / 400"
         " FROM generate_series(1, 1300) n"
     )
-    write, calls = writing.RecordWriter._write_patiently, []
+    write, calls = following.RecordWriter._write_patiently, []
 
     def dying(self: Any, *given: Any, **more: Any) -> Any:
         calls.append(1)
@@ -293,7 +291,7 @@ def test_equal_times_at_the_end_of_a_batch_lose_nothing(
             raise KeyboardInterrupt
         return write(self, *given, **more)
 
-    monkeypatch.setattr(writing.RecordWriter, "_write_patiently", dying)
+    monkeypatch.setattr(following.RecordWriter, "_write_patiently", dying)
     with pytest.raises(KeyboardInterrupt):
         app.pull()
     assert 0 < len(app.stored()) < 1300
@@ -557,17 +555,17 @@ def test_a_pull_whose_lock_is_lost_writes_no_more(
 ) -> None:
     app = make(queries={"db_row": QUERIES["db_row"]})
     app.do("INSERT INTO deals SELECT n, 'Deal ' || n, 'open', 1 FROM generate_series(1, 1200) n")
-    write = writing.RecordWriter.write
+    write = following.RecordWriter.write
 
     def losing(self: Any, *given: Any) -> Any:
         if app.stored():
             with app.site.catalog.database.begin() as connection:
                 ended = "SELECT pg_terminate_backend(pid, 5000) FROM pg_locks WHERE objid = :id"
-                low = locks._lock_key(app.site.id, "app") & 0xFFFFFFFF
+                low = _lock_key(app.site.id, "app") & 0xFFFFFFFF
                 assert connection.scalars(text(ended), {"id": low}).all() == [True]
         return write(self, *given)
 
-    monkeypatch.setattr(writing.RecordWriter, "write", losing)
+    monkeypatch.setattr(following.RecordWriter, "write", losing)
     with pytest.raises(TenantLocked, match="no longer locked"):
         app.pull()
     monkeypatch.undo()

@@ -16,10 +16,10 @@ from rag_assets.common.errors import ConfigurationError, ListingFailed, TenantLo
 from rag_assets.ingest.sources.kinds import SourceContext
 from rag_assets.storage.catalog.tenants import TenantRecord
 from rag_assets.systems.workspace.pulling.database import open_snapshot
+from rag_assets.systems.workspace.pulling.dialects import escaped
+from rag_assets.systems.workspace.pulling.pull import due_tenants, pulled_sources, worst
 from rag_assets.systems.workspace.pulling.source import SQL, SqlConfig
-from rag_assets.systems.workspace.pulling.statements import escaped
 from rag_assets.systems.workspace.pulling.states import SourceState
-from rag_assets.systems.workspace.pulling.tenants import due_tenants, pulled_sources, worst
 from rag_assets.tenants.model import Tenant
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)

@@ -1,32 +1,248 @@
-"""The endpoints for many pages of a workspace's tree at once, with one JSON object per line.
-
-For admins and writers.
-"""
+"""The endpoints of workspaces: their settings, for admins, and their tree, also for writers."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Final, Literal, TypeVar
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Depends, Path, Query, Request
 from fastapi.exceptions import RequestValidationError
-from pydantic import AwareDatetime, BaseModel, ValidationError
+from pydantic import AwareDatetime, BaseModel, Field, StringConstraints, ValidationError
 
+from rag_assets.api.backend import Backend
 from rag_assets.api.dependencies import BackendDependency, IdentityDependency
-from rag_assets.api.guard import open_to_writers
+from rag_assets.api.guard import Guarded, open_to_writers
 from rag_assets.api.invalid_fields import invalid, invalid_fields
 from rag_assets.api.model import TenantQuery
-from rag_assets.api.problems import Refused
+from rag_assets.api.problems import Refused, documented
 from rag_assets.api.record_lines import Bulk
 from rag_assets.api.responses import InvalidField
-from rag_assets.api.workspace_responses import TreeLine, TreeLines, TreeReconciled
+from rag_assets.api.workspace_responses import (
+    PageAccess,
+    Settings,
+    TreeChange,
+    TreeLine,
+    TreeLines,
+    TreePage,
+    TreePages,
+    TreeReconciled,
+)
 from rag_assets.common.errors import RagAssetsError, UnknownDocument
-from rag_assets.records.pages import MOST_UUID, ROOT
-from rag_assets.systems.workspace.administration import REFUSED, WrittenDependency
+from rag_assets.records.pages import MOST_UUID, PAGE_UUID, ROOT
 from rag_assets.systems.workspace.page_table import PageEdit
-from rag_assets.systems.workspace.services import tree_service
+from rag_assets.systems.workspace.settings import SettingsDraft, SettingsService
 from rag_assets.systems.workspace.tree import Page
-from rag_assets.systems.workspace.tree_service import PageChange, PageDraft, TreeManifestLine
+from rag_assets.systems.workspace.tree_service import (
+    PageChange,
+    PageDraft,
+    PageUuid,
+    TreeManifestLine,
+    TreeService,
+)
+
+REFUSED = documented(400, 401, 403, 404, 408, 409, 413, 422, 429, 500, 503)
+"""Responses of these endpoints to refused requests."""
+
+
+@dataclass(frozen=True, slots=True)
+class Administered:
+    """The workspace that a request addresses.
+
+    Attributes:
+        tenant: its id.
+        by: the caller's name.
+        backend: answers the request.
+    """
+
+    tenant: str
+    by: str
+    backend: Backend
+
+    @property
+    def settings(self) -> SettingsService:
+        """Return the service for settings."""
+        return SettingsService.from_backend(self.backend)
+
+    @property
+    def tree(self) -> TreeService:
+        """Return the service for the tree."""
+        return TreeService.from_backend(self.backend)
+
+
+async def administered(
+    request: Request,
+    parameters: Annotated[TenantQuery, Query()],
+    identity: IdentityDependency,
+    backend: BackendDependency,
+) -> Administered:
+    """Return the workspace that a request addresses; refuse all callers but its admins."""
+    tenant = request.state.tenant = identity.administered(parameters.tenant)
+    return Administered(tenant, identity.name, backend)
+
+
+async def written(
+    request: Request,
+    parameters: Annotated[TenantQuery, Query()],
+    identity: IdentityDependency,
+    backend: BackendDependency,
+) -> Administered:
+    """Return the workspace that a request writes to; refuse all but its admins and writers."""
+    tenant = request.state.tenant = identity.written(parameters.tenant)
+    return Administered(tenant, identity.name, backend)
+
+
+AdministeredDependency = Annotated[Administered, Depends(administered)]
+WrittenDependency = Annotated[Administered, Depends(written)]
+
+
+settings_router = APIRouter(
+    prefix="/rag/settings", tags=["workspace"], responses=REFUSED, route_class=Guarded
+)
+
+
+@settings_router.get("")
+async def settings(asked: AdministeredDependency) -> Settings:
+    """Return the settings of a workspace that are in force. For admins."""
+    return await asked.backend.run(
+        asked.tenant,
+        asked.by,
+        lambda: asked.settings.get(asked.tenant),
+    )
+
+
+@settings_router.patch("")
+async def change_settings(draft: SettingsDraft, asked: AdministeredDependency) -> Settings:
+    """Change the given settings; null stands for the operator's configuration. For admins.
+
+    Switching a workspace on indexes it again as a whole. Another model waits, as `pending_model`,
+    until the whole workspace is indexed again; the present model answers until that is complete.
+    """
+    return await asked.backend.write(
+        asked.tenant,
+        lambda: asked.settings.change(asked.tenant, draft, asked.by),
+    )
+
+
+tree_router = APIRouter(prefix="/rag", tags=["workspace"], responses=REFUSED, route_class=Guarded)
+
+_Uuid = Annotated[str, Path(pattern=PAGE_UUID, max_length=MOST_UUID)]
+_Principal = Annotated[
+    str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f]+$", min_length=1, max_length=1_000)
+]
+
+
+class AccessQuery(TenantQuery):
+    """A page, and the names for which access is checked.
+
+    Attributes:
+        page_uuid: of the page.
+        principal: a name of the reader: a subject, group:NAME, or members; may be repeated.
+    """
+
+    page_uuid: PageUuid
+    principal: Annotated[list[_Principal], Field(min_length=1, max_length=100)]
+
+
+@tree_router.put("/tree/{uuid}")
+@open_to_writers
+async def put_page(uuid: _Uuid, draft: PageDraft, asked: WrittenDependency) -> TreeChange:
+    """Create or replace a page or a database in the tree. For admins and writers.
+
+    The change is in force with the response, for all records of the page and of the pages below it;
+    no embedding is computed. A page may be put before the pages above it: until all of these are
+    known, nobody reads it. The page `root` is above all others; unless it is put, all members read
+    it.
+    """
+    return await asked.backend.write(
+        asked.tenant, lambda: asked.tree.put(asked.tenant, uuid, draft)
+    )
+
+
+@tree_router.patch("/tree/{uuid}")
+@open_to_writers
+async def change_page(uuid: _Uuid, change: PageChange, asked: WrittenDependency) -> TreeChange:
+    """Change the given fields of a page, such as only its parent. For admins and writers.
+
+    Omitted fields stay as they are: a move keeps the readers.
+    """
+    return await asked.backend.write(
+        asked.tenant,
+        lambda: asked.tree.change(asked.tenant, uuid, change),
+    )
+
+
+@tree_router.get("/tree/{uuid}")
+@open_to_writers
+async def page(uuid: _Uuid, asked: WrittenDependency) -> TreePage:
+    """Return a page of the tree. For admins and writers."""
+    return await asked.backend.run(
+        asked.tenant,
+        asked.by,
+        lambda: asked.tree.page(asked.tenant, uuid),
+    )
+
+
+class TreeQuery(TenantQuery):
+    """The selection of listed pages.
+
+    Attributes:
+        parent: only pages directly below this page.
+        after: the `next` of the previous list.
+        limit: maximum number of pages.
+    """
+
+    parent: PageUuid | None = None
+    after: PageUuid | None = None
+    limit: int = Field(default=1_000, ge=1, le=10_000)
+
+
+@tree_router.get("/tree")
+@open_to_writers
+async def list_pages(
+    request: Request,
+    parameters: Annotated[TreeQuery, Query()],
+    identity: IdentityDependency,
+    backend: BackendDependency,
+) -> TreePages:
+    """List the pages of the tree, by uuid, without titles. For admins and writers."""
+    tenant = request.state.tenant = identity.written(parameters.tenant)
+    service, chosen = TreeService.from_backend(backend), parameters
+    return await backend.run(
+        tenant,
+        identity.name,
+        lambda: service.listed_pages(
+            tenant, parent=chosen.parent, after=chosen.after, limit=chosen.limit
+        ),
+    )
+
+
+@tree_router.delete("/tree/{uuid}")
+@open_to_writers
+async def delete_page(uuid: _Uuid, asked: WrittenDependency) -> TreeChange:
+    """Delete a page, the pages below it, and all records of these pages. For admins and writers."""
+    return await asked.backend.write(
+        asked.tenant,
+        lambda: asked.tree.remove(asked.tenant, uuid, asked.by),
+    )
+
+
+@tree_router.get("/access")
+@open_to_writers
+async def access(
+    request: Request,
+    asked_for: Annotated[AccessQuery, Query()],
+    identity: IdentityDependency,
+    backend: BackendDependency,
+) -> PageAccess:
+    """Return whether somebody may read a page, and by which grant. For admins and writers."""
+    tenant = request.state.tenant = identity.written(asked_for.tenant)
+    service = TreeService.from_backend(backend)
+    principals = tuple(asked_for.principal)
+    return await backend.run(
+        tenant, identity.name, lambda: service.access(tenant, asked_for.page_uuid, principals)
+    )
+
 
 MOST_LINES: Final = 5_000
 MOST_PAGES: Final = 200_000
@@ -79,7 +295,7 @@ async def write_tree(request: Request, asked: WrittenDependency) -> TreeLines:
             except RequestValidationError as error:
                 errors = tuple(invalid_fields(error.errors(), names))
                 answers[number] = TreeLine(number, "invalid", errors=errors)
-        done = tree_service(asked.backend).change_many(asked.tenant, [*edits.values()])
+        done = asked.tree.change_many(asked.tenant, [*edits.values()])
         for place, (number, (uuid, _)) in enumerate(edits.items()):
             refusal = done.refused.get(place)
             answers[number] = (
@@ -128,7 +344,7 @@ async def reconcile_tree(
     lines = _lines_of(await request.body(), most=MOST_PAGES)
 
     def reconcile() -> TreeReconciled:
-        return tree_service(backend).reconcile(
+        return TreeService.from_backend(backend).reconcile(
             tenant_id,
             _manifest(lines),
             as_of=as_of,
