@@ -41,7 +41,7 @@ from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.document_rows import DocumentChange
 from rag_assets.storage.catalog.tables import documents
 from rag_assets.systems.workspace.page_lists import PageLists
-from rag_assets.systems.workspace.page_table import TreeTable, values_of
+from rag_assets.systems.workspace.page_table import TreeTable, page_columns
 from rag_assets.systems.workspace.tree import Page, plan_tree
 
 WORK = PROJECT / ".local" / "benchmark-moves"
@@ -177,7 +177,7 @@ class Tree:
         above = PageLists(self._catalog.database).path(self._ref.id, "left")
         plan = plan_tree([Page(uuid=name, parent="left")], [*above, *below])
         tenant = {"tenant": self._ref.id}
-        rows = [tenant | values_of(page) | {"scope": plan.scopes[page.uuid]} for page in below]
+        rows = [tenant | page_columns(page) | {"scope": plan.scopes[page.uuid]} for page in below]
         chains = [
             tenant | {"scope": scope, "ancestor": one}
             for scope, ancestors in plan.ancestors.items()

@@ -100,7 +100,7 @@ class PageTable:
                 found.setdefault(row.origin, {}).setdefault(row.uuid, row.title)
         return {origin: tuple(titles.items()) for origin, titles in found.items()}
 
-    def moved(self, tenant_id: str) -> MovedPages | None:
+    def find_moved(self, tenant_id: str) -> MovedPages | None:
         """Return the pages with entries that still lack their documents' scope; None if empty."""
         query = select(pages.c.uuid, pages.c.moved).where(
             pages.c.tenant == tenant_id, pages.c.moved.is_not(None)
@@ -123,7 +123,7 @@ class PageTable:
         with self._database.begin() as connection:
             return {row.document_id: row.access_scope for row in connection.execute(query)}
 
-    def followed(self, ref: TenantRef, moved: MovedPages) -> None:
+    def mark_followed(self, ref: TenantRef, moved: MovedPages) -> None:
         """Record that the entries of pages have their documents' scope, up to a move."""
         table = pages.c
         statement = (
@@ -178,7 +178,7 @@ def readable_within(tenant: ColumnElement[str], uuids: Texts, principals: Texts)
     return select(below.c.uuid).where(is_readable(below, principals, column="scope")).distinct()
 
 
-def hanging_documents(connection: Connection, ref: TenantRef, uuids: Sequence[str]) -> list[str]:
+def attached_documents(connection: Connection, ref: TenantRef, uuids: Sequence[str]) -> list[str]:
     """Return the ids of the documents attached to some pages, including the pages' own."""
     if not uuids:
         return []
@@ -215,7 +215,7 @@ def scopes_of_pages(
     return dict.fromkeys(uuids, NOBODY) | dict(connection.execute(query).all())
 
 
-def with_scopes(
+def set_page_scopes(
     connection: Connection, ref: TenantRef, changes: Sequence[DocumentChange]
 ) -> list[DocumentChange]:
     """Return the changes of a listing, with the pages' current access scopes.
@@ -292,7 +292,7 @@ def pages_of_records(
     return {*connection.scalars(query)}
 
 
-def standing_pages(
+def remaining_pages(
     connection: Connection, ref: TenantRef, uuids: Collection[str], removals: Collection[str]
 ) -> set[str]:
     """Return the pages with a record that is not being removed.
@@ -314,7 +314,7 @@ def standing_pages(
     return {*connection.scalars(query)}
 
 
-def going_with_pages(
+def documents_of_removed_pages(
     connection: Connection,
     ref: TenantRef,
     uuids: Collection[str],
@@ -336,14 +336,14 @@ def going_with_pages(
     """
     if not uuids:
         return set()
-    gone = {*uuids} - standing_pages(connection, ref, uuids, removals)
+    gone = {*uuids} - remaining_pages(connection, ref, uuids, removals)
     # A record may have the id of the root: everything else in the tree stays.
     below = _below(connection, ref, gone - {ROOT}) - gone
     kept = below & {*spared}
     if keep_stored:
-        kept |= standing_pages(connection, ref, below, removals)
+        kept |= remaining_pages(connection, ref, below, removals)
     below -= kept | _below(connection, ref, kept)
-    return {*hanging_documents(connection, ref, [*gone, *below])} - {*removals}
+    return {*attached_documents(connection, ref, [*gone, *below])} - {*removals}
 
 
 def _below(connection: Connection, ref: TenantRef, uuids: Collection[str]) -> set[str]:

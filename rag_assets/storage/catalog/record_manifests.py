@@ -27,7 +27,7 @@ from rag_assets.storage.catalog.departures import (
     record_departures,
     record_held_manifest,
 )
-from rag_assets.storage.catalog.pages import going_with_pages, pages_of_records
+from rag_assets.storage.catalog.pages import documents_of_removed_pages, pages_of_records
 from rag_assets.storage.catalog.record_plans import RecordChanges
 from rag_assets.storage.catalog.record_writes import write_records
 
@@ -234,7 +234,9 @@ def _going(connection: Connection, ref: TenantRef) -> set[str]:
     if not gone:
         return extra
     named = connection.scalars(_NAMED_PAGES, {"type": PageBody.TYPE})
-    return extra | going_with_pages(connection, ref, gone, extra, spared={*named}, keep_stored=True)
+    return extra | documents_of_removed_pages(
+        connection, ref, gone, extra, spared={*named}, keep_stored=True
+    )
 
 
 def _columns(batch: Sequence[ManifestLine]) -> dict[str, list[object]]:

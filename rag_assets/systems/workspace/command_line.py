@@ -124,13 +124,13 @@ def _service(session: Session) -> TreeService:
 
 
 def _remarks(page: Page) -> str:
-    return "".join(f"  {remark}" for remark in _said(page))
+    return "".join(f"  {remark}" for remark in _notes(page))
 
 
-def _said(page: Page) -> Iterator[str]:
+def _notes(page: Page) -> Iterator[str]:
     if page.kind == "database":
         yield "(database)"
-    if page.says_who_reads:
+    if page.has_own_scope:
         readers = ", ".join(page.readers) or "nobody"
         only = "" if page.inherit or page.uuid == ROOT else " alone"
         yield f"read by {readers}{only}"
@@ -185,10 +185,10 @@ def pulls(session: Session, tenant: str, *, as_json: bool) -> None:
     """Print the results of pulls, and rows that were set aside."""
     record = session.catalog.tenants.get(tenant)
     states = PullStates(session.catalog.database)
-    known = states.of(tenant)
+    known = states.of_tenant(tenant)
     sources = pulled_sources(Tenant.from_config(record.config))
-    counts = states.counts(tenant)
-    rows = states.rows(tenant, _SHOWN)
+    counts = states.count_set_aside(tenant)
+    rows = states.rows_set_aside(tenant, _SHOWN)
     if as_json:
         found = [known[one.name] for one in sources if one.name in known]
         set_aside = {f"{name}.{type_}": count for (name, type_), count in counts.items()}

@@ -18,7 +18,7 @@ from rag_assets.systems.workspace.pulling.pull import (
     due_tenants,
     is_due,
     pulled_sources,
-    worst,
+    worst_failure,
 )
 from rag_assets.systems.workspace.pulling.source import SQL
 from rag_assets.systems.workspace.pulling.states import PullStates, SourceLocks
@@ -84,7 +84,7 @@ def pull_tenants(
     def pull(record: TenantRecord) -> str:
         tenant = Tenant.from_config(record.config)
         puller = Puller(catalog, blobs, masker, record.ref, tenant)
-        known = states.of(record.id)
+        known = states.of_tenant(record.id)
         done: list[str] = []
         failures: list[Exception] = []
         for source in pulled_sources(tenant):
@@ -101,7 +101,7 @@ def pull_tenants(
         if failures:
             if done:
                 context.log.info(f"{record.id}: {'; '.join(done)}")
-            raise worst(failures)
+            raise worst_failure(failures)
         return "; ".join(done) or "nothing was due"
 
     wanted = config.tenants
@@ -142,9 +142,9 @@ def sql_sources_sensor(
         records = catalog.tenants.with_source(SQL.name)
         if not records:
             return dg.SensorResult(skip_reason=dg.SkipReason("no tenant has a source of that type"))
-        states = PullStates(catalog.database).all([one.id for one in records])
+        states = PullStates(catalog.database).of_tenants([one.id for one in records])
         # Sources that are pulled by the nightly run or from the command line.
-        pulled = SourceLocks(catalog.database).being_pulled(states)
+        pulled = SourceLocks(catalog.database).find_held(states)
         due = due_tenants(records, states, datetime.now(UTC), pulled)
         unfinished = runs.unfinished(context.instance, job=names.own(_JOB))
         under_way = [

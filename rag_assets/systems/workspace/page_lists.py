@@ -38,13 +38,13 @@ class PageLists:
     def path(self, tenant_id: str, uuid: str) -> list[Page]:
         """Return a page, preceded by the pages above it from the highest known page down."""
         with self._database.begin() as connection:
-            return [page_of(row) for row in connection.execute(_above_query(tenant_id, uuid))]
+            return [page_from_row(row) for row in connection.execute(_above_query(tenant_id, uuid))]
 
     def all(self, tenant_id: str) -> list[tuple[Page, str]]:
         """Return all pages by uuid, each with the access scope of its documents."""
         query = select(pages).where(pages.c.tenant == tenant_id).order_by(pages.c.uuid)
         with self._database.begin() as connection:
-            return [(page_of(row), row.scope) for row in connection.execute(query)]
+            return [(page_from_row(row), row.scope) for row in connection.execute(query)]
 
     def page(
         self, tenant_id: str, *, parent: str | None, after: str | None, limit: int
@@ -63,16 +63,16 @@ class PageLists:
             query = query.where(pages.c.uuid > after)
         with self._database.begin() as connection:
             rows = connection.execute(query.order_by(pages.c.uuid).limit(limit))
-            return [(page_of(row), row.scope) for row in rows]
+            return [(page_from_row(row), row.scope) for row in rows]
 
-    def known_since(self, tenant_id: str) -> dict[str, tuple[Page, datetime]]:
+    def all_with_times(self, tenant_id: str) -> dict[str, tuple[Page, datetime]]:
         """Return all pages but the root by uuid, each with when it was last put."""
         query = select(pages).where(pages.c.tenant == tenant_id, pages.c.uuid != ROOT)
         with self._database.begin() as connection:
             rows = connection.execute(query)
-            return {row.uuid: (page_of(row), row.updated_at) for row in rows}
+            return {row.uuid: (page_from_row(row), row.updated_at) for row in rows}
 
-    def below(
+    def directly_below(
         self, tenant_id: str, parent: str, *, after: str | None, limit: int
     ) -> list[ListedPage]:
         """Return the pages directly below a known or unknown page, by uuid.
@@ -86,7 +86,7 @@ class PageLists:
         return self._list(tenant_id, pages.c.parent == parent, after, limit)
 
     def unplaced(self, tenant_id: str, *, after: str | None, limit: int) -> list[ListedPage]:
-        """Return the pages with an unknown parent; see below()."""
+        """Return the pages with an unknown parent; see directly_below()."""
         above = pages.alias("above")
         known = exists().where(above.c.tenant == pages.c.tenant, above.c.uuid == pages.c.parent)
         return self._list(tenant_id, (pages.c.kind != "root") & ~known, after, limit)
@@ -119,10 +119,10 @@ class PageLists:
             query = query.where(pages.c.uuid > after)
         with self._database.begin() as connection:
             rows: Any = connection.execute(query.order_by(pages.c.uuid).limit(limit))
-            return [ListedPage(page_of(row), row.has_pages) for row in rows]
+            return [ListedPage(page_from_row(row), row.has_pages) for row in rows]
 
 
-def page_of(row: Row[Any]) -> Page:
+def page_from_row(row: Row[Any]) -> Page:
     """Return the page in a row."""
     return Page(
         uuid=row.uuid,

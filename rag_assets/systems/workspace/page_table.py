@@ -26,17 +26,17 @@ from rag_assets.common.principals import MEMBERS
 from rag_assets.records.pages import EXCLUDED, ROOT, scope_of
 from rag_assets.storage.catalog.changes import notify
 from rag_assets.storage.catalog.database import Database, TenantRef, among, as_rows
-from rag_assets.storage.catalog.pages import hanging_documents
+from rag_assets.storage.catalog.pages import attached_documents
 from rag_assets.storage.catalog.record_writes import delete_records, withdraw_documents
 from rag_assets.storage.catalog.security_changes import record_change
 from rag_assets.storage.catalog.tables import access_scopes, documents
 from rag_assets.storage.catalog.tree_tables import page_moves, pages, scope_ancestors
-from rag_assets.systems.workspace.page_lists import page_of, tree_query
+from rag_assets.systems.workspace.page_lists import page_from_row, tree_query
 from rag_assets.systems.workspace.tree import (
     Page,
     TreePlan,
-    below_itself,
-    looping_pages,
+    find_loops,
+    loop_error,
     new_root,
     plan_tree,
 )
@@ -109,22 +109,22 @@ class TreeTable:
             TenantBusy: other transactions did not end within five seconds.
         """
         with self._database.begin_exclusive(ref) as connection:
-            former = _rows_of(connection, ref.id, {uuid for uuid, _ in edits})
-            stored = {uuid: page_of(row) for uuid, row in former.items()}
-            wanted, refused = _followed(edits, stored)
+            former = _select_rows(connection, ref.id, {uuid for uuid, _ in edits})
+            stored = {uuid: page_from_row(row) for uuid, row in former.items()}
+            wanted, refused = _apply_edits(edits, stored)
             shaped = {
                 uuid: page
                 for uuid, page in wanted.items()
                 if uuid not in stored or stored[uuid].shape != page.shape
             }
-            known = former | _neighbours(connection, ref.id, shaped, stored)
-            for uuid in _take_back_loops(shaped, {u: page_of(row) for u, row in known.items()}):
+            known = former | _select_neighbours(connection, ref.id, shaped, stored)
+            for uuid in _drop_loops(shaped, {u: page_from_row(row) for u, row in known.items()}):
                 del wanted[uuid]
-                refused |= {n: below_itself() for n, (one, _) in enumerate(edits) if one == uuid}
+                refused |= {n: loop_error() for n, (one, _) in enumerate(edits) if one == uuid}
             if wanted and ROOT not in known:
                 _ensure_root(connection, ref.id)
-                known |= _rows_of(connection, ref.id, {ROOT})
-            plan = plan_tree(shaped.values(), [page_of(row) for row in known.values()])
+                known |= _select_rows(connection, ref.id, {ROOT})
+            plan = plan_tree(shaped.values(), [page_from_row(row) for row in known.values()])
             scopes = {**{uuid: row.scope for uuid, row in former.items()}, **plan.scopes}
             written = [page for page in wanted.values() if stored.get(page.uuid) != page]
             _write_pages(connection, ref, written, scopes)
@@ -157,8 +157,8 @@ class TreeTable:
             by: the caller's name, for the events.
         """
         with self._database.begin_exclusive(ref) as connection:
-            gone = [*dict.fromkeys((*uuids, *_uuids_below(connection, ref.id, uuids)))]
-            ids = hanging_documents(connection, ref, gone)
+            gone = [*dict.fromkeys((*uuids, *_select_below(connection, ref.id, uuids)))]
+            ids = attached_documents(connection, ref, gone)
             _, blobs = delete_records(connection, ref, ids)
             withdraw_documents(connection, ref, ids, by)
             table = pages.c
@@ -175,17 +175,19 @@ class TreeTable:
         return RemovedPages(len(ids), blobs)
 
 
-def _uuids_below(connection: Connection, tenant_id: str, uuids: Sequence[str]) -> list[str]:
+def _select_below(connection: Connection, tenant_id: str, uuids: Sequence[str]) -> list[str]:
     below = tree_query(tenant_id, uuids, upwards=False).subquery()
     return [*connection.scalars(select(below.c.uuid))]
 
 
-def _rows_of(connection: Connection, tenant_id: str, uuids: Collection[str]) -> dict[str, Row[Any]]:
+def _select_rows(
+    connection: Connection, tenant_id: str, uuids: Collection[str]
+) -> dict[str, Row[Any]]:
     query = select(pages).where(pages.c.tenant == tenant_id, among(pages.c.uuid, [*uuids]))
     return {row.uuid: row for row in connection.execute(query)}
 
 
-def _followed(
+def _apply_edits(
     edits: Sequence[PageEdit], stored: Mapping[str, Page]
 ) -> tuple[dict[str, Page], dict[int, RagAssetsError]]:
     """Return the pages that result from edits, and the errors of rejected edits by number."""
@@ -199,7 +201,7 @@ def _followed(
     return wanted, refused
 
 
-def _neighbours(
+def _select_neighbours(
     connection: Connection, tenant_id: str, shaped: Mapping[str, Page], stored: Mapping[str, Page]
 ) -> dict[str, Row[Any]]:
     """Return the rows of the pages above and below the changed pages."""
@@ -216,10 +218,10 @@ def _neighbours(
     return rows
 
 
-def _take_back_loops(shaped: dict[str, Page], known: Mapping[str, Page]) -> set[str]:
+def _drop_loops(shaped: dict[str, Page], known: Mapping[str, Page]) -> set[str]:
     """Remove the pages that would be below themselves from `shaped`, and return them."""
     taken = set[str]()
-    while looping := looping_pages({**known, **shaped}) & shaped.keys():
+    while looping := find_loops({**known, **shaped}) & shaped.keys():
         taken |= looping
         for uuid in looping:
             del shaped[uuid]
@@ -237,7 +239,7 @@ def _write_pages(
         new.on_conflict_do_update(
             index_elements=["tenant", "uuid"], set_={name: new.excluded[name] for name in names}
         ),
-        [values_of(page) | {"scope": scopes[page.uuid]} for page in written],
+        [page_columns(page) | {"scope": scopes[page.uuid]} for page in written],
     )
 
 
@@ -338,7 +340,7 @@ def _ensure_root(connection: Connection, tenant_id: str) -> None:
     root = new_root()
     made = connection.execute(
         upsert(pages)
-        .values(tenant=tenant_id, scope=scope_of(ROOT), **values_of(root))
+        .values(tenant=tenant_id, scope=scope_of(ROOT), **page_columns(root))
         .on_conflict_do_nothing()
         .returning(pages.c.uuid)
     ).first()
@@ -350,6 +352,6 @@ def _ensure_root(connection: Connection, tenant_id: str) -> None:
         )
 
 
-def values_of(page: Page) -> dict[str, Any]:
+def page_columns(page: Page) -> dict[str, Any]:
     """Return a page's own fields as columns."""
     return {name: getattr(page, name) for name in _COLUMNS} | {"readers": list(page.readers)}

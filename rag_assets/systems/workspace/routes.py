@@ -46,7 +46,7 @@ REFUSED = documented(400, 401, 403, 404, 408, 409, 413, 422, 429, 500, 503)
 
 
 @dataclass(frozen=True, slots=True)
-class Administered:
+class Addressed:
     """The workspace that a request addresses.
 
     Attributes:
@@ -70,30 +70,30 @@ class Administered:
         return TreeService.from_backend(self.backend)
 
 
-async def administered(
+async def require_admin(
     request: Request,
     parameters: Annotated[TenantQuery, Query()],
     identity: IdentityDependency,
     backend: BackendDependency,
-) -> Administered:
+) -> Addressed:
     """Return the workspace that a request addresses; refuse all callers but its admins."""
     tenant = request.state.tenant = identity.administered(parameters.tenant)
-    return Administered(tenant, identity.name, backend)
+    return Addressed(tenant, identity.name, backend)
 
 
-async def written(
+async def require_writer(
     request: Request,
     parameters: Annotated[TenantQuery, Query()],
     identity: IdentityDependency,
     backend: BackendDependency,
-) -> Administered:
+) -> Addressed:
     """Return the workspace that a request writes to; refuse all but its admins and writers."""
     tenant = request.state.tenant = identity.written(parameters.tenant)
-    return Administered(tenant, identity.name, backend)
+    return Addressed(tenant, identity.name, backend)
 
 
-AdministeredDependency = Annotated[Administered, Depends(administered)]
-WrittenDependency = Annotated[Administered, Depends(written)]
+AdminDependency = Annotated[Addressed, Depends(require_admin)]
+WriterDependency = Annotated[Addressed, Depends(require_writer)]
 
 
 settings_router = APIRouter(
@@ -102,7 +102,7 @@ settings_router = APIRouter(
 
 
 @settings_router.get("")
-async def settings(asked: AdministeredDependency) -> Settings:
+async def settings(asked: AdminDependency) -> Settings:
     """Return the settings of a workspace that are in force. For admins."""
     return await asked.backend.run(
         asked.tenant,
@@ -112,7 +112,7 @@ async def settings(asked: AdministeredDependency) -> Settings:
 
 
 @settings_router.patch("")
-async def change_settings(draft: SettingsDraft, asked: AdministeredDependency) -> Settings:
+async def change_settings(draft: SettingsDraft, asked: AdminDependency) -> Settings:
     """Change the given settings; null stands for the operator's configuration. For admins.
 
     Switching a workspace on indexes it again as a whole. Another model waits, as `pending_model`,
@@ -146,7 +146,7 @@ class AccessQuery(TenantQuery):
 
 @tree_router.put("/tree/{uuid}")
 @open_to_writers
-async def put_page(uuid: _Uuid, draft: PageDraft, asked: WrittenDependency) -> TreeChange:
+async def put_page(uuid: _Uuid, draft: PageDraft, asked: WriterDependency) -> TreeChange:
     """Create or replace a page or a database in the tree. For admins and writers.
 
     The change is in force with the response, for all records of the page and of the pages below it;
@@ -161,7 +161,7 @@ async def put_page(uuid: _Uuid, draft: PageDraft, asked: WrittenDependency) -> T
 
 @tree_router.patch("/tree/{uuid}")
 @open_to_writers
-async def change_page(uuid: _Uuid, change: PageChange, asked: WrittenDependency) -> TreeChange:
+async def change_page(uuid: _Uuid, change: PageChange, asked: WriterDependency) -> TreeChange:
     """Change the given fields of a page, such as only its parent. For admins and writers.
 
     Omitted fields stay as they are: a move keeps the readers.
@@ -174,7 +174,7 @@ async def change_page(uuid: _Uuid, change: PageChange, asked: WrittenDependency)
 
 @tree_router.get("/tree/{uuid}")
 @open_to_writers
-async def page(uuid: _Uuid, asked: WrittenDependency) -> TreePage:
+async def page(uuid: _Uuid, asked: WriterDependency) -> TreePage:
     """Return a page of the tree. For admins and writers."""
     return await asked.backend.run(
         asked.tenant,
@@ -211,7 +211,7 @@ async def list_pages(
     return await backend.run(
         tenant,
         identity.name,
-        lambda: service.listed_pages(
+        lambda: service.list_pages_after(
             tenant, parent=chosen.parent, after=chosen.after, limit=chosen.limit
         ),
     )
@@ -219,7 +219,7 @@ async def list_pages(
 
 @tree_router.delete("/tree/{uuid}")
 @open_to_writers
-async def delete_page(uuid: _Uuid, asked: WrittenDependency) -> TreeChange:
+async def delete_page(uuid: _Uuid, asked: WriterDependency) -> TreeChange:
     """Delete a page, the pages below it, and all records of these pages. For admins and writers."""
     return await asked.backend.write(
         asked.tenant,
@@ -276,13 +276,13 @@ manifests = APIRouter(prefix="/rag", tags=["workspace"], responses=REFUSED, rout
 
 @tree_lines.post("/tree", openapi_extra=_LINES)
 @open_to_writers
-async def write_tree(request: Request, asked: WrittenDependency) -> TreeLines:
+async def write_tree(request: Request, asked: WriterDependency) -> TreeLines:
     """Put and change many pages of the tree: one JSON object per line, at most 5,000 lines.
 
     All lines are one transaction. The tree that results from them counts, whatever their
     order; an invalid line does not stop the others.
     """
-    lines = _lines_of(await request.body(), most=MOST_LINES)
+    lines = _split_lines(await request.body(), most=MOST_LINES)
     asked.backend.written.take(asked.by, max(len(lines), 1))
     names = request.app.state.description.names
 
@@ -291,7 +291,7 @@ async def write_tree(request: Request, asked: WrittenDependency) -> TreeLines:
         answers: dict[int, TreeLine] = {}
         for number, line in lines.items():
             try:
-                edits[number] = _edit(line)
+                edits[number] = _parse_edit(line)
             except RequestValidationError as error:
                 errors = tuple(invalid_fields(error.errors(), names))
                 answers[number] = TreeLine(number, "invalid", errors=errors)
@@ -301,7 +301,7 @@ async def write_tree(request: Request, asked: WrittenDependency) -> TreeLines:
             answers[number] = (
                 TreeLine(number, "done", scope=done.scopes[uuid])
                 if refusal is None
-                else _refused(number, refusal)
+                else _refusal(number, refusal)
             )
         return TreeLines(tuple(answers[number] for number in sorted(answers)), done.documents)
 
@@ -341,12 +341,12 @@ async def reconcile_tree(
     tenant_id = request.state.tenant = identity.written(parameters.tenant)
     came = await backend.run(tenant_id, identity.name, backend.catalog.database.time)
     as_of = min(parameters.as_of or came, came)
-    lines = _lines_of(await request.body(), most=MOST_PAGES)
+    lines = _split_lines(await request.body(), most=MOST_PAGES)
 
     def reconcile() -> TreeReconciled:
         return TreeService.from_backend(backend).reconcile(
             tenant_id,
-            _manifest(lines),
+            _parse_manifest(lines),
             as_of=as_of,
             by=identity.name,
             apply=parameters.apply,
@@ -358,7 +358,7 @@ async def reconcile_tree(
     return await backend.run(tenant_id, identity.name, reconcile)
 
 
-def _lines_of(body: bytes, *, most: int) -> dict[int, bytes]:
+def _split_lines(body: bytes, *, most: int) -> dict[int, bytes]:
     """Return the non-empty lines of a body, by number.
 
     Raises:
@@ -370,27 +370,27 @@ def _lines_of(body: bytes, *, most: int) -> dict[int, bytes]:
     return lines
 
 
-def _edit(line: bytes) -> PageEdit:
+def _parse_edit(line: bytes) -> PageEdit:
     """Return the edit in a line.
 
     Raises:
         RequestValidationError: names the field.
     """
-    values = _object(line)
+    values = _parse_object(line)
     op: Literal["put", "change"] = values.pop("op", "put")
     uuid = values.pop("uuid", None)
     if not isinstance(uuid, str) or len(uuid) > MOST_UUID:
         raise invalid("uuid", "it must be the id of a page")
     if op == "put":
-        draft = _validated(PageDraft, values)
+        draft = _validate(PageDraft, values)
         return uuid, lambda _: draft.page(uuid)
     if op != "change":
         raise invalid("op", "it must be put or change")
-    change = _validated(PageChange, values)
+    change = _validate(PageChange, values)
     return uuid, lambda former: change.page(uuid, former)
 
 
-def _manifest(lines: dict[int, bytes]) -> dict[str, Page]:
+def _parse_manifest(lines: dict[int, bytes]) -> dict[str, Page]:
     """Return the pages of a manifest by uuid.
 
     Raises:
@@ -400,7 +400,7 @@ def _manifest(lines: dict[int, bytes]) -> dict[str, Page]:
     pages: dict[str, Page] = {}
     for number, line in lines.items():
         try:
-            read = _validated(TreeManifestLine, _object(line))
+            read = _validate(TreeManifestLine, _parse_object(line))
             draft = PageDraft(**read.model_dump(exclude={"uuid"}))
             page = draft.page(read.uuid)
         except RequestValidationError as error:
@@ -416,7 +416,7 @@ def _manifest(lines: dict[int, bytes]) -> dict[str, Page]:
     return pages
 
 
-def _object(line: bytes) -> dict[str, Any]:
+def _parse_object(line: bytes) -> dict[str, Any]:
     try:
         values = json.loads(line)
     except (ValueError, RecursionError):
@@ -426,7 +426,7 @@ def _object(line: bytes) -> dict[str, Any]:
     return values
 
 
-def _validated(model: type[_Model], values: dict[str, Any]) -> _Model:
+def _validate(model: type[_Model], values: dict[str, Any]) -> _Model:
     try:
         return model.model_validate(values)
     except ValidationError as error:
@@ -436,7 +436,7 @@ def _validated(model: type[_Model], values: dict[str, Any]) -> _Model:
         ) from None
 
 
-def _refused(number: int, error: RagAssetsError) -> TreeLine:
+def _refusal(number: int, error: RagAssetsError) -> TreeLine:
     if isinstance(error, UnknownDocument):
         return TreeLine(number, "unknown-page")
     field, _, problem = error.message.partition(": ")

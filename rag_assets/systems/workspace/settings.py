@@ -111,12 +111,7 @@ class SettingsService:
             UnknownTenant: no tenant has that id.
             NoWorkspace: the tenant is not a workspace.
         """
-        return self.shown(self._workspace(tenant_id))
-
-    @staticmethod
-    def shown(record: TenantRecord) -> Settings:
-        """Return the settings in a workspace's record."""
-        return _shown(record)
+        return settings_response(self._require(tenant_id))
 
     def change(self, tenant_id: str, draft: SettingsDraft, by: str) -> Settings:
         """Change the given settings.
@@ -134,14 +129,14 @@ class SettingsService:
             ConfiguredByOperator: the operator has disabled the workspace.
             NoVectorBackend: the back end is not available here.
         """
-        record = self._workspace(tenant_id)
+        record = self._require(tenant_id)
         self._require_allowed(draft)
         if draft.enabled is True and "ACTIVE" not in {record.state, record.configured_state}:
             raise ConfiguredByOperator(
                 f"the operator has disabled tenant {tenant_id!r}", hint="ask the operator"
             )
 
-        def changed(
+        def apply_draft(
             settings: ApplicationSettings, operators: Mapping[str, Any], unused: bool
         ) -> ApplicationSettings:
             given = draft.model_dump(include=draft.model_fields_set)
@@ -150,11 +145,11 @@ class SettingsService:
             _require_usable(operators, replace(drafted, embedder=wanted))
             return replace(drafted, embedder=wanted) if unused else drafted
 
-        self._catalog.application_settings.change(record.ref, changed, by)
+        self._catalog.application_settings.change(record.ref, apply_draft, by)
         present = self._catalog.tenants.get(tenant_id)
         if Tenant.from_config(present.config).workspace.vector_backend != "pgvector":
             self._answer_from_index(record)
-        return _shown(present)
+        return settings_response(present)
 
     def _answer_from_index(self, record: TenantRecord) -> None:
         """Stop searches in pgvector at once; the next sync deletes its vectors."""
@@ -162,7 +157,7 @@ class SettingsService:
         if serving is not None and serving.vectors_beside == "answering":
             self._catalog.generations.set_vectors_beside(record.ref, serving, "filling")
 
-    def _workspace(self, tenant_id: str) -> TenantRecord:
+    def _require(self, tenant_id: str) -> TenantRecord:
         return require_workspace(self._catalog.tenants.get(tenant_id), "settings")
 
     def _require_allowed(self, draft: SettingsDraft) -> None:
@@ -196,7 +191,8 @@ class SettingsService:
             return False
 
 
-def _shown(record: TenantRecord) -> Settings:
+def settings_response(record: TenantRecord) -> Settings:
+    """Return the settings in a workspace's record."""
     settings = record.settings
     tenant = Tenant.from_config(record.config)
     embedder = tenant.embedder
@@ -232,10 +228,10 @@ def _require_usable(operators: Mapping[str, Any], settings: ApplicationSettings)
             hint="provider, embedding_model, base_url and dimensions belong together",
         ) from None
     if embedder.provider == LOCAL.name and embedder.path is None:
-        _require_made(embedder.model or DEFAULT_MODEL, settings.dimensions)
+        _require_dimensions(embedder.model or DEFAULT_MODEL, settings.dimensions)
 
 
-def _require_made(model: str, dimensions: int | None) -> None:
+def _require_dimensions(model: str, dimensions: int | None) -> None:
     """Require the dimensions of a local model: a build with others would never be complete.
 
     Raises:

@@ -44,7 +44,7 @@ class Page:
     ai: bool = True
 
     @property
-    def says_who_reads(self) -> bool:
+    def has_own_scope(self) -> bool:
         """Return whether it has an access scope of its own."""
         return bool(self.readers) or not self.inherit
 
@@ -56,7 +56,7 @@ class Page:
     @property
     def shape(self) -> tuple[object, ...]:
         """Return the fields that pages below depend on; the names of its readers do not matter."""
-        return self.parent, self.inherit, self.says_who_reads, self.is_out
+        return self.parent, self.inherit, self.has_own_scope, self.is_out
 
 
 def new_root() -> Page:
@@ -87,10 +87,10 @@ class Standing:
             return EXCLUDED
         return self.scopes[0] if self.is_known and self.scopes else NOBODY
 
-    def of(self, page: Page) -> Standing:
+    def below(self, page: Page) -> Standing:
         """Return the standing of a page directly below."""
         scopes = self.scopes
-        if page.says_who_reads:
+        if page.has_own_scope:
             scopes = (scope_of(page.uuid), *(scopes if page.inherit else ()))
         known = self.is_known or page.kind == "root"
         return Standing(scopes, known, self.is_out or page.is_out, self.depth + 1)
@@ -109,14 +109,14 @@ class TreePlan:
     ancestors: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
-def standing_of(path: Iterable[Page]) -> Standing:
+def find_standing(path: Iterable[Page]) -> Standing:
     """Return the standing of the last of these pages, each directly below the one before.
 
     If the first page is not the root, a page above it is unknown.
     """
     standing = Standing()
     for page in path:
-        standing = standing.of(page)
+        standing = standing.below(page)
     return standing
 
 
@@ -143,7 +143,7 @@ def plan_tree(changed: Iterable[Page], known: Iterable[Page]) -> TreePlan:
             affected.add(uuid)
             left += below.get(uuid, ())
     for uuid in affected:
-        _stand(uuid, tree, standings)
+        _add_standings(uuid, tree, standings)
     if max((standings[uuid].depth for uuid in affected), default=0) > DEEPEST:
         raise InvalidRequest(
             f"parent: more than {DEEPEST} pages would be below each other",
@@ -154,12 +154,12 @@ def plan_tree(changed: Iterable[Page], known: Iterable[Page]) -> TreePlan:
         {
             scope_of(uuid): standings[uuid].scopes[1:]
             for uuid in affected
-            if tree[uuid].says_who_reads
+            if tree[uuid].has_own_scope
         },
     )
 
 
-def _stand(uuid: str, tree: Mapping[str, Page], standings: dict[str, Standing]) -> None:
+def _add_standings(uuid: str, tree: Mapping[str, Page], standings: dict[str, Standing]) -> None:
     """Add the standings of a page and of the pages above it."""
     path: list[Page] = []
     at: str | None = uuid
@@ -168,10 +168,10 @@ def _stand(uuid: str, tree: Mapping[str, Page], standings: dict[str, Standing]) 
         at = tree[at].parent
     standing = standings.get(at or "", Standing())
     for page in reversed(path):
-        standing = standings[page.uuid] = standing.of(page)
+        standing = standings[page.uuid] = standing.below(page)
 
 
-def looping_pages(tree: Mapping[str, Page]) -> set[str]:
+def find_loops(tree: Mapping[str, Page]) -> set[str]:
     """Return the pages of a tree that are below themselves."""
     looping, done = set[str](), set[str]()
     for uuid in tree:
@@ -186,14 +186,14 @@ def looping_pages(tree: Mapping[str, Page]) -> set[str]:
     return looping
 
 
-def below_itself() -> InvalidRequest:
+def loop_error() -> InvalidRequest:
     """Return the error for a page that would be below itself."""
     return InvalidRequest(
         "parent: the page would be below itself", hint="choose another parent for it"
     )
 
 
-def in_order(pages: Iterable[Page]) -> Iterator[tuple[Page, int]]:
+def order_pages(pages: Iterable[Page]) -> Iterator[tuple[Page, int]]:
     """Yield all pages, parents first, each with its distance from the topmost page.
 
     Pages below an unknown page come last.
@@ -202,7 +202,7 @@ def in_order(pages: Iterable[Page]) -> Iterator[tuple[Page, int]]:
     below: dict[str | None, list[Page]] = {}
     for page in known.values():
         below.setdefault(page.parent if page.parent in known else None, []).append(page)
-    left = [(page, 0) for page in sorted(below.get(None, ()), key=_from_the_root)]
+    left = [(page, 0) for page in sorted(below.get(None, ()), key=_root_first)]
     while left:
         page, depth = left.pop()
         yield page, depth
@@ -210,7 +210,7 @@ def in_order(pages: Iterable[Page]) -> Iterator[tuple[Page, int]]:
         left += [(one, depth + 1) for one in lower]
 
 
-def _from_the_root(page: Page) -> tuple[bool, str]:
+def _root_first(page: Page) -> tuple[bool, str]:
     return page.kind == "root", page.uuid
 
 
@@ -230,7 +230,7 @@ class Verdict:
     reason: str
 
 
-def judged(
+def judge_access(
     path: Sequence[Page], grants: Mapping[str, Iterable[str]], principals: Sequence[str]
 ) -> Verdict:
     """Decide whether principals may read a page.
@@ -240,7 +240,7 @@ def judged(
         grants: who may read each scope.
         principals: the names of the reader, such as a subject and its groups.
     """
-    standing = standing_of(path)
+    standing = find_standing(path)
     out = next((page for page in path if page.is_out), None)
     if out is not None:
         why = "archived" if out.archived else "kept out of the knowledge"

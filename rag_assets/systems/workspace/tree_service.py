@@ -37,11 +37,11 @@ from rag_assets.systems.workspace.page_lists import PageLists
 from rag_assets.systems.workspace.page_table import ChangedPages, PageEdit, TreeTable
 from rag_assets.systems.workspace.tree import (
     Page,
-    below_itself,
-    in_order,
-    judged,
-    looping_pages,
-    standing_of,
+    find_loops,
+    find_standing,
+    judge_access,
+    loop_error,
+    order_pages,
 )
 
 MOST_NAMED: Final = 10_000
@@ -149,7 +149,7 @@ class TreeManifestLine(PageDraft):
     uuid: PageUuid
 
 
-def shown_page(page: Page, scope: str) -> TreePage:
+def page_response(page: Page, scope: str) -> TreePage:
     """Return a page in the form of a response."""
     return TreePage(
         uuid=page.uuid,
@@ -222,8 +222,8 @@ class TreeService:
             UnknownTenant, NoWorkspace: see put().
             InvalidRequest: a page would be too far from the root. The tree is left unchanged.
         """
-        record = self._workspace(tenant_id)
-        return self._tree.change(record.ref, [*map(self._checked, edits)])
+        record = self._require(tenant_id)
+        return self._tree.change(record.ref, [*map(self._check, edits)])
 
     def reconcile(
         self,
@@ -254,11 +254,11 @@ class TreeService:
             UnknownTenant, NoWorkspace, InvalidRequest: see put(). The tree is left unchanged.
             DeletionsHeld: suspiciously many pages would be removed. The tree is left unchanged.
         """
-        record = self._workspace(tenant_id)
-        if looping_pages(wanted):
-            raise below_itself()
-        known = self._lists.known_since(record.id)
-        kept = _with_those_above(keep, {uuid: page for uuid, (page, _) in known.items()})
+        record = self._require(tenant_id)
+        if find_loops(wanted):
+            raise loop_error()
+        known = self._lists.all_with_times(record.id)
+        kept = _with_ancestors(keep, {uuid: page for uuid, (page, _) in known.items()})
         others = {uuid for uuid, (page, _) in known.items() if wanted.get(uuid, page) != page}
         differing: dict[Difference, list[str]] = {
             "missing": sorted(wanted.keys() - known.keys() - {ROOT}),
@@ -277,8 +277,8 @@ class TreeService:
             named = {*differing["missing"], *differing["stale"]} | ({ROOT} & wanted.keys())
             pages = [wanted[uuid] for uuid in sorted(named)]
             for page in pages:
-                self.require_plain(page)
-            edits = [_edit(page) for page in pages]
+                self.require_no_credential(page)
+            edits = [_replacement(page) for page in pages]
             documents = self._tree.change(record.ref, edits).documents
         if removed:
             documents += self._remove(record.ref, removed, by).documents
@@ -302,7 +302,7 @@ class TreeService:
             UnknownTenant, NoWorkspace: see put().
             InvalidRequest: the page is the root.
         """
-        record = self._workspace(tenant_id)
+        record = self._require(tenant_id)
         if uuid == ROOT:
             raise InvalidRequest(
                 "the root of a workspace cannot be deleted",
@@ -317,13 +317,13 @@ class TreeService:
             UnknownTenant, NoWorkspace: see put().
             UnknownDocument: the page does not exist.
         """
-        record = self._workspace(tenant_id)
+        record = self._require(tenant_id)
         path = self._lists.path(record.id, uuid)
         if not path:
             raise UnknownDocument("the tree has no such page", hint="put it first, by PUT")
-        return shown_page(path[-1], standing_of(path).scope)
+        return page_response(path[-1], find_standing(path).scope)
 
-    def listed_pages(
+    def list_pages_after(
         self, tenant_id: str, *, parent: str | None, after: str | None, limit: int
     ) -> TreePages:
         """Return up to `limit` pages after the page `after`, ordered by uuid.
@@ -331,9 +331,9 @@ class TreeService:
         Raises:
             UnknownTenant, NoWorkspace: see put().
         """
-        record = self._workspace(tenant_id)
+        record = self._require(tenant_id)
         found = self._lists.page(record.id, parent=parent, after=after, limit=limit + 1)
-        shown = tuple(shown_page(page, scope) for page, scope in found[:limit])
+        shown = tuple(page_response(page, scope) for page, scope in found[:limit])
         return TreePages(shown, shown[-1].uuid if len(found) > limit else None)
 
     def pages(self, tenant_id: str) -> list[tuple[Page, int]]:
@@ -342,8 +342,8 @@ class TreeService:
         Raises:
             UnknownTenant, NoWorkspace: see put().
         """
-        record = self._workspace(tenant_id)
-        return [*in_order(page for page, _ in self._lists.all(record.id))]
+        record = self._require(tenant_id)
+        return [*order_pages(page for page, _ in self._lists.all(record.id))]
 
     def access(self, tenant_id: str, uuid: str, principals: tuple[str, ...]) -> PageAccess:
         """Return whether one of these principals may read a page's documents, and why.
@@ -351,10 +351,10 @@ class TreeService:
         Raises:
             UnknownTenant, NoWorkspace: see put().
         """
-        record = self._workspace(tenant_id)
+        record = self._require(tenant_id)
         path = self._lists.path(record.id, uuid)
-        grants = self._catalog.access.grants(record.id, standing_of(path).scopes)
-        found = judged(path, grants, principals)
+        grants = self._catalog.access.grants(record.id, find_standing(path).scopes)
+        found = judge_access(path, grants, principals)
         return PageAccess(
             page_uuid=uuid,
             principals=principals,
@@ -373,17 +373,17 @@ class TreeService:
             raise error
         return TreeChange(done.scopes[uuid], done.documents)
 
-    def _checked(self, edit: PageEdit) -> PageEdit:
+    def _check(self, edit: PageEdit) -> PageEdit:
         uuid, change = edit
 
-        def checked(former: Page | None) -> Page:
+        def change_checked(former: Page | None) -> Page:
             page = change(former)
-            self.require_plain(page)
+            self.require_no_credential(page)
             return page
 
-        return uuid, checked
+        return uuid, change_checked
 
-    def require_plain(self, page: Page) -> None:
+    def require_no_credential(self, page: Page) -> None:
         """Refuse a page with a credential in a name; names are stored and shown as they are.
 
         Raises:
@@ -402,11 +402,11 @@ class TreeService:
             drop_blobs(self._catalog, self._blobs, ref, done.blobs)
         return TreeChange(NOBODY, done.documents)
 
-    def _workspace(self, tenant_id: str) -> TenantRecord:
+    def _require(self, tenant_id: str) -> TenantRecord:
         return require_workspace(self._catalog.tenants.get(tenant_id), "pages")
 
 
-def _with_those_above(uuids: Collection[str], known: Mapping[str, Page]) -> set[str]:
+def _with_ancestors(uuids: Collection[str], known: Mapping[str, Page]) -> set[str]:
     """Return these pages and all pages above them."""
     found, left = set[str](), [*uuids]
     while left:
@@ -418,7 +418,7 @@ def _with_those_above(uuids: Collection[str], known: Mapping[str, Page]) -> set[
     return found
 
 
-def _edit(page: Page) -> PageEdit:
+def _replacement(page: Page) -> PageEdit:
     return page.uuid, lambda _: page
 
 

@@ -15,7 +15,7 @@ from rag_assets.common.tokens import count_tokens
 from rag_assets.records.bodies import BODIES, Body
 from rag_assets.records.pages import ROOT, scope_of
 from rag_assets.retrieval.terms import content_words
-from rag_assets.systems.workspace.tree import Page, judged, new_root
+from rag_assets.systems.workspace.tree import Page, judge_access, new_root
 
 QUESTIONS = questions()
 LONG = 1_200
@@ -102,4 +102,4 @@ def test_a_question_is_answered_by_its_block_for_its_asker(question: Question) -
         names += (MEMBERS,) if person.role == "member" else ()
         path = path_of(hangs_on)
         grants = {scope_of(page.uuid): page.readers for page in path}
-        assert judged(path, grants, names).readable
+        assert judge_access(path, grants, names).readable

@@ -20,8 +20,8 @@ from rag_assets.records.pages import ROOT, scope_of
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.record_states import RecordFilter, RecordState, RecordStatus
 from rag_assets.systems.workspace.page_lists import PageLists
-from rag_assets.systems.workspace.panel.room import PAGE, Room, given, room_of
-from rag_assets.systems.workspace.tree import new_root, standing_of
+from rag_assets.systems.workspace.panel.room import PAGE, Room, open_room, query_text
+from rag_assets.systems.workspace.tree import find_standing, new_root
 from rag_assets.systems.workspace.tree_service import TreeService
 from rag_assets.tenants.model import Tenant
 
@@ -30,13 +30,13 @@ _PLACE: Final = ("source", "type", "id")
 
 async def records(visit: Visit) -> Response:
     """List the records that the user may read, page by page."""
-    room = await room_of(visit)
-    status, source_type = given(visit, "status"), given(visit, "type")
-    after = tuple(given(visit, f"after_{name}") for name in _PLACE)
+    room = await open_room(visit)
+    status, source_type = query_text(visit, "status"), query_text(visit, "type")
+    after = tuple(query_text(visit, f"after_{name}") for name in _PLACE)
     chosen = RecordFilter(
         status=_status_named(status),
         source_type=source_type if source_type in BODIES else None,
-        page_uuid=given(visit, "page").strip() or None,
+        page_uuid=query_text(visit, "page").strip() or None,
         after=after if all(after) else None,  # type: ignore[arg-type]
     )
     found = await room.read(partial(_page, room, chosen))
@@ -55,8 +55,8 @@ async def records(visit: Visit) -> Response:
 
 async def record(visit: Visit) -> Response:
     """Show one record; 404 also if the user may not read it."""
-    room = await room_of(visit)
-    source, source_type, source_id = (given(visit, name) for name in _PLACE)
+    room = await open_room(visit)
+    source, source_type, source_id = (query_text(visit, name) for name in _PLACE)
     pushed = _source(room, source)
     scope, document_id = pushed[1], record_document_id(pushed[0], source_type, source_id)
 
@@ -122,10 +122,10 @@ _SHOWN_READERS = 50
 
 async def tree(visit: Visit) -> Response:
     """Show one page of the tree, and the first pages below it."""
-    room = await room_of(visit)
-    uuid = given(visit, "page").strip() or ROOT
-    after = given(visit, "after") or None
-    names = [name.strip() for name in given(visit, "who").split(",")]
+    room = await open_room(visit)
+    uuid = query_text(visit, "page").strip() or ROOT
+    after = query_text(visit, "after") or None
+    names = [name.strip() for name in query_text(visit, "who").split(",")]
     who = tuple(dict.fromkeys(name for name in names if name))[:_MOST_NAMES]
     found = await room.read(partial(_shown, room, uuid, after, who))
     return visit.html("tree.html", uuid=uuid, root=ROOT, who=", ".join(who), **found)
@@ -133,9 +133,9 @@ async def tree(visit: Visit) -> Response:
 
 async def unplaced(visit: Visit) -> Response:
     """List the pages below an unknown page."""
-    room = await room_of(visit)
+    room = await open_room(visit)
     lists = PageLists(visit.backend.catalog.database)
-    after = given(visit, "after") or None
+    after = query_text(visit, "after") or None
 
     def read() -> tuple[list[Any], dict[str, str]]:
         found = lists.unplaced(room.record.id, after=after, limit=PAGE + 1)
@@ -153,8 +153,8 @@ def _shown(room: Room, uuid: str, after: str | None, who: tuple[str, ...]) -> di
     path = lists.path(tenant_id, uuid)
     if uuid == ROOT and not path:
         path = [new_root()]
-    standing = standing_of(path)
-    below = lists.below(tenant_id, uuid, after=after, limit=PAGE + 1)
+    standing = find_standing(path)
+    below = lists.directly_below(tenant_id, uuid, after=after, limit=PAGE + 1)
     uuids = [*(page.uuid for page in path), *(one.page.uuid for one in below)]
     verdict: PageAccess | None = None
     if who:

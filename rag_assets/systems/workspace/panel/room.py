@@ -45,7 +45,7 @@ class Room:
         return await self.visit.backend.write(self.record.id, work)
 
 
-async def room_of(visit: Visit) -> Room:
+async def open_room(visit: Visit) -> Room:
     """Return the room of a visit.
 
     Raises:
@@ -59,6 +59,6 @@ async def room_of(visit: Visit) -> Room:
     return Room(visit, record)
 
 
-def given(visit: Visit, name: str) -> str:
+def query_text(visit: Visit, name: str) -> str:
     """Return a query parameter, cut to a sensible length and without null characters."""
     return visit.request.query_params.get(name, "").replace("\x00", "")[:_LONGEST]

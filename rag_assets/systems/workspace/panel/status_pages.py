@@ -11,7 +11,6 @@ from starlette.responses import Response
 
 from rag_assets.api.reindexing import reindexed
 from rag_assets.api.status import status_of_records
-from rag_assets.api.workspace_responses import Settings
 from rag_assets.api.write_model import Reindex
 from rag_assets.common.errors import (
     ConfiguredByOperator,
@@ -25,8 +24,8 @@ from rag_assets.models.embedding.model_folder import DEFAULT_MODEL
 from rag_assets.panel.frame import Visit
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.tenants import TenantRecord
-from rag_assets.systems.workspace.panel.room import PAGE, Room, given, room_of
-from rag_assets.systems.workspace.settings import SettingsDraft, SettingsService
+from rag_assets.systems.workspace.panel.room import PAGE, Room, open_room, query_text
+from rag_assets.systems.workspace.settings import SettingsDraft, SettingsService, settings_response
 from rag_assets.tenants.application_settings import Provider, VectorBackend
 from rag_assets.tenants.problems import problem_of
 
@@ -62,18 +61,18 @@ async def overview(visit: Visit) -> Response:
     count = visit.request.query_params.get("again", "")
     if count.isascii() and count.isdecimal() and len(count) <= len("1000000"):
         done = f"{counted(int(count), 'document')} will be indexed again."
-    return await _overview(await room_of(visit), done=done)
+    return await _overview(await open_room(visit), done=done)
 
 
 async def status(visit: Visit) -> Response:
     """Return only the status, for the script."""
-    room = await room_of(visit)
+    room = await open_room(visit)
     return visit.html("status.html", **await room.read(lambda: _status(room)))
 
 
 async def switch(visit: Visit) -> Response:
     """Switch the workspace on or off; ask for confirmation before switching off."""
-    room = await room_of(visit)
+    room = await open_room(visit)
     on = visit.field("enabled") == "yes"
     if not on and not visit.field("confirmed"):
         return visit.html("switch_off.html")
@@ -89,7 +88,7 @@ async def switch(visit: Visit) -> Response:
 
 async def reindex(visit: Visit) -> Response:
     """Request that documents are indexed again; if a model waits, show its cost first."""
-    room = await room_of(visit)
+    room = await open_room(visit)
     scope, id_ = visit.field("scope"), visit.field("id").strip()
     body: dict[str, Any] = {"scope": scope} if scope == "workspace" else {"scope": scope, "id": id_}
     try:
@@ -128,7 +127,7 @@ async def _overview(room: Room, *, done: str = "", problem: str = "", code: int 
 def _status(room: Room) -> dict[str, Any]:
     catalog, record = room.visit.backend.catalog, room.record
     found = status_of_records(catalog, record, readers=None)
-    settings: Settings = SettingsService.from_backend(room.visit.backend).shown(record)
+    settings = settings_response(record)
     build = _replacement(catalog, record)
     filling = found.backfilled is False and not found.disabled
     return {
@@ -162,8 +161,8 @@ _LONGEST = 18
 
 async def warnings(visit: Visit) -> Response:
     """List all warnings, the newest first; without the URL of documents the user may not read."""
-    room = await room_of(visit)
-    after = given(visit, "after")
+    room = await open_room(visit)
+    after = query_text(visit, "after")
     before = (
         int(after) if after.isascii() and after.isdecimal() and len(after) <= _LONGEST else None
     )
@@ -213,12 +212,12 @@ async def settings(visit: Visit) -> Response:
     """Show the settings in a form."""
     is_saved = visit.request.query_params.get("done") == "saved"
     done = "The settings are saved." if is_saved else ""
-    return await _form(await room_of(visit), done=done)
+    return await _form(await open_room(visit), done=done)
 
 
 async def save(visit: Visit) -> Response:
     """Save the form; invalid values are shown again with the problem, and not saved."""
-    room = await room_of(visit)
+    room = await open_room(visit)
     sent = {name: visit.field(name).strip() for name in _FIELDS}
     service = SettingsService.from_backend(visit.backend)
     try:
@@ -226,9 +225,9 @@ async def save(visit: Visit) -> Response:
         await room.write(partial(service.change, room.record.id, draft, room.by))
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        return await _form(room, problem=_told(problem_of(first)), sent=sent, status=422)
+        return await _form(room, problem=_with_label(problem_of(first)), sent=sent, status=422)
     except (InvalidRequest, NoVectorBackend) as error:
-        return await _form(room, problem=_told(error.advice), sent=sent, status=422)
+        return await _form(room, problem=_with_label(error.advice), sent=sent, status=422)
     return visit.redirect("/settings?done=saved")
 
 
@@ -247,7 +246,7 @@ async def _form(
     return room.visit.html(
         "settings.html",
         status,
-        settings=SettingsService.from_backend(room.visit.backend).shown(room.record),
+        settings=settings_response(room.record),
         form=own if sent is None else sent,
         done=done,
         problem=problem,
@@ -258,7 +257,7 @@ async def _form(
     )
 
 
-def _told(problem: str) -> str:
+def _with_label(problem: str) -> str:
     """Return a problem with the label of its field."""
     field, colon, rest = problem.partition(": ")
     return f"{_LABELS.get(field, field)}{colon}{rest}."

@@ -29,7 +29,7 @@ from rag_assets.systems.workspace.pulling.rows import (
 )
 from rag_assets.systems.workspace.pulling.source import TYPES, RecordType
 from rag_assets.systems.workspace.pulling.states import row_key
-from rag_assets.systems.workspace.tree import Page, looping_pages
+from rag_assets.systems.workspace.tree import Page, find_loops
 from rag_assets.systems.workspace.tree_service import PageDraft, TreeService
 
 _BATCH = 2_000
@@ -54,10 +54,10 @@ def scan_keys(follower: Follower, *, allow_deletes: bool) -> None:
     # The tenant's writers wait while keys are compared: first write all keys to a local file.
     with tempfile.TemporaryFile() as spool:
         for source_type in follower.config.queries:
-            _spool(follower, source_type, spool)
+            _write_keys(follower, source_type, spool)
         # An empty database is more often the wrong database than one with its last row deleted.
         may_remove = allow_deletes or spool.tell() > 0
-        report.read_again = _differing(follower, _compare(follower, spool))
+        report.read_again = _find_differing(follower, _compare(follower, spool))
         for source_type in report.read_again:
             follower.read_again(source_type)
         follower.lock.check()
@@ -78,12 +78,12 @@ def scan_keys(follower: Follower, *, allow_deletes: bool) -> None:
     follower.aside.forget_unseen(puller.ref, name, began)
 
 
-def _spool(follower: Follower, source_type: RecordType, spool: IO[bytes]) -> None:
+def _write_keys(follower: Follower, source_type: RecordType, spool: IO[bytes]) -> None:
     """Write a line of the manifest for each key of a query."""
     keys = follower.database.keys(source_type, with_page=source_type == _PART)
     for batch in batched(keys, _BATCH):
         rows = [(row_key(source_type, key_of_row(key.id)), key) for key in batch]
-        aside = follower.aside.seen(
+        aside = follower.aside.mark_seen(
             follower.puller.ref, follower.config.name, [name for name, _ in rows]
         )
         for name, key in rows:
@@ -127,7 +127,7 @@ def _lines(spool: IO[bytes]) -> Iterator[ManifestLine]:
         yield ManifestLine(source_type, source_id, at, is_part=is_part)
 
 
-def _differing(follower: Follower, found: ManifestComparison) -> tuple[RecordType, ...]:
+def _find_differing(follower: Follower, found: ManifestComparison) -> tuple[RecordType, ...]:
     """Return the types with rows that differ from their records and were not set aside."""
     pulled = [one for one in TYPES if one in follower.config.queries]
     if max(found.counts["missing"], found.counts["stale"]) > NAMED:
@@ -137,7 +137,7 @@ def _differing(follower: Follower, found: ManifestComparison) -> tuple[RecordTyp
         for one in found.named
         if one.difference != "extra"
     }
-    aside = follower.aside.among(follower.puller.ref, follower.config.name, [*differing])
+    aside = follower.aside.find(follower.puller.ref, follower.config.name, [*differing])
     unseen = {source_type for key, source_type in differing.items() if key not in aside}
     if _WHOLE in unseen:
         # A page that is stored again has the blocks of its own query: read blocks again, too.
@@ -221,14 +221,14 @@ def _read(
         uuid = key_of_row(row.values[names.index(_ID)])
         try:
             page = _page(names, row, zone, uuid)
-            service.require_plain(page)
+            service.require_no_credential(page)
         except _Aside as problem:
             aside[uuid] = problem.column
         except InvalidRequest:
             aside[uuid] = _ID
         else:
             pages[uuid] = page
-    for uuid in looping_pages(pages):
+    for uuid in find_loops(pages):
         del pages[uuid]
         aside[uuid] = "parent"
     return pages, aside

@@ -40,8 +40,8 @@ from rag_assets.systems.workspace.pulling.dialects import (
     Column,
     Dialect,
     Statements,
-    dialect_of,
-    served_dialects,
+    find_dialect,
+    supported_databases,
 )
 from rag_assets.systems.workspace.pulling.source import RecordType, SqlConfig
 
@@ -136,7 +136,7 @@ class ForeignDatabase:
             parameters["since"] = self._comparable(since)
         if of_pages is not None:
             parameters["pages"] = [*of_pages]
-        with self._explained(source_type):
+        with self._explain_errors(source_type):
             result = self._execute(statement, parameters, _FETCHED)
         try:
             yield [one.name for one in columns], self._fetched(result, source_type)
@@ -156,7 +156,7 @@ class ForeignDatabase:
         """
         names = ("id", "updated_at", *(("page_uuid",) if with_page else ()))
         statement = self._statements(source_type).keys(self._columns_of(source_type), names)
-        with self._explained(source_type):
+        with self._explain_errors(source_type):
             result = self._execute(statement, {}, _FETCHED_KEYS)
             try:
                 for row in result:
@@ -171,7 +171,7 @@ class ForeignDatabase:
             ListingFailed: see rows().
         """
         statements = self._statements_of(self._config.tree or "")
-        with self._explained("tree"):
+        with self._explain_errors("tree"):
             columns = self._described(statements)
             names = [one.name.lower() for one in columns]
             self._require("tree", names, ("id",))
@@ -185,7 +185,7 @@ class ForeignDatabase:
             ListingFailed: the query failed, two columns have the same name, or one is missing.
         """
         if source_type not in self._columns:
-            with self._explained(source_type):
+            with self._explain_errors(source_type):
                 found = self._described(self._statements(source_type))
             self._require(source_type, [one.name.lower() for one in found], ("id", "updated_at"))
             self._columns[source_type] = found
@@ -193,7 +193,7 @@ class ForeignDatabase:
 
     def _described(self, statements: Statements) -> list[Column]:
         """Return the columns of a query."""
-        result = self._connection.execute(text(statements.nothing()))
+        result = self._connection.execute(text(statements.no_rows()))
         described = result.cursor.description if result.cursor else ()
         found = [Column(one[0], one[1]) for one in described]
         result.close()
@@ -225,7 +225,7 @@ class ForeignDatabase:
         return self._connection.execute(bound, parameters, execution_options=options)
 
     def _fetched(self, result: _Rows, source_type: RecordType) -> Iterator[ForeignRow]:
-        with self._explained(source_type):
+        with self._explain_errors(source_type):
             for *values, largest in result:
                 yield ForeignRow(values, largest - 1 if largest else None)
 
@@ -237,12 +237,13 @@ class ForeignDatabase:
         )
 
     @contextmanager
-    def _explained(self, source_type: str) -> Iterator[None]:
+    def _explain_errors(self, source_type: str) -> Iterator[None]:
         try:
             yield
         except SQLAlchemyError as error:
             raise ListingFailed(
-                f"source {self._config.name!r}: the query of {source_type} failed: {said(error)}",
+                f"source {self._config.name!r}: the query of {source_type} failed:"
+                f" {describe_error(error)}",
                 hint="correct the query in tenants.yaml, or what the account may read; nothing was"
                 " removed",
             ) from None
@@ -292,32 +293,33 @@ def open_connection(config: SqlConfig) -> Iterator[tuple[Connection, Dialect]]:
     """
     engine, dialect = _engine(config)
     try:
-        with _connected(engine, dialect, config) as connection:
+        with _connect(engine, dialect, config) as connection:
             yield connection, dialect
     finally:
         engine.dispose()
 
 
-def _dialect(url: URL, config: SqlConfig) -> Dialect:
+def _require_dialect(url: URL, config: SqlConfig) -> Dialect:
     kind = url.get_backend_name()
-    found = dialect_of(kind)
+    found = find_dialect(kind)
     if found is None:
         raise ConfigurationError(
             f"source {config.name!r}: url: {config.url} names a database of the kind {kind}, of"
             " which no records are pulled",
-            hint=f"pulled from are {', '.join(served_dialects())}; have its application push them",
+            hint=f"pulled from are {', '.join(supported_databases())}; have its application push"
+            " them",
         )
     return found
 
 
 @contextmanager
-def _connected(engine: Engine, dialect: Dialect, config: SqlConfig) -> Iterator[Connection]:
+def _connect(engine: Engine, dialect: Dialect, config: SqlConfig) -> Iterator[Connection]:
     try:
         connection = engine.connect()
     except (SQLAlchemyError, OSError) as error:
         raise ListingFailed(
             f"source {config.name!r}: the database of {config.url} cannot be reached:"
-            f" {_refusal(error)}",
+            f" {_describe_refusal(error)}",
             hint="correct the variable, or start the database; nothing was removed",
         ) from None
     with connection:
@@ -326,7 +328,7 @@ def _connected(engine: Engine, dialect: Dialect, config: SqlConfig) -> Iterator[
         except SQLAlchemyError as error:
             raise ListingFailed(
                 f"source {config.name!r}: the database of {config.url} gives no snapshot to read:"
-                f" {said(error)}",
+                f" {describe_error(error)}",
                 hint="its account needs to begin a transaction that reads alone",
             ) from None
         yield connection
@@ -338,7 +340,7 @@ def _engine(config: SqlConfig) -> tuple[Engine, Dialect]:
     try:
         # Errors below must not be chained: SQLAlchemy's errors quote the URL.
         url = make_url(_SCHEME.sub("postgresql+psycopg://", given))
-        dialect = _dialect(url, config)
+        dialect = _require_dialect(url, config)
         is_postgres = url.get_backend_name() == "postgresql"
         options = _postgres_arguments(config) if is_postgres else {}
         engine = create_engine(url, poolclass=NullPool, hide_parameters=True, connect_args=options)
@@ -373,7 +375,7 @@ def _postgres_arguments(config: SqlConfig) -> dict[str, Any]:
     }
 
 
-def said(error: SQLAlchemyError | DontWrapMixin) -> str:
+def describe_error(error: SQLAlchemyError | DontWrapMixin) -> str:
     """Return a description of an error, without values and without the URL."""
     original = getattr(error, "orig", None)
     if original is None:
@@ -392,6 +394,6 @@ def said(error: SQLAlchemyError | DontWrapMixin) -> str:
     return named
 
 
-def _refusal(error: Exception) -> str:
+def _describe_refusal(error: Exception) -> str:
     said = str(getattr(error, "orig", None) or error).lower()
     return next((told for part, told in _REFUSALS if part in said), "it does not answer")

@@ -51,12 +51,12 @@ class Dialect:
     counts_reading: bool = False
 
 
-def dialect_of(name: str) -> Dialect | None:
+def find_dialect(name: str) -> Dialect | None:
     """Return the dialect for SQLAlchemy's name of it; None if such databases are not supported."""
     return _DIALECTS.get(name)
 
 
-def served_dialects() -> Sequence[str]:
+def supported_databases() -> Sequence[str]:
     """Return the names of all supported kinds of databases."""
     return [*dict.fromkeys(one.name for one in _DIALECTS.values())]
 
@@ -182,7 +182,7 @@ class Column:
     type_code: Any = None
 
 
-def escaped(query: str) -> str:
+def escape_parameters(query: str) -> str:
     """Return a query in a form that SQLAlchemy's text() sends as it was written."""
     return _PARAMETER.sub(r"\\:", _ESCAPE.sub(r"\\\\", query))
 
@@ -199,9 +199,9 @@ class Statements:
     def __init__(self, dialect: Dialect, preparer: IdentifierPreparer, query: str) -> None:
         self._dialect, self._preparer = dialect, preparer
         # A comment may end the query.
-        self._pulled = f"(\n{escaped(query)}\n) pulled"
+        self._pulled = f"(\n{escape_parameters(query)}\n) pulled"
 
-    def nothing(self) -> str:
+    def no_rows(self) -> str:
         """Return the statement for all columns, but without any row."""
         return f"SELECT * FROM {self._pulled} WHERE 1 = 0"  # noqa: S608 - the operator's
 
@@ -221,19 +221,19 @@ class Statements:
             conditions.append(f"CAST(page_uuid AS {self._dialect.text}) IN :pages")
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
         inner = f"SELECT * FROM {self._pulled}{where} ORDER BY {_CHANGED}"  # noqa: S608
-        return f"{self._judged(columns, inner, MOST_ROW_BYTES)} ORDER BY {_CHANGED}"
+        return f"{self._within_limits(columns, inner, MOST_ROW_BYTES)} ORDER BY {_CHANGED}"
 
     def keys(self, columns: Sequence[Column], names: Sequence[str]) -> str:
         """Return the statement for some columns of all rows, in any order; see rows()."""
         wanted = [one for name in names for one in columns if one.name.lower() == name]
         inner = f"SELECT {', '.join(map(self._quoted, wanted))} FROM {self._pulled}"  # noqa: S608
-        return self._judged(wanted, inner, MOST_KEY_BYTES)
+        return self._within_limits(wanted, inner, MOST_KEY_BYTES)
 
     def all_rows(self, columns: Sequence[Column]) -> str:
         """Return the statement for all rows of a query without times; see rows()."""
-        return self._judged(columns, f"SELECT * FROM {self._pulled}", MOST_ROW_BYTES)  # noqa: S608
+        return self._within_limits(columns, f"SELECT * FROM {self._pulled}", MOST_ROW_BYTES)  # noqa: S608
 
-    def _judged(self, columns: Sequence[Column], inner: str, most: int) -> str:
+    def _within_limits(self, columns: Sequence[Column], inner: str, most: int) -> str:
         """Return the statement for the values of rows within the size limit."""
         sizes = {one.name: size for one in columns if (size := self._size(one))}
         if not sizes:
@@ -268,4 +268,4 @@ class Statements:
         # Not with the preparer's own method: it doubles percent signs, and text() does so again.
         of = self._preparer
         inner = column.name.replace(of.escape_quote, of.escape_to_quote)
-        return escaped(f"{of.initial_quote}{inner}{of.final_quote}")
+        return escape_parameters(f"{of.initial_quote}{inner}{of.final_quote}")

@@ -22,7 +22,7 @@ from rag_assets.systems.workspace.pulling.rows import (
     PulledRow,
     RowReader,
     SetAside,
-    drafted,
+    draft_row,
     problem_of_row,
 )
 from rag_assets.systems.workspace.pulling.source import RecordType, SqlConfig
@@ -148,7 +148,7 @@ class Follower:
             with self.database.rows(_BLOCK, of_pages=pages) as (names, rows):
                 self._store_all(_BLOCK, names, rows)
             # Blocks that the database no longer has stop waiting.
-            self.aside.await_no_more(ref, name, pages)
+            self.aside.stop_awaiting(ref, name, pages)
 
     def _store_all(
         self, source_type: RecordType, names: Sequence[str], rows: Iterable[ForeignRow]
@@ -171,7 +171,7 @@ class Follower:
         following = mark - timedelta(seconds=self.config.overlap_seconds)
         return since is None or following > since
 
-    def tell(self) -> None:
+    def write_event(self) -> None:
         """Write an event with the counts of rows that were set aside, without naming any row."""
         counts = self.report.set_aside
         if counts:
@@ -203,7 +203,7 @@ class Follower:
         if isinstance(row, SetAside):
             batch.bad.append(row)
             return
-        draft = drafted(self._drafting, source_type, row)
+        draft = draft_row(self._drafting, source_type, row)
         if batch.moves:
             batch.mark = self._later(batch.mark, row.updated_at)
         if isinstance(draft, SetAside):
@@ -227,7 +227,7 @@ class Follower:
         bad = [*batch.bad, *self._store_records(batch, former)]
         failed = {row_key(source_type, one.source_id): one for one in bad}
         good = {row_key(source_type, row.source_id) for row, _ in batch.taken} - failed.keys()
-        aside = self.aside.among(self.puller.ref, self.config.name, [*failed, *good])
+        aside = self.aside.find(self.puller.ref, self.config.name, [*failed, *good])
         mended = good & aside
         for key, one in failed.items():
             if key not in aside:
@@ -236,7 +236,7 @@ class Follower:
         mark = batch.mark if is_last or self.database.is_ordered_by_time else None
         mark = None if mark == former else mark
         if bad or mended or mark is not None:
-            self.states.settle(
+            self.states.record_batch(
                 self.puller.ref,
                 self.config,
                 source_type,

@@ -112,9 +112,9 @@ class Puller:
         states, locks = PullStates(self.catalog.database), SourceLocks(self.catalog.database)
         started = time.monotonic()
         report = PullReport(config.name)
-        with locks.held(self.ref.id, config.name, wait_seconds=wait_seconds) as lock:
+        with locks.hold(self.ref.id, config.name, wait_seconds=wait_seconds) as lock:
             try:
-                while not self._followed(
+                while not self._follow(
                     config, states, lock, report, scan=scan, allow_deletes=allow_deletes
                 ):
                     pass
@@ -122,16 +122,16 @@ class Puller:
                 # Another process pulls the source now, and records the result.
                 raise
             except RagAssetsError as error:
-                states.fail(self.ref, config, self.masker.text(error.message))
+                states.record_failure(self.ref, config, self.masker.text(error.message))
                 raise
             except Exception as error:
-                states.fail(self.ref, config, f"unexpected {type(error).__name__}")
+                states.record_failure(self.ref, config, f"unexpected {type(error).__name__}")
                 raise
             report.seconds = time.monotonic() - started
-            states.end(self.ref, config, report.seconds, held=report.held)
+            states.record_success(self.ref, config, report.seconds, held=report.held)
         return report
 
-    def _followed(
+    def _follow(
         self,
         config: SqlConfig,
         states: PullStates,
@@ -156,7 +156,7 @@ class Puller:
                 pull_tree(follower, began, scan=scan, allow_deletes=allow_deletes)
             if scan:
                 scan_keys(follower, allow_deletes=allow_deletes)
-            follower.tell()
+            follower.write_event()
         return True
 
 
@@ -227,7 +227,7 @@ def due_tenants(
     return DueTenants(*(tuple(sorted(some, key=some.__getitem__)) for some in (quick, slow)))
 
 
-def worst(failures: Sequence[Exception]) -> Exception:
+def worst_failure(failures: Sequence[Exception]) -> Exception:
     """Return the failure to report for several sources; a pull elsewhere is the last choice."""
     return next((one for one in failures if not isinstance(one, TenantLocked)), failures[0])
 

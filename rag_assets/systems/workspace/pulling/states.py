@@ -83,11 +83,11 @@ class PullStates:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def of(self, tenant_id: str) -> dict[str, SourceState]:
+    def of_tenant(self, tenant_id: str) -> dict[str, SourceState]:
         """Return the states of a tenant's sources, by source."""
-        return {source: state for (_, source), state in self.all([tenant_id]).items()}
+        return {source: state for (_, source), state in self.of_tenants([tenant_id]).items()}
 
-    def all(self, tenant_ids: Collection[str]) -> dict[tuple[str, str], SourceState]:
+    def of_tenants(self, tenant_ids: Collection[str]) -> dict[tuple[str, str], SourceState]:
         """Return the states of several tenants' sources, by tenant and source."""
         columns = pulled_sources.c
         query = select(pulled_sources).where(among(columns.tenant, tenant_ids))
@@ -117,7 +117,7 @@ class PullStates:
             and found[source_type].query_key == config.query_key(source_type)
         }
 
-    def settle(
+    def record_batch(
         self,
         ref: TenantRef,
         config: SqlConfig,
@@ -153,7 +153,9 @@ class PullStates:
         }
         with self._database.begin_for(ref) as connection:
             if mended:
-                connection.execute(delete(pulled_rows).where(*among_rows(ref, config.name, mended)))
+                connection.execute(
+                    delete(pulled_rows).where(*rows_with_keys(ref, config.name, mended))
+                )
             if rows:
                 new = upsert(pulled_rows)
                 said = ("shown", "field", "problem", "awaited_page")
@@ -171,7 +173,9 @@ class PullStates:
                     )
                 )
 
-    def end(self, ref: TenantRef, config: SqlConfig, seconds: float, *, held: int | None) -> None:
+    def record_success(
+        self, ref: TenantRef, config: SqlConfig, seconds: float, *, held: int | None
+    ) -> None:
         """Record a complete pull.
 
         Args:
@@ -192,7 +196,7 @@ class PullStates:
             values |= {"scanned_at": func.now(), "held_deletions": held}
         self._update(ref, config.name, values)
 
-    def fail(self, ref: TenantRef, config: SqlConfig, problem: str) -> None:
+    def record_failure(self, ref: TenantRef, config: SqlConfig, problem: str) -> None:
         """Record a failed pull; the next attempt follows after a pause that grows each time."""
         failures = pulled_sources.c.failures
         pause = func.least(
@@ -202,7 +206,7 @@ class PullStates:
         values = {"failures": failures + 1, "error": problem, "next_at": func.now() + pause}
         self._update(ref, config.name, values)
 
-    def rows(self, tenant_id: str, limit: int) -> list[ShownRow]:
+    def rows_set_aside(self, tenant_id: str, limit: int) -> list[ShownRow]:
         """Return rows of a tenant that were set aside, the latest first."""
         columns = pulled_rows.c
         query = (
@@ -214,7 +218,7 @@ class PullStates:
         with self._database.begin() as connection:
             return [ShownRow(*row) for row in connection.execute(query)]
 
-    def counts(self, tenant_id: str) -> dict[tuple[str, str], int]:
+    def count_set_aside(self, tenant_id: str) -> dict[tuple[str, str], int]:
         """Return how many rows were set aside, by source and type."""
         columns = pulled_rows.c
         query = (
@@ -240,15 +244,17 @@ class AsideRows:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def among(self, ref: TenantRef, source: str, keys: Collection[str]) -> set[str]:
+    def find(self, ref: TenantRef, source: str, keys: Collection[str]) -> set[str]:
         """Return which of these rows of a source were set aside."""
-        query = select(pulled_rows.c.row_key).where(*among_rows(ref, source, keys))
+        query = select(pulled_rows.c.row_key).where(*rows_with_keys(ref, source, keys))
         with self._database.begin() as connection:
             return set(connection.scalars(query))
 
-    def seen(self, ref: TenantRef, source: str, keys: Collection[str]) -> set[str]:
+    def mark_seen(self, ref: TenantRef, source: str, keys: Collection[str]) -> set[str]:
         """Return which of these rows were set aside, and record that they still exist."""
-        noted = update(pulled_rows).where(*among_rows(ref, source, keys)).values(seen_at=func.now())
+        noted = (
+            update(pulled_rows).where(*rows_with_keys(ref, source, keys)).values(seen_at=func.now())
+        )
         with self._database.begin_for(ref) as connection:
             return set(connection.scalars(noted.returning(pulled_rows.c.row_key)))
 
@@ -286,7 +292,7 @@ class AsideRows:
         with self._database.begin() as connection:
             return [*connection.scalars(query)]
 
-    def await_no_more(self, ref: TenantRef, source: str, pages: Collection[str]) -> None:
+    def stop_awaiting(self, ref: TenantRef, source: str, pages: Collection[str]) -> None:
         """Record that the blocks that waited for these pages were read again."""
         columns = pulled_rows.c
         waiting = update(pulled_rows).where(
@@ -298,7 +304,7 @@ class AsideRows:
             connection.execute(waiting.values(awaited_page=None))
 
 
-def among_rows(
+def rows_with_keys(
     ref: TenantRef, source: str, keys: Collection[str]
 ) -> tuple[ColumnElement[bool], ...]:
     """Return the condition for rows of a source that were set aside."""
@@ -340,7 +346,7 @@ class SourceLocks:
         self._database = database
 
     @contextmanager
-    def held(
+    def hold(
         self, tenant_id: str, source: str, *, wait_seconds: float = 0.0
     ) -> Iterator[SourceLock]:
         """Lock a source: with two concurrent pulls, the older snapshot could be stored last.
@@ -368,7 +374,7 @@ class SourceLocks:
                 with suppress(SQLAlchemyError):
                     connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": key})
 
-    def being_pulled(self, sources: Collection[tuple[str, str]]) -> set[tuple[str, str]]:
+    def find_held(self, sources: Collection[tuple[str, str]]) -> set[tuple[str, str]]:
         """Return which of these sources, by tenant and name, a process pulls now."""
         with self._database.begin() as connection:
             held = set(connection.scalars(_HELD))

@@ -12,7 +12,7 @@ import time
 import pytest
 
 from rag_assets.records.pages import EXCLUDED, ROOT, scope_of
-from rag_assets.systems.workspace.tree import Page, in_order, standing_of
+from rag_assets.systems.workspace.tree import Page, find_standing, order_pages
 from tests.installation import Installation
 from tests.integration.systems.workspace.test_page_table import Tree, tree
 
@@ -44,11 +44,11 @@ def wrong(tree: Tree) -> list[str]:
     path: list[Page] = []
     expected: dict[str, str] = {}
     ancestors: set[tuple[str, str]] = set()
-    for page, depth in in_order(pages):
+    for page, depth in order_pages(pages):
         path = [*path[:depth], page]
-        standing = standing_of(path)
+        standing = find_standing(path)
         expected[page.uuid] = standing.scope
-        if page.says_who_reads:
+        if page.has_own_scope:
             ancestors |= {(scope_of(page.uuid), one) for one in standing.scopes[1:]}
     found = [uuid for uuid in by_uuid if scopes[uuid] != expected[uuid]]
     found += [uuid for uuid, scope in tree.scopes().items() if scope != expected[uuid]]

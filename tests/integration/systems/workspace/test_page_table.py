@@ -206,20 +206,20 @@ def test_only_pages_whose_documents_moved_are_to_be_followed(tree: Tree) -> None
     tree.put("a")
     tree.put("b", "a")
     tree.put("a", readers=("ada",))
-    assert tree.catalog.pages.moved(tree.ref.id) is None
+    assert tree.catalog.pages.find_moved(tree.ref.id) is None
     tree.put("a")
     tree.hang("b")
     tree.put("a", readers=("ada",))
-    moved = tree.catalog.pages.moved(tree.ref.id)
+    moved = tree.catalog.pages.find_moved(tree.ref.id)
     assert moved is not None
     assert "b" in moved.uuids
     tree.put("a")
     # It was moved once more: entries that followed the first move are not where they should be.
-    tree.catalog.pages.followed(tree.ref, moved)
-    again = tree.catalog.pages.moved(tree.ref.id)
+    tree.catalog.pages.mark_followed(tree.ref, moved)
+    again = tree.catalog.pages.find_moved(tree.ref.id)
     assert again is not None
-    tree.catalog.pages.followed(tree.ref, again)
-    assert tree.catalog.pages.moved(tree.ref.id) is None
+    tree.catalog.pages.mark_followed(tree.ref, again)
+    assert tree.catalog.pages.find_moved(tree.ref.id) is None
 
 
 def test_a_tenant_with_moved_pages_is_due(tree: Tree) -> None:

@@ -112,7 +112,7 @@ class App:
             return {f"{row[0]}/{row[1]}": row[2] for row in rows}
 
     def aside(self) -> dict[str, tuple[str, str]]:
-        rows = self.states.rows(self.site.id, 100)
+        rows = self.states.rows_set_aside(self.site.id, 100)
         return {f"{row.source_type}/{row.shown}": (row.field, row.problem) for row in rows}
 
     def lanes(self) -> set[int]:
@@ -337,12 +337,12 @@ def test_a_query_that_fails_takes_nothing_and_tells_no_value_and_no_url(make: Ma
     assert secret not in kept
     password = psycopg.conninfo.conninfo_to_dict(app.url)["password"]
     assert str(password) not in kept
-    state = app.states.of(app.site.id)["app"]
+    state = app.states.of_tenant(app.site.id)["app"]
     assert state.failures == 4
     assert "57014" in (state.error or "")
     app.configure(queries=QUERIES, timeout_seconds=60)
     app.pull(scan=True)
-    assert app.states.of(app.site.id)["app"].failures == 0
+    assert app.states.of_tenant(app.site.id)["app"].failures == 0
 
 
 def test_a_database_that_is_away_takes_nothing(make: Make) -> None:
@@ -369,7 +369,7 @@ def test_what_is_gone_leaves_by_its_key_and_many_are_held(make: Make) -> None:
     report = app.pull(scan=True)
     assert (report.removed, report.held) == (0, 50)
     assert len(app.stored()) == 90
-    assert app.states.of(app.site.id)["app"].held_deletions == 50
+    assert app.states.of_tenant(app.site.id)["app"].held_deletions == 50
     [event] = app.site.catalog.events.latest(app.site.id, kind="deletions_held", limit=5)
     assert event.payload["vanished"] == 50
     [held] = app.site.catalog.departures.held(app.site.id)
@@ -389,7 +389,7 @@ def test_the_records_of_a_database_that_is_empty_are_held(make: Make) -> None:
         report = app.pull(scan=True)
         assert (report.removed, report.held) == (0, 3)
         assert len(app.stored()) == 3
-    assert app.states.of(app.site.id)["app"].held_deletions == 3
+    assert app.states.of_tenant(app.site.id)["app"].held_deletions == 3
     assert app.pull(scan=True, allow_deletes=True).removed == 3
     assert app.stored() == {}
     assert app.pull(scan=True).held == 0
@@ -570,7 +570,7 @@ def test_a_pull_whose_lock_is_lost_writes_no_more(
         app.pull()
     monkeypatch.undo()
     assert len(app.stored()) == 500
-    assert app.states.of(app.site.id)["app"].failures == 0
+    assert app.states.of_tenant(app.site.id)["app"].failures == 0
     os.environ[app.variable] = app.url
     app.pull()
     assert len(app.stored()) == 1200
@@ -689,15 +689,15 @@ def test_a_credential_in_a_pulled_record_is_told_with_its_source(make: Make) -> 
 
 def test_two_pulls_of_one_source_do_not_meet(make: Make) -> None:
     app = make()
-    with app.locks.held(app.site.id, "app"), pytest.raises(TenantLocked, match="being pulled"):
+    with app.locks.hold(app.site.id, "app"), pytest.raises(TenantLocked, match="being pulled"):
         app.pull()
     with ThreadPoolExecutor() as pool:
-        with app.locks.held(app.site.id, "app"):
+        with app.locks.hold(app.site.id, "app"):
             waiting = pool.submit(app.pull, wait_seconds=30.0)
             time.sleep(0.5)
-            assert app.states.of(app.site.id) == {}, "it waits"
+            assert app.states.of_tenant(app.site.id) == {}, "it waits"
         assert waiting.result().rows == 0
-    assert app.states.of(app.site.id)["app"].pulled_at is not None
+    assert app.states.of_tenant(app.site.id)["app"].pulled_at is not None
 
 
 def test_another_kind_of_database_is_read_as_well(make: Make, tmp_path: Path) -> None:
@@ -739,9 +739,9 @@ def test_a_source_is_free_before_postgres_notices_that_its_connection_is_gone(
             yield until_noticed.enter_context(session(database))
 
         monkeypatch.setattr(Database, "session", noticed_later)
-        with app.locks.held(app.site.id, "app"):
-            assert app.locks.being_pulled([(app.site.id, "app")])
-        assert not app.locks.being_pulled([(app.site.id, "app")])
+        with app.locks.hold(app.site.id, "app"):
+            assert app.locks.find_held([(app.site.id, "app")])
+        assert not app.locks.find_held([(app.site.id, "app")])
 
 
 def test_the_sensor_and_the_schedule_pull_what_is_due(
@@ -782,7 +782,7 @@ def test_the_sensor_and_the_schedule_pull_what_is_due(
     with app.site.catalog.database.begin() as connection:
         due = "UPDATE rag_catalog.pulled_sources SET next_at = now() WHERE tenant = :t"
         connection.execute(text(due), {"t": app.site.id})
-    with app.locks.held(app.site.id, "app"):
+    with app.locks.hold(app.site.id, "app"):
         assert app.site.id not in asked_for(tick("sql_sources")), "a run would be in vain"
     assert app.site.id in asked_for(tick("sql_sources"))
     app.do("DELETE FROM deals WHERE id = 1")

@@ -10,12 +10,12 @@ from rag_assets.systems.workspace.tree import (
     DEEPEST,
     Page,
     TreePlan,
-    below_itself,
-    judged,
-    looping_pages,
+    find_loops,
+    find_standing,
+    judge_access,
+    loop_error,
     new_root,
     plan_tree,
-    standing_of,
 )
 
 ROOT_PAGE = new_root()
@@ -27,8 +27,8 @@ def page(uuid: str, parent: str = ROOT, **said: object) -> Page:
 
 def planned(changed: Page, above: list[Page], below: list[Page]) -> TreePlan:
     tree = {one.uuid: one for one in (*above, *below)} | {changed.uuid: changed}
-    if looping_pages(tree):
-        raise below_itself()
+    if find_loops(tree):
+        raise loop_error()
     return plan_tree([changed], [*above, *below])
 
 
@@ -81,19 +81,19 @@ def test_a_tree_has_a_deepest_level() -> None:
 
 
 def test_an_unknown_root_is_no_root() -> None:
-    assert not standing_of([page("a"), page("b", "a")]).is_known
-    assert standing_of([ROOT_PAGE, page("a")]).is_known
+    assert not find_standing([page("a"), page("b", "a")]).is_known
+    assert find_standing([ROOT_PAGE, page("a")]).is_known
 
 
 def test_a_verdict_names_the_page_and_the_grant() -> None:
     path = [ROOT_PAGE, page("a", readers=("ada",)), page("b", "a", readers=("bob",))]
     grants = {scope_of(one.uuid): one.readers for one in path}
-    assert (found := judged(path, grants, ("ada",))).readable
+    assert (found := judge_access(path, grants, ("ada",))).readable
     assert (found.by_page, found.by_principal) == ("a", "ada")
-    assert judged(path, grants, ("group:x", "members")).by_page == ROOT
-    assert not judged(path, grants, ("eve",)).readable
-    taken = judged([*path[:2], page("b", "a", archived=True)], grants, ("ada",))
+    assert judge_access(path, grants, ("group:x", "members")).by_page == ROOT
+    assert not judge_access(path, grants, ("eve",)).readable
+    taken = judge_access([*path[:2], page("b", "a", archived=True)], grants, ("ada",))
     assert (taken.readable, taken.by_page, taken.scope) == (False, "b", EXCLUDED)
-    unknown = judged([page("b", "a")], grants, ("ada",))
+    unknown = judge_access([page("b", "a")], grants, ("ada",))
     assert (unknown.readable, unknown.by_page) == (False, "a")
-    assert judged([], grants, ("ada",)).scope == NOBODY
+    assert judge_access([], grants, ("ada",)).scope == NOBODY
