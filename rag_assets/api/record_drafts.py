@@ -186,7 +186,7 @@ class Drafting:
         return Put(record, body.scope or self._scope, clock=clock)
 
     def _record(self, source_type: str, source_id: str, body: Body) -> PushedRecord:
-        kept = body.kept()
+        kept = body.stored_form()
         if isinstance(body, PageBody):
             _require_distinct(body)
         record = PushedRecord(

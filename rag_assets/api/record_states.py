@@ -10,7 +10,7 @@ from rag_assets.common.errors import UnknownDocument
 from rag_assets.common.failure_kinds import WORDS, empty_note
 from rag_assets.common.hashing import sha256_hex
 from rag_assets.common.principals import WRITER
-from rag_assets.records.bodies import FileBody, block_of
+from rag_assets.records.bodies import FileBody, find_block
 from rag_assets.retrieval.documents import DocumentReader
 from rag_assets.retrieval.model import Caller
 from rag_assets.storage.catalog.record_states import RecordFilter, RecordState
@@ -85,7 +85,7 @@ def _is_archived(reader: DocumentReader, tenant_id: str, document_id: str, block
         UnknownDocument: the page lacks the block.
     """
     page = reader.catalog.records.of(tenant_id).text(document_id)
-    block = None if page is None else block_of(json.loads(page), block_id)
+    block = None if page is None else find_block(json.loads(page), block_id)
     if block is None:
         raise _unknown(tenant_id)
     return bool(block.get("archived"))

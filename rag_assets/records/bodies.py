@@ -34,23 +34,23 @@ _MOST_PROPERTIES, _MOST_NAME, _MOST_VALUE = 200, 200, 1_000
 """Limits of a row's metadata: number of properties, and characters of a name and of a value."""
 
 # URLs that a browser opens without running code, and without a user name before the host.
-_FOLLOWED = re.compile(r"https?://[^/?#@\\]+([/?#].*)?|mailto:.+", re.IGNORECASE)
+_SAFE_URL = re.compile(r"https?://[^/?#@\\]+([/?#].*)?|mailto:.+", re.IGNORECASE)
 _PRINTABLE = r"^[^\x00-\x1f\x7f]*$"
 _FALSE = frozenset({"", "0", "0.0", "false", "no", "none", "null"})
 
 
-def _followed(url: str) -> str:
-    if not _FOLLOWED.fullmatch(url):
+def _require_safe_url(url: str) -> str:
+    if not _SAFE_URL.fullmatch(url):
         raise ValueError("it must be http, https or mailto, without a user before the host")
     return url
 
 
-def _in_utc(at: datetime) -> datetime:
+def _to_utc(at: datetime) -> datetime:
     # Times at the ends of the calendar cannot be converted to UTC.
     try:
         utc = at.astimezone(UTC)
     except OverflowError:
-        raise ValueError("it is no date that is kept") from None
+        raise ValueError("the date cannot be stored in UTC") from None
     if not FIRST_DAY <= utc <= LAST_DAY:
         raise ValueError(f"it must lie between {FIRST_DAY.date()} and {LAST_DAY.date()}")
     return utc
@@ -59,7 +59,7 @@ def _in_utc(at: datetime) -> datetime:
 _Any = TypeVar("_Any")
 
 
-def _writable(value: _Any) -> _Any:
+def _require_json(value: _Any) -> _Any:
     try:
         json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
     except (ValueError, RecursionError):
@@ -77,12 +77,12 @@ _Kind = Annotated[str, StringConstraints(pattern="^[A-Za-z0-9][A-Za-z0-9_.-]*$",
 _Url = Annotated[
     str,
     StringConstraints(pattern=r"^[\x21-\x7e]+$", max_length=2_000),
-    AfterValidator(_followed),
+    AfterValidator(_require_safe_url),
 ]
 _Version = Annotated[int, Field(strict=True, ge=0, le=2**53)]
-_Time = Annotated[AwareDatetime, AfterValidator(_in_utc)]
-_Json = Annotated[JsonValue, AfterValidator(_writable)]
-_Metadata = Annotated[Mapping[str, JsonValue], AfterValidator(_writable)]
+_Time = Annotated[AwareDatetime, AfterValidator(_to_utc)]
+_Json = Annotated[JsonValue, AfterValidator(_require_json)]
+_Metadata = Annotated[Mapping[str, JsonValue], AfterValidator(_require_json)]
 _Truth = Annotated[bool, Field(strict=True)]
 
 
@@ -122,7 +122,7 @@ class PageBlock(_Model):
 _SECRET: Final = {"type": "code", "metadata": {"secret": True}}
 
 
-def _flattened(blocks: tuple[PageBlock, ...]) -> tuple[PageBlock, ...]:
+def _flatten(blocks: tuple[PageBlock, ...]) -> tuple[PageBlock, ...]:
     """Return blocks and all blocks within them, each before its children."""
     flat: list[PageBlock] = []
     left = [*reversed(blocks)]
@@ -137,7 +137,7 @@ def _flattened(blocks: tuple[PageBlock, ...]) -> tuple[PageBlock, ...]:
     return tuple(flat)
 
 
-def _alone(block: PageBlock) -> PageBlock:
+def _require_no_children(block: PageBlock) -> PageBlock:
     if block.children:
         raise ValueError("push the blocks within it as blocks of their own")
     return block
@@ -168,7 +168,7 @@ class Body(_Model):
         """Return the page or database that decides who reads it; None for all members."""
         return source_id
 
-    def kept(self) -> dict[str, Any]:
+    def stored_form(self) -> dict[str, Any]:
         """Return the part that is stored, without the URL, the time and the version."""
         apart = {"url", "updated_at", "version"}
         values = self.model_dump(mode="json", exclude=apart, exclude_defaults=True)
@@ -187,7 +187,7 @@ class PageBody(Body):
 
     title: _Line
     blocks: Annotated[
-        tuple[PageBlock, ...], Field(max_length=MOST_BLOCKS), AfterValidator(_flattened)
+        tuple[PageBlock, ...], Field(max_length=MOST_BLOCKS), AfterValidator(_flatten)
     ] = ()
 
     @property
@@ -195,9 +195,9 @@ class PageBody(Body):
         """Return the ids of its secret blocks, which are not stored."""
         return frozenset(block.block_id for block in self.blocks if block.is_secret)
 
-    def kept(self) -> dict[str, Any]:
+    def stored_form(self) -> dict[str, Any]:
         """Return its title and its blocks, without secret blocks."""
-        blocks = [kept_block(block) for block in self.blocks if not block.is_secret]
+        blocks = [stored_block(block) for block in self.blocks if not block.is_secret]
         return {"type": self.TYPE, "title": self.title, "blocks": blocks}
 
 
@@ -213,7 +213,7 @@ class BlockBody(Body):
     TYPE: ClassVar[str] = "block"
 
     page_uuid: PageId
-    block: Annotated[PageBlock, AfterValidator(_alone)]
+    block: Annotated[PageBlock, AfterValidator(_require_no_children)]
     after: Id | None = None
 
     def page_of(self, source_id: str) -> str | None:
@@ -343,7 +343,7 @@ def canonical_text(kept: Mapping[str, Any]) -> str:
     return json.dumps(kept, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 
 
-def block_of(page: Mapping[str, Any], block_id: str) -> Mapping[str, Any] | None:
+def find_block(page: Mapping[str, Any], block_id: str) -> Mapping[str, Any] | None:
     """Return the stored form of a block; None if the page has no such block.
 
     Args:
@@ -352,7 +352,7 @@ def block_of(page: Mapping[str, Any], block_id: str) -> Mapping[str, Any] | None
     return next((one for one in page.get("blocks", ()) if one["block_id"] == block_id), None)
 
 
-def mark_of_block(block_id: str) -> str:
+def block_mark(block_id: str) -> str:
     """Return a string that the stored text of a page contains if, and only if, it has the block.
 
     It cannot occur within the text of a block, where quotes are escaped.
@@ -360,7 +360,7 @@ def mark_of_block(block_id: str) -> str:
     return f'"block_id":{json.dumps(block_id, ensure_ascii=False)}'
 
 
-def kept_block(block: PageBlock) -> dict[str, Any]:
+def stored_block(block: PageBlock) -> dict[str, Any]:
     """Return the stored form of a block."""
     return block.model_dump(mode="json", exclude_defaults=True)
 
@@ -394,13 +394,13 @@ class PageBlocks:
     @property
     def text(self) -> str:
         """Return the stored form of the page with the changes so far."""
-        return canonical_text({**self._page, "blocks": [*self._in_order()]})
+        return canonical_text({**self._page, "blocks": [*self._ordered_blocks()]})
 
     def size_with(self, change: BlockBody) -> int:
         """Return the size of the page after a change, in bytes."""
         block = change.block
         old = self._blocks.get(block.block_id)
-        new = None if block.is_secret else kept_block(block)
+        new = None if block.is_secret else stored_block(block)
         count = len(self._blocks) - (old is not None)
         size = self._size - _size(old) - (1 if old is not None and count else 0)
         return size + _size(new) + (1 if new is not None and count else 0)
@@ -415,7 +415,7 @@ class PageBlocks:
             if "after" in change.model_fields_set:
                 is_there = change.after is None or change.after in self._blocks
                 former = change.after if is_there else self._former[None]
-            self._link(own, former, kept_block(block))
+            self._link(own, former, stored_block(block))
         self._size = size
 
     def remove(self, block_id: str) -> None:
@@ -425,7 +425,7 @@ class PageBlocks:
             self._unlink(block_id)
             self._size -= _size(old) + (1 if self._blocks else 0)
 
-    def _in_order(self) -> Iterator[dict[str, Any]]:
+    def _ordered_blocks(self) -> Iterator[dict[str, Any]]:
         at = self._next[None]
         while at is not None:
             yield self._blocks[at]

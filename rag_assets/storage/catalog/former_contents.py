@@ -28,7 +28,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from rag_assets.records.bodies import mark_of_block
+from rag_assets.records.bodies import block_mark
 from rag_assets.storage.catalog.database import TenantRef, among, as_rows
 from rag_assets.storage.catalog.lock import is_locked
 from rag_assets.storage.catalog.tables import (
@@ -75,7 +75,7 @@ def pages_with_blocks(
         connection: of a transaction that has not changed them yet.
         blocks: ids of blocks, by the document of their page.
     """
-    pairs = [(page, mark_of_block(one)) for page, ids in blocks.items() for one in ids]
+    pairs = [(page, block_mark(one)) for page, ids in blocks.items() for one in ids]
     if not pairs:
         return set()
     wanted = as_rows(pairs, name="wanted")

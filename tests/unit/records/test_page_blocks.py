@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rag_assets.records.bodies import BlockBody, PageBlocks, canonical_text, kept_block
+from rag_assets.records.bodies import BlockBody, PageBlocks, canonical_text, stored_block
 
 
 def change(block_id: str, text: str = "", **more: Any) -> BlockBody:
@@ -28,14 +28,14 @@ def put(blocks: list[dict[str, Any]], of: BlockBody) -> list[dict[str, Any]]:
     if "after" in of.model_fields_set:
         place = 0 if of.after is None else len(others)
         place = ids.index(of.after) + 1 if of.after in ids else place
-    return [*others[:place], kept_block(of.block), *others[place:]]
+    return [*others[:place], stored_block(of.block), *others[place:]]
 
 
 @pytest.mark.parametrize("seed", range(40))
 def test_any_changes_are_what_they_are_one_by_one(seed: int) -> None:
     chance = random.Random(seed)
     ids = [f"b{number}" for number in range(8)]
-    blocks = [kept_block(change(id_, id_).block) for id_ in ids[: chance.randrange(6)]]
+    blocks = [stored_block(change(id_, id_).block) for id_ in ids[: chance.randrange(6)]]
     page = {"type": "page", "title": "Ärger", "blocks": blocks}
     if not blocks and seed % 2:
         del page["blocks"]
