@@ -38,6 +38,8 @@ OWNERS: Final = ["team:knowledge"]
 STAGES: Final = "knowledge"
 """The group of the pipeline's assets in our own code location."""
 
+_PROJECT_INTERVAL_SECONDS: Final = 30
+"""In a team's project, where each tick adds two lines to its daemon's log."""
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 
 Function: TypeAlias = Callable[..., Any]
@@ -93,6 +95,11 @@ class Naming:
     def naming_tag(self) -> dict[str, str]:
         """Return the tag from which `from_tag` reads this naming; empty for plain names."""
         return {NAMING_TAG: f"{self.name}:{'/'.join(self.key_prefix)}"} if self.prefix else {}
+
+    @property
+    def shortest_interval_seconds(self) -> int:
+        """Return the shortest time between evaluations of a sensor; longer in a team's project."""
+        return _PROJECT_INTERVAL_SECONDS if self.prefix else 0
 
     @property
     def partitions(self) -> dg.DynamicPartitionsDefinition:
@@ -370,7 +377,7 @@ class Sensor(Declared):
         name: plain.
         function: one evaluation.
         description: for its page.
-        seconds: minimum time between evaluations.
+        seconds: minimum time between evaluations; a team's project may have a longer one.
         job: plain name of the job that it requests runs of.
         failures_of: plain name of the job with failed runs that trigger its evaluation; None: it is
             evaluated as time passes.
@@ -388,7 +395,7 @@ class Sensor(Declared):
         function = names.bind(self.function)
         options: dict[str, Any] = {
             "name": names.own(self.name),
-            "minimum_interval_seconds": self.seconds,
+            "minimum_interval_seconds": max(self.seconds, names.shortest_interval_seconds),
             "default_status": dg.DefaultSensorStatus.RUNNING,
             "description": self.description,
         }

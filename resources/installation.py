@@ -17,6 +17,8 @@ class InstallationResource(dg.ConfigurableResource):  # type: ignore[type-arg]
     home: str | None = None
     database_url: str | None = None
     elasticsearch_url: str | None = None
+    elasticsearch_api_key_file: str | None = None
+    elasticsearch_ca_file: str | None = None
     lake_url: str | None = None
     blobs_url: str | None = None
     index_prefix: str | None = None
@@ -37,6 +39,8 @@ class InstallationResource(dg.ConfigurableResource):  # type: ignore[type-arg]
             home=_resolve(self.home),
             database_url=_resolve(self.database_url),
             elasticsearch_url=_resolve(self.elasticsearch_url),
+            elasticsearch_api_key_file=_resolve(self.elasticsearch_api_key_file),
+            elasticsearch_ca_file=_resolve(self.elasticsearch_ca_file),
             lake_url=_resolve(self.lake_url),
             blobs_url=_resolve(self.blobs_url),
             index_prefix=_resolve(self.index_prefix),

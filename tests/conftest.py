@@ -28,6 +28,7 @@ from tests.servers import (
 
 def pytest_configure(config: pytest.Config) -> None:
     """Give the processes of a session one Postgres, one Elasticsearch, and one set of rules."""
+    gc.disable()  # What collecting tests imports and makes outlives them: see below.
     heed_signals()
     # A deadline of an example measures the machine: other tests, and others, load it.
     # The same examples in each run, so that a change is not blamed for what it did not touch;
@@ -48,6 +49,7 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(10_000, 20, 20)
+    gc.enable()
 
 
 def heed_signals() -> None:

@@ -6,7 +6,8 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Iterator, Mapping, Sequence
+import zipfile
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 
@@ -46,13 +47,27 @@ def find_dependencies(*requirements: str) -> dict[str, metadata.Distribution]:
             continue
         seen.add((name, extras))
         found[name] = metadata.distribution(name)
-        for line in found[name].requires or ():
-            needed = Requirement(line)
-            chosen = [{"extra": extra} for extra in (*extras, "")]
-            if needed.marker is None or any(map(needed.marker.evaluate, chosen)):
-                needed.marker = None
-                rest.append(needed)
+        rest += _requirements(found[name], extras)
     return found
+
+
+def _requirements(
+    distribution: metadata.Distribution, extras: Collection[str]
+) -> Iterator[Requirement]:
+    """Yield what a distribution requires here with these extras."""
+    for line in distribution.requires or ():
+        needed = Requirement(line)
+        chosen = [{"extra": extra} for extra in (*extras, "")]
+        if needed.marker is None or any(map(needed.marker.evaluate, chosen)):
+            needed.marker = None
+            yield needed
+
+
+def wheel_requirements(wheel: Path, extras: Collection[str] = ()) -> list[str]:
+    """Return what the metadata of a wheel requires here with these extras."""
+    info = "-".join(wheel.name.split("-")[:2]) + ".dist-info/"
+    distribution = metadata.PathDistribution(zipfile.Path(wheel, info))
+    return [str(needed) for needed in _requirements(distribution, extras)]
 
 
 def build_wheel(folder: Path, project: str = ".") -> Path:
@@ -93,8 +108,8 @@ def install_wheel(wheel: Path, environment: Path, extras: Sequence[str] = ()) ->
     subprocess.run([*_PIP, "--python", str(python), "install", *options, str(wheel)], check=True)
     [packages] = environment.glob("lib/python*/site-packages")
     installed = Path(sysconfig.get_path("purelib"))
-    chosen = f"rag-assets[{','.join(extras)}]"
-    for name in _top_level_of(find_dependencies(chosen), installed):
+    required = find_dependencies(*wheel_requirements(wheel, extras))
+    for name in _top_level_of(required.values(), installed):
         if not (packages / name).exists():
             (packages / name).symlink_to(installed / name)
     # As the wheel of every project does that `create-dagster` makes.
@@ -103,12 +118,8 @@ def install_wheel(wheel: Path, environment: Path, extras: Sequence[str] = ()) ->
     return python.parent
 
 
-def _top_level_of(
-    distributions: Mapping[str, metadata.Distribution], installed: Path
-) -> Iterator[str]:
+def _top_level_of(distributions: Iterable[metadata.Distribution], installed: Path) -> Iterator[str]:
     """Yield the files and folders of site-packages that distributions consist of."""
-    for name, distribution in distributions.items():
-        if name == "rag-assets":  # The checkout itself.
-            continue
+    for distribution in distributions:
         tops = {file.parts[0] for file in distribution.files or ()}
         yield from sorted(top for top in tops if top != ".." and (installed / top).exists())

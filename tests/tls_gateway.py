@@ -129,7 +129,7 @@ class _Handler(BaseHTTPRequestHandler):
         elif self.path == "/" and self.command == "GET":
             self._answer(200, _info(self.kind, self.gateway.cluster_id))
         elif self.kind == "opensearch":
-            # It knows no media types of Elasticsearch's versions.
+            # As a real server does with a body of Elasticsearch's media type.
             self._answer(406, {"error": "Content-Type header [application/vnd…] is not supported"})
         elif self.kind == "serverless" and (refusal := self._refusal(body)) is not None:
             self.gateway.refused.append(f"{self.command} {self.path}")
@@ -148,6 +148,10 @@ class _Handler(BaseHTTPRequestHandler):
         if self.command == "PUT" and body and ("/_" not in path or path.endswith("/_settings")):
             sent = json.loads(body)
             settings = sent.get("settings", sent if path.endswith("/_settings") else {})
+            interval = str(_flat(settings).get("index.refresh_interval", "-1"))
+            if re.fullmatch(r"[0-4]s|[0-9]+ms", interval):
+                reason = f"index setting [index.refresh_interval={interval}] should be either -1 or"
+                return 400, _error("illegal_argument_exception", f"{reason} at least 5s")
             private = sorted(n for n in _flat(settings) if not _PUBLIC_SETTINGS.fullmatch(n))
             if private:
                 reason = f"Settings [{','.join(private)}] are not available when running in"
@@ -185,7 +189,7 @@ class _Handler(BaseHTTPRequestHandler):
 def _info(kind: Kind, cluster_id: str) -> dict[str, Any]:
     version: dict[str, str] = {"number": "9.5.3", "build_flavor": kind}
     if kind == "opensearch":
-        version = {"distribution": "opensearch", "number": "3.9.0"}
+        version = {"distribution": "opensearch", "number": "3.3.2"}
     return {"name": "n", "cluster_name": "c", "cluster_uuid": cluster_id, "version": version}
 
 

@@ -139,7 +139,7 @@ def _spread(ranks: Array, scores: Array, absent: Array) -> Array:
 
 
 def by_reference(scores: Array, of_words: bool) -> tuple[Array, Array]:
-    """Map the best score to 1 and the 30th to 0; lower ones approach -.1 (decision 0114)."""
+    """Map the best score to 1 and the 30th to 0; lower ones approach -.1 (decision 16)."""
     zero = scores[:, 29]
     if not of_words:
         zero = np.where(zero == 0, _last(scores), zero)
@@ -185,7 +185,7 @@ def of_share(found: Candidates, *, least: float, gain: float) -> Array:
 
 
 def of_present(found: Candidates) -> Array:
-    """Decisions 0114 and 0123: vectors count 1, words the share of terms, in English."""
+    """The first version of linear fusion: vectors count 1, words the share of terms, in English."""
     share = np.where(found.listed.english, found.listed.share, 1.0)
     weight: Array = share / (1 + share)
     return weight
@@ -212,7 +212,7 @@ def families() -> dict[str, dict[str, Rule]]:
             for k in (10, 30, 60)
             for words in (0.4, 0.5, 0.6)
         },
-        "decision 0114": {"": partial(linear, normalize=by_reference, weight=of_present)},
+        "linear fusion": {"": partial(linear, normalize=by_reference, weight=of_present)},
         "share and peaks": {"": partial(linear, normalize=by_deviation, weight=of_peaks)},
     }
     for name, normalize in _NORMALIZED.items():

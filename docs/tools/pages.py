@@ -5,10 +5,12 @@ python -m docs.tools.pages [--check]
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from docs.tools.commands import commands_page
 from docs.tools.configuration import configuration_page
 from docs.tools.dependencies.page import dependencies_page
 from docs.tools.errors import errors_page
@@ -41,6 +43,7 @@ def main() -> int:
 def pages() -> Mapping[Path, str]:
     """The text of each page that the code determines."""
     return {
+        DOCS / "commands.md": commands_page(),
         DOCS / "configuration.md": configuration_page(),
         DOCS / "decisions" / "index.md": decisions_page(),
         DOCS / "dependencies.md": dependencies_page(),
@@ -52,12 +55,19 @@ def pages() -> Mapping[Path, str]:
 
 
 def decisions_page() -> str:
-    """A list of the decisions by number."""
-    about = "What was decided where the design was silent, or wrong, and why."
+    """List the decisions, and the former numbers of each."""
+    about = "The decisions behind the design, each with its reasons and the rejected alternatives."
     lines = ["# Decisions", "", about, ""]
+    former: dict[str, str] = {}
     for path in sorted((DOCS / "decisions").glob("[0-9]*.md")):
-        title = path.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ")
-        lines.append(f"- {path.name[:4]} [{title}]({path.name})")
+        text = path.read_text(encoding="utf-8")
+        title = text.partition("\n")[0].removeprefix("# ")
+        lines.append(f"- {path.name[:2]} [{title}]({path.name})")
+        status = text.partition("**Status.**")[2].partition("\n\n")[0]
+        former |= dict.fromkeys(re.findall(r"\d{4}", status), path.name[:2])
+    lines += ["", "## Former numbers", ""]
+    lines += ["Commits may name a decision by its former number of four digits:", ""]
+    lines.append(", ".join(f"{old} → {new}" for old, new in sorted(former.items())))
     return "\n".join(lines) + "\n"
 
 

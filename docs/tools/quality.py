@@ -77,7 +77,7 @@ def _modes(result: _Result) -> str:
 
 def _fusion(result: _Result) -> str:
     """A row for each judged set: single rankings, former rules, and the product's."""
-    columns = ("words", "knn", "ranks", "decision 0114", "product")
+    columns = ("words", "knn", "ranks", "linear fusion", "product")
     rows = [
         [
             f"{row['set']}: {row['kind']}, {row['language']} ({row['questions']})",

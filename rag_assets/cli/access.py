@@ -6,9 +6,7 @@ import typer
 
 from rag_assets.cli.arguments import Json, PrincipalsArgument, ScopeArgument, TenantArgument
 
-app = typer.Typer(
-    help="Which principals may read which access scope of a tenant.", no_args_is_help=True
-)
+app = typer.Typer(help="Principals that may read a tenant's access scopes.", no_args_is_help=True)
 
 
 @app.command("list")

@@ -7,7 +7,9 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from importlib.metadata import version
 from pathlib import Path
+from typing import Annotated
 
 import typer
 from click import ClickException
@@ -43,7 +45,6 @@ _GC_THRESHOLDS = (50_000, 20, 50)
 app = typer.Typer(
     name="rag-assets",
     cls=SystemCommands,
-    help="Index documents into tenant-isolated Elasticsearch kNN indexes.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -65,6 +66,24 @@ app.add_typer(holds.app, name="hold")
 app.add_typer(audit.app, name="audit")
 app.add_typer(installation.app, name="installation")
 app.add_typer(elasticsearch.app, name="elasticsearch")
+
+
+def _print_version(is_asked: bool) -> None:
+    if is_asked:
+        typer.echo(f"rag-assets {version('rag-assets')}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    is_version_asked: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
+        ),
+    ] = False,
+) -> None:
+    """Index documents into tenant-isolated Elasticsearch kNN indexes."""
 
 
 def run(arguments: Sequence[str]) -> int:

@@ -11,7 +11,7 @@ import typer
 from rag_assets.cli.arguments import Json
 
 app = typer.Typer(
-    help="The Elasticsearch of this installation: its account, roles and sealed secrets.",
+    help="The installation's Elasticsearch: account, roles and sealed secrets.",
     no_args_is_help=True,
 )
 

@@ -9,7 +9,7 @@ import typer
 from rag_assets.cli.arguments import Json, TenantArgument
 
 app = typer.Typer(
-    help="Builds of a tenant's index: their states, and which one answers.", no_args_is_help=True
+    help="Builds of a tenant's index: their states, and the serving build.", no_args_is_help=True
 )
 
 _Number: TypeAlias = Annotated[int, typer.Argument(metavar="N", help="Number of the build.")]

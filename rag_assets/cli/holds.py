@@ -13,7 +13,7 @@ Document = Annotated[str | None, typer.Option("--document", help="One document, 
 Reason = Annotated[str, typer.Option("--reason", help="Why, for those who ask later.")]
 
 app = typer.Typer(
-    help="What must leave no store, even when it is deleted, until the hold is lifted.",
+    help="Legal holds: documents that no deletion removes until the hold is lifted.",
     no_args_is_help=True,
 )
 

@@ -9,7 +9,7 @@ import typer
 from rag_assets.cli.arguments import Json
 
 app = typer.Typer(
-    help="The identity of this installation; moves, copies, restores; its clock.",
+    help="Identity of this installation: moves, copies, restores, and its clock.",
     no_args_is_help=True,
 )
 Yes = Annotated[bool, typer.Option("--yes", help="Confirm it.")]

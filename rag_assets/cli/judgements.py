@@ -10,7 +10,7 @@ import typer
 from rag_assets.cli.arguments import Json, TenantArgument
 
 app = typer.Typer(
-    help="Judged questions, which tell how well a tenant's searches answer.", no_args_is_help=True
+    help="Judged questions, which measure the quality of a tenant's searches.", no_args_is_help=True
 )
 
 

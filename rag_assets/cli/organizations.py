@@ -8,7 +8,9 @@ import typer
 
 from rag_assets.cli.arguments import Json
 
-app = typer.Typer(help="Organizations: what holds for all projects of one.", no_args_is_help=True)
+app = typer.Typer(
+    help="Organizations and the settings that all their projects share.", no_args_is_help=True
+)
 
 
 @app.command("list")

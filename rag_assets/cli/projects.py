@@ -9,7 +9,7 @@ import typer
 from rag_assets.cli.arguments import Json
 
 app = typer.Typer(
-    help="Projects of organizations, each a tenant that applications make.", no_args_is_help=True
+    help="Projects of organizations: tenants that applications create.", no_args_is_help=True
 )
 
 OrganizationArgument: TypeAlias = Annotated[

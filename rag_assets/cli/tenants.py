@@ -9,9 +9,7 @@ import typer
 
 from rag_assets.cli.arguments import Json, TenantArgument
 
-app = typer.Typer(
-    help="Tenants: whose documents are indexed, and from which sources.", no_args_is_help=True
-)
+app = typer.Typer(help="Tenants and the sources of their documents.", no_args_is_help=True)
 
 
 @app.command("list")

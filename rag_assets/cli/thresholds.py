@@ -9,7 +9,7 @@ import typer
 
 from rag_assets.cli.arguments import Json, TenantArgument
 
-app = typer.Typer(help="Thresholds of cosines: measured, shown and set.", no_args_is_help=True)
+app = typer.Typer(help="Cosine thresholds: measure, show and set them.", no_args_is_help=True)
 
 UseOption: TypeAlias = Annotated[
     str,

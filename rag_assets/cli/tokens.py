@@ -9,7 +9,7 @@ import typer
 from rag_assets.cli.arguments import Json
 
 app = typer.Typer(
-    help="Service tokens, which applications authenticate with over HTTP.", no_args_is_help=True
+    help="Tokens with which applications authenticate over HTTP.", no_args_is_help=True
 )
 
 OwnerArgument: TypeAlias = Annotated[

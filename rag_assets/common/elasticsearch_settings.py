@@ -12,7 +12,7 @@
 | RAG_ASSETS_ELASTICSEARCH_FINGERPRINT | none | SHA-256 of a certificate of the server's chain |
 | RAG_ASSETS_ELASTICSEARCH_SHARDS | 1 | primary shards of a new shared index |
 | RAG_ASSETS_ELASTICSEARCH_REPLICAS | one on a second node | copies of a new index |
-| RAG_ASSETS_ELASTICSEARCH_REFRESH_INTERVAL | 30s | of a new index; -1: no automatic refresh |
+| RAG_ASSETS_ELASTICSEARCH_REFRESH_INTERVAL | 30s | of a new index; -1: never; Serverless: from 5s |
 | RAG_ASSETS_ELASTICSEARCH_TIER | the cluster's | of a new index, as in data_hot |
 """
 
@@ -31,6 +31,7 @@ _MOST_SHARDS: Final = 1024
 _MOST_REPLICAS: Final = 100
 _FINGERPRINT: Final = re.compile(r"(?:[0-9a-f]{2}:?){31}[0-9a-f]{2}", re.IGNORECASE)
 _INTERVAL: Final = re.compile(r"-1|[1-9][0-9]*(?:ms|s|m|h)")
+_SECONDS_OF_UNIT: Final = {"ms": 0.001, "s": 1, "m": 60, "h": 3600}
 _BETWEEN_NODES: Final = re.compile(r",(?=\s*https?://)")
 _OF_ACCOUNT: Final = ("API_KEY", "API_KEY_FILE", "USERNAME", "PASSWORD", "PASSWORD_FILE")
 _OF_CERTIFICATE: Final = ("CA_FILE", "FINGERPRINT")
@@ -53,6 +54,12 @@ class IndexLayout:
     replicas: int | None = None
     refresh_interval: str = "30s"
     tier: str | None = None
+
+    @property
+    def refresh_seconds(self) -> float:
+        """Return the interval of automatic refreshes; negative without automatic refreshes."""
+        number = float(self.refresh_interval.rstrip("msh"))
+        return number * _SECONDS_OF_UNIT.get(self.refresh_interval.lstrip("-0123456789"), 1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,8 @@ _VARIABLES: Final[Mapping[str, str]] = {
     "home": "RAG_ASSETS_HOME",
     "database_url": "RAG_ASSETS_DATABASE_URL",
     "elasticsearch_url": "RAG_ASSETS_ELASTICSEARCH_URL",
+    "elasticsearch_api_key_file": "RAG_ASSETS_ELASTICSEARCH_API_KEY_FILE",
+    "elasticsearch_ca_file": "RAG_ASSETS_ELASTICSEARCH_CA_FILE",
     "lake_url": "RAG_ASSETS_LAKE_URL",
     "blobs_url": "RAG_ASSETS_BLOBS_URL",
     "index_prefix": "RAG_ASSETS_INDEX_PREFIX",
@@ -26,6 +28,23 @@ _OF_ANOTHER_DATABASE: Final = (
     "RAG_ASSETS_DAGSTER_DATABASE_URL",
 )
 """Not inherited by an installation with its own database: the same database in other roles."""
+_ADDRESSES_OF_ELASTICSEARCH: Final = (
+    "RAG_ASSETS_ELASTICSEARCH_URL",
+    "ELASTICSEARCH_URL",
+    "RAG_ASSETS_ELASTICSEARCH_CLOUD_ID",
+)
+_OF_ANOTHER_ELASTICSEARCH: Final = (
+    *_ADDRESSES_OF_ELASTICSEARCH,
+    "RAG_ASSETS_ELASTICSEARCH_API_KEY",
+    "RAG_ASSETS_ELASTICSEARCH_API_KEY_FILE",
+    "RAG_ASSETS_ELASTICSEARCH_USERNAME",
+    "RAG_ASSETS_ELASTICSEARCH_PASSWORD",
+    "RAG_ASSETS_ELASTICSEARCH_PASSWORD_FILE",
+    "RAG_ASSETS_ELASTICSEARCH_CA_FILE",
+    "RAG_ASSETS_ELASTICSEARCH_FINGERPRINT",
+)
+"""Not inherited by an installation whose Elasticsearch is not the environment's: its account must
+not be sent to another server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +56,11 @@ class Installation:
     Attributes:
         home: the folder with `tenants.yaml` and `.local`.
         database_url: of the catalog.
-        elasticsearch_url: its nodes, separated by commas.
+        elasticsearch_url: its nodes, separated by commas. If the environment names another server,
+            that server's account and certificate are not used: add yours to the URL, or use the
+            next two attributes.
+        elasticsearch_api_key_file: file with the API key.
+        elasticsearch_ca_file: PEM file that verifies the certificate of Elasticsearch.
         lake_url, blobs_url: folders or addresses in object stores; by default in `home`, if it is
             given.
         index_prefix: distinguishes installations that share an Elasticsearch.
@@ -46,6 +69,8 @@ class Installation:
     home: str | Path | None = None
     database_url: str | None = None
     elasticsearch_url: str | None = None
+    elasticsearch_api_key_file: str | Path | None = None
+    elasticsearch_ca_file: str | Path | None = None
     lake_url: str | None = None
     blobs_url: str | None = None
     index_prefix: str | None = None
@@ -70,10 +95,16 @@ class Installation:
             ConfigurationError: see Settings.from_environment.
         """
         own = {_VARIABLES[name]: value for name, value in self.given().items()}
+        inherited = os.environ if environ is None else environ
         replaced = {
             *(_OF_ANOTHER_HOME if self.home is not None else ()),
             *(_OF_ANOTHER_DATABASE if self.database_url is not None else ()),
+            *(_OF_ANOTHER_ELASTICSEARCH if self._has_other_elasticsearch(inherited) else ()),
         }
-        inherited = os.environ if environ is None else environ
         kept = {name: value for name, value in inherited.items() if name not in replaced}
         return Settings.from_environment({**kept, **own})
+
+    def _has_other_elasticsearch(self, environ: Mapping[str, str]) -> bool:
+        """Return whether the environment names an Elasticsearch, and this is a different one."""
+        named = {value for name in _ADDRESSES_OF_ELASTICSEARCH if (value := environ.get(name))}
+        return self.elasticsearch_url is not None and bool(named - {self.elasticsearch_url})

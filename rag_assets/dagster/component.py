@@ -16,6 +16,8 @@ class InstallationModel(dg.Model, dg.Resolvable):
     home: str | None = None
     database_url: str | None = None
     elasticsearch_url: str | None = None
+    elasticsearch_api_key_file: str | None = None
+    elasticsearch_ca_file: str | None = None
     lake_url: str | None = None
     blobs_url: str | None = None
     index_prefix: str | None = None

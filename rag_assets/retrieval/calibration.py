@@ -19,7 +19,7 @@ SAMPLES: Final = 40
 FEWEST_SAMPLES: Final = 4
 """Minimum number of distinct passages for a comparison."""
 WIDTH: Final = 1.0
-"""Spreads between the median of random passages and the floor (decision 0136)."""
+"""Spreads between the median of random passages and the floor (decision 17)."""
 
 
 def floor_of_question(cosines: Sequence[float], width: float = WIDTH) -> float:

@@ -5,17 +5,20 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import tomllib
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from packaging.requirements import Requirement
 
 from rag_assets.local_stack.net import free_port
-from tests.distributions import build_wheel, install_wheel
+from tests.distributions import build_wheel, install_wheel, wheel_requirements
 from tests.servers import server_directory
 
+ROOT = Path(__file__).resolve().parents[2]
 _NOT_THE_TESTS = ("RAG_ASSETS_", "DAGSTER_", "DATABASE_URL", "ELASTICSEARCH_URL", "PYTHONPATH")
 
 
@@ -80,6 +83,19 @@ def test_wheel_has_one_top_level_package(wheel: Path) -> None:
     top = {name.partition("/")[0] for name in names}
     assert top == {"rag_assets", f"{'-'.join(wheel.name.split('-')[:2])}.dist-info"}
     assert {"rag_assets/checks/registry.py", "rag_assets/resources/stores.py"} <= {*names}
+
+
+def test_wheel_requires_what_the_project_declares(wheel: Path) -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    assert names_of(wheel_requirements(wheel)) == names_of(project["dependencies"])
+    with_azure = names_of(wheel_requirements(wheel, ("azure",)))
+    assert with_azure == names_of([*project["dependencies"], *extras["azure"]])
+
+
+def names_of(requirements: Iterable[str]) -> set[str]:
+    parsed = map(Requirement, requirements)
+    return {one.name for one in parsed if one.marker is None or one.marker.evaluate()}
 
 
 def test_imports_are_of_the_installed_package(folder: Folder) -> None:

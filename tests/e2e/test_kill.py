@@ -27,7 +27,7 @@ from tests.e2e.killing import KILLED, ForkServer, Outcome, fork_server
 from tests.installation import FAST, Installation
 
 LANES = 2
-RANDOM_ROUNDS = 4
+RANDOM_ROUNDS = 2
 KILLS_A_ROUND = 3
 STATES = 40
 SETTINGS = {**FAST, "chunker": {"max_tokens": 32, "overlap": 0}}

@@ -12,7 +12,7 @@ from rag_assets.pipeline.drift import inspect_index
 from tests.e2e.killing import KILLED, ForkServer, Outcome, fork_server, kills
 from tests.installation import FAST, Installation
 
-KILLS = kills(6)
+KILLS = kills(3)
 DOCUMENTS = 4
 
 

@@ -17,7 +17,7 @@ from tests.installation import FAST, Installation
 from tests.integration.test_incremental import write_old
 from tests.newer_rules import ALSO_FOUND, NO_WAIT
 
-KILLS = kills(2)
+KILLS = kills(1)
 """In each kind of erasure, at moments all over its way."""
 TOKEN = "zebra-4471-stripe"
 TEXTS = {

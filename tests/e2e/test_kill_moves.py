@@ -30,7 +30,7 @@ from tests.e2e.killing import KILLED, ForkServer, Outcome, fork_server, kills
 from tests.installation import FAST, Installation
 
 OTHER = {"chunker": {"chunker": "heading", "max_tokens": 40, "overlap": 0}}
-RANDOM = kills(4)
+RANDOM = kills(2)
 SEED = 11
 TEXT = "Every steward on duty writes down why. " * 8
 COMMANDS = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import re
 import subprocess
@@ -13,12 +14,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 
 import dagster as dg
 import psutil
 import pytest
 import yaml
 from dagster._core.events import EngineEventData
+from dagster._daemon.monitoring.run_monitoring import execute_run_monitoring_iteration
 from sqlalchemy import insert
 
 import rag_assets.dagster
@@ -329,7 +332,10 @@ def test_a_run_that_never_started_makes_its_tenant_busy_for_a_while_only(
         tags={PARTITION_TAG: "eu", **RUN_TAGS},
         status=dg.DagsterRunStatus.NOT_STARTED,
     )
-    assert own_runs.partitions_under_way(instance) == {"eu"}
+    instance.create_run_for_job(
+        ours, tags={PARTITION_TAG: "us", **RUN_TAGS}, status=dg.DagsterRunStatus.STARTED
+    )
+    assert own_runs.partitions_under_way(instance) == {"eu", "us"}
 
     class Later(datetime):
         @classmethod
@@ -337,7 +343,24 @@ def test_a_run_that_never_started_makes_its_tenant_busy_for_a_while_only(
             return datetime.now(UTC) + timedelta(hours=1)
 
     monkeypatch.setattr("rag_assets.resources.own_runs.datetime", Later)
-    assert own_runs.partitions_under_way(instance) == set()
+    assert own_runs.partitions_under_way(instance) == {"us"}, "its process may still run"
+
+
+def test_run_monitoring_as_on_the_page_ends_a_killed_run_and_frees_its_tenant(guest: Guest) -> None:
+    page = (ROOT / "docs" / "dagster-project.md").read_text()
+    settings = yaml.safe_load(
+        page.split("## Your instance")[1].split("```")[1].removeprefix("yaml")
+    )
+    only_enabled = {"run_monitoring": {"enabled": True}}
+    own_runs = guest.session.own_runs
+    for overrides, busy in ((only_enabled, {"eu"}), (settings, set())):
+        with dg.instance_for_test(overrides=overrides) as instance:
+            killed = start_run(instance, hours_ago=5)
+            process = SimpleNamespace(instance=instance, create_request_context=lambda: None)
+            errors = list(execute_run_monitoring_iteration(process, logging.getLogger()))  # type: ignore[arg-type]
+            assert errors == [None]
+            assert own_runs.partitions_under_way(instance) == busy
+            assert _run(instance, killed).is_finished == (not busy)
 
 
 def test_the_sensor_of_tenants_keeps_partitions_that_it_does_not_know(guest: Guest) -> None:
@@ -450,6 +473,18 @@ def evaluations(instance: dg.DagsterInstance, run_id: str) -> list[str]:
     ]
 
 
+def start_run(instance: dg.DagsterInstance, *, hours_ago: int) -> str:
+    """Record a run of the tenant `eu` that was started and has no process."""
+    run = instance.create_run_for_job(
+        build_defs().get_repository_def().get_job("sync_tenant"),
+        tags={PARTITION_TAG: "eu", **RUN_TAGS},
+    )
+    started = dg.DagsterEvent(dg.DagsterEventType.RUN_START.value, run.job_name)
+    at = datetime.now(UTC) - timedelta(hours=hours_ago)
+    instance.run_storage.handle_run_event(run.run_id, started, update_timestamp=at)
+    return run.run_id
+
+
 def own_assets() -> list[str]:
     assets: list[str] = build_resources()["rag_assets_runs"].assets
     return assets
@@ -510,6 +545,7 @@ def test_dagster_validates_a_scaffolded_project(project: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("guest", ["sqlite"], indirect=True)
 def test_a_scaffolded_projects_daemon_syncs_a_tenant(guest: Guest, project: Path) -> None:
     instance = guest.session.instance
     synced = dg.RunsFilter(job_name="kb_sync_tenant")

@@ -153,8 +153,8 @@ def test_made_commits_one_by_one_leave_what_a_fresh_index_has(
     made.commit(files)
     add(shared_installation, tenant, made.root, ref)
     driver.sync(tenant)
-    history = History(files, COMMITS)
-    for number, state in enumerate(history.states(COMMITS), 1):
+    history = History(files, COMMITS // 2)
+    for number, state in enumerate(history.states(COMMITS // 2), 1):
         put(made.root, state)
         made.commit()
         driver.sync(tenant, allow_deletes=True)

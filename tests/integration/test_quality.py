@@ -37,7 +37,8 @@ TOPICS = ("anchor", "barrel", "candle", "dynamo", "engine", "funnel")
 def write(folder: Path) -> None:
     for topic in TOPICS:
         said = f"The {topic} of the ship is kept in room {len(topic)}, behind the second door."
-        (folder / f"{topic}.md").write_text(f"# About the {topic}\n\n## The place of the {topic}\n\n{said}\n")
+        headings = f"# About the {topic}\n\n## The place of the {topic}"
+        (folder / f"{topic}.md").write_text(f"{headings}\n\n{said}\n")
 
 
 def asked(topic: str, **more: Any) -> JudgedQuestion:
@@ -416,7 +417,7 @@ def test_synthetic_questions_are_made_of_headings_and_reported_apart(
     assert len(made) == 4
     assert all(question["synthetic"] for question in made)
     assert {question["question"] for question in made} <= {
-        f"About the {topic}: Its place" for topic in TOPICS
+        f"About the {topic}: The place of the {topic}" for topic in TOPICS
     }
     [found] = command("eval", tenant, "--json").json["evaluations"]
     assert (found["judged"]["questions"], found["synthetic"]["questions"]) == (0, 4)

@@ -4,7 +4,7 @@
 
 Licences and the bill of materials need no network. Vulnerabilities are requested from pip-audit's
 service, or from one with OSV's protocol at ADVISORY_URL: no published package has a database of
-them that is complete, current and licensed (decision 0049).
+them that is complete, current and licensed (decision 35).
 
 Exit status: 0 nothing found; 1 something found; 2 vulnerabilities could not be requested.
 """

@@ -38,7 +38,7 @@ MAX_FIRST = 100
 """Limit of passages that one search may rerank."""
 
 _SHIPPED_DEFAULTS: Final = MappingProxyType({"first": 20, "blend": 0.3, "languages": "english"})
-"""Measured on six sets: docs/decisions/0149-a-reranker-is-shipped.md."""
+"""Measured on six sets: docs/decisions/13-local-models-and-rerankers.md."""
 _ALLOWED: Final = MappingProxyType(
     {
         "provider": frozenset({"provider", "model", "base_url", "connection", "api_key"}),

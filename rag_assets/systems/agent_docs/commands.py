@@ -13,7 +13,7 @@ import typer
 from rag_assets.cli.arguments import Json
 
 app = typer.Typer(
-    help="Documentation of command-line agents, on this machine alone.", no_args_is_help=True
+    help="Documentation of command-line agents, on this machine only.", no_args_is_help=True
 )
 AgentArgument = Annotated[str, typer.Argument(help="Id of an agent, with or without @.")]
 AgentArguments = Annotated[

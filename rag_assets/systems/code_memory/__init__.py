@@ -13,7 +13,7 @@ SYSTEM = System(
             "retrieval": {"top_k": 12, "mode": "hybrid"},
         },
         # The description's threshold for its model. For other models, no known cosine separates
-        # answers from passages that are merely similar (decision 0038).
+        # answers from passages that are merely similar (decision 17).
         thresholds={"openai/text-embedding-3-large": 0.25},
         retrieval_steps=(
             *("walk", "recall", "expand", "verify", "fuse", "score", "read", "join", "rerank"),

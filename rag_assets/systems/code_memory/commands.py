@@ -8,7 +8,7 @@ import typer
 
 from rag_assets.cli.arguments import AsOption, Json, RoleOption, TenantArgument, caller_of
 
-app = typer.Typer(help="What relates to what in a repository.", no_args_is_help=True)
+app = typer.Typer(help="Relations and symbols in a repository's code.", no_args_is_help=True)
 
 _Name = Annotated[
     str,

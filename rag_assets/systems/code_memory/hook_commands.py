@@ -9,7 +9,7 @@ import typer
 
 from rag_assets.cli.arguments import Json, TenantArgument
 
-app = typer.Typer(help="Hooks of git that have a repository listed at once.", no_args_is_help=True)
+app = typer.Typer(help="Git hooks that start a sync after each commit.", no_args_is_help=True)
 
 _Repository = Annotated[
     Path,

@@ -18,7 +18,7 @@ SYSTEM = System(
         },
         # The description's figures for its model; benchmarks.experience calibrates the local one.
         # For tasks no figure separates answers from near misses: the floor only excludes unrelated
-        # entries (decision 0132).
+        # entries (decision 23).
         thresholds_of_uses={
             "task": {
                 "openai/text-embedding-3-small": 0.70,

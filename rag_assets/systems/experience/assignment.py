@@ -47,7 +47,7 @@ class Bounds:
     solution: float
 
 
-# Calibrated on the pairs of examples/experience (decision 0089).
+# Calibrated on the pairs of examples/experience (decision 23).
 BOUNDS: Mapping[str, Bounds] = {"local/all-MiniLM-L6-v2": Bounds(problem=0.60, solution=0.60)}
 """Bounds by `provider/model` of the embedder; without bounds only equal entries are merged."""
 

@@ -9,7 +9,7 @@ import typer
 
 from rag_assets.cli.arguments import Json, TenantArgument
 
-app = typer.Typer(help="What past projects learned, for the next ones.", no_args_is_help=True)
+app = typer.Typer(help="Lessons from past projects, for later projects.", no_args_is_help=True)
 
 _Project = Annotated[str | None, typer.Option("--project", help="Id of the project that asks.")]
 _Agent = Annotated[str | None, typer.Option("--agent", help="Type of the agent.")]

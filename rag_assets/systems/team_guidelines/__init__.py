@@ -26,7 +26,7 @@ SYSTEM = System(
             "retrieval": {"top_k": 5, "mode": "knn"},
         },
         # The description's figure for remote models; benchmarks.guidelines_threshold measured the
-        # local model's (decision 0083).
+        # local model's (decision 24).
         thresholds={
             "openai/text-embedding-3-small": 0.75,
             "gemini/gemini-embedding-001": 0.75,

@@ -14,7 +14,7 @@ DocumentArgument: TypeAlias = Annotated[
     str, typer.Argument(metavar="ID", help="Id of the document.")
 ]
 
-app = typer.Typer(help="Team guidelines of projects, for prompts.", no_args_is_help=True)
+app = typer.Typer(help="Guidelines of a team's projects, for prompts.", no_args_is_help=True)
 
 
 @app.command("upload")

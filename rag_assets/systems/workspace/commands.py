@@ -8,8 +8,8 @@ import typer
 
 from rag_assets.cli.arguments import Json, TenantArgument
 
-app = typer.Typer(help="The pages of a workspace, and who reads which.", no_args_is_help=True)
-tree = typer.Typer(help="The tree of pages, and who reads them.", no_args_is_help=True)
+app = typer.Typer(help="Pages of a workspace and their readers.", no_args_is_help=True)
+tree = typer.Typer(help="The tree of pages, with their readers.", no_args_is_help=True)
 app.add_typer(tree, name="tree")
 
 PageArgument = Annotated[str, typer.Argument(metavar="PAGE", help="Id of the page or database.")]

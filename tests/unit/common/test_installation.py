@@ -51,8 +51,39 @@ def test_what_an_installation_names_replaces_the_environments(
     assert (own.lake_url, own.blobs_url) == (f"{own.local}/lake", f"{own.local}/blobs")
     assert (own.database_url, own.service_database_url) == ("postgresql://db/own", None)
     inherited = Settings.from_environment(environ)
-    assert own.elasticsearch == inherited.elasticsearch, "its account"
     assert own.private_endpoints == inherited.private_endpoints
+
+
+@pytest.mark.parametrize("address", ["RAG_ASSETS_ELASTICSEARCH_URL", "ELASTICSEARCH_URL"])
+def test_an_account_is_not_sent_to_another_elasticsearch(
+    environ: dict[str, str], tmp_path: Path, address: str
+) -> None:
+    environ[address] = environ.pop("RAG_ASSETS_ELASTICSEARCH_URL")
+    environ["RAG_ASSETS_ELASTICSEARCH_SHARDS"] = "3"
+    (key := tmp_path / "key").write_text("own")
+    other = Installation(elasticsearch_url="https://b", elasticsearch_api_key_file=key)
+    found = other.settings(environ).elasticsearch
+    assert (found.api_key, found.api_key_file) == (None, key)
+    assert found.layout.shards == 3
+    same = Installation(elasticsearch_url="https://a").settings(environ).elasticsearch
+    assert same.api_key == "key"
+
+
+def test_an_address_in_the_code_may_have_its_account_in_the_environment(
+    environ: dict[str, str],
+) -> None:
+    del environ["RAG_ASSETS_ELASTICSEARCH_URL"]
+    own = Installation(elasticsearch_url="https://b").settings(environ)
+    assert own.elasticsearch.api_key == "key"
+
+
+def test_a_cloud_deployment_in_the_environment_is_another_elasticsearch(
+    environ: dict[str, str],
+) -> None:
+    del environ["RAG_ASSETS_ELASTICSEARCH_URL"]
+    environ["RAG_ASSETS_ELASTICSEARCH_CLOUD_ID"] = "name:YWJj"
+    found = Installation(elasticsearch_url="https://b").settings(environ).elasticsearch
+    assert (found.cloud_id, found.api_key) == (None, None)
 
 
 def test_an_installation_may_have_stores_elsewhere(environ: dict[str, str], tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from dagster.components.testing import create_defs_folder_sandbox
 
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.dagster import Installation, KnowledgeBaseComponent, build_defs
+from rag_assets.definitions import build_defs as own_definitions
 from rag_assets.plugins.registry import installed_systems
 from tests.foreign_project.definitions import team_definitions
 
@@ -64,6 +65,15 @@ def names(definitions: dg.Definitions) -> Mapping[str, set[str]]:
             )
         },
     }
+
+
+def test_a_project_s_sensors_tick_twice_a_minute_at_most() -> None:
+    def intervals(definitions: dg.Definitions) -> list[int | None]:
+        sensors = definitions.get_repository_def().sensor_defs
+        return [sensor.minimum_interval_seconds for sensor in sensors]
+
+    assert min(intervals(own_definitions()), default=0) == 5, "our own code location"
+    assert min(intervals(build_defs(name="kb")), default=0) == 30
 
 
 def test_everything_begins_with_the_name() -> None:

@@ -1,8 +1,8 @@
 """DOCX: headings, paragraphs, lists, tables, notes and text boxes, in the order of the text.
 
-The XML itself is read: see docs/decisions/0015-office-parsers.md. Headers, footers, comments,
-tables of contents, deleted and hidden text are left out. Page numbers are unknown: only a program
-that lays out the document knows its pages.
+The XML itself is read (docs/decisions/10-document-types-and-readers.md). Headers, footers,
+comments, tables of contents, deleted and hidden text are left out. Page numbers are unknown: only a
+program that lays out the document knows its pages.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """PPTX: each slide's title, text, tables and notes, in the order of the slides.
 
-The XML itself is read: see docs/decisions/0015-office-parsers.md. Hidden slides, dates, footers,
-slide numbers and charts are left out.
+The XML itself is read (docs/decisions/10-document-types-and-readers.md). Hidden slides, dates,
+footers, slide numbers and charts are left out.
 """
 
 from __future__ import annotations

@@ -27,6 +27,8 @@ _SCANNED_NUMBERS: Mapping[VectorIndex, int] = {
     "bbq_hnsw": 64_000_000,
 }
 """Maximum amount of numbers in a segment's vectors for comparing a query with each vector."""
+_SERVERLESS_REFRESH_SECONDS = 5
+"""Shortest refresh interval that Elastic Serverless accepts."""
 _OVERSAMPLE: Mapping[VectorIndex, float] = {"int8_hnsw": 2.0, "bbq_hnsw": 3.0}
 """Number of candidates compared by their exact vectors, as a multiple of the wanted number."""
 
@@ -97,11 +99,13 @@ def index_settings(layout: IndexLayout, *, is_serverless: bool = False) -> dict[
     Args:
         layout: of the index.
         is_serverless: whether the server chooses shards, replicas and tiers, and refuses settings
-            about them.
+            about them and short refresh intervals.
     """
     # Every write through EntryStore refreshes explicitly.
     settings: dict[str, Any] = {"refresh_interval": layout.refresh_interval}
     if is_serverless:
+        if 0 < layout.refresh_seconds < _SERVERLESS_REFRESH_SECONDS:
+            settings["refresh_interval"] = f"{_SERVERLESS_REFRESH_SECONDS}s"
         return settings
     settings["number_of_shards"] = layout.shards
     if layout.replicas is None:

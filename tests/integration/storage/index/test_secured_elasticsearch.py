@@ -53,6 +53,7 @@ def test_the_chain_works_through_tls_with_an_api_key(
     with tls_gateway(elasticsearch_url, tmp_path / "tls", kind) as gateway:  # type: ignore[arg-type]
         for name, value in gateway.environment(KEY).items():
             monkeypatch.setenv(name, value)
+        monkeypatch.setenv("RAG_ASSETS_ELASTICSEARCH_REFRESH_INTERVAL", "1s")
         folder = add_documents(installation)
         installation.sync("acme")
         assert [hit.uri for hit in installation.search("acme", "turbine")][:1] == ["files/a.md"]

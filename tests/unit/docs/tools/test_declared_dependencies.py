@@ -6,9 +6,12 @@ import ast
 import re
 import sys
 import tomllib
-from collections.abc import Iterator, Mapping
-from importlib.metadata import packages_distributions
+from collections.abc import Iterator, Mapping, Set
+from functools import cache
+from importlib.metadata import distributions
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).resolve().parents[4]
 FOLDERS = ("rag_assets", "resources", "sensors", "checks")
@@ -18,17 +21,19 @@ PLUGINS = {"rag_assets/testing.py": "pytest"}
 """A plugin is imported by the program that it is for."""
 
 
-def imports(folder: Path) -> Iterator[tuple[str, str]]:
-    """Yield the top-level modules that files import, each with the file."""
-    for file in sorted(folder.rglob("*.py")):
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            names: list[str] = []
-            if isinstance(node, ast.Import):
-                names = [alias.name for alias in node.names]
-            elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
-                names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-            for name in names:
-                yield name, str(file.relative_to(ROOT))
+def imports(tree: ast.AST) -> Iterator[str]:
+    """Yield the modules that a file imports; `from a import b` yields `a.b`."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Call) and node.args:
+            name = getattr(node.func, "attr", getattr(node.func, "id", None))
+            first = node.args[0]
+            is_literal = isinstance(first, ast.Constant) and isinstance(first.value, str)
+            if name == "import_module" and is_literal:
+                yield str(first.value)
 
 
 def normalized(requirement: str) -> str:
@@ -37,23 +42,94 @@ def normalized(requirement: str) -> str:
     return re.sub(r"[-_.]+", "-", name[0]).lower()
 
 
-def providers(module: str, installed: Mapping[str, list[str]]) -> set[str]:
-    """Return the distributions that may provide a module; a namespace has several."""
-    return {normalized(one) for one in installed.get(module.partition(".")[0], ())}
+@cache
+def installed_modules() -> Mapping[str, Set[str]]:
+    """Return the distributions that contain each installed module, by its dotted name."""
+    found: dict[str, set[str]] = {}
+    for distribution in distributions():
+        name = normalized(distribution.name)
+        for line in (distribution.read_text("RECORD") or "").splitlines():
+            file = line.partition(",")[0]
+            if file.endswith((".py", ".so")):
+                folder, _, last = file.rpartition("/")
+                stem = last.partition(".")[0]
+                path = folder if stem == "__init__" else f"{folder}/{stem}".lstrip("/")
+                found.setdefault(path.replace("/", "."), set()).add(name)
+    return found
 
 
+def providers(imported: str, installed: Mapping[str, Set[str]]) -> Set[str]:
+    """Return the distributions that contain an imported module.
+
+    The last names may be attributes of a module. A distribution that is not installed, as that of
+    a large extra, is expected to be named like its module.
+    """
+    names = imported.split(".")
+    for end in range(len(names), 0, -1):
+        if found := installed.get(".".join(names[:end])):
+            return found
+    return {normalized(names[0])}
+
+
+def undeclared(
+    source: str, declared: Set[str], installed: Mapping[str, Set[str]], known: Set[str]
+) -> set[str]:
+    """Return the distributions that a file imports and nobody declared."""
+    return {
+        " or ".join(sorted(needed))
+        for module in imports(ast.parse(source))
+        if module.partition(".")[0] not in known
+        if not (needed := providers(module, installed)) & declared
+    }
+
+
+@pytest.mark.slow
 def test_imported_distributions_are_declared() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = [one for names in project["optional-dependencies"].values() for one in names]
     declared = {normalized(one) for one in (*project["dependencies"], *extras)}
-    installed = packages_distributions()
-    undeclared: dict[str, str] = {}
+    installed = installed_modules()
     known = {*sys.stdlib_module_names, "rag_assets", *NO_DISTRIBUTION}
+    missing: dict[str, set[str]] = {}
     for folder in FOLDERS:
-        for module, file in imports(ROOT / folder):
-            top = module.partition(".")[0]
-            if top in known or top == PLUGINS.get(file):
-                continue
-            if not providers(module, installed) & declared:
-                undeclared[top] = file
-    assert undeclared == {}
+        for file in sorted((ROOT / folder).rglob("*.py")):
+            path = str(file.relative_to(ROOT))
+            plugin_of = {PLUGINS[path]} if path in PLUGINS else set()
+            source = file.read_text(encoding="utf-8")
+            if found := undeclared(source, declared, installed, known | plugin_of):
+                missing[path] = found
+    assert missing == {}
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("import google.auth", {"google-auth"}),
+        ("from google.oauth2.service_account import Credentials", {"google-auth"}),
+        ("from google import genai", set()),
+        ("from google.genai import types", set()),
+        ("def load():\n    importlib.import_module('torch')", {"torch"}),
+        ("import_module('google.genai')\nimport_module(name)", set()),
+        ("import json, pydantic_core._pydantic_core", {"pydantic-core"}),
+    ],
+)
+def test_an_import_is_attributed_to_the_distribution_that_contains_it(
+    source: str, expected: set[str]
+) -> None:
+    installed = {
+        "google.auth": {"google-auth"},
+        "google.oauth2.service_account": {"google-auth"},
+        "google.genai": {"google-genai"},
+        "google.genai.types": {"google-genai"},
+        "pydantic_core._pydantic_core": {"pydantic-core"},
+    }
+    assert undeclared(source, {"google-genai"}, installed, {"json"}) == expected
+
+
+@pytest.mark.slow
+def test_installed_modules_are_found_by_their_files() -> None:
+    installed = installed_modules()
+    assert installed["google.auth"] == {"google-auth"}
+    assert installed["google.genai"] == {"google-genai"}
+    assert installed["pydantic_core._pydantic_core"] == {"pydantic-core"}
+    assert "google" not in installed, "a namespace belongs to no distribution"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import tomllib
@@ -38,6 +39,10 @@ EMBEDDINGS = (
     " | price | by batch API |"
 )
 CHAT = "| model | input | output |"
+CHAT_FIELDS = """
+`chat_model` takes further [fields](../configuration.md#chat_model), such as `max_tokens`, `seconds`
+and `context_window`.
+"""
 RERANKERS = (
     "| reranker | tokens of question and passage | per 1,000 searches | per million tokens |"
 )
@@ -138,6 +143,15 @@ def test_the_fragment_of_a_providers_page_has_all_its_settings(name: str) -> Non
             tenant.chat_model is not None and chat_model_of(tenant)[1].name == name
             for tenant in tenants
         )
+    has_chat_model = any(tenant.chat_model is not None for tenant in tenants)
+    assert (CHAT_FIELDS in page(name)) == has_chat_model
+
+
+def test_configuration_describes_the_fields_that_the_pages_of_providers_name() -> None:
+    described = (DOCS / "configuration.md").read_text(encoding="utf-8")
+    rows_of_fields = described.split("\n### `chat_model`\n")[1].split("\n### ")[0]
+    for field in re.findall(r"`(\w+)`", CHAT_FIELDS)[1:]:
+        assert f"| `{field}` |" in rows_of_fields
 
 
 @pytest.mark.parametrize("name", REMOTE)

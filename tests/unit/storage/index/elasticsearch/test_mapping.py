@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from rag_assets.common.elasticsearch_settings import IndexLayout
 from rag_assets.ingest.chunking.model import Chunk, chunk_of
 from rag_assets.storage.index.elasticsearch.hits import scanned
 from rag_assets.storage.index.elasticsearch.mapping import (
@@ -16,6 +17,7 @@ from rag_assets.storage.index.elasticsearch.mapping import (
     fits,
     flat_index_threshold,
     index_body,
+    index_settings,
     owner_clauses,
 )
 from rag_assets.storage.index.fields import entry_source, is_intact
@@ -242,3 +244,13 @@ def test_the_tutorial_deletes_an_existing_index() -> None:
         f"/{IndexNames().shared_stem(IndexSpec(384, suitable_index(384)))}1 "
         in tutorial.read_text()
     )
+
+
+@pytest.mark.parametrize(
+    ("interval", "sent"),
+    [("500ms", "5s"), ("4s", "5s"), ("5s", "5s"), ("6000ms", "6000ms"), ("1m", "1m"), ("-1", "-1")],
+)
+def test_serverless_gets_no_refresh_interval_that_it_refuses(interval: str, sent: str) -> None:
+    layout = IndexLayout(refresh_interval=interval)
+    assert index_settings(layout, is_serverless=True) == {"refresh_interval": sent}
+    assert index_settings(layout)["refresh_interval"] == interval
