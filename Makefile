@@ -105,7 +105,7 @@ fuzz: setup
 	@RAG_ASSETS_FUZZ_EXAMPLES=$(or $(EXAMPLES),2000) $(BIN)/python -m pytest -n 2 \
 		-o timeout=7200 tests/unit/ingest/parsing/test_fuzz.py
 	@RAG_ASSETS_TEST_TREES=$$(shuf -i 2-999999 -n $(or $(TREES),8) | paste -sd,) \
-		$(BIN)/python -m pytest -n 2 --no-cov -o timeout=7200 tests/security/test_workspace_readers.py
+		$(BIN)/python -m pytest -n 2 --no-cov -o timeout=7200 tests/security/systems/workspace/test_workspace_readers.py
 
 bench: setup
 	@$(BIN)/python -m benchmarks.chain

@@ -33,14 +33,16 @@ from benchmarks.servers import benchmark_servers
 from benchmarks.workspace_questions.site import prepare, service, sync
 from rag_assets.cli.commands.session import Session
 from rag_assets.ingest.sources.model import ListingFacts
+from rag_assets.records.pages import ROOT
 from rag_assets.storage.catalog import tree_tables as tables
 from rag_assets.storage.catalog.access import is_readable
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.document_rows import DocumentChange
-from rag_assets.storage.catalog.page_rows import values_of
 from rag_assets.storage.catalog.tables import documents
-from rag_assets.workspace.tree import ROOT, Page, plan_tree
+from rag_assets.systems.workspace.page_lists import PageLists
+from rag_assets.systems.workspace.page_table import TreeTable, page_columns
+from rag_assets.systems.workspace.tree import Page, plan_tree
 
 WORK = PROJECT / ".local" / "benchmark-moves"
 TENANT, ASKED = "wiki", "asked"
@@ -172,10 +174,10 @@ class Tree:
 
     def _put_at_once(self, name: str, below: Sequence[Page]) -> None:
         """Put many pages as they would be after one request for each."""
-        above = self._catalog.pages.path(self._ref.id, "left")
+        above = PageLists(self._catalog.database).path(self._ref.id, "left")
         plan = plan_tree([Page(uuid=name, parent="left")], [*above, *below])
         tenant = {"tenant": self._ref.id}
-        rows = [tenant | values_of(page) | {"scope": plan.scopes[page.uuid]} for page in below]
+        rows = [tenant | page_columns(page) | {"scope": plan.scopes[page.uuid]} for page in below]
         chains = [
             tenant | {"scope": scope, "ancestor": one}
             for scope, ancestors in plan.ancestors.items()
@@ -186,7 +188,7 @@ class Tree:
             connection.execute(insert(tables.scope_ancestors), chains)
 
     def _put(self, uuid: str, parent: str, **said: Any) -> None:
-        self._catalog.pages.put(self._ref, Page(uuid=uuid, parent=parent, **said))
+        TreeTable(self._catalog.database).put(self._ref, Page(uuid=uuid, parent=parent, **said))
 
     def _readable(self, principal: str) -> int:
         """How many documents somebody may read now."""

@@ -28,7 +28,8 @@ from benchmarks.workspace_questions.site import Site, prepare, service, sync
 from examples.workspace.data import Person
 from rag_assets.cli.commands.session import Session
 from rag_assets.client import Client, Question
-from rag_assets.workspace.tree import Page
+from rag_assets.systems.workspace.page_table import TreeTable
+from rag_assets.systems.workspace.tree import Page
 
 WORK = PROJECT / ".local" / "benchmark-scopes"
 PROMISED = 2.0
@@ -80,10 +81,11 @@ def put_pages(tenant: str, count: int) -> None:
     """Put pages that `reader` reads, and the first ten of which `visitor` reads as well."""
     with Session() as session:
         ref = session.catalog.tenants.get(tenant).ref
+        table = TreeTable(session.catalog.database)
         for number in range(count):
             readers = ("reader", "visitor") if number < FEW else ("reader",)
             said = Page(uuid=f"p-{number}", inherit=False, readers=readers)
-            session.catalog.pages.put(ref, said)
+            table.put(ref, said)
 
 
 def push(client: Client, records: int, pages: int) -> None:

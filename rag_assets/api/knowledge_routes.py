@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
@@ -12,13 +11,11 @@ from rag_assets.api.guard import Guarded, open_to_writers
 from rag_assets.api.model import Page, QueryRequest, TenantQuery
 from rag_assets.api.problems import documented
 from rag_assets.api.responses import Document, Documents, Status
+from rag_assets.api.status import tenant_status
 from rag_assets.api.workspace_responses import WorkspaceStatus
-from rag_assets.api.workspace_status import workspace_status
 from rag_assets.common.principals import WRITER
 from rag_assets.retrieval.model import SearchAnswer
 from rag_assets.storage.catalog.index_rows import ReadableDocument
-from rag_assets.tenants.profiles import configured_sources
-from rag_assets.workspace.settings import PROFILE
 
 _REFUSED = documented(401, 403, 404, 422, 429, 500, 503)
 
@@ -79,11 +76,7 @@ async def status(
         # Refuses a tenant that no longer exists, as a search does.
         record = backend.catalog.tenants.get(tenant)
         readers = identity.caller.principals if identity.role not in {"admin", WRITER} else None
-        if record.profile == PROFILE:
-            return workspace_status(backend.catalog, record, readers=readers)
-        sources = [source["name"] for source in configured_sources(record.config)]
-        found = backend.catalog.freshness.of(tenant, sources, readers=readers)
-        return Status(**asdict(found), disabled=record.state != "ACTIVE")
+        return tenant_status(backend.catalog, record, readers=readers)
 
     return await backend.run(tenant, identity.name, read)
 

@@ -43,7 +43,6 @@ from rag_assets.common.errors import (
     NoReranker,
     NoUploadsSource,
     NoVectorBackend,
-    NoWorkspace,
     OnHold,
     PassagesWithdrawn,
     PromptRejected,
@@ -101,7 +100,6 @@ KINDS: Mapping[type[RagAssetsError], Kind] = {
     UnknownProject: Kind(404, "unknown-project", "There is no such project"),
     UnknownRun: Kind(404, "unknown-run", "The project has no such run"),
     NoCodeMemory: Kind(409, "no-code-memory", "The project has no code memory"),
-    NoWorkspace: Kind(409, "no-workspace", "The tenant is no workspace"),
     NoVectorBackend: Kind(
         409, "no-vector-backend", "The installation cannot answer from this back end"
     ),

@@ -20,17 +20,17 @@ from rag_assets.api.problems import Refused, documented
 from rag_assets.api.responses import Reconciled, ReconciledRecord
 from rag_assets.api.write_model import RecordQuery, records_source
 from rag_assets.pipeline.blobs import drop_blobs
+from rag_assets.records.bodies import BODIES, BlockBody
 from rag_assets.storage.catalog.record_manifests import ManifestLine
 from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.profiles import profile_of
-from rag_assets.workspace.bodies import BODIES, BlockBody
 
 _MOST_BYTES = 1 << 30
 _MOST_LINE = 1 << 16
 _SILENT_SECONDS = 10.0
 _TOO_SLOW, _TOO_LARGE = 408, 413
 _TYPES = tuple(type_ for type_ in BODIES if type_ != BlockBody.TYPE)
-"""Types of a workspace's records in a manifest: blocks are compared with their pages."""
+"""Types of records with typed bodies in a manifest: blocks are compared with their pages."""
 
 reconciling = APIRouter(
     prefix="/rag",

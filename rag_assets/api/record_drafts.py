@@ -18,17 +18,13 @@ from rag_assets.api.write_model import (
     Version,
     require_plain_identifiers,
 )
-from rag_assets.ingest.parsing.media_types import WORKSPACE_RECORD
+from rag_assets.ingest.parsing.media_types import TYPED_RECORD
 from rag_assets.ingest.sources.kinds import SourceConfig
 from rag_assets.ingest.sources.model import SourceMetadata
 from rag_assets.ingest.sources.records import MAX_PAGE_BYTES, MAX_RECORD_BYTES, record_document_id
 from rag_assets.privacy.described import described_spans
 from rag_assets.privacy.masker import Masker
-from rag_assets.storage.catalog.pushed_records import PushedRecord
-from rag_assets.storage.catalog.record_plans import UNORDERED, WriteClock
-from rag_assets.tenants.model import Tenant
-from rag_assets.tenants.profiles import profile_of
-from rag_assets.workspace.bodies import (
+from rag_assets.records.bodies import (
     BODIES,
     BlockBody,
     Body,
@@ -38,7 +34,11 @@ from rag_assets.workspace.bodies import (
     PageBody,
     canonical_text,
 )
-from rag_assets.workspace.tree import MOST_UUID, PAGE_UUID, UUID_RULE
+from rag_assets.records.pages import MOST_UUID, PAGE_UUID, UUID_RULE
+from rag_assets.storage.catalog.pushed_records import PushedRecord
+from rag_assets.storage.catalog.record_plans import UNORDERED, WriteClock
+from rag_assets.tenants.model import Tenant
+from rag_assets.tenants.profiles import profile_of
 
 Operation: TypeAlias = Literal["put", "delete"]
 
@@ -71,7 +71,7 @@ class Removal:
     """A record to remove, because it was deleted or is marked as secret.
 
     Attributes:
-        page_uuid: uuid of the page, if the record is a page of a workspace.
+        page_uuid: uuid of the page, if the record is a page of the tree.
         clock, etags: see Put.
     """
 
@@ -186,7 +186,7 @@ class Drafting:
         return Put(record, body.scope or self._scope, clock=clock)
 
     def _record(self, source_type: str, source_id: str, body: Body) -> PushedRecord:
-        kept = body.kept()
+        kept = body.stored_form()
         if isinstance(body, PageBody):
             _require_distinct(body)
         record = PushedRecord(
@@ -194,7 +194,7 @@ class Drafting:
             source_type=source_type,
             source_id=source_id,
             text=canonical_text(kept),
-            media_type=WORKSPACE_RECORD,
+            media_type=TYPED_RECORD,
             source_metadata=SourceMetadata(
                 # The text of a file does not contain its name.
                 title=body.name if isinstance(body, FileBody) else None,

@@ -21,7 +21,7 @@ from rag_assets.api.record_writing import BULK, Outcome, drafting_of, write_draf
 from rag_assets.api.responses import RecordLine, RecordLines
 from rag_assets.api.write_model import SOURCE_ID, SOURCE_TYPE, RecordQuery, named_versions
 from rag_assets.common.errors import UnknownDocument, VersionChanged
-from rag_assets.workspace.bodies import BODIES
+from rag_assets.records.bodies import BODIES
 
 MOST_LINES = 1_000
 MOST_BYTES = 16 * 1024 * 1024

@@ -35,12 +35,7 @@ from rag_assets.api.write_model import (
     records_source,
 )
 from rag_assets.ingest.sources.records import record_document_id
-from rag_assets.storage.catalog.record_plans import UNORDERED, WriteClock
-from rag_assets.storage.catalog.record_states import RecordFilter, RecordState
-from rag_assets.storage.catalog.tenants import TenantRecord
-from rag_assets.tenants.model import Tenant
-from rag_assets.tenants.profiles import profile_of
-from rag_assets.workspace.bodies import (
+from rag_assets.records.bodies import (
     MOST_BLOCKS,
     BlockBody,
     CommentBody,
@@ -49,6 +44,11 @@ from rag_assets.workspace.bodies import (
     PageBody,
     TemplateBody,
 )
+from rag_assets.storage.catalog.record_plans import UNORDERED, WriteClock
+from rag_assets.storage.catalog.record_states import RecordFilter, RecordState
+from rag_assets.storage.catalog.tenants import TenantRecord
+from rag_assets.tenants.model import Tenant
+from rag_assets.tenants.profiles import profile_of
 
 MOST_VALUES = 6 * MOST_BLOCKS
 """Maximum JSON values of a record: each block of a page has up to six."""

@@ -10,12 +10,12 @@ from rag_assets.common.errors import UnknownDocument
 from rag_assets.common.failure_kinds import WORDS, empty_note
 from rag_assets.common.hashing import sha256_hex
 from rag_assets.common.principals import WRITER
+from rag_assets.records.bodies import FileBody, find_block
 from rag_assets.retrieval.documents import DocumentReader
 from rag_assets.retrieval.model import Caller
 from rag_assets.storage.catalog.record_states import RecordFilter, RecordState
 from rag_assets.storage.index.model import StoredEntry
 from rag_assets.tenants.model import Tenant
-from rag_assets.workspace.bodies import FileBody, block_of
 
 _BARE = "It has no text that is seen."
 _UNPLACED = (
@@ -85,7 +85,7 @@ def _is_archived(reader: DocumentReader, tenant_id: str, document_id: str, block
         UnknownDocument: the page lacks the block.
     """
     page = reader.catalog.records.of(tenant_id).text(document_id)
-    block = None if page is None else block_of(json.loads(page), block_id)
+    block = None if page is None else find_block(json.loads(page), block_id)
     if block is None:
         raise _unknown(tenant_id)
     return bool(block.get("archived"))
@@ -154,7 +154,7 @@ def _entries(
 def _chunk(tenant_id: str, source_id: str, entry: StoredEntry) -> RecordChunk:
     fields = entry.fields
     return RecordChunk(
-        workspace_id=tenant_id,
+        tenant_id,
         source_type=fields["source_type"],
         source_id=fields.get("source_id") or source_id,
         chunk_index=fields["ordinal"],

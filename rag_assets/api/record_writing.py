@@ -24,6 +24,7 @@ from rag_assets.api.write_model import ANY_VERSION, records_source
 from rag_assets.common.errors import UnknownDocument, VersionChanged
 from rag_assets.common.hashing import sha256_hex
 from rag_assets.pipeline.blobs import drop_blobs
+from rag_assets.records.bodies import PageBlocks
 from rag_assets.storage.blobs.store import BlobStore
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
@@ -38,7 +39,6 @@ from rag_assets.storage.catalog.record_plans import (
 from rag_assets.storage.catalog.record_writes import RecordsWritten
 from rag_assets.storage.catalog.tenants import TenantRecord
 from rag_assets.tenants.model import Tenant
-from rag_assets.workspace.page_blocks import PageBlocks
 
 if TYPE_CHECKING:
     from rag_assets.api.backend import Backend

@@ -45,12 +45,12 @@ def reindexed(catalog: Catalog, tenant_id: str, body: Reindex, by: str) -> Reind
         documents = requests.request_source(record.ref, body.id, by)
     else:
         # A pending model takes effect with this request, and costs money from now on.
-        catalog.workspace_settings.take_pending_model(record.ref, by)
+        catalog.application_settings.take_pending_model(record.ref, by)
         documents = requests.request_tenant(record.ref, by)
     return Reindexed(documents=documents)
 
 
 def _is_in_tree(catalog: Catalog, tenant_id: str, body: ReindexPage) -> bool:
     """Return whether the tree contains a page or a database, which may be without records."""
-    page = catalog.pages.find(tenant_id, body.id)
-    return page is not None and (page.kind == "database") == (body.scope == "database")
+    kind = catalog.pages.kind_of(tenant_id, body.id)
+    return kind is not None and (kind == "database") == (body.scope == "database")

@@ -210,6 +210,11 @@ class _Reindex(BaseModel):
 
     tenant: TenantName | None = None
 
+    @property
+    def tenant_id(self) -> str | None:
+        """Return the tenant that the request names; None: the token's only tenant."""
+        return self.tenant
+
 
 class ReindexTenant(_Reindex):
     """All documents of the tenant."""
@@ -242,6 +247,11 @@ class ReindexWorkspace(_Reindex):
         if None not in {self.id, self.tenant} and self.id != self.tenant:
             raise ValueError("id and tenant are one")
         return self
+
+    @property
+    def tenant_id(self) -> str | None:
+        """Return the tenant that the request names as either."""
+        return self.tenant or self.id
 
 
 class ReindexPage(_Reindex):

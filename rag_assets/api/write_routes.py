@@ -16,7 +16,7 @@ from rag_assets.api.guard import Guarded
 from rag_assets.api.problems import documented
 from rag_assets.api.reindexing import reindexed
 from rag_assets.api.responses import Reindexed, Written
-from rag_assets.api.write_model import DeleteQuery, DocumentId, Reindex, ReindexWorkspace
+from rag_assets.api.write_model import DeleteQuery, DocumentId, Reindex
 from rag_assets.common.clock import Clock
 
 _REFUSED = documented(401, 403, 404, 422, 429, 500, 503)
@@ -63,8 +63,7 @@ async def reindex(
 
     Their present versions stay searchable until then. Texts with a vector keep it.
     """
-    workspace = body.id if isinstance(body, ReindexWorkspace) else None
-    tenant_id = request.state.tenant = identity.administered(body.tenant or workspace)
+    tenant_id = request.state.tenant = identity.administered(body.tenant_id)
     return await backend.write(
         tenant_id, partial(reindexed, backend.catalog, tenant_id, body, identity.name)
     )

@@ -119,7 +119,7 @@ class Knowledge:
         """Search on behalf of the message's caller.
 
         Args:
-            within: ids of a workspace's pages, to search only these and all pages below them.
+            within: ids of pages of the tree, to search only these and all pages below them.
         """
         message = current_message()
         filters = None if within is None else {"within": tuple(within)}

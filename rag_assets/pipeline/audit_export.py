@@ -29,6 +29,7 @@ from rag_assets.privacy.masker import Masker
 from rag_assets.storage.catalog.audit import AuditRecords, open_audit
 from rag_assets.storage.catalog.database import Database
 from rag_assets.storage.catalog.receipts import ChainReport
+from rag_assets.tenants.application_settings import SECTION
 from rag_assets.tenants.model import Tenant
 
 SCHEMA_VERSION: Final = 1
@@ -42,7 +43,7 @@ _SECRET_NAME = re.compile(
 _REFERENCE = re.compile(r"\$[A-Za-z_]\w*")
 _POLICIES: Final = (
     *("retention_days", "prune_share", "grace_days", "publish", "auto_repair"),
-    *("freshness_minutes", "access", "privacy", "caps", "drift", "workspace"),
+    *("freshness_minutes", "access", "privacy", "caps", "drift", SECTION),
 )
 """Settings of a tenant that are policies; the retrieval settings define how long searches are kept.
 """

@@ -11,7 +11,7 @@ from itertools import islice
 from rag_assets.common.batches import batched
 from rag_assets.ingest.chunking.chunk_set import ChunkSet
 from rag_assets.ingest.chunking.location import describe
-from rag_assets.ingest.parsing.media_types import WORKSPACE_RECORD
+from rag_assets.ingest.parsing.media_types import TYPED_RECORD
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.workers.tasks import ChunkTask
 from rag_assets.ingest.workers.unchunked_text import UnchunkedText
@@ -248,7 +248,7 @@ def _warn_of_secrets(
 def _warnings(document: Document, rows: Iterable[DroppedRow]) -> Iterator[dict[str, object]]:
     """Yield one warning per document; per chunk and rule for a pushed application record."""
     dropped = list(rows)
-    if document.page_uuid is None and document.media_type != WORKSPACE_RECORD:
+    if document.page_uuid is None and document.media_type != TYPED_RECORD:
         rules = sorted({rule for row in dropped for rule in row.rules})
         yield {"uri": document.uri, "chunks": len(dropped), "rules": rules}
         return

@@ -48,7 +48,7 @@ def follow_moved_pages(ctx: TenantContext) -> int:
     Returns:
         The number of changed entries.
     """
-    moved = ctx.catalog.pages.moved(ctx.ref.id)
+    moved = ctx.catalog.pages.find_moved(ctx.ref.id)
     if moved is None:
         return 0
     generations = [
@@ -64,5 +64,5 @@ def follow_moved_pages(ctx: TenantContext) -> int:
                 generation.index_name, ctx.owner(generation), scopes, guard=ctx.guard
             )
     ctx.guard()
-    ctx.catalog.pages.followed(ctx.ref, moved)
+    ctx.catalog.pages.mark_followed(ctx.ref, moved)
     return changed

@@ -54,7 +54,9 @@ class Profile:
             adjoining passages are one hit, and near copies share a place.
         most_hits: maximum number of hits of a search, whatever it asks for; None: no maximum.
         typed_records: whether records that are pushed to its tenants have the bodies of
-            rag_assets.workspace.bodies.
+            rag_assets.records.bodies.
+        keeps_model: whether another embedding model takes effect only when a tenant is indexed
+            again as a whole; the former embeddings answer until then.
         drops_described_secrets: whether passages that match a few patterns of credentials
             (privacy/described.py) are dropped as well, regardless of the other rules.
         opt_in_problem: the error class, a subclass of `NotOptedIn`, for requests for a tenant until
@@ -80,6 +82,7 @@ class Profile:
     keeps_passages: bool = False
     most_hits: int | None = None
     typed_records: bool = False
+    keeps_model: bool = False
     drops_described_secrets: bool = False
 
     def threshold(self, embedder_id: str, use: str | None = None) -> float | None:

@@ -1,7 +1,7 @@
 """Six patterns of credentials, applied without exceptions: each match is a credential.
 
 The scanner's rules know the forms of credentials, and exclude text that only resembles one. These
-patterns exclude nothing: a workspace requires that.
+patterns exclude nothing: profiles with `drops_described_secrets` require that.
 """
 
 from __future__ import annotations

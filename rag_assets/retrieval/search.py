@@ -241,7 +241,7 @@ class AsyncRetriever:
         A comment gets the title of its page, since it lacks a title.
         """
         uuids = {hit.page_uuid for hit in hits if hit.page_uuid is not None}
-        paths = self._services.catalog.page_lists.paths(tenant_id, uuids, principals)
+        paths = self._services.catalog.pages.titles_above(tenant_id, uuids, principals)
         return tuple(
             hit if hit.page_uuid is None else _placed(hit, paths.get(hit.page_uuid, ()))
             for hit in hits

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from rag_assets.code.source_types import SOURCE_TYPES
 from rag_assets.common.errors import InvalidRequest, RagAssetsError
+from rag_assets.records.bodies import BODIES
 from rag_assets.retrieval.model import Filters, Hit, SearchRequest, UnmatchedFilter
 from rag_assets.retrieval.search_progress import SearchProgress
 from rag_assets.retrieval.steps.protocol import SearchServices
@@ -20,7 +21,6 @@ from rag_assets.retrieval.steps.recall import with_scopes
 from rag_assets.storage.index.model import EntryFilter, RankingRequest, is_within
 from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.profiles import profile_of
-from rag_assets.workspace.bodies import BODIES
 
 _MOST_PROBES: Final = 40
 """Maximum values to look up for one request; further values are not reported."""
@@ -58,7 +58,7 @@ def require_known_source_types(tenant: Tenant, request: SearchRequest) -> None:
 def source_types_of(tenant: Tenant) -> frozenset[str] | None:
     """Return the source types that a tenant's documents can have; None if any is possible.
 
-    An application that pushes records names their types itself, except in a workspace.
+    An application that pushes records names their types itself, unless these have typed bodies.
     """
     types: set[str] = {*SOURCE_TYPES} if tenant.reads_code else set()
     for source in tenant.sources:

@@ -34,13 +34,13 @@ from rag_assets.ingest.sources.registry import kind_of
 from rag_assets.models.config.chat import ChatModelConfig, from_name
 from rag_assets.models.config.embedder import EmbedderConfig
 from rag_assets.models.config.reranking import RerankConfig
+from rag_assets.tenants.application_settings import VectorBackend
 from rag_assets.tenants.chunkers import ChunkerConfig, ChunkerRule
 from rag_assets.tenants.kinds import TenantKinds, installed_kinds
 from rag_assets.tenants.modes import SearchMode
 from rag_assets.tenants.problems import problem_of
 from rag_assets.tenants.profiles import DEFAULT_PROFILE, profile_of, with_profile
 from rag_assets.tenants.sources import Source
-from rag_assets.workspace.settings import VectorBackend
 
 TenantId = Annotated[
     str, StringConstraints(pattern=r"^[a-z0-9]+([._-][a-z0-9]+)*$", min_length=1, max_length=63)

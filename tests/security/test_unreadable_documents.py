@@ -22,7 +22,7 @@ from tests.back_ends import EACH_BACK_END
 from tests.cross_encoders import cross_encoder
 from tests.driving import Driver
 from tests.installation import FAST, Installation
-from tests.workspaces import ADMIN, Person, Workspace, workspace_of
+from tests.integration.systems.workspace.marked_tree import ADMIN, Person, Workspace, workspace_of
 
 pytestmark = EACH_BACK_END
 

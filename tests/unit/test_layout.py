@@ -58,7 +58,7 @@ def test_every_proof_of_a_workspace_exists_and_every_test_with_the_daemon_is_one
     assert all("::test_" in row or "`python -m benchmarks." in row for row in rows)
     missing = {(path, name) for path, name in named if name not in names_of_tests(path)}
     assert missing == set()
-    of_daemon = "e2e/test_workspace_daemon.py"
+    of_daemon = "e2e/systems/workspace/test_workspace_daemon.py"
     assert {name for path, name in named if path == of_daemon} == names_of_tests(of_daemon)
 
 

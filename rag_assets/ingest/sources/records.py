@@ -19,7 +19,7 @@ from rag_assets.ingest.sources.safe_files import PIECE_BYTES, readable_size
 MAX_RECORD_BYTES = 1 << 20
 """Largest size of a record's text, in bytes of UTF-8."""
 MAX_PAGE_BYTES = 16 << 20
-"""Largest size of a page of a workspace, which may come in several requests, in bytes."""
+"""Largest size of a record that is a page, which may come in several requests, in bytes."""
 MAX_FILE_BYTES = 50 * 1024 * 1024
 """Largest size in bytes of the content of a record that is a file."""
 FILE = "file"

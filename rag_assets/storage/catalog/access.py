@@ -30,11 +30,11 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.principals import GUESTS
+from rag_assets.records.pages import EXCLUDED, NOBODY
 from rag_assets.storage.catalog.database import Database, TenantRef, Texts, among
 from rag_assets.storage.catalog.security_changes import record_change
 from rag_assets.storage.catalog.tables import access_scopes
 from rag_assets.storage.catalog.tree_tables import scope_ancestors
-from rag_assets.workspace.tree import EXCLUDED, NOBODY
 
 PUBLIC = "public"
 """Scope that needs no grant: everyone who may search the tenant reads it, except guests."""

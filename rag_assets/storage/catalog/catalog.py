@@ -7,6 +7,7 @@ from contextlib import closing
 
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.storage.catalog.access import AccessTable
+from rag_assets.storage.catalog.application_settings import ApplicationSettingsTable
 from rag_assets.storage.catalog.batches import BatchTable
 from rag_assets.storage.catalog.blob_needs import BlobNeeds
 from rag_assets.storage.catalog.build_progress import BuildProgressQuery
@@ -23,7 +24,7 @@ from rag_assets.storage.catalog.erasures import ErasureTable
 from rag_assets.storage.catalog.events import EventTable
 from rag_assets.storage.catalog.file_contents import FileContents
 from rag_assets.storage.catalog.former_versions import FormerVersionTable
-from rag_assets.storage.catalog.freshness import FreshnessQuery
+from rag_assets.storage.catalog.freshness import FreshnessQuery, RecordFreshnessQuery
 from rag_assets.storage.catalog.generations import GenerationTable
 from rag_assets.storage.catalog.holds import HoldTable
 from rag_assets.storage.catalog.index import IndexTable
@@ -43,7 +44,6 @@ from rag_assets.storage.catalog.moved_documents import MovedDocuments
 from rag_assets.storage.catalog.organizations import OrganizationTable
 from rag_assets.storage.catalog.overview import Overview
 from rag_assets.storage.catalog.pace import PaceTable
-from rag_assets.storage.catalog.page_lists import PageLists
 from rag_assets.storage.catalog.pages import PageTable
 from rag_assets.storage.catalog.panel_sessions import PanelSessionTable
 from rag_assets.storage.catalog.pins import PinTable
@@ -76,8 +76,6 @@ from rag_assets.storage.catalog.upload_states import UploadStates
 from rag_assets.storage.catalog.uploads import UploadTable
 from rag_assets.storage.catalog.usage import UsageTable
 from rag_assets.storage.catalog.work_left import WorkQuery
-from rag_assets.storage.catalog.workspace_freshness import WorkspaceFreshnessQuery
-from rag_assets.storage.catalog.workspace_settings import WorkspaceSettingsTable
 
 
 class Catalog:
@@ -86,9 +84,9 @@ class Catalog:
     def __init__(self, database: Database) -> None:
         self.database = database
         self.installation, self.tenants = InstallationTable(database), TenantTable(database)
-        self.workspace_settings = WorkspaceSettingsTable(database)
+        self.application_settings = ApplicationSettingsTable(database)
         self.access, self.security = AccessTable(database), SecurityChangeTable(database)
-        self.pages, self.page_lists = PageTable(database), PageLists(database)
+        self.pages = PageTable(database)
         self.documents = DocumentTable(database)
         self.moves = MovedDocuments(database)
         self.kinds = KindTable(database)
@@ -133,7 +131,7 @@ class Catalog:
         self.panel_sessions = PanelSessionTable(database)
         self.usage = UsageTable(database)
         self.freshness = FreshnessQuery(database)
-        self.workspace_freshness = WorkspaceFreshnessQuery(database)
+        self.record_freshness = RecordFreshnessQuery(database)
         self.overview, self.work = Overview(database), WorkQuery(database)
         self.changes = ChangeChannel(database)
         self.lock = TenantLock(database)

@@ -21,6 +21,7 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Engine,
+    FromClause,
     Table,
     Text,
     any_,
@@ -324,6 +325,16 @@ def among(column: ColumnElement[str], values: Texts) -> ColumnElement[bool]:
     """Return the condition that a column has one of these values, passed as one parameter."""
     array = values if isinstance(values, BindParameter) else literal(list(values), ARRAY(Text))
     return column == any_(array)
+
+
+def as_rows(pairs: Collection[tuple[str, str]], *, name: str) -> FromClause:
+    """Return pairs as rows of `key` and `value`, in two parameters regardless of their number."""
+    keys, values = ([pair[at] for pair in pairs] for at in (0, 1))
+    return (
+        func.unnest(literal(keys, ARRAY(Text)), literal(values, ARRAY(Text)))
+        .table_valued("key", "value", name=name)
+        .render_derived()
+    )
 
 
 _CONDITIONS: Final[Mapping[str, tuple[str, str]]] = {

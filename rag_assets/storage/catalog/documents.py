@@ -22,7 +22,7 @@ from rag_assets.storage.catalog.document_rows import (
 )
 from rag_assets.storage.catalog.holds import is_held
 from rag_assets.storage.catalog.moved_documents import forget_moves, is_moved
-from rag_assets.storage.catalog.page_rows import with_scopes
+from rag_assets.storage.catalog.pages import set_page_scopes
 from rag_assets.storage.catalog.removals import mark_deleted_statement, not_superseded
 from rag_assets.storage.catalog.tables import document_index, documents, syncs, tombstones
 from rag_assets.storage.catalog.waits import begin_waits_anew
@@ -73,7 +73,7 @@ class DocumentTable:
         for batch in batched(changes, _BATCH):
             with self._database.begin_for(ref) as connection:
                 current = not_superseded(connection, ref, batch)
-                rows = [row_of(ref, c, lane) for c in with_scopes(connection, ref, current)]
+                rows = [row_of(ref, c, lane) for c in set_page_scopes(connection, ref, current)]
                 if rows:
                     connection.execute(statement, rows)
                     pushed = [row["document_id"] for row in rows if row["revision"] is not None]

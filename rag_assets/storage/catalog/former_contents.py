@@ -28,9 +28,9 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from rag_assets.storage.catalog.database import TenantRef, among
+from rag_assets.records.bodies import block_mark
+from rag_assets.storage.catalog.database import TenantRef, among, as_rows
 from rag_assets.storage.catalog.lock import is_locked
-from rag_assets.storage.catalog.page_rows import as_rows
 from rag_assets.storage.catalog.tables import (
     document_index,
     documents,
@@ -39,7 +39,6 @@ from rag_assets.storage.catalog.tables import (
 )
 from rag_assets.storage.catalog.upload_rows import is_of_record
 from rag_assets.storage.catalog.upload_tables import record_files, uploads
-from rag_assets.workspace.bodies import mark_of_block
 
 
 def keep_texts(connection: Connection, ref: TenantRef, contents: Mapping[str, str]) -> None:
@@ -76,7 +75,7 @@ def pages_with_blocks(
         connection: of a transaction that has not changed them yet.
         blocks: ids of blocks, by the document of their page.
     """
-    pairs = [(page, mark_of_block(one)) for page, ids in blocks.items() for one in ids]
+    pairs = [(page, block_mark(one)) for page, ids in blocks.items() for one in ids]
     if not pairs:
         return set()
     wanted = as_rows(pairs, name="wanted")

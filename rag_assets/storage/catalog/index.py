@@ -42,7 +42,7 @@ from rag_assets.storage.catalog.index_rows import (
     withhold_statement,
 )
 from rag_assets.storage.catalog.marks import next_mark
-from rag_assets.storage.catalog.page_rows import is_moved
+from rag_assets.storage.catalog.pages import is_moved
 from rag_assets.storage.catalog.relation_rows import record_relations
 from rag_assets.storage.catalog.tables import document_index, documents
 from rag_assets.storage.catalog.upload_rows import is_pushed_again

@@ -26,12 +26,12 @@ from sqlalchemy import (
     update,
 )
 
+from rag_assets.records.pages import EXCLUDED
 from rag_assets.storage.catalog.access import is_readable
 from rag_assets.storage.catalog.database import TenantRef, Texts, among, texts_parameter
 from rag_assets.storage.catalog.retention import embedded_values
 from rag_assets.storage.catalog.tables import document_index, documents, generations
 from rag_assets.storage.catalog.upload_rows import is_pushed_again
-from rag_assets.workspace.tree import EXCLUDED
 
 _RECENT_VERSIONS = 100
 _ENVIRONMENTS = "@"

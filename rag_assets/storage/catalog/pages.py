@@ -1,93 +1,45 @@
-"""A workspace's tree of pages; every change takes effect when its transaction commits."""
+"""Pages of records in the catalog: the documents attached to them, and their access scopes.
+
+A record on a page has the page's access scope. A page that is moved gives its documents their new
+scope at once; the entries in the index follow with the next run.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
-from typing import Any, TypeAlias
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 from sqlalchemy import (
+    ARRAY,
+    Boolean,
+    ColumnElement,
     Connection,
-    Row,
+    FromClause,
+    Integer,
+    Select,
+    Text,
     and_,
     case,
-    delete,
     exists,
     func,
-    insert,
     literal,
+    null,
+    or_,
     select,
     update,
 )
-from sqlalchemy.dialects.postgresql import insert as upsert
+from sqlalchemy.dialects.postgresql import aggregate_order_by
+from sqlalchemy.types import TypeEngine
 
-from rag_assets.common.errors import InvalidRequest, RagAssetsError, UnknownDocument
-from rag_assets.storage.catalog.changes import notify
-from rag_assets.storage.catalog.database import Database, TenantRef, among
+from rag_assets.records.bodies import PageBody
+from rag_assets.records.pages import EXCLUDED, NOBODY, ROOT, scope_of
+from rag_assets.storage.catalog.access import is_readable
+from rag_assets.storage.catalog.database import Database, TenantRef, Texts, among
+from rag_assets.storage.catalog.document_rows import DocumentChange
 from rag_assets.storage.catalog.index_rows import has_left
-from rag_assets.storage.catalog.page_rows import (
-    above_query,
-    as_rows,
-    ensure_root,
-    hanging_documents,
-    page_of,
-    page_query,
-    tree_query,
-    values_of,
-)
-from rag_assets.storage.catalog.record_writes import delete_records, withdraw_documents
-from rag_assets.storage.catalog.security_changes import record_change
-from rag_assets.storage.catalog.tables import access_scopes, documents
-from rag_assets.storage.catalog.tree_tables import page_moves, pages, scope_ancestors
-from rag_assets.workspace.tree import (
-    EXCLUDED,
-    NOBODY,
-    ROOT,
-    Page,
-    TreePlan,
-    below_itself,
-    looping_pages,
-    plan_tree,
-    scope_of,
-)
-
-
-@dataclass(frozen=True, slots=True)
-class TreeChange:
-    """The result of a change of the tree.
-
-    Attributes:
-        scope: access scope of the page's documents after the change.
-        documents: number of documents that got another scope or were deleted with a page.
-        blobs: hashes of the deleted documents' contents.
-    """
-
-    scope: str
-    documents: int
-    blobs: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class TreeChanges:
-    """The result of changes of many pages.
-
-    Attributes:
-        scopes: by page, the access scope of its documents after the change.
-        documents: number of documents that got another scope.
-        refused: the errors of rejected edits, by the edit's number.
-    """
-
-    scopes: Mapping[str, str]
-    documents: int
-    refused: Mapping[int, RagAssetsError]
-
-
-PageEdit: TypeAlias = tuple[str, Callable[[Page | None], Page]]
-"""The uuid of a page, and a function from its current to its new state.
-
-The function may raise InvalidRequest or UnknownDocument; the page then stays unchanged.
-"""
+from rag_assets.storage.catalog.tables import documents, source_records
+from rag_assets.storage.catalog.tree_tables import pages
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,149 +56,51 @@ class MovedPages:
 
 
 class PageTable:
-    """Queries on `pages` and `scope_ancestors`."""
+    """Queries on `pages`."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def put(self, ref: TenantRef, page: Page) -> TreeChange:
-        """Add or replace a page; see change().
+    def kind_of(self, tenant_id: str, uuid: str) -> str | None:
+        """Return whether a page is the root, a page or a database; None if it is unknown."""
+        query = select(pages.c.kind).where(pages.c.tenant == tenant_id, pages.c.uuid == uuid)
+        with self._database.begin() as connection:
+            return connection.scalar(query)
 
-        Raises:
-            InvalidRequest: it would be below itself, or too far from the root.
+    def titles_above(
+        self, tenant_id: str, uuids: Collection[str], principals: Collection[str]
+    ) -> dict[str, tuple[tuple[str, str], ...]]:
+        """Return, by uuid, the pages from the root down to each given page, with their titles.
+
+        Pages without a title, or that none of the principals may read, are left out.
         """
-        changes = self.change(ref, [(page.uuid, lambda _: page)])
-        for error in changes.refused.values():
-            raise error
-        return TreeChange(changes.scopes[page.uuid], changes.documents)
-
-    def change(self, ref: TenantRef, edits: Sequence[PageEdit]) -> TreeChanges:
-        """Add or change pages in one transaction; applies to every search that starts afterwards.
-
-        The edits are checked as a whole, so their order does not matter. Edits of the same page
-        build on each other. The work grows with the number of affected pages below the changed
-        pages.
-
-        Raises:
-            InvalidRequest: a page would be too far from the root; no page is changed.
-            TenantGone: the tenant was removed.
-            TenantBusy: other transactions did not end within five seconds.
-        """
-        with self._database.begin_exclusive(ref) as connection:
-            former = _rows_of(connection, ref.id, {uuid for uuid, _ in edits})
-            stored = {uuid: page_of(row) for uuid, row in former.items()}
-            wanted, refused = _followed(edits, stored)
-            shaped = {
-                uuid: page
-                for uuid, page in wanted.items()
-                if uuid not in stored or stored[uuid].shape != page.shape
-            }
-            known = former | _neighbours(connection, ref.id, shaped, stored)
-            for uuid in _take_back_loops(shaped, {u: page_of(row) for u, row in known.items()}):
-                del wanted[uuid]
-                refused |= {n: below_itself() for n, (one, _) in enumerate(edits) if one == uuid}
-            if wanted and ROOT not in known:
-                ensure_root(connection, ref.id)
-                known |= _rows_of(connection, ref.id, {ROOT})
-            plan = plan_tree(shaped.values(), [page_of(row) for row in known.values()])
-            scopes = {**{uuid: row.scope for uuid, row in former.items()}, **plan.scopes}
-            written = [page for page in wanted.values() if stored.get(page.uuid) != page]
-            _write_pages(connection, ref, written, scopes)
-            moved = {
-                uuid: scope
-                for uuid, scope in plan.scopes.items()
-                if uuid in shaped or known[uuid].scope != scope
-            }
-            documents_moved = _move_documents(connection, ref, moved) if moved else 0
-            if moved:
-                _move_pages(connection, ref, moved, followed=not documents_moved)
-                _write_ancestors(connection, ref, shaped, plan)
-            narrowed = _grant(connection, ref, written)
-            narrowed |= {uuid for uuid in shaped if uuid in stored}
-            if narrowed:
-                # One event is enough: after restoring an earlier dump, the whole tree must be put
-                # again.
-                record_change(connection, ref, "page_changed", min(narrowed))
-            if documents_moved:
-                notify(connection, ref.id)
-        return TreeChanges({uuid: scopes[uuid] for uuid in wanted}, documents_moved, refused)
-
-    def remove(self, ref: TenantRef, uuids: Sequence[str], by: str) -> TreeChange:
-        """Delete pages, all pages below them, and the records attached to any of them.
-
-        Records attached to an unknown page are deleted as well.
-
-        Args:
-            uuids: of the pages.
-            by: the caller's name, for the events.
-        """
-        with self._database.begin_exclusive(ref) as connection:
-            gone = [*dict.fromkeys((*uuids, *_uuids_below(connection, ref.id, uuids)))]
-            ids = hanging_documents(connection, ref, gone)
-            _, blobs = delete_records(connection, ref, ids)
-            withdraw_documents(connection, ref, ids, by)
-            table = pages.c
-            its = (table.tenant == ref.id, among(table.uuid, gone))
-            if connection.execute(delete(pages).where(*its)).rowcount:
-                record_change(connection, ref, "page_changed", uuids[0])
-            scopes = [scope_of(one) for one in gone]
-            for owned in (access_scopes, scope_ancestors):
-                connection.execute(
-                    delete(owned).where(owned.c.tenant == ref.id, among(owned.c.scope, scopes))
-                )
-            if ids:
-                notify(connection, ref.id)
-        return TreeChange(NOBODY, len(ids), blobs)
-
-    def find(self, tenant_id: str, uuid: str) -> Page | None:
-        """Return a page; None if it is unknown."""
+        first = select(
+            pages.c.uuid.label("origin"), pages.c.uuid, pages.c.parent, literal(0).label("distance")
+        ).where(pages.c.tenant == tenant_id, among(pages.c.uuid, [*uuids]))
+        path = first.cte("path", recursive=True)
+        upwards = select(path.c.origin, pages.c.uuid, pages.c.parent, path.c.distance + 1).where(
+            pages.c.tenant == tenant_id, pages.c.uuid == path.c.parent
+        )
+        path = path.union_all(upwards)
+        table = documents.c
+        query = (
+            select(path.c.origin, path.c.uuid, table.title)
+            .join(documents, and_(table.tenant == tenant_id, table.page_uuid == path.c.uuid))
+            .where(
+                table.source_type == "page",
+                table.status != "DELETED",
+                table.title.is_not(None),
+                is_readable(documents, [*principals]),
+            )
+            .order_by(path.c.origin, path.c.distance.desc(), table.document_id)
+        )
+        found: dict[str, dict[str, str]] = {}
         with self._database.begin() as connection:
-            row = connection.execute(page_query(tenant_id, uuid)).first()
-        return None if row is None else page_of(row)
+            for row in connection.execute(query):
+                found.setdefault(row.origin, {}).setdefault(row.uuid, row.title)
+        return {origin: tuple(titles.items()) for origin, titles in found.items()}
 
-    def path(self, tenant_id: str, uuid: str) -> list[Page]:
-        """Return a page, preceded by the pages above it from the highest known page down."""
-        with self._database.begin() as connection:
-            return [page_of(row) for row in connection.execute(above_query(tenant_id, uuid))]
-
-    def all(self, tenant_id: str) -> list[tuple[Page, str]]:
-        """Return all pages by uuid, each with the access scope of its documents."""
-        query = select(pages).where(pages.c.tenant == tenant_id).order_by(pages.c.uuid)
-        with self._database.begin() as connection:
-            return [(page_of(row), row.scope) for row in connection.execute(query)]
-
-    def page(
-        self, tenant_id: str, *, parent: str | None, after: str | None, limit: int
-    ) -> list[tuple[Page, str]]:
-        """Return pages by uuid, each with the access scope of its documents.
-
-        Args:
-            parent: only return pages directly below this page; None: all.
-            after: the last uuid of the previous list.
-            limit: the most to return.
-        """
-        query = select(pages).where(pages.c.tenant == tenant_id)
-        if parent is not None:
-            query = query.where(pages.c.parent == parent)
-        if after is not None:
-            query = query.where(pages.c.uuid > after)
-        with self._database.begin() as connection:
-            rows = connection.execute(query.order_by(pages.c.uuid).limit(limit))
-            return [(page_of(row), row.scope) for row in rows]
-
-    def known_since(self, tenant_id: str) -> dict[str, tuple[Page, datetime]]:
-        """Return all pages but the root by uuid, each with when it was last put."""
-        query = select(pages).where(pages.c.tenant == tenant_id, pages.c.uuid != ROOT)
-        with self._database.begin() as connection:
-            rows = connection.execute(query)
-            return {row.uuid: (page_of(row), row.updated_at) for row in rows}
-
-    def within(self, tenant_id: str, uuid: str) -> list[str]:
-        """Return the uuids of a page, known or unknown, and of all pages below it."""
-        with self._database.begin() as connection:
-            return [uuid, *_uuids_below(connection, tenant_id, [uuid])]
-
-    def moved(self, tenant_id: str) -> MovedPages | None:
+    def find_moved(self, tenant_id: str) -> MovedPages | None:
         """Return the pages with entries that still lack their documents' scope; None if empty."""
         query = select(pages.c.uuid, pages.c.moved).where(
             pages.c.tenant == tenant_id, pages.c.moved.is_not(None)
@@ -269,7 +123,7 @@ class PageTable:
         with self._database.begin() as connection:
             return {row.document_id: row.access_scope for row in connection.execute(query)}
 
-    def followed(self, ref: TenantRef, moved: MovedPages) -> None:
+    def mark_followed(self, ref: TenantRef, moved: MovedPages) -> None:
         """Record that the entries of pages have their documents' scope, up to a move."""
         table = pages.c
         statement = (
@@ -282,159 +136,219 @@ class PageTable:
             connection.execute(statement)
 
 
-def _uuids_below(connection: Connection, tenant_id: str, uuids: Sequence[str]) -> list[str]:
-    below = tree_query(tenant_id, uuids, upwards=False).subquery()
-    return [*connection.scalars(select(below.c.uuid))]
+def below_query(
+    tenant_id: str | ColumnElement[str], uuids: Texts, *, itself: bool = False
+) -> FromClause:
+    """Return all pages below others, each with its distance; with `itself`, also the others."""
+    begun = pages.c.uuid if itself else pages.c.parent
+    first = select(pages, literal(1, Integer).label("distance")).where(
+        pages.c.tenant == tenant_id, among(begun, uuids)
+    )
+    tree = first.cte("below", recursive=True)
+    downwards = select(pages, tree.c.distance + 1).where(
+        pages.c.tenant == tenant_id, pages.c.parent == tree.c.uuid
+    )
+    return tree.union_all(downwards)
 
 
-def _rows_of(connection: Connection, tenant_id: str, uuids: Collection[str]) -> dict[str, Row[Any]]:
-    query = select(pages).where(pages.c.tenant == tenant_id, among(pages.c.uuid, [*uuids]))
-    return {row.uuid: row for row in connection.execute(query)}
-
-
-def _followed(
-    edits: Sequence[PageEdit], stored: Mapping[str, Page]
-) -> tuple[dict[str, Page], dict[int, RagAssetsError]]:
-    """Return the pages that result from edits, and the errors of rejected edits by number."""
-    wanted: dict[str, Page] = {}
-    refused: dict[int, RagAssetsError] = {}
-    for number, (uuid, edit) in enumerate(edits):
-        try:
-            wanted[uuid] = edit(wanted.get(uuid, stored.get(uuid)))
-        except (InvalidRequest, UnknownDocument) as error:
-            refused[number] = error
-    return wanted, refused
-
-
-def _neighbours(
-    connection: Connection, tenant_id: str, shaped: Mapping[str, Page], stored: Mapping[str, Page]
-) -> dict[str, Row[Any]]:
-    """Return the rows of the pages above and below the changed pages."""
-    if not shaped:
+def pages_below(
+    connection: Connection, ref: TenantRef, uuids: Collection[str]
+) -> dict[str, set[str]]:
+    """Return all pages below each of some pages."""
+    if not uuids:
         return {}
-    former = {stored[uuid].parent for uuid in shaped if uuid in stored}
-    parents = {page.parent for page in shaped.values()} | former
-    rows: dict[str, Row[Any]] = {}
-    for query in (
-        tree_query(tenant_id, [uuid for uuid in parents if uuid is not None], upwards=True),
-        tree_query(tenant_id, [*shaped], upwards=False),
-    ):
-        rows |= {row.uuid: row for row in connection.execute(query)}
-    return rows
+    table = pages.c
+    first = select(table.parent.label("above"), table.uuid).where(
+        table.tenant == ref.id, among(table.parent, [*uuids])
+    )
+    tree = first.cte("below", recursive=True)
+    downwards = select(tree.c.above, table.uuid).where(
+        table.tenant == ref.id, table.parent == tree.c.uuid
+    )
+    tree = tree.union_all(downwards)
+    found: dict[str, set[str]] = {}
+    for row in connection.execute(select(tree)):
+        found.setdefault(row.above, set()).add(row.uuid)
+    return found
 
 
-def _take_back_loops(shaped: dict[str, Page], known: Mapping[str, Page]) -> set[str]:
-    """Remove the pages that would be below themselves from `shaped`, and return them."""
-    taken = set[str]()
-    while looping := looping_pages({**known, **shaped}) & shaped.keys():
-        taken |= looping
-        for uuid in looping:
-            del shaped[uuid]
-    return taken
+def readable_within(tenant: ColumnElement[str], uuids: Texts, principals: Texts) -> Select[Any]:
+    """Return some pages and all below them that one of these principals may read."""
+    below = below_query(tenant, uuids, itself=True)
+    return select(below.c.uuid).where(is_readable(below, principals, column="scope")).distinct()
 
 
-def _write_pages(
-    connection: Connection, ref: TenantRef, written: Sequence[Page], scopes: Mapping[str, str]
-) -> None:
-    if not written:
-        return
-    new = upsert(pages).values(tenant=ref.id, updated_at=func.now())
-    names = ("kind", "parent", "inherit", "readers", "archived", "ai", "scope", "updated_at")
-    connection.execute(
-        new.on_conflict_do_update(
-            index_elements=["tenant", "uuid"], set_={name: new.excluded[name] for name in names}
-        ),
-        [values_of(page) | {"scope": scopes[page.uuid]} for page in written],
+def attached_documents(connection: Connection, ref: TenantRef, uuids: Sequence[str]) -> list[str]:
+    """Return the ids of the documents attached to some pages, including the pages' own."""
+    if not uuids:
+        return []
+    listed, record = documents.c, source_records.c
+    of_documents = select(listed.document_id).where(
+        listed.tenant == ref.id, among(listed.page_uuid, uuids), listed.status != "DELETED"
+    )
+    # A record that was not listed yet is attached to its page, too.
+    of_records = select(record.document_id).where(
+        record.tenant == ref.id, among(record.page_uuid, uuids)
+    )
+    return [*connection.scalars(of_documents.union(of_records))]
+
+
+def is_moved(table: FromClause) -> ColumnElement[bool]:
+    """Return the condition that the entries of a row's document may have another scope than it."""
+    return exists().where(
+        pages.c.tenant == table.c.tenant,
+        pages.c.uuid == table.c.page_uuid,
+        pages.c.moved.is_not(None),
     )
 
 
-def _grant(connection: Connection, ref: TenantRef, written: Sequence[Page]) -> set[str]:
-    """Grant the readers of pages their scopes; a page without readers gets no grants.
+def scopes_of_pages(
+    connection: Connection, tenant_id: str, uuids: Sequence[str]
+) -> Mapping[str, str]:
+    """Return the access scope of each page's documents, as the transaction sees them.
+
+    Documents attached to an unknown page are readable by nobody.
+    """
+    query = select(pages.c.uuid, pages.c.scope).where(
+        pages.c.tenant == tenant_id, among(pages.c.uuid, uuids)
+    )
+    return dict.fromkeys(uuids, NOBODY) | dict(connection.execute(query).all())
+
+
+def set_page_scopes(
+    connection: Connection, ref: TenantRef, changes: Sequence[DocumentChange]
+) -> list[DocumentChange]:
+    """Return the changes of a listing, with the pages' current access scopes.
+
+    A page may have been moved since its documents were listed.
+    """
+    uuids = {change.page_uuid for change in changes if change.page_uuid is not None}
+    if not uuids:
+        return [*changes]
+    scopes = scopes_of_pages(connection, ref.id, [*uuids])
+    return [
+        change
+        if change.page_uuid is None
+        else replace(change, access_scope=scopes[change.page_uuid])
+        for change in changes
+    ]
+
+
+def excluded_pages(tenant_id: str, uuids: Select[Any] | None = None) -> FromClause:
+    """Return the pages excluded from the knowledge, each with the scope that it would have in it.
+
+    Args:
+        tenant_id: the tenant.
+        uuids: only these pages.
 
     Returns:
-        the scopes from which readers were removed.
+        their `uuid`, that `scope`, and whether archiving excludes them: `is_archived`.
     """
-    if not written:
+    own = ("uuid", "parent", "kind", "inherit", "readers", "archived", "ai")
+    columns = [pages.c[name] for name in own]
+    first = select(pages.c.uuid.label("origin"), *columns, literal(0).label("distance")).where(
+        pages.c.tenant == tenant_id, pages.c.scope == EXCLUDED
+    )
+    if uuids is not None:
+        first = first.where(pages.c.uuid.in_(uuids))
+    path = first.cte("above", recursive=True)
+    upwards = select(path.c.origin, *columns, path.c.distance + 1).where(
+        pages.c.tenant == tenant_id, pages.c.uuid == path.c.parent
+    )
+    path = path.union_all(upwards)
+    above, distance = path.c, path.c.distance
+    says = or_(~above.inherit, func.cardinality(above.readers) > 0)
+    nearest = _first(case((says, above.uuid)), distance, Text())
+    out = or_(above.archived, ~above.ai)
+    highest = _first(case((out, above.archived)), distance.desc(), Boolean())
+    known = func.bool_or(above.kind == "root")
+    scope = func.coalesce(case((known, literal(scope_of("")) + nearest)), NOBODY)
+    return (
+        select(above.origin.label("uuid"), scope.label("scope"), highest.label("is_archived"))
+        .group_by(above.origin)
+        .subquery("excluded_pages")
+    )
+
+
+def _first(
+    value: ColumnElement[Any], order: ColumnElement[Any], type_: TypeEngine[Any]
+) -> ColumnElement[Any]:
+    """Return the first value of a group that is not null."""
+    all_: ColumnElement[Any] = func.array_agg(aggregate_order_by(value, order))
+    return func.array_remove(all_, null(), type_=ARRAY(type_))[1]
+
+
+def pages_of_records(
+    connection: Connection, ref: TenantRef, document_ids: Collection[str]
+) -> set[str]:
+    """Return the pages with their own records among the records of some documents."""
+    record = source_records.c
+    query = select(record.page_uuid).where(
+        record.tenant == ref.id,
+        among(record.document_id, [*document_ids]),
+        record.source_type == PageBody.TYPE,
+        record.page_uuid.is_not(None),
+    )
+    return {*connection.scalars(query)}
+
+
+def remaining_pages(
+    connection: Connection, ref: TenantRef, uuids: Collection[str], removals: Collection[str]
+) -> set[str]:
+    """Return the pages with a record that is not being removed.
+
+    Args:
+        connection: of the transaction that removes the others.
+        uuids: the pages.
+        removals: documents with records to remove.
+    """
+    if not uuids:
         return set()
-    table = access_scopes.c
-    pairs = [(scope_of(page.uuid), name) for page in written for name in page.readers]
-    new = as_rows(pairs, name="new")
-    stays = exists().where(table.scope == new.c.key, table.principal == new.c.value)
-    removed = connection.scalars(
-        delete(access_scopes)
-        .where(
-            table.tenant == ref.id,
-            among(table.scope, [scope_of(page.uuid) for page in written]),
-            ~stays,
-        )
-        .returning(table.scope)
-    ).all()
-    if pairs:
-        rows = select(literal(ref.id), new.c.key, new.c.value)
-        connection.execute(
-            upsert(access_scopes)
-            .from_select(["tenant", "scope", "principal"], rows)
-            .on_conflict_do_nothing()
-        )
-    return {scope.removeprefix(scope_of("")) for scope in removed}
-
-
-def _write_ancestors(
-    connection: Connection, ref: TenantRef, shaped: Collection[str], plan: TreePlan
-) -> None:
-    """Store from which scopes the given pages and the pages below inherit, if it changed."""
-    table = scope_ancestors.c
-    scopes = [*dict.fromkeys((*map(scope_of, shaped), *plan.ancestors))]
-    query = select(table.scope, table.ancestor).where(
-        table.tenant == ref.id, among(table.scope, scopes)
+    record = source_records.c
+    query = select(record.page_uuid).where(
+        record.tenant == ref.id,
+        among(record.page_uuid, [*uuids]),
+        record.source_type == PageBody.TYPE,
+        ~among(record.document_id, [*removals]),
     )
-    former = {(row.scope, row.ancestor) for row in connection.execute(query)}
-    wanted = {(scope, one) for scope, ancestors in plan.ancestors.items() for one in ancestors}
-    if former - wanted:
-        gone = as_rows(former - wanted, name="gone")
-        connection.execute(
-            delete(scope_ancestors).where(
-                table.tenant == ref.id,
-                table.scope == gone.c.key,
-                table.ancestor == gone.c.value,
-            )
-        )
-    if wanted - former:
-        new = as_rows(wanted - former, name="new")
-        rows = select(literal(ref.id), new.c.key, new.c.value)
-        connection.execute(
-            insert(scope_ancestors).from_select(["tenant", "scope", "ancestor"], rows)
-        )
+    return {*connection.scalars(query)}
 
 
-def _move_documents(connection: Connection, ref: TenantRef, scopes: Mapping[str, str]) -> int:
-    """Give the documents of pages their scope; return how many had another."""
-    new = as_rows(scopes.items(), name="new")
-    table = documents.c
-    # A document that is no longer excluded has left the builds, or is about to.
-    is_back = and_(table.access_scope == EXCLUDED, new.c.value != EXCLUDED)
-    status = case((and_(is_back, table.status == "READY"), "PROCESSING"), else_=table.status)
-    return connection.execute(
-        update(documents)
-        .where(
-            table.tenant == ref.id,
-            table.page_uuid == new.c.key,
-            table.access_scope != new.c.value,
-            table.status != "DELETED",
-        )
-        .values(access_scope=new.c.value, status=status)
-    ).rowcount
+def documents_of_removed_pages(
+    connection: Connection,
+    ref: TenantRef,
+    uuids: Collection[str],
+    removals: Collection[str],
+    *,
+    spared: Collection[str] = (),
+    keep_stored: bool = False,
+) -> set[str]:
+    """Return the documents to remove with pages: all attached to these or to pages below.
+
+    A page that still has another record stays, with the documents attached to it.
+
+    Args:
+        connection: of the transaction that removes the records.
+        uuids: the pages.
+        removals: documents with records to remove, including the pages' own.
+        spared: pages below that stay, with their documents and the pages below them.
+        keep_stored: whether to keep all pages with stored records that are not being removed.
+    """
+    if not uuids:
+        return set()
+    gone = {*uuids} - remaining_pages(connection, ref, uuids, removals)
+    # A record may have the id of the root: everything else in the tree stays.
+    below = _below(connection, ref, gone - {ROOT}) - gone
+    kept = below & {*spared}
+    if keep_stored:
+        kept |= remaining_pages(connection, ref, below, removals)
+    below -= kept | _below(connection, ref, kept)
+    return {*attached_documents(connection, ref, [*gone, *below])} - {*removals}
 
 
-def _move_pages(
-    connection: Connection, ref: TenantRef, scopes: Mapping[str, str], *, followed: bool
-) -> None:
-    """Give pages their scope; unless `followed`, mark that their entries must follow."""
-    new = as_rows(scopes.items(), name="new")
-    table = pages.c
-    move = {} if followed else {"moved": connection.scalar(select(page_moves.next_value()))}
-    connection.execute(
-        update(pages)
-        .where(table.tenant == ref.id, table.uuid == new.c.key)
-        .values(scope=new.c.value, **move)
-    )
+def _below(connection: Connection, ref: TenantRef, uuids: Collection[str]) -> set[str]:
+    """Return all pages below some pages."""
+    if not uuids:
+        return set()
+    tree = below_query(ref.id, [*uuids])
+    return {*connection.scalars(select(tree.c.uuid))}

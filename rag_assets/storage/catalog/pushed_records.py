@@ -25,7 +25,7 @@ class PushedRecord:
         source_type: the application's kind of record, such as page or comment.
         source_id: its id among records of that kind.
         media_type: the format of its text.
-        page_uuid: for a workspace record, the page or database that it is attached to.
+        page_uuid: the page or database that it is attached to.
         resolved_at: for a comment.
     """
 

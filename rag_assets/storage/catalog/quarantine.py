@@ -9,7 +9,7 @@ from sqlalchemy import Select, Text, Update, and_, bindparam, select, update
 from sqlalchemy.sql import func
 
 from rag_assets.common.failure_kinds import LEFT_OUT
-from rag_assets.ingest.parsing.media_types import WORKSPACE_RECORD
+from rag_assets.ingest.parsing.media_types import TYPED_RECORD
 from rag_assets.storage.catalog.database import Database, TenantRef, among
 from rag_assets.storage.catalog.document_rows import Failure
 from rag_assets.storage.catalog.index_rows import failed_key, fails_elsewhere, withhold_statement
@@ -25,7 +25,7 @@ class QuarantineTable:
     def fail(self, ref: TenantRef, failures: Sequence[Failure], *, config_key: str) -> None:
         """Quarantine documents; the serving version stays searchable.
 
-        Except for a workspace record that is left out in its current version: it can no longer be
+        Except for a typed record that is left out in its current version: it can no longer be
         found.
         """
         attempts = documents.c.attempts + 1
@@ -160,7 +160,7 @@ class QuarantineTable:
 
 
 def _left_out(ref: TenantRef, document_ids: Sequence[str]) -> Select[Any]:
-    """Return the documents that are workspace records and failed in their current version."""
+    """Return the documents that are typed records and failed in their current version."""
     record, row = source_records.c, documents.c
     return (
         select(row.document_id)
@@ -172,7 +172,7 @@ def _left_out(ref: TenantRef, document_ids: Sequence[str]) -> Select[Any]:
             among(row.document_id, document_ids),
             row.status == "FAILED",
             row.failed_document_key == row.document_key,
-            record.media_type == WORKSPACE_RECORD,
+            record.media_type == TYPED_RECORD,
         )
     )
 

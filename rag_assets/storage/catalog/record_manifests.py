@@ -17,6 +17,7 @@ from sqlalchemy.types import Boolean, Text
 from rag_assets.common.batches import batched
 from rag_assets.common.errors import DeletionsHeld
 from rag_assets.ingest.sources.diff import deletions_suspicious
+from rag_assets.records.bodies import PageBody
 from rag_assets.storage.catalog.changes import notify
 from rag_assets.storage.catalog.columns import SCHEMA
 from rag_assets.storage.catalog.database import Database, TenantRef
@@ -26,10 +27,9 @@ from rag_assets.storage.catalog.departures import (
     record_departures,
     record_held_manifest,
 )
-from rag_assets.storage.catalog.page_removals import going_with_pages, pages_of_records
+from rag_assets.storage.catalog.pages import documents_of_removed_pages, pages_of_records
 from rag_assets.storage.catalog.record_plans import RecordChanges
 from rag_assets.storage.catalog.record_writes import write_records
-from rag_assets.workspace.bodies import PageBody
 
 NAMED = 10_000
 """Maximum number of differences listed per kind; the others are only counted."""
@@ -234,7 +234,9 @@ def _going(connection: Connection, ref: TenantRef) -> set[str]:
     if not gone:
         return extra
     named = connection.scalars(_NAMED_PAGES, {"type": PageBody.TYPE})
-    return extra | going_with_pages(connection, ref, gone, extra, spared={*named}, keep_stored=True)
+    return extra | documents_of_removed_pages(
+        connection, ref, gone, extra, spared={*named}, keep_stored=True
+    )
 
 
 def _columns(batch: Sequence[ManifestLine]) -> dict[str, list[object]]:

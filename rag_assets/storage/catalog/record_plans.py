@@ -69,7 +69,7 @@ class RecordChanges:
     Attributes:
         puts: records to store.
         removals: ids of documents with records to remove.
-        pages: a workspace's pages to delete, with attached documents that are not stored.
+        pages: pages of the tree to delete, with attached documents that are not stored.
         pages_deleted_at: the earliest of the times of their deletion.
         clocks: the latest of the writes of records, by document and part: see `record_clocks`.
     """

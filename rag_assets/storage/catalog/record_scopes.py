@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from sqlalchemy import ColumnElement, Connection, Update, bindparam, func, update
 
 from rag_assets.common.hashing import key_of
+from rag_assets.records.pages import NOBODY
 from rag_assets.storage.catalog.access import PUBLIC
 from rag_assets.storage.catalog.database import TenantRef, among
 from rag_assets.storage.catalog.pushed_records import PushedRecord
 from rag_assets.storage.catalog.record_plans import RecordPut
 from rag_assets.storage.catalog.tables import documents, source_records
-from rag_assets.workspace.tree import NOBODY
 
 
 def leave_scopes(connection: Connection, ref: TenantRef, puts: Sequence[RecordPut]) -> None:

@@ -23,14 +23,14 @@ from sqlalchemy import (
 )
 
 from rag_assets.common.failure_kinds import LEFT_OUT, FailureKind
+from rag_assets.records.pages import EXCLUDED, NOBODY
 from rag_assets.storage.catalog.access import is_readable
 from rag_assets.storage.catalog.database import Database
-from rag_assets.storage.catalog.page_rows import excluded_pages
+from rag_assets.storage.catalog.pages import excluded_pages
 from rag_assets.storage.catalog.record_conditions import is_expired, is_found
 from rag_assets.storage.catalog.tables import document_index, documents, serving, source_records
 from rag_assets.storage.catalog.tree_tables import pages
 from rag_assets.storage.catalog.upload_tables import uploads
-from rag_assets.workspace.tree import EXCLUDED, NOBODY
 
 RecordStatus: TypeAlias = Literal["queued", "indexed", "excluded", "failed"]
 RECORD_STATUSES: tuple[RecordStatus, ...] = get_args(RecordStatus)

@@ -26,7 +26,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from rag_assets.storage.catalog.database import TenantRef, among
 from rag_assets.storage.catalog.former_contents import keep_texts, pages_with_blocks
 from rag_assets.storage.catalog.index_rows import withhold_statement
-from rag_assets.storage.catalog.page_removals import going_with_pages
+from rag_assets.storage.catalog.pages import documents_of_removed_pages
 from rag_assets.storage.catalog.pushed_records import PushedRecord, record_values
 from rag_assets.storage.catalog.record_conditions import is_expired
 from rag_assets.storage.catalog.record_plans import UNORDERED, RecordChanges, RecordPut, WriteClock
@@ -85,7 +85,7 @@ def write_records(
     puts = changes.puts
     ids = {put.record.document_id for put in puts}
     removed = {*changes.removals, *ids}
-    going = going_with_pages(connection, ref, changes.pages, removed) - ids
+    going = documents_of_removed_pages(connection, ref, changes.pages, removed) - ids
     removals = {*changes.removals, *going}
     deletion = {"": WriteClock(changes.pages_deleted_at)}
     _advance_clocks(connection, ref, {**dict.fromkeys(going, deletion), **changes.clocks})

@@ -24,11 +24,11 @@ from sqlalchemy import (
 
 from rag_assets.common.times import FIRST_DAY, LAST_DAY
 from rag_assets.ingest.sources.model import SourceMetadata, StoredRecord
+from rag_assets.records.pages import ROOT
 from rag_assets.storage.catalog.changes import notify
 from rag_assets.storage.catalog.database import Database, TenantRef, among
 from rag_assets.storage.catalog.former_contents import forget_unneeded
-from rag_assets.storage.catalog.page_removals import standing_pages
-from rag_assets.storage.catalog.page_rows import pages_below
+from rag_assets.storage.catalog.pages import pages_below, remaining_pages
 from rag_assets.storage.catalog.pushed_records import PushedRecord
 from rag_assets.storage.catalog.record_conditions import is_expired, is_found
 from rag_assets.storage.catalog.record_plans import Present, RecordChanges, RecordPlan, RecordPut
@@ -40,7 +40,6 @@ from rag_assets.storage.catalog.tables import (
     source_records,
 )
 from rag_assets.storage.catalog.upload_tables import uploads
-from rag_assets.workspace.tree import ROOT
 
 _BATCH = 2_000
 
@@ -123,7 +122,7 @@ class RecordTable:
             query = _whole_records(ref.id).where(among(source_records.c.document_id, read))
             rows = connection.execute(query) if read else ()
             records = {row.document_id: _pushed(row) for row in rows}
-            standing = standing_pages(connection, ref, above.keys(), above.values())
+            standing = remaining_pages(connection, ref, above.keys(), above.values())
             below = pages_below(connection, ref, above.keys() - standing - {ROOT})
             clocks = read_clocks(connection, ref, ordered)
             etags = _etags(connection, ref, conditional)

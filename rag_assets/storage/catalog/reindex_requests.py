@@ -13,11 +13,11 @@ from sqlalchemy import ColumnElement, Connection, delete, insert, update
 from sqlalchemy.sql import func
 
 from rag_assets.ingest.sources.model import READ_AGAIN_NS
+from rag_assets.records.bodies import DbRowBody
 from rag_assets.storage.catalog.changes import notify
 from rag_assets.storage.catalog.database import Database, TenantRef, among
 from rag_assets.storage.catalog.document_rows import numbered_key
 from rag_assets.storage.catalog.tables import documents, events, syncs, tombstones
-from rag_assets.workspace.bodies import DbRowBody
 
 
 class ReindexRequestTable:
@@ -48,7 +48,7 @@ class ReindexRequestTable:
     def request_page(
         self, ref: TenantRef, uuid: str, kind: Literal["page", "database"], by: str
     ) -> int:
-        """Reindex a page of a workspace with its attached documents, or the rows of a database."""
+        """Reindex a page of the tree with its attached documents, or the rows of a database."""
         scope = {"scope": kind, "id": uuid, "by": by}
         is_row = documents.c.source_type == DbRowBody.TYPE
         of_kind = is_row if kind == "database" else ~is_row

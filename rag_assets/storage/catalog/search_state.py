@@ -30,7 +30,7 @@ from rag_assets.storage.catalog.index_rows import (
     readable_by_document,
     readable_versions,
 )
-from rag_assets.storage.catalog.page_rows import readable_within
+from rag_assets.storage.catalog.pages import readable_within
 from rag_assets.storage.catalog.relation_state import RelationState, state_columns
 from rag_assets.storage.catalog.statements import Statement, StatementRunner
 from rag_assets.storage.catalog.tables import (

@@ -299,7 +299,7 @@ source_records = Table(
     now_column("changed_at"),
     # When it was last pushed unchanged; before that, the time of its change.
     time_column("pushed_at", "event"),
-    # For a workspace record: the page or database that it is attached to.
+    # The page or database that it is attached to, if any.
     Column("page_uuid", Text),
     # Of a comment.
     time_column("resolved_at"),

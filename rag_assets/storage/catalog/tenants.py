@@ -14,14 +14,18 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.sql import func
 
 from rag_assets.common.errors import ConfigurationError, UnknownTenant
+from rag_assets.storage.catalog.application_settings import (
+    rag_settings,
+    setting_columns,
+    settings_of,
+    settle,
+)
 from rag_assets.storage.catalog.changes import TENANTS, notify
 from rag_assets.storage.catalog.database import Database, TenantRef, among
 from rag_assets.storage.catalog.organizations import add_organizations
-from rag_assets.storage.catalog.rag_setting_tables import rag_settings
 from rag_assets.storage.catalog.tables import incarnations, organizations, tenants
-from rag_assets.storage.catalog.workspace_settings import setting_columns, settings_of, settle
+from rag_assets.tenants.application_settings import NO_SETTINGS, ApplicationSettings
 from rag_assets.tenants.profiles import DEFAULT_PROFILE, profile_of
-from rag_assets.workspace.settings import NO_SETTINGS, WorkspaceSettings
 
 State = Literal["ACTIVE", "DISABLED", "REMOVING"]
 Origin = Literal["file", "api", "agents"]
@@ -53,7 +57,7 @@ class TenantRecord:
     project: str | None = None
     has_opted_in: bool = False
     scanned: Mapping[str, Any] = field(default_factory=dict)
-    settings: WorkspaceSettings = NO_SETTINGS
+    settings: ApplicationSettings = NO_SETTINGS
     operator_config: Mapping[str, Any] | None = None
     operator_enabled: bool | None = None
     home: UUID | None = None

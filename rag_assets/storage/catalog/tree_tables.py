@@ -1,4 +1,4 @@
-"""Tables of a workspace's tree: its pages, and which access scope inherits from which."""
+"""Tables of the tree of pages: its pages, and which access scope inherits from which."""
 
 from __future__ import annotations
 

@@ -17,6 +17,7 @@ from rag_assets.storage.catalog.clock import latest_trusted_time
 from rag_assets.storage.catalog.database import TenantRef, among
 from rag_assets.storage.catalog.record_conditions import RESOLVED_DAYS, is_found
 from rag_assets.storage.catalog.tables import documents, source_records
+from rag_assets.tenants.application_settings import SECTION
 
 
 def waiting_since(
@@ -110,7 +111,7 @@ def begin_waits_of_comments(
 
     Args:
         connection: of the transaction that changes the days.
-        tenant_id: the workspace.
+        tenant_id: the tenant.
         former, config: its configuration before and after the change.
     """
     before, after = _days_of(former), _days_of(config)
@@ -128,5 +129,5 @@ def begin_waits_of_comments(
 
 
 def _days_of(config: Mapping[str, Any]) -> timedelta:
-    days = config.get("workspace", {}).get("resolved_comment_days")
+    days = config.get(SECTION, {}).get("resolved_comment_days")
     return timedelta(days=RESOLVED_DAYS if days is None else days)

@@ -18,6 +18,7 @@ SYSTEM = System(
         tells_readers_alone=True,
         most_hits=20,
         typed_records=True,
+        keeps_model=True,
         drops_described_secrets=True,
     ),
     source_kinds={"sql": f"{_HERE}.pulling.source:SQL"},
@@ -26,6 +27,7 @@ SYSTEM = System(
         "pulled_queries": f"{_HERE}.tables:pulled_queries",
         "pulled_rows": f"{_HERE}.tables:pulled_rows",
     },
+    problems={"no-workspace": f"{_HERE}.errors:NoWorkspace"},
     migrations=Migrations(package=f"{_HERE}.migrations", head="0002"),
     texts=(
         *("pulled_rows.shown", "pulled_rows.field", "pulled_rows.problem"),
@@ -38,9 +40,9 @@ SYSTEM = System(
     follow_up=f"{_HERE}.finishing:FOLLOW_UP",
     panels={"/workspace": f"{_HERE}.panel.pages:PANEL"},
     routers={
-        "/rag/settings": f"{_HERE}.setting_routes:router",
-        "/rag/tree, /rag/access": f"{_HERE}.tree_routes:router",
-        "/rag/tree as lines": f"{_HERE}.tree_line_routes:tree_lines",
-        "/rag/tree/reconcile": f"{_HERE}.tree_line_routes:manifests",
+        "/rag/settings": f"{_HERE}.routes:settings_router",
+        "/rag/tree, /rag/access": f"{_HERE}.routes:tree_router",
+        "/rag/tree as lines": f"{_HERE}.routes:tree_lines",
+        "/rag/tree/reconcile": f"{_HERE}.routes:manifests",
     },
 )

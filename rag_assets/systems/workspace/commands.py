@@ -18,9 +18,9 @@ PageArgument = Annotated[str, typer.Argument(metavar="PAGE", help="Id of the pag
 @tree.command("show")
 def show(tenant: TenantArgument, json: Json = False) -> None:
     """Show the tree with the readers of each page."""
-    from rag_assets.systems.workspace import tree_command_line
+    from rag_assets.systems.workspace import command_line
 
-    tree_command_line.show(tenant, as_json=json)
+    command_line.show(tenant, as_json=json)
 
 
 @tree.command("put")
@@ -47,11 +47,11 @@ def put(
     json: Json = False,
 ) -> None:
     """Create a page in the tree, or replace it."""
-    from rag_assets.systems.workspace import tree_command_line
+    from rag_assets.systems.workspace import command_line
 
     given = {"kind": kind, "parent": parent, "read": read or [], "inherit": inherit}
     given |= {"archived": archived, "ai": ai}
-    tree_command_line.put(tenant, page, given, as_json=json)
+    command_line.put(tenant, page, given, as_json=json)
 
 
 @tree.command("delete")
@@ -64,9 +64,9 @@ def delete(
     json: Json = False,
 ) -> None:
     """Delete a page, the pages below it, and their records."""
-    from rag_assets.systems.workspace import tree_command_line
+    from rag_assets.systems.workspace import command_line
 
-    tree_command_line.delete(tenant, page, confirmed=yes, as_json=json)
+    command_line.delete(tenant, page, confirmed=yes, as_json=json)
 
 
 @app.command("access")
@@ -80,9 +80,9 @@ def access(
     json: Json = False,
 ) -> None:
     """Show whether somebody may read a page, and by which page and grant."""
-    from rag_assets.systems.workspace import tree_command_line
+    from rag_assets.systems.workspace import command_line
 
-    tree_command_line.access(tenant, page, principals, as_json=json)
+    command_line.access(tenant, page, principals, as_json=json)
 
 
 @app.command("records")
@@ -98,9 +98,9 @@ def records(
     json: Json = False,
 ) -> None:
     """Show the status of records and its reason, without titles and texts."""
-    from rag_assets.systems.workspace import tree_command_line
+    from rag_assets.systems.workspace import command_line
 
-    tree_command_line.records(tenant, status=status, page=page, as_json=json)
+    command_line.records(tenant, status=status, page=page, as_json=json)
 
 
 @app.command("pull")
@@ -118,16 +118,14 @@ def pull(
     json: Json = False,
 ) -> None:
     """Pull records from the databases of a workspace's sources now."""
-    from rag_assets.systems.workspace import pull_command_line
+    from rag_assets.systems.workspace import command_line
 
-    pull_command_line.pull(
-        tenant, source=source, keys=keys, allow_deletes=allow_deletes, as_json=json
-    )
+    command_line.pull(tenant, source=source, keys=keys, allow_deletes=allow_deletes, as_json=json)
 
 
 @app.command("pulls")
 def pulls(tenant: TenantArgument, json: Json = False) -> None:
     """Show how pulls from databases went, and rows that were set aside."""
-    from rag_assets.systems.workspace import pull_command_line
+    from rag_assets.systems.workspace import command_line
 
-    pull_command_line.pulls(tenant, as_json=json)
+    command_line.pulls(tenant, as_json=json)

@@ -14,15 +14,14 @@ from rag_assets.resources.tenant_lock import REASON_TAG
 from rag_assets.resources.workbench import clear_failures
 from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.storage.catalog.tenants import TenantRecord
-from rag_assets.systems.workspace.pulling.locks import SourceLocks
-from rag_assets.systems.workspace.pulling.source import SQL
-from rag_assets.systems.workspace.pulling.states import PullStates
-from rag_assets.systems.workspace.pulling.tenants import (
+from rag_assets.systems.workspace.pulling.pull import (
     due_tenants,
     is_due,
     pulled_sources,
-    worst,
+    worst_failure,
 )
+from rag_assets.systems.workspace.pulling.source import SQL
+from rag_assets.systems.workspace.pulling.states import PullStates, SourceLocks
 from rag_assets.tenants.model import Tenant
 
 _JOB = "pull_sources"
@@ -85,7 +84,7 @@ def pull_tenants(
     def pull(record: TenantRecord) -> str:
         tenant = Tenant.from_config(record.config)
         puller = Puller(catalog, blobs, masker, record.ref, tenant)
-        known = states.of(record.id)
+        known = states.of_tenant(record.id)
         done: list[str] = []
         failures: list[Exception] = []
         for source in pulled_sources(tenant):
@@ -102,7 +101,7 @@ def pull_tenants(
         if failures:
             if done:
                 context.log.info(f"{record.id}: {'; '.join(done)}")
-            raise worst(failures)
+            raise worst_failure(failures)
         return "; ".join(done) or "nothing was due"
 
     wanted = config.tenants
@@ -143,9 +142,9 @@ def sql_sources_sensor(
         records = catalog.tenants.with_source(SQL.name)
         if not records:
             return dg.SensorResult(skip_reason=dg.SkipReason("no tenant has a source of that type"))
-        states = PullStates(catalog.database).all([one.id for one in records])
+        states = PullStates(catalog.database).of_tenants([one.id for one in records])
         # Sources that are pulled by the nightly run or from the command line.
-        pulled = SourceLocks(catalog.database).being_pulled(states)
+        pulled = SourceLocks(catalog.database).find_held(states)
         due = due_tenants(records, states, datetime.now(UTC), pulled)
         unfinished = runs.unfinished(context.instance, job=names.own(_JOB))
         under_way = [

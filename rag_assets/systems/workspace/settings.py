@@ -10,14 +10,14 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from rag_assets.api.backend import Backend
+from rag_assets.api.status import model_name, pending_model
 from rag_assets.api.workspace_responses import Settings
-from rag_assets.api.workspace_status import model_name, pending_model
 from rag_assets.common.errors import (
     ConfigurationError,
     ConfiguredByOperator,
     InvalidRequest,
     NoVectorBackend,
-    NoWorkspace,
 )
 from rag_assets.common.private_endpoints import PrivateEndpoints
 from rag_assets.models.config.embedder import MAX_DIMENSIONS, EmbedderConfig
@@ -29,22 +29,22 @@ from rag_assets.privacy.masker import Masker
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.tenants import TenantRecord
 from rag_assets.storage.index.pgvector.entries import PgVectors
-from rag_assets.tenants.model import Tenant
-from rag_assets.tenants.profiles import configured_embedder
-from rag_assets.workspace.settings import (
+from rag_assets.systems.workspace.errors import require_workspace
+from rag_assets.tenants.application_settings import (
     COMPATIBLE,
-    PROFILE,
     SELF_HOSTED,
+    ApplicationSettings,
     Provider,
     VectorBackend,
-    WorkspaceSettings,
     overlaid,
     wanted_embedder,
 )
+from rag_assets.tenants.model import Tenant
+from rag_assets.tenants.profiles import configured_embedder
 
 _SHOWN = tuple(
     field
-    for field in WorkspaceSettings.__dataclass_fields__
+    for field in ApplicationSettings.__dataclass_fields__
     if field not in {"embedder", "updated_at", "updated_by"}
 )
 
@@ -98,6 +98,12 @@ class SettingsService:
         self._masker = masker
         self._vectors = vectors
 
+    @classmethod
+    def from_backend(cls, backend: Backend) -> SettingsService:
+        """Return the service over the API's backend."""
+        allowed, masker = backend.embedders.settings.private_endpoints, backend.retriever.masker
+        return cls(backend.catalog, allowed, masker, backend.vectors)
+
     def get(self, tenant_id: str) -> Settings:
         """Return the settings of a workspace that are in force.
 
@@ -105,12 +111,7 @@ class SettingsService:
             UnknownTenant: no tenant has that id.
             NoWorkspace: the tenant is not a workspace.
         """
-        return self.shown(self._workspace(tenant_id))
-
-    @staticmethod
-    def shown(record: TenantRecord) -> Settings:
-        """Return the settings in a workspace's record."""
-        return _shown(record)
+        return settings_response(self._require(tenant_id))
 
     def change(self, tenant_id: str, draft: SettingsDraft, by: str) -> Settings:
         """Change the given settings.
@@ -128,27 +129,27 @@ class SettingsService:
             ConfiguredByOperator: the operator has disabled the workspace.
             NoVectorBackend: the back end is not available here.
         """
-        record = self._workspace(tenant_id)
+        record = self._require(tenant_id)
         self._require_allowed(draft)
         if draft.enabled is True and "ACTIVE" not in {record.state, record.configured_state}:
             raise ConfiguredByOperator(
                 f"the operator has disabled tenant {tenant_id!r}", hint="ask the operator"
             )
 
-        def changed(
-            settings: WorkspaceSettings, operators: Mapping[str, Any], unused: bool
-        ) -> WorkspaceSettings:
+        def apply_draft(
+            settings: ApplicationSettings, operators: Mapping[str, Any], unused: bool
+        ) -> ApplicationSettings:
             given = draft.model_dump(include=draft.model_fields_set)
             drafted = replace(settings, **given)
             wanted = wanted_embedder(drafted, configured_embedder(operators))
             _require_usable(operators, replace(drafted, embedder=wanted))
             return replace(drafted, embedder=wanted) if unused else drafted
 
-        self._catalog.workspace_settings.change(record.ref, changed, by)
+        self._catalog.application_settings.change(record.ref, apply_draft, by)
         present = self._catalog.tenants.get(tenant_id)
         if Tenant.from_config(present.config).workspace.vector_backend != "pgvector":
             self._answer_from_index(record)
-        return _shown(present)
+        return settings_response(present)
 
     def _answer_from_index(self, record: TenantRecord) -> None:
         """Stop searches in pgvector at once; the next sync deletes its vectors."""
@@ -156,14 +157,8 @@ class SettingsService:
         if serving is not None and serving.vectors_beside == "answering":
             self._catalog.generations.set_vectors_beside(record.ref, serving, "filling")
 
-    def _workspace(self, tenant_id: str) -> TenantRecord:
-        record = self._catalog.tenants.get(tenant_id)
-        if record.profile != PROFILE:
-            raise NoWorkspace(
-                f"tenant {tenant_id!r} has the profile {record.profile!r}",
-                hint=f"settings are those of tenants with the profile {PROFILE}",
-            )
-        return record
+    def _require(self, tenant_id: str) -> TenantRecord:
+        return require_workspace(self._catalog.tenants.get(tenant_id), "settings")
 
     def _require_allowed(self, draft: SettingsDraft) -> None:
         for name in ("embedding_model", "base_url"):
@@ -196,7 +191,8 @@ class SettingsService:
             return False
 
 
-def _shown(record: TenantRecord) -> Settings:
+def settings_response(record: TenantRecord) -> Settings:
+    """Return the settings in a workspace's record."""
     settings = record.settings
     tenant = Tenant.from_config(record.config)
     embedder = tenant.embedder
@@ -218,7 +214,7 @@ def _shown(record: TenantRecord) -> Settings:
     )
 
 
-def _require_usable(operators: Mapping[str, Any], settings: WorkspaceSettings) -> None:
+def _require_usable(operators: Mapping[str, Any], settings: ApplicationSettings) -> None:
     if settings.base_url is not None and settings.provider not in SELF_HOSTED:
         raise InvalidRequest(
             "base_url: only localai and ollama have one",
@@ -232,10 +228,10 @@ def _require_usable(operators: Mapping[str, Any], settings: WorkspaceSettings) -
             hint="provider, embedding_model, base_url and dimensions belong together",
         ) from None
     if embedder.provider == LOCAL.name and embedder.path is None:
-        _require_made(embedder.model or DEFAULT_MODEL, settings.dimensions)
+        _require_dimensions(embedder.model or DEFAULT_MODEL, settings.dimensions)
 
 
-def _require_made(model: str, dimensions: int | None) -> None:
+def _require_dimensions(model: str, dimensions: int | None) -> None:
     """Require the dimensions of a local model: a build with others would never be complete.
 
     Raises:

@@ -1,437 +1,265 @@
-"""Changes to the tree of a workspace, and the access to its pages."""
+"""Access to pages, derived from a page and the pages above it, without a server.
+
+A page that sets readers has an access scope of its own; every other page has the scope of the
+nearest page above it that sets readers. A scope may inherit from the next scope above: its own
+readers are then added to that scope's readers. Documents have the scope of their page.
+"""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Collection, Mapping, Sequence
-from datetime import datetime
-from typing import Annotated, Any, Final, Literal, TypeAlias
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal, TypeAlias
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+from rag_assets.common.errors import InvalidRequest
+from rag_assets.common.principals import MEMBERS
+from rag_assets.records.pages import EXCLUDED, NOBODY, ROOT, scope_of
 
-from rag_assets.api.workspace_responses import (
-    PageAccess,
-    TreeChange,
-    TreeDifference,
-    TreePage,
-    TreePages,
-    TreeReconciled,
-)
-from rag_assets.common.errors import (
-    DeletionsHeld,
-    InvalidRequest,
-    NoWorkspace,
-    UnknownDocument,
-)
-from rag_assets.common.principals import GUESTS
-from rag_assets.pipeline.blobs import drop_blobs
-from rag_assets.privacy.described import described_spans
-from rag_assets.privacy.masker import Masker
-from rag_assets.storage.blobs.store import BlobStore
-from rag_assets.storage.catalog.catalog import Catalog
-from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.pages import PageEdit, TreeChanges
-from rag_assets.storage.catalog.tenants import TenantRecord
-from rag_assets.workspace.settings import PROFILE
-from rag_assets.workspace.tree import (
-    MOST_UUID,
-    PAGE_UUID,
-    ROOT,
-    UUID_RULE,
-    Page,
-    below_itself,
-    in_order,
-    judged,
-    looping_pages,
-    standing_of,
-)
+Kind: TypeAlias = Literal["root", "page", "database"]
 
-MOST_NAMED: Final = 10_000
-"""Maximum number of pages that are named for each kind of difference."""
-_MANY_PAGES: Final = 20
-_MANY_SHARE: Final = 0.3
-Difference: TypeAlias = Literal["missing", "stale", "extra"]
-
-MOST_READERS = 1_000
-MOST_READER_BYTES = 2_000
-"""Limit of a reader's name: a longer name may not fit into a Postgres index with its page."""
+DEEPEST: Final = 200
+"""Maximum number of pages from the root down: each page is stored with its chain of scopes."""
 
 
-def _reader(name: str) -> str:
-    if len(name.encode()) > MOST_READER_BYTES:
-        raise ValueError(f"the name of a reader has {MOST_READER_BYTES:,} bytes at most")
-    if name == GUESTS:
-        raise ValueError("guests are no reader of their own: name them, or a group of theirs")
-    return name
-
-
-PageUuid = Annotated[str, StringConstraints(pattern=PAGE_UUID, max_length=MOST_UUID)]
-Principal = Annotated[
-    str,
-    StringConstraints(pattern=r"^[^\x00-\x1f\x7f]+$", min_length=1, max_length=1_000),
-    AfterValidator(_reader),
-]
-
-
-class PageDraft(BaseModel):
-    """A page or a database of a workspace, with its place in the tree.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """A node of a workspace's tree.
 
     Attributes:
-        parent: the page above it; null: the root of the workspace.
-        inherit: whether `read` is added to the readers of the page above; else it replaces them.
-        read: who reads it and the pages below it: a subject, a group as group:NAME, or `members`.
+        uuid: its id in the application.
+        parent: the page above it; None for the root alone.
+        inherit: whether its readers are added to the readers of the page above; else they replace
+            them.
+        readers: principals that read it and the pages below it.
         archived: whether it and the pages below it are removed from the knowledge.
-        ai: `off` removes it and the pages below it from the knowledge.
+        ai: whether it and the pages below it may be part of the knowledge.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    kind: Literal["page", "database"] = "page"
-    parent: PageUuid | None = None
+    uuid: str
+    kind: Kind = "page"
+    parent: str | None = ROOT
     inherit: bool = True
-    read: Annotated[list[Principal], Field(max_length=MOST_READERS)] = []
+    readers: tuple[str, ...] = ()
     archived: bool = False
-    ai: Literal["on", "off"] = "on"
+    ai: bool = True
 
-    def page(self, uuid: str) -> Page:
-        """Return the page with this id.
+    @property
+    def has_own_scope(self) -> bool:
+        """Return whether it has an access scope of its own."""
+        return bool(self.readers) or not self.inherit
 
-        Raises:
-            InvalidRequest: the id is malformed, or the root would be put below another page or
-                out of the knowledge.
-        """
-        if len(uuid) > MOST_UUID or not re.fullmatch(PAGE_UUID, uuid):
-            raise InvalidRequest(f"the page cannot be put: {UUID_RULE}", hint="choose another id")
-        is_root = uuid == ROOT
-        if is_root and self != PageDraft(inherit=False, read=self.read):
-            raise InvalidRequest(
-                "of the root only its readers can be set: inherit must be false, and it has no"
-                " parent",
-                hint='send {"inherit": false, "read": [...]}',
-            )
-        return Page(
-            uuid=uuid,
-            kind="root" if is_root else self.kind,
-            parent=None if is_root else self.parent or ROOT,
-            inherit=self.inherit,
-            readers=tuple(dict.fromkeys(self.read)),
-            archived=self.archived,
-            ai=self.ai == "on",
+    @property
+    def is_out(self) -> bool:
+        """Return whether it removes itself and the pages below it from the knowledge."""
+        return self.archived or not self.ai
+
+    @property
+    def shape(self) -> tuple[object, ...]:
+        """Return the fields that pages below depend on; the names of its readers do not matter."""
+        return self.parent, self.inherit, self.has_own_scope, self.is_out
+
+
+def new_root() -> Page:
+    """Return the root as it is initially: all members read it."""
+    return Page(uuid=ROOT, kind="root", parent=None, inherit=False, readers=(MEMBERS,))
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """The result of following all pages from the root down to a page.
+
+    Attributes:
+        scopes: the scopes that grant access to it: the nearest first, then the inherited scopes.
+        is_known: whether every page above it is known.
+        is_out: whether it is out of the knowledge.
+        depth: number of pages from the root down to it, including both.
+    """
+
+    scopes: tuple[str, ...] = ()
+    is_known: bool = False
+    is_out: bool = False
+    depth: int = 0
+
+    @property
+    def scope(self) -> str:
+        """Return the access scope of the documents of the page."""
+        if self.is_out:
+            return EXCLUDED
+        return self.scopes[0] if self.is_known and self.scopes else NOBODY
+
+    def below(self, page: Page) -> Standing:
+        """Return the standing of a page directly below."""
+        scopes = self.scopes
+        if page.has_own_scope:
+            scopes = (scope_of(page.uuid), *(scopes if page.inherit else ()))
+        known = self.is_known or page.kind == "root"
+        return Standing(scopes, known, self.is_out or page.is_out, self.depth + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class TreePlan:
+    """The scopes that result from putting pages.
+
+    Attributes:
+        scopes: of documents on these pages and on all pages below them, by the page's uuid.
+        ancestors: for each scope among these pages, the scopes that it inherits from.
+    """
+
+    scopes: Mapping[str, str] = field(default_factory=dict)
+    ancestors: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+def find_standing(path: Iterable[Page]) -> Standing:
+    """Return the standing of the last of these pages, each directly below the one before.
+
+    If the first page is not the root, a page above it is unknown.
+    """
+    standing = Standing()
+    for page in path:
+        standing = standing.below(page)
+    return standing
+
+
+def plan_tree(changed: Iterable[Page], known: Iterable[Page]) -> TreePlan:
+    """Return the scopes that result from putting pages into a tree.
+
+    Args:
+        changed: the pages as they are put, in any order; none of them is below itself.
+        known: the pages above and below them, and the former state of these pages themselves.
+
+    Raises:
+        InvalidRequest: a page would be too far from the root.
+    """
+    wanted = {page.uuid: page for page in changed}
+    tree = {page.uuid: page for page in known} | wanted
+    below: dict[str | None, list[str]] = {}
+    for page in tree.values():
+        below.setdefault(page.parent, []).append(page.uuid)
+    standings: dict[str, Standing] = {}
+    left, affected = [*wanted], set[str]()
+    while left:
+        uuid = left.pop()
+        if uuid not in affected:
+            affected.add(uuid)
+            left += below.get(uuid, ())
+    for uuid in affected:
+        _add_standings(uuid, tree, standings)
+    if max((standings[uuid].depth for uuid in affected), default=0) > DEEPEST:
+        raise InvalidRequest(
+            f"parent: more than {DEEPEST} pages would be below each other",
+            hint="choose a parent that is nearer to the root",
         )
-
-
-class PageChange(BaseModel):
-    """A change of a page; omitted fields stay as they are. See PageDraft."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    kind: Literal["page", "database"] = "page"
-    parent: PageUuid | None = None
-    inherit: bool = True
-    read: Annotated[list[Principal], Field(max_length=MOST_READERS)] = []
-    archived: bool = False
-    ai: Literal["on", "off"] = "on"
-
-    def page(self, uuid: str, former: Page | None) -> Page:
-        """Return the page as it is after the change.
-
-        Raises:
-            UnknownDocument: there is no such page.
-            InvalidRequest: see PageDraft.page().
-        """
-        if former is None:
-            raise UnknownDocument("the tree has no such page", hint="put it first, by PUT")
-        given = self.model_dump(exclude_unset=True)
-        return PageDraft(**{**_draft_values(former), **given}).page(uuid)
-
-
-class TreeManifestLine(PageDraft):
-    """A page in a manifest of the whole tree."""
-
-    uuid: PageUuid
-
-
-def shown_page(page: Page, scope: str) -> TreePage:
-    """Return a page in the form of a response."""
-    return TreePage(
-        uuid=page.uuid,
-        kind=page.kind,
-        parent=page.parent,
-        inherit=page.inherit,
-        read=page.readers,
-        archived=page.archived,
-        ai="on" if page.ai else "off",
-        scope=scope,
+    return TreePlan(
+        {uuid: standings[uuid].scope for uuid in affected},
+        {
+            scope_of(uuid): standings[uuid].scopes[1:]
+            for uuid in affected
+            if tree[uuid].has_own_scope
+        },
     )
 
 
-def _draft_values(page: Page) -> dict[str, Any]:
-    is_root = page.uuid == ROOT
-    return {
-        "kind": "page" if is_root else page.kind,
-        "parent": page.parent,
-        "inherit": page.inherit,
-        "read": [*page.readers],
-        "archived": page.archived,
-        "ai": "on" if page.ai else "off",
-    }
+def _add_standings(uuid: str, tree: Mapping[str, Page], standings: dict[str, Standing]) -> None:
+    """Add the standings of a page and of the pages above it."""
+    path: list[Page] = []
+    at: str | None = uuid
+    while at is not None and at in tree and at not in standings:
+        path.append(tree[at])
+        at = tree[at].parent
+    standing = standings.get(at or "", Standing())
+    for page in reversed(path):
+        standing = standings[page.uuid] = standing.below(page)
 
 
-class TreeService:
-    """Changes the trees of workspaces, and reports who reads a page.
+def find_loops(tree: Mapping[str, Page]) -> set[str]:
+    """Return the pages of a tree that are below themselves."""
+    looping, done = set[str](), set[str]()
+    for uuid in tree:
+        path: dict[str, int] = {}
+        at: str | None = uuid
+        while at is not None and at in tree and at not in done and at not in path:
+            path[at] = len(path)
+            at = tree[at].parent
+        if at is not None and at in path:
+            looping |= {one for one, place in path.items() if place >= path[at]}
+        done |= path.keys()
+    return looping
+
+
+def loop_error() -> InvalidRequest:
+    """Return the error for a page that would be below itself."""
+    return InvalidRequest(
+        "parent: the page would be below itself", hint="choose another parent for it"
+    )
+
+
+def order_pages(pages: Iterable[Page]) -> Iterator[tuple[Page, int]]:
+    """Yield all pages, parents first, each with its distance from the topmost page.
+
+    Pages below an unknown page come last.
+    """
+    known = {page.uuid: page for page in pages}
+    below: dict[str | None, list[Page]] = {}
+    for page in known.values():
+        below.setdefault(page.parent if page.parent in known else None, []).append(page)
+    left = [(page, 0) for page in sorted(below.get(None, ()), key=_root_first)]
+    while left:
+        page, depth = left.pop()
+        yield page, depth
+        lower = sorted(below.get(page.uuid, ()), key=lambda one: one.uuid, reverse=True)
+        left += [(one, depth + 1) for one in lower]
+
+
+def _root_first(page: Page) -> tuple[bool, str]:
+    return page.kind == "root", page.uuid
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Whether principals may read a page, and the page and principal that decide it.
+
+    Attributes:
+        by_page: the page that grants access, or that is out of the knowledge.
+        by_principal: the principal that was granted access.
+    """
+
+    readable: bool
+    scope: str
+    by_page: str | None
+    by_principal: str | None
+    reason: str
+
+
+def judge_access(
+    path: Sequence[Page], grants: Mapping[str, Iterable[str]], principals: Sequence[str]
+) -> Verdict:
+    """Decide whether principals may read a page.
 
     Args:
-        catalog: contains the trees.
-        blobs: contents of files, which are deleted with their pages.
-        masker: finds credentials, which are not allowed as ids or principals.
+        path: the page after the pages above it, from the highest known page.
+        grants: who may read each scope.
+        principals: the names of the reader, such as a subject and its groups.
     """
-
-    def __init__(self, catalog: Catalog, blobs: BlobStore, masker: Masker) -> None:
-        self._catalog, self._blobs = catalog, blobs
-        self._masker = masker
-
-    def put(self, tenant_id: str, uuid: str, draft: PageDraft) -> TreeChange:
-        """Create a page or replace it.
-
-        Raises:
-            UnknownTenant: no tenant has this id.
-            NoWorkspace: the tenant is not a workspace.
-            InvalidRequest: the page would be below itself or too far from the root, or a name
-                cannot be stored.
-        """
-        page = draft.page(uuid)
-        return self._change_one(tenant_id, uuid, lambda _: page)
-
-    def change(self, tenant_id: str, uuid: str, change: PageChange) -> TreeChange:
-        """Change the given fields of a page.
-
-        Raises:
-            UnknownDocument: the page does not exist.
-            UnknownTenant, NoWorkspace, InvalidRequest: see put().
-        """
-        return self._change_one(tenant_id, uuid, lambda former: change.page(uuid, former))
-
-    def change_many(self, tenant_id: str, edits: Sequence[PageEdit]) -> TreeChanges:
-        """Put and change pages in one transaction; see PageTable.change().
-
-        Raises:
-            UnknownTenant, NoWorkspace: see put().
-            InvalidRequest: a page would be too far from the root. The tree is left unchanged.
-        """
-        record = self._workspace(tenant_id)
-        return self._catalog.pages.change(record.ref, [*map(self._checked, edits)])
-
-    def reconcile(
-        self,
-        tenant_id: str,
-        wanted: Mapping[str, Page],
-        *,
-        as_of: datetime,
-        by: str,
-        apply: bool,
-        remove_extra: bool = True,
-        allow_deletes: bool = False,
-        keep: Collection[str] = (),
-    ) -> TreeReconciled:
-        """Compare a tree with an application's complete list of pages, and apply it if requested.
-
-        Args:
-            wanted: all pages by uuid; the parent of each is among them, or is the root.
-            as_of: pages that were put after this time do not count as extra.
-            by: the caller's name, for events.
-            apply: whether to put missing and stale pages.
-            remove_extra: whether to remove extra pages as well, with everything that belongs to
-                them.
-            allow_deletes: whether to remove extra pages even if they are suspiciously many.
-            keep: pages that do not count as extra although `wanted` lacks them; the same holds for
-                the pages above them.
-
-        Raises:
-            UnknownTenant, NoWorkspace, InvalidRequest: see put(). The tree is left unchanged.
-            DeletionsHeld: suspiciously many pages would be removed. The tree is left unchanged.
-        """
-        record = self._workspace(tenant_id)
-        if looping_pages(wanted):
-            raise below_itself()
-        known = self._catalog.pages.known_since(record.id)
-        kept = _with_those_above(keep, {uuid: page for uuid, (page, _) in known.items()})
-        others = {uuid for uuid, (page, _) in known.items() if wanted.get(uuid, page) != page}
-        differing: dict[Difference, list[str]] = {
-            "missing": sorted(wanted.keys() - known.keys() - {ROOT}),
-            "stale": sorted(others),
-            "extra": sorted(
-                uuid
-                for uuid, (_, at) in known.items()
-                if uuid not in wanted and uuid not in kept and at <= as_of
-            ),
-        }
-        documents, extra = 0, differing["extra"]
-        removed = extra if apply and remove_extra else []
-        if removed and not allow_deletes:
-            _require_few(len(extra), len(known))
-        if apply:
-            named = {*differing["missing"], *differing["stale"]} | ({ROOT} & wanted.keys())
-            pages = [wanted[uuid] for uuid in sorted(named)]
-            for page in pages:
-                self.require_plain(page)
-            edits = [_edit(page) for page in pages]
-            documents = self._catalog.pages.change(record.ref, edits).documents
-        if removed:
-            documents += self._remove(record.ref, removed, by).documents
-        return TreeReconciled(
-            missing=len(differing["missing"]),
-            stale=len(differing["stale"]),
-            extra=len(extra),
-            removed=len(removed),
-            documents=documents,
-            pages=tuple(
-                TreeDifference(uuid, difference)
-                for difference, uuids in differing.items()
-                for uuid in uuids[:MOST_NAMED]
-            ),
-        )
-
-    def remove(self, tenant_id: str, uuid: str, by: str) -> TreeChange:
-        """Delete a page and everything that belongs to it.
-
-        Raises:
-            UnknownTenant, NoWorkspace: see put().
-            InvalidRequest: the page is the root.
-        """
-        record = self._workspace(tenant_id)
-        if uuid == ROOT:
-            raise InvalidRequest(
-                "the root of a workspace cannot be deleted",
-                hint="`rag-assets tenants remove` removes a whole workspace",
+    standing = find_standing(path)
+    out = next((page for page in path if page.is_out), None)
+    if out is not None:
+        why = "archived" if out.archived else "kept out of the knowledge"
+        return Verdict(False, standing.scope, out.uuid, None, f"page {out.uuid} is {why}")
+    if not standing.is_known:
+        above = path[0].parent if path else None
+        unknown = "the page is" if above is None else f"page {above}, above it, is"
+        return Verdict(False, standing.scope, above, None, f"{unknown} not known")
+    for scope in standing.scopes:
+        granted = next((one for one in principals if one in set(grants.get(scope, ()))), None)
+        if granted is not None:
+            uuid = scope.removeprefix(scope_of(""))
+            return Verdict(
+                True, standing.scope, uuid, granted, f"page {uuid} is granted to {granted}"
             )
-        return self._remove(record.ref, [uuid], by)
-
-    def page(self, tenant_id: str, uuid: str) -> TreePage:
-        """Return one page.
-
-        Raises:
-            UnknownTenant, NoWorkspace: see put().
-            UnknownDocument: the page does not exist.
-        """
-        record = self._workspace(tenant_id)
-        path = self._catalog.pages.path(record.id, uuid)
-        if not path:
-            raise UnknownDocument("the tree has no such page", hint="put it first, by PUT")
-        return shown_page(path[-1], standing_of(path).scope)
-
-    def listed_pages(
-        self, tenant_id: str, *, parent: str | None, after: str | None, limit: int
-    ) -> TreePages:
-        """Return up to `limit` pages after the page `after`, ordered by uuid.
-
-        Raises:
-            UnknownTenant, NoWorkspace: see put().
-        """
-        record = self._workspace(tenant_id)
-        found = self._catalog.pages.page(record.id, parent=parent, after=after, limit=limit + 1)
-        shown = tuple(shown_page(page, scope) for page, scope in found[:limit])
-        return TreePages(shown, shown[-1].uuid if len(found) > limit else None)
-
-    def pages(self, tenant_id: str) -> list[tuple[Page, int]]:
-        """Return all pages, parents first, each with its distance from the topmost page.
-
-        Raises:
-            UnknownTenant, NoWorkspace: see put().
-        """
-        record = self._workspace(tenant_id)
-        return [*in_order(page for page, _ in self._catalog.pages.all(record.id))]
-
-    def access(self, tenant_id: str, uuid: str, principals: tuple[str, ...]) -> PageAccess:
-        """Return whether one of these principals may read a page's documents, and why.
-
-        Raises:
-            UnknownTenant, NoWorkspace: see put().
-        """
-        record = self._workspace(tenant_id)
-        path = self._catalog.pages.path(record.id, uuid)
-        grants = self._catalog.access.grants(record.id, standing_of(path).scopes)
-        found = judged(path, grants, principals)
-        return PageAccess(
-            page_uuid=uuid,
-            principals=principals,
-            readable=found.readable,
-            scope=found.scope,
-            by_page=found.by_page,
-            by_principal=found.by_principal,
-            reason=found.reason,
+    why = "none of the pages that decide is granted"
+    if MEMBERS not in principals and any(MEMBERS in grants.get(one, ()) for one in standing.scopes):
+        why += (
+            f" to these names, but one is to {MEMBERS}: a subject who is no guest reads it as one"
+            f" of them, which is told with principal={MEMBERS} beside its name"
         )
-
-    def _change_one(
-        self, tenant_id: str, uuid: str, edit: Callable[[Page | None], Page]
-    ) -> TreeChange:
-        done = self.change_many(tenant_id, [(uuid, edit)])
-        for error in done.refused.values():
-            raise error
-        return TreeChange(done.scopes[uuid], done.documents)
-
-    def _checked(self, edit: PageEdit) -> PageEdit:
-        uuid, change = edit
-
-        def checked(former: Page | None) -> Page:
-            page = change(former)
-            self.require_plain(page)
-            return page
-
-        return uuid, checked
-
-    def require_plain(self, page: Page) -> None:
-        """Refuse a page with a credential in a name; names are stored and shown as they are.
-
-        Raises:
-            InvalidRequest: a name contains a credential.
-        """
-        named = (("uuid", (page.uuid,)), ("parent", (page.parent or ROOT,)), ("read", page.readers))
-        for field, names in named:
-            if any(described_spans(n) or self._masker.holds_credential(n) for n in names):
-                raise InvalidRequest(
-                    f"{field}: it must hold no credential", hint="it is stored and shown as it is"
-                )
-
-    def _remove(self, ref: TenantRef, uuids: Sequence[str], by: str) -> TreeChange:
-        done = self._catalog.pages.remove(ref, uuids, by)
-        if done.blobs:
-            drop_blobs(self._catalog, self._blobs, ref, done.blobs)
-        return TreeChange(done.scope, done.documents)
-
-    def _workspace(self, tenant_id: str) -> TenantRecord:
-        record = self._catalog.tenants.get(tenant_id)
-        if record.profile != PROFILE:
-            raise NoWorkspace(
-                f"tenant {tenant_id!r} has the profile {record.profile!r}",
-                hint=f"pages are those of tenants with the profile {PROFILE}",
-            )
-        return record
-
-
-def _with_those_above(uuids: Collection[str], known: Mapping[str, Page]) -> set[str]:
-    """Return these pages and all pages above them."""
-    found, left = set[str](), [*uuids]
-    while left:
-        uuid = left.pop()
-        if uuid not in found:
-            found.add(uuid)
-            above = known[uuid].parent if uuid in known else None
-            left += [] if above is None else [above]
-    return found
-
-
-def _edit(page: Page) -> PageEdit:
-    return page.uuid, lambda _: page
-
-
-def _require_few(extra: int, known: int) -> None:
-    """Refuse to remove suspiciously many pages.
-
-    Raises:
-        DeletionsHeld: too many pages would be removed.
-    """
-    if extra > _MANY_PAGES and extra > _MANY_SHARE * known:
-        raise DeletionsHeld(
-            f"{extra:,} of {known:,} pages are not in the manifest",
-            hint="see that it names all pages; with allow_deletes they are removed",
-        )
+    return Verdict(False, standing.scope, None, None, why)

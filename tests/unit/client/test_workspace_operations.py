@@ -18,10 +18,13 @@ from rag_assets.api.workspace_responses import (
     TreeReconciled,
 )
 from rag_assets.client import workspace_operations
-from rag_assets.systems.workspace.setting_routes import router
+from rag_assets.systems.workspace.routes import (
+    manifests,
+    settings_router,
+    tree_lines,
+    tree_router,
+)
 from rag_assets.systems.workspace.settings import SettingsDraft
-from rag_assets.systems.workspace.tree_line_routes import manifests, tree_lines
-from rag_assets.systems.workspace.tree_routes import router as tree_router
 
 
 def test_the_tree_is_changed_as_it_is_described() -> None:
@@ -50,7 +53,7 @@ def test_the_tree_is_changed_as_it_is_described() -> None:
 
 
 def test_settings_are_sent_and_read_as_they_are_described() -> None:
-    description = build_app(cast("Backend", None), routers=[router]).openapi()
+    description = build_app(cast("Backend", None), routers=[settings_router]).openapi()
     schemas: dict[str, Any] = description["components"]["schemas"]
     draft = dict.fromkeys(SettingsDraft.model_fields)
     for call in (

@@ -12,9 +12,10 @@ import pytest
 from examples.workspace.data import Question, contents, people, questions, rows
 from rag_assets.common.principals import MEMBERS
 from rag_assets.common.tokens import count_tokens
+from rag_assets.records.bodies import BODIES, Body
+from rag_assets.records.pages import ROOT, scope_of
 from rag_assets.retrieval.terms import content_words
-from rag_assets.workspace.bodies import BODIES, Body
-from rag_assets.workspace.tree import ROOT, Page, judged, new_root, scope_of
+from rag_assets.systems.workspace.tree import Page, judge_access, new_root
 
 QUESTIONS = questions()
 LONG = 1_200
@@ -101,4 +102,4 @@ def test_a_question_is_answered_by_its_block_for_its_asker(question: Question) -
         names += (MEMBERS,) if person.role == "member" else ()
         path = path_of(hangs_on)
         grants = {scope_of(page.uuid): page.readers for page in path}
-        assert judged(path, grants, names).readable
+        assert judge_access(path, grants, names).readable

@@ -28,7 +28,7 @@ from rag_assets.ingest.parsing.media_types import (
     PICTURES,
     SOURCE_CODE,
     SUFFIXES,
-    WORKSPACE_RECORD,
+    TYPED_RECORD,
     picture_type,
 )
 from rag_assets.ingest.parsing.text.decoding import UTF16_MARKS
@@ -80,8 +80,8 @@ def detect_file(file: BinaryIO, media_type: str | None = None) -> str:
 
 def _taken_as_declared(data: bytes, media_type: str | None) -> str | None:
     """Return a type that only this project declares; None for other types."""
-    if media_type == WORKSPACE_RECORD:
-        return WORKSPACE_RECORD  # Written by this project itself.
+    if media_type == TYPED_RECORD:
+        return TYPED_RECORD  # Written by this project itself.
     # Already accepted as a picture, by its content.
     return picture_type(data) if media_type in PICTURES else None
 

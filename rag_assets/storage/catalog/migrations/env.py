@@ -5,11 +5,11 @@ from alembic import context
 # Imported because these modules add their tables to the metadata.
 from rag_assets.storage.catalog import (  # noqa: F401
     account_tables,
+    application_settings,
     code_tables,
     installation,
     judgement_tables,
     moved_documents,
-    rag_setting_tables,
     tables,
     tree_tables,
     upload_tables,

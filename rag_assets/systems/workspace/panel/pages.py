@@ -3,13 +3,7 @@
 from __future__ import annotations
 
 from rag_assets.panel.frame import PanelPage, SystemPanel
-from rag_assets.systems.workspace.panel import (
-    overview,
-    record_pages,
-    setting_pages,
-    tree_pages,
-    warning_pages,
-)
+from rag_assets.systems.workspace.panel import content_pages, status_pages
 
 PANEL = SystemPanel(
     name="workspace",
@@ -23,16 +17,16 @@ PANEL = SystemPanel(
         "/settings": "Settings",
     },
     pages=(
-        PanelPage("", overview.overview),
-        PanelPage("/status", overview.status, is_use=False),
-        PanelPage("/switch", overview.switch, "POST"),
-        PanelPage("/reindex", overview.reindex, "POST"),
-        PanelPage("/records", record_pages.records),
-        PanelPage("/record", record_pages.record),
-        PanelPage("/tree", tree_pages.tree),
-        PanelPage("/tree/unplaced", tree_pages.unplaced),
-        PanelPage("/warnings", warning_pages.warnings),
-        PanelPage("/settings", setting_pages.settings),
-        PanelPage("/settings", setting_pages.save, "POST"),
+        PanelPage("", status_pages.overview),
+        PanelPage("/status", status_pages.status, is_use=False),
+        PanelPage("/switch", status_pages.switch, "POST"),
+        PanelPage("/reindex", status_pages.reindex, "POST"),
+        PanelPage("/records", content_pages.records),
+        PanelPage("/record", content_pages.record),
+        PanelPage("/tree", content_pages.tree),
+        PanelPage("/tree/unplaced", content_pages.unplaced),
+        PanelPage("/warnings", status_pages.warnings),
+        PanelPage("/settings", status_pages.settings),
+        PanelPage("/settings", status_pages.save, "POST"),
     ),
 )

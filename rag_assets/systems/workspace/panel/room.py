@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, TypeVar
 
-from rag_assets.common.errors import NoWorkspace
 from rag_assets.panel.frame import Visit
 from rag_assets.retrieval.model import Caller
 from rag_assets.storage.catalog.tenants import TenantRecord
-from rag_assets.workspace.settings import PROFILE
+from rag_assets.systems.workspace.errors import PROFILE, NoWorkspace
 
 PAGE: Final = 50
 """Rows on a page of a list."""
@@ -46,7 +45,7 @@ class Room:
         return await self.visit.backend.write(self.record.id, work)
 
 
-async def room_of(visit: Visit) -> Room:
+async def open_room(visit: Visit) -> Room:
     """Return the room of a visit.
 
     Raises:
@@ -60,6 +59,6 @@ async def room_of(visit: Visit) -> Room:
     return Room(visit, record)
 
 
-def given(visit: Visit, name: str) -> str:
+def query_text(visit: Visit, name: str) -> str:
     """Return a query parameter, cut to a sensible length and without null characters."""
     return visit.request.query_params.get(name, "").replace("\x00", "")[:_LONGEST]

@@ -1,11 +1,12 @@
 """One snapshot of another application's database, read in batches and never written.
 
-Errors contain the server's messages about a query, which the operator wrote, but never messages
-about values.
+A URL is read only from an environment variable. Errors contain the server's messages about a query,
+which the operator wrote, but never the URL or messages about values.
 """
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -14,14 +15,35 @@ from datetime import datetime
 from typing import Any, Final, NamedTuple, TypeAlias
 from zoneinfo import ZoneInfo
 
-from sqlalchemy import Connection, CursorResult, bindparam, text
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy import (
+    URL,
+    Connection,
+    CursorResult,
+    Engine,
+    bindparam,
+    create_engine,
+    make_url,
+    text,
+)
+from sqlalchemy.exc import (
+    ArgumentError,
+    DBAPIError,
+    DontWrapMixin,
+    NoSuchModuleError,
+    SQLAlchemyError,
+)
+from sqlalchemy.pool import NullPool
 
-from rag_assets.common.errors import ListingFailed
-from rag_assets.systems.workspace.pulling.connecting import open_connection, said
-from rag_assets.systems.workspace.pulling.dialects import Dialect
+from rag_assets.common.errors import ConfigurationError, ListingFailed
+from rag_assets.common.references import resolved
+from rag_assets.systems.workspace.pulling.dialects import (
+    Column,
+    Dialect,
+    Statements,
+    find_dialect,
+    supported_databases,
+)
 from rag_assets.systems.workspace.pulling.source import RecordType, SqlConfig
-from rag_assets.systems.workspace.pulling.statements import Column, Statements
 
 _Rows: TypeAlias = CursorResult[*tuple[Any, ...]]
 _FETCHED: Final = 20
@@ -114,7 +136,7 @@ class ForeignDatabase:
             parameters["since"] = self._comparable(since)
         if of_pages is not None:
             parameters["pages"] = [*of_pages]
-        with self._explained(source_type):
+        with self._explain_errors(source_type):
             result = self._execute(statement, parameters, _FETCHED)
         try:
             yield [one.name for one in columns], self._fetched(result, source_type)
@@ -134,7 +156,7 @@ class ForeignDatabase:
         """
         names = ("id", "updated_at", *(("page_uuid",) if with_page else ()))
         statement = self._statements(source_type).keys(self._columns_of(source_type), names)
-        with self._explained(source_type):
+        with self._explain_errors(source_type):
             result = self._execute(statement, {}, _FETCHED_KEYS)
             try:
                 for row in result:
@@ -149,7 +171,7 @@ class ForeignDatabase:
             ListingFailed: see rows().
         """
         statements = self._statements_of(self._config.tree or "")
-        with self._explained("tree"):
+        with self._explain_errors("tree"):
             columns = self._described(statements)
             names = [one.name.lower() for one in columns]
             self._require("tree", names, ("id",))
@@ -163,7 +185,7 @@ class ForeignDatabase:
             ListingFailed: the query failed, two columns have the same name, or one is missing.
         """
         if source_type not in self._columns:
-            with self._explained(source_type):
+            with self._explain_errors(source_type):
                 found = self._described(self._statements(source_type))
             self._require(source_type, [one.name.lower() for one in found], ("id", "updated_at"))
             self._columns[source_type] = found
@@ -171,7 +193,7 @@ class ForeignDatabase:
 
     def _described(self, statements: Statements) -> list[Column]:
         """Return the columns of a query."""
-        result = self._connection.execute(text(statements.nothing()))
+        result = self._connection.execute(text(statements.no_rows()))
         described = result.cursor.description if result.cursor else ()
         found = [Column(one[0], one[1]) for one in described]
         result.close()
@@ -203,7 +225,7 @@ class ForeignDatabase:
         return self._connection.execute(bound, parameters, execution_options=options)
 
     def _fetched(self, result: _Rows, source_type: RecordType) -> Iterator[ForeignRow]:
-        with self._explained(source_type):
+        with self._explain_errors(source_type):
             for *values, largest in result:
                 yield ForeignRow(values, largest - 1 if largest else None)
 
@@ -215,12 +237,13 @@ class ForeignDatabase:
         )
 
     @contextmanager
-    def _explained(self, source_type: str) -> Iterator[None]:
+    def _explain_errors(self, source_type: str) -> Iterator[None]:
         try:
             yield
         except SQLAlchemyError as error:
             raise ListingFailed(
-                f"source {self._config.name!r}: the query of {source_type} failed: {said(error)}",
+                f"source {self._config.name!r}: the query of {source_type} failed:"
+                f" {describe_error(error)}",
                 hint="correct the query in tenants.yaml, or what the account may read; nothing was"
                 " removed",
             ) from None
@@ -236,3 +259,141 @@ def open_snapshot(config: SqlConfig) -> Iterator[ForeignDatabase]:
     """
     with open_connection(config) as (connection, dialect):
         yield ForeignDatabase(connection, dialect, config)
+
+
+_CONNECT_SECONDS = 10
+_SCHEME = re.compile(r"^postgres(?:ql)?(?:\+\w+)?://")
+_OF_THE_QUERY: Final = ("42", "0A", "22023")
+"""SQL states about the text of a query, not about values."""
+_NAMES_OF_MYSQL: Final = "42S"
+"""MySQL states about names in a query."""
+_REFUSALS: Final = (
+    ("access denied", "it refuses the account or its password"),
+    ("password authentication failed", "it refuses the account or its password"),
+    ("no pg_hba.conf entry", "it refuses connections from here"),
+    ("unknown database", "there is no such database"),
+    ("does not exist", "there is no such database or account"),
+    ("unknown mysql server host", "there is no such host"),
+    ("name or service not known", "there is no such host"),
+    ("timeout expired", "it does not answer"),
+    ("refused", "nothing answers there"),
+    ("could not translate host name", "there is no such host"),
+    ("failed to resolve host", "there is no such host"),
+    ("unable to open database file", "there is no such file"),
+)
+
+
+@contextmanager
+def open_connection(config: SqlConfig) -> Iterator[tuple[Connection, Dialect]]:
+    """Connect to a source's database, in one read-only snapshot.
+
+    Raises:
+        ConfigurationError: the variable is not set, or does not name a usable database.
+        ListingFailed: the database cannot be reached.
+    """
+    engine, dialect = _engine(config)
+    try:
+        with _connect(engine, dialect, config) as connection:
+            yield connection, dialect
+    finally:
+        engine.dispose()
+
+
+def _require_dialect(url: URL, config: SqlConfig) -> Dialect:
+    kind = url.get_backend_name()
+    found = find_dialect(kind)
+    if found is None:
+        raise ConfigurationError(
+            f"source {config.name!r}: url: {config.url} names a database of the kind {kind}, of"
+            " which no records are pulled",
+            hint=f"pulled from are {', '.join(supported_databases())}; have its application push"
+            " them",
+        )
+    return found
+
+
+@contextmanager
+def _connect(engine: Engine, dialect: Dialect, config: SqlConfig) -> Iterator[Connection]:
+    try:
+        connection = engine.connect()
+    except (SQLAlchemyError, OSError) as error:
+        raise ListingFailed(
+            f"source {config.name!r}: the database of {config.url} cannot be reached:"
+            f" {_describe_refusal(error)}",
+            hint="correct the variable, or start the database; nothing was removed",
+        ) from None
+    with connection:
+        try:
+            dialect.prepare(connection, config)
+        except SQLAlchemyError as error:
+            raise ListingFailed(
+                f"source {config.name!r}: the database of {config.url} gives no snapshot to read:"
+                f" {describe_error(error)}",
+                hint="its account needs to begin a transaction that reads alone",
+            ) from None
+        yield connection
+
+
+def _engine(config: SqlConfig) -> tuple[Engine, Dialect]:
+    where = f"source {config.name!r}: url"
+    given = resolved(where, config.url)
+    try:
+        # Errors below must not be chained: SQLAlchemy's errors quote the URL.
+        url = make_url(_SCHEME.sub("postgresql+psycopg://", given))
+        dialect = _require_dialect(url, config)
+        is_postgres = url.get_backend_name() == "postgresql"
+        options = _postgres_arguments(config) if is_postgres else {}
+        engine = create_engine(url, poolclass=NullPool, hide_parameters=True, connect_args=options)
+    except ModuleNotFoundError as error:
+        raise ConfigurationError(
+            f"{where}: the driver of the database that {config.url} names is not installed:"
+            f" {error.name}",
+            hint=f"install {error.name} where rag-assets is installed, or name another driver",
+        ) from None
+    except NoSuchModuleError:
+        raise ConfigurationError(
+            f"{where}: SQLAlchemy knows no such kind of database as {config.url} names",
+            hint="install its dialect, or begin the URL with one such as postgresql://",
+        ) from None
+    except (ArgumentError, ValueError):
+        raise ConfigurationError(
+            f"{where}: the variable {config.url.removeprefix('$')} holds no URL of a database",
+            hint="write it as postgresql://NAME:PASSWORD@HOST:PORT/DATABASE",
+        ) from None
+    return engine, dialect
+
+
+def _postgres_arguments(config: SqlConfig) -> dict[str, Any]:
+    # A server that vanishes silently is noticed about when a statement would time out.
+    return {
+        "connect_timeout": _CONNECT_SECONDS,
+        "keepalives_idle": 15,
+        "keepalives_interval": 5,
+        "keepalives_count": 4,
+        "tcp_user_timeout": config.timeout_seconds * 1_000,
+        "application_name": "rag-assets",
+    }
+
+
+def describe_error(error: SQLAlchemyError | DontWrapMixin) -> str:
+    """Return a description of an error, without values and without the URL."""
+    original = getattr(error, "orig", None)
+    if original is None:
+        return type(error).__name__
+    state = getattr(original, "sqlstate", None)
+    number = next((one for one in original.args[:1] if isinstance(one, int)), None)
+    code = state or number
+    named = type(original).__name__ + (f" ({code})" if code else "")
+    about = getattr(getattr(original, "diag", None), "message_primary", None)
+    if about and state and state.startswith(_OF_THE_QUERY):
+        return f"{named}: {about}"
+    if state and state.startswith(_NAMES_OF_MYSQL) and number is not None:
+        return f"{named}: {original.args[-1]}"
+    if isinstance(error, DBAPIError) and error.connection_invalidated:
+        return f"{named}: the connection broke"
+    return named
+
+
+def _describe_refusal(error: Exception) -> str:
+    said = str(getattr(error, "orig", None) or error).lower()
+    return next((told for part, told in _REFUSALS if part in said), "it does not answer")

@@ -17,8 +17,8 @@ from fastapi.exceptions import RequestValidationError
 from rag_assets.api.record_drafts import Draft, Drafting
 from rag_assets.api.write_model import SOURCE_ID
 from rag_assets.common.errors import ListingFailed
+from rag_assets.systems.workspace.pulling.dialects import MOST_ROW_BYTES
 from rag_assets.systems.workspace.pulling.source import RecordType
-from rag_assets.systems.workspace.pulling.statements import MOST_ROW_BYTES
 
 _ID, _CHANGED = "id", "updated_at"
 
@@ -85,22 +85,22 @@ def to_json(value: Any, _: ZoneInfo) -> Any:
         ValueError: the value is not JSON.
     """
     try:
-        return _parsed(value)
+        return _parse_json(value)
     except (ValueError, RecursionError):
         raise ValueError("it is not JSON") from None
 
 
-def _payload(value: Any, zone: ZoneInfo) -> Any:
+def _to_payload(value: Any, zone: ZoneInfo) -> Any:
     """Return parsed JSON, or the text if it is not JSON."""
     try:
-        return _parsed(value)
+        return _parse_json(value)
     except json.JSONDecodeError:
         return to_text(value, zone)
     except (ValueError, RecursionError):
         raise ValueError("it is JSON that cannot be read") from None
 
 
-def _parsed(value: Any) -> Any:
+def _parse_json(value: Any) -> Any:
     if not isinstance(value, (str, bytes, memoryview)):
         return value
     return json.loads(value if isinstance(value, str) else bytes(value), parse_constant=_refuse)
@@ -116,13 +116,13 @@ def to_truth(value: Any, _: ZoneInfo) -> Any:
     return bool(value) if isinstance(value, (int, Decimal)) and value in {0, 1} else value
 
 
-def _whole(value: Any, _: ZoneInfo) -> Any:
+def _to_integer(value: Any, _: ZoneInfo) -> Any:
     if isinstance(value, (float, Decimal)) and math.isfinite(value) and value == int(value):
         return int(value)
     return value
 
 
-def _time(value: Any, zone: ZoneInfo) -> datetime:
+def _to_time(value: Any, zone: ZoneInfo) -> datetime:
     """Return a time with its zone.
 
     Raises:
@@ -141,7 +141,7 @@ def _time(value: Any, zone: ZoneInfo) -> datetime:
 
 
 Converter = Callable[[Any, ZoneInfo], Any]
-_ALL: Mapping[str, Converter] = {"url": to_text, _CHANGED: _time}
+_ALL: Mapping[str, Converter] = {"url": to_text, _CHANGED: _to_time}
 COLUMNS: Final[Mapping[RecordType, Mapping[str, Converter]]] = MappingProxyType(
     {
         "page": {**_ALL, "title": to_text, "blocks": to_json},
@@ -151,7 +151,7 @@ COLUMNS: Final[Mapping[RecordType, Mapping[str, Converter]]] = MappingProxyType(
             "after": to_text,
             "type": to_text,
             "text": to_text,
-            "level": _whole,
+            "level": _to_integer,
             "archived": to_truth,
             "metadata": to_json,
         },
@@ -160,14 +160,14 @@ COLUMNS: Final[Mapping[RecordType, Mapping[str, Converter]]] = MappingProxyType(
             "page_uuid": to_text,
             "block_id": to_text,
             "text": to_text,
-            "resolved_at": _time,
+            "resolved_at": _to_time,
         },
         "file": {**_ALL, "page_uuid": to_text, "name": to_text, "metadata": to_json},
         "template": {
             **_ALL,
             "name": to_text,
             "description": to_text,
-            "payload": _payload,
+            "payload": _to_payload,
         },
         "db_row": {**_ALL, "database_uuid": to_text, "values": to_json},
     }
@@ -242,7 +242,7 @@ class RowReader:
         if self._values_by_name:
             body["values"] = values
         at: datetime = body[_CHANGED]
-        return PulledRow(source_id, at, self._placed(source_id, body))
+        return PulledRow(source_id, at, self._nest_block(source_id, body))
 
     def too_large(self, row: Sequence[Any], largest: int) -> SetAside:
         """Return the problem of an oversized row, for which only the id was read.
@@ -255,7 +255,7 @@ class RowReader:
         most = f"the row has more than {MOST_ROW_BYTES >> 20} MiB, of which this has most"
         return SetAside(source_id, self._names[largest], most)
 
-    def _placed(self, source_id: str, body: dict[str, Any]) -> dict[str, Any]:
+    def _nest_block(self, source_id: str, body: dict[str, Any]) -> dict[str, Any]:
         """Return a body with the fields of a block moved into `block`."""
         if self._type != "block":
             return body
@@ -275,12 +275,12 @@ def key_of_row(value: Any) -> str:
 def time_of_row(value: Any, zone: ZoneInfo) -> datetime | None:
     """Return when a row was changed; None if its time cannot be read."""
     try:
-        return None if value is None else _time(value, zone)
+        return None if value is None else _to_time(value, zone)
     except ValueError:
         return None
 
 
-def drafted(drafting: Drafting, source_type: RecordType, row: PulledRow) -> Draft | SetAside:
+def draft_row(drafting: Drafting, source_type: RecordType, row: PulledRow) -> Draft | SetAside:
     """Return a row as a draft, validated like a pushed record."""
     try:
         return drafting.put(source_type, row.source_id, row.body)
@@ -296,11 +296,11 @@ def problem_of_row(row: PulledRow, error: RequestValidationError) -> SetAside:
         place = place[1:]
     named = place[0] if place else _ID
     column = {"source_id": _ID, "source_type": _ID}.get(str(named), str(named))
-    within = ".".join(_place(part) for part in place[1:])
+    within = ".".join(_show_place(part) for part in place[1:])
     said = str(first["msg"]).removeprefix("Value error, ")
     return SetAside(row.source_id, column, f"{within}: {said}" if within else said)
 
 
-def _place(part: Any) -> str:
+def _show_place(part: Any) -> str:
     """Return a step of a path; an unknown name is a value, perhaps a secret, and is hidden."""
     return str(part) if isinstance(part, int) or part in _FIELDS else "…"

@@ -1,25 +1,31 @@
-"""How far each query was followed, which rows were set aside, and when a source is due again."""
+"""The state of pulls: how far each query was followed, rows that were set aside, and locks."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from sqlalchemy import delete, func, select, update
+from sqlalchemy import ColumnElement, Connection, delete, exists, func, or_, select, text, update
 from sqlalchemy.dialects.postgresql import insert as upsert
+from sqlalchemy.exc import SQLAlchemyError
 
+from rag_assets.common.errors import TenantLocked
 from rag_assets.common.hashing import key_of
 from rag_assets.privacy.masker import Masker
 from rag_assets.storage.catalog.database import Database, TenantRef, among
-from rag_assets.systems.workspace.pulling.aside_rows import among_rows
+from rag_assets.storage.catalog.lock import lock_key, still_holds
+from rag_assets.storage.catalog.tables import source_records
 from rag_assets.systems.workspace.pulling.source import RecordType, SqlConfig
 from rag_assets.systems.workspace.tables import pulled_queries, pulled_rows, pulled_sources
 
 if TYPE_CHECKING:
     from rag_assets.systems.workspace.pulling.rows import SetAside
+
 
 _RARER = 9
 """Pause after a pull, as a multiple of its duration: pulls take at most a tenth of the time."""
@@ -77,11 +83,11 @@ class PullStates:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def of(self, tenant_id: str) -> dict[str, SourceState]:
+    def of_tenant(self, tenant_id: str) -> dict[str, SourceState]:
         """Return the states of a tenant's sources, by source."""
-        return {source: state for (_, source), state in self.all([tenant_id]).items()}
+        return {source: state for (_, source), state in self.of_tenants([tenant_id]).items()}
 
-    def all(self, tenant_ids: Collection[str]) -> dict[tuple[str, str], SourceState]:
+    def of_tenants(self, tenant_ids: Collection[str]) -> dict[tuple[str, str], SourceState]:
         """Return the states of several tenants' sources, by tenant and source."""
         columns = pulled_sources.c
         query = select(pulled_sources).where(among(columns.tenant, tenant_ids))
@@ -111,7 +117,7 @@ class PullStates:
             and found[source_type].query_key == config.query_key(source_type)
         }
 
-    def settle(
+    def record_batch(
         self,
         ref: TenantRef,
         config: SqlConfig,
@@ -147,7 +153,9 @@ class PullStates:
         }
         with self._database.begin_for(ref) as connection:
             if mended:
-                connection.execute(delete(pulled_rows).where(*among_rows(ref, config.name, mended)))
+                connection.execute(
+                    delete(pulled_rows).where(*rows_with_keys(ref, config.name, mended))
+                )
             if rows:
                 new = upsert(pulled_rows)
                 said = ("shown", "field", "problem", "awaited_page")
@@ -165,7 +173,9 @@ class PullStates:
                     )
                 )
 
-    def end(self, ref: TenantRef, config: SqlConfig, seconds: float, *, held: int | None) -> None:
+    def record_success(
+        self, ref: TenantRef, config: SqlConfig, seconds: float, *, held: int | None
+    ) -> None:
         """Record a complete pull.
 
         Args:
@@ -186,7 +196,7 @@ class PullStates:
             values |= {"scanned_at": func.now(), "held_deletions": held}
         self._update(ref, config.name, values)
 
-    def fail(self, ref: TenantRef, config: SqlConfig, problem: str) -> None:
+    def record_failure(self, ref: TenantRef, config: SqlConfig, problem: str) -> None:
         """Record a failed pull; the next attempt follows after a pause that grows each time."""
         failures = pulled_sources.c.failures
         pause = func.least(
@@ -196,7 +206,7 @@ class PullStates:
         values = {"failures": failures + 1, "error": problem, "next_at": func.now() + pause}
         self._update(ref, config.name, values)
 
-    def rows(self, tenant_id: str, limit: int) -> list[ShownRow]:
+    def rows_set_aside(self, tenant_id: str, limit: int) -> list[ShownRow]:
         """Return rows of a tenant that were set aside, the latest first."""
         columns = pulled_rows.c
         query = (
@@ -208,7 +218,7 @@ class PullStates:
         with self._database.begin() as connection:
             return [ShownRow(*row) for row in connection.execute(query)]
 
-    def counts(self, tenant_id: str) -> dict[tuple[str, str], int]:
+    def count_set_aside(self, tenant_id: str) -> dict[tuple[str, str], int]:
         """Return how many rows were set aside, by source and type."""
         columns = pulled_rows.c
         query = (
@@ -226,3 +236,150 @@ class PullStates:
                 .where(pulled_sources.c.tenant == ref.id, pulled_sources.c.source == source)
                 .values(**values)
             )
+
+
+class AsideRows:
+    """Queries on batches of rows that were set aside."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def find(self, ref: TenantRef, source: str, keys: Collection[str]) -> set[str]:
+        """Return which of these rows of a source were set aside."""
+        query = select(pulled_rows.c.row_key).where(*rows_with_keys(ref, source, keys))
+        with self._database.begin() as connection:
+            return set(connection.scalars(query))
+
+    def mark_seen(self, ref: TenantRef, source: str, keys: Collection[str]) -> set[str]:
+        """Return which of these rows were set aside, and record that they still exist."""
+        noted = (
+            update(pulled_rows).where(*rows_with_keys(ref, source, keys)).values(seen_at=func.now())
+        )
+        with self._database.begin_for(ref) as connection:
+            return set(connection.scalars(noted.returning(pulled_rows.c.row_key)))
+
+    def forget_unseen(self, ref: TenantRef, source: str, since: datetime) -> None:
+        """Forget rows that were set aside before a time and not seen since."""
+        columns = pulled_rows.c
+        unseen = delete(pulled_rows).where(
+            columns.tenant == ref.id,
+            columns.source == source,
+            columns.set_aside_at < since,
+            or_(columns.seen_at.is_(None), columns.seen_at < since),
+        )
+        with self._database.begin_for(ref) as connection:
+            connection.execute(unseen)
+
+    def awaited_pages(self, ref: TenantRef, source: str, limit: int) -> list[str]:
+        """Return pages that exist now, but did not when their blocks were set aside."""
+        columns, records = pulled_rows.c, source_records.c
+        query = (
+            select(columns.awaited_page)
+            .distinct()
+            .where(
+                columns.tenant == ref.id,
+                columns.source == source,
+                columns.awaited_page.is_not(None),
+                exists().where(
+                    records.tenant == columns.tenant,
+                    records.source == columns.source,
+                    records.source_type == "page",
+                    records.source_id == columns.awaited_page,
+                ),
+            )
+            .limit(limit)
+        )
+        with self._database.begin() as connection:
+            return [*connection.scalars(query)]
+
+    def stop_awaiting(self, ref: TenantRef, source: str, pages: Collection[str]) -> None:
+        """Record that the blocks that waited for these pages were read again."""
+        columns = pulled_rows.c
+        waiting = update(pulled_rows).where(
+            columns.tenant == ref.id,
+            columns.source == source,
+            among(columns.awaited_page, pages),
+        )
+        with self._database.begin_for(ref) as connection:
+            connection.execute(waiting.values(awaited_page=None))
+
+
+def rows_with_keys(
+    ref: TenantRef, source: str, keys: Collection[str]
+) -> tuple[ColumnElement[bool], ...]:
+    """Return the condition for rows of a source that were set aside."""
+    columns = pulled_rows.c
+    return columns.tenant == ref.id, columns.source == source, among(columns.row_key, keys)
+
+
+_POLL_SECONDS = 0.25
+_HELD = text(
+    "SELECT (classid::bigint << 32) | objid::bigint FROM pg_locks"
+    " WHERE locktype = 'advisory' AND granted AND objsubid = 1"
+    " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+)
+
+
+class SourceLock:
+    """The lock of a source while it is pulled."""
+
+    def __init__(self, connection: Connection, key: int, source: str) -> None:
+        self._connection, self._key, self._source = connection, key, source
+
+    def check(self) -> None:
+        """Check before a write that the lock is still held.
+
+        Raises:
+            TenantLocked: its connection is gone; another process may pull the source now.
+        """
+        if not still_holds(self._connection, self._key):
+            raise TenantLocked(
+                f"source {self._source!r} is no longer locked: the connection broke",
+                hint="it is pulled again by itself, from where this pull stopped",
+            )
+
+
+class SourceLocks:
+    """Acquires and inspects the locks of sources."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    @contextmanager
+    def hold(
+        self, tenant_id: str, source: str, *, wait_seconds: float = 0.0
+    ) -> Iterator[SourceLock]:
+        """Lock a source: with two concurrent pulls, the older snapshot could be stored last.
+
+        Args:
+            tenant_id, source: the source.
+            wait_seconds: time to wait for another process.
+
+        Raises:
+            TenantLocked: another process pulls the source.
+        """
+        key, deadline = _lock_key(tenant_id, source), time.monotonic() + wait_seconds
+        with self._database.session() as connection:
+            while not connection.scalar(text("SELECT pg_try_advisory_lock(:key)"), {"key": key}):
+                if time.monotonic() >= deadline:
+                    raise TenantLocked(
+                        f"source {source!r} of tenant {tenant_id!r} is being pulled",
+                        hint="wait until that is done",
+                    )
+                time.sleep(_POLL_SECONDS)
+            try:
+                yield SourceLock(connection, key, source)
+            finally:
+                # Postgres may notice a lost connection only after the next pull has started.
+                with suppress(SQLAlchemyError):
+                    connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": key})
+
+    def find_held(self, sources: Collection[tuple[str, str]]) -> set[tuple[str, str]]:
+        """Return which of these sources, by tenant and name, a process pulls now."""
+        with self._database.begin() as connection:
+            held = set(connection.scalars(_HELD))
+        return {one for one in sources if _lock_key(*one) in held}
+
+
+def _lock_key(tenant_id: str, source: str) -> int:
+    return lock_key(f"pull/{tenant_id}/{source}")

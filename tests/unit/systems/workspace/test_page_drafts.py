@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rag_assets.common.errors import InvalidRequest
-from rag_assets.systems.workspace.tree import PageDraft
+from rag_assets.systems.workspace.tree_service import PageDraft
 
 
 @pytest.mark.parametrize("uuid", ["", "é", "a b", "a/b", "..", "_a", "a\n", "x" * 129])

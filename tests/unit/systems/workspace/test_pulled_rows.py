@@ -11,9 +11,9 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from rag_assets.common.errors import ListingFailed
+from rag_assets.records.bodies import BODIES, BlockBody, PageBlock
 from rag_assets.systems.workspace.pulling.rows import COLUMNS, PulledRow, RowReader, SetAside
 from rag_assets.systems.workspace.pulling.source import TYPES, RecordType
-from rag_assets.workspace.bodies import BODIES, BlockBody, PageBlock
 
 AT = datetime(2026, 11, 20, 9, tzinfo=UTC)
 BERLIN = ZoneInfo("Europe/Berlin")

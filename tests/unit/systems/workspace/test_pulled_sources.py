@@ -16,10 +16,10 @@ from rag_assets.common.errors import ConfigurationError, ListingFailed, TenantLo
 from rag_assets.ingest.sources.kinds import SourceContext
 from rag_assets.storage.catalog.tenants import TenantRecord
 from rag_assets.systems.workspace.pulling.database import open_snapshot
+from rag_assets.systems.workspace.pulling.dialects import escape_parameters
+from rag_assets.systems.workspace.pulling.pull import due_tenants, pulled_sources, worst_failure
 from rag_assets.systems.workspace.pulling.source import SQL, SqlConfig
-from rag_assets.systems.workspace.pulling.statements import escaped
 from rag_assets.systems.workspace.pulling.states import SourceState
-from rag_assets.systems.workspace.pulling.tenants import due_tenants, pulled_sources, worst
 from rag_assets.tenants.model import Tenant
 
 NOW = datetime(2026, 11, 20, tzinfo=UTC)
@@ -142,8 +142,8 @@ def test_a_tenant_is_not_due_while_a_source_of_it_is_pulled() -> None:
 
 def test_what_failed_is_told_and_not_what_is_pulled_elsewhere() -> None:
     locked, failed = TenantLocked("l", hint="h"), ListingFailed("f", hint="h")
-    assert worst([locked, failed]) is failed
-    assert worst([locked]) is locked
+    assert worst_failure([locked, failed]) is failed
+    assert worst_failure([locked]) is locked
 
 
 def test_a_source_that_is_named_and_not_there_is_told() -> None:
@@ -161,7 +161,7 @@ def test_a_source_that_is_named_and_not_there_is_told() -> None:
     ],
 )
 def test_a_query_is_sent_as_it_is_written(query: str) -> None:
-    sent = text(escaped(query))
+    sent = text(escape_parameters(query))
     assert not sent._bindparams
     compiled = sent.compile(dialect=SQLiteDialect(paramstyle="qmark"))
     assert str(compiled) == query

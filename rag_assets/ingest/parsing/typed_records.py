@@ -1,0 +1,116 @@
+"""The parser of typed records: the visible text of pages, comments, templates and rows."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, Literal, TypeAlias
+
+from rag_assets.common.errors import DocumentEmpty, DocumentRejected
+from rag_assets.ingest.parsing.limits import ParseLimits
+from rag_assets.ingest.parsing.model import ParsedText
+from rag_assets.ingest.parsing.options import ParseOptions
+from rag_assets.ingest.parsing.pieces import Piece, assembled, bounded, clean
+
+_LEVEL: Final = re.compile(r"[1-6](?!\d)")
+_DEEPEST: Final = 6
+_MOST_TITLE: Final = 200
+"""Limit of the title of a row, in characters; its values have no limit."""
+
+_Kind: TypeAlias = Literal["heading", "paragraph", "list", "table", "code"]
+_Visible: TypeAlias = tuple[str | None, list[Piece]]
+"""The title of a record, if it has one, and its pieces in order, including empty pieces."""
+
+
+def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimits) -> ParsedText:
+    """Parse a stored record; see registry.ParseFunction."""
+    try:
+        stored = json.loads(data)
+        title, pieces = _READERS[stored["type"]](stored)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise DocumentRejected("the stored record is no JSON of a known type") from None
+    text, blocks = assembled(bounded(iter(pieces), limits))
+    if not text:
+        raise DocumentEmpty("nothing of it is visible")
+    title = clean(title) if title else None
+    return ParsedText(text=text, blocks=blocks, title=title or None, has_lines=False)
+
+
+def _read_page(stored: Mapping[str, Any]) -> _Visible:
+    title = str(stored.get("title", ""))
+    shown = [one for one in stored.get("blocks", ()) if not one.get("archived")]
+    return title or None, [_piece("heading", title, 1), *map(_read_block, shown)]
+
+
+def _read_block(block: Mapping[str, Any]) -> Piece:
+    kind = _kind_of_block(str(block["type"]).lower())
+    level = _heading_level(block) if kind == "heading" else 0
+    return _piece(kind, str(block.get("text", "")), level, str(block["block_id"]))
+
+
+def _kind_of_block(named: str) -> _Kind:
+    """Return the kind of a block from its application's name for it."""
+    if named.startswith("head") or re.fullmatch(r"h[1-6]", named):
+        return "heading"
+    if named.startswith("code"):
+        return "code"
+    if named.startswith("table"):
+        return "table"
+    return "list" if re.search(r"list|bullet|numbered|todo|to_do|check", named) else "paragraph"
+
+
+def _heading_level(block: Mapping[str, Any]) -> int:
+    given = block.get("level")
+    if isinstance(given, int) and 1 <= given <= _DEEPEST:
+        return given
+    found = _LEVEL.search(str(block["type"]))
+    return int(found.group()) if found else 1
+
+
+def _read_comment(stored: Mapping[str, Any]) -> _Visible:
+    return None, [_piece("paragraph", stored["text"], 0, stored.get("block_id"))]
+
+
+def _read_template(stored: Mapping[str, Any]) -> _Visible:
+    name = str(stored["name"])
+    payload = stored.get("payload")
+    lines = "\n".join(_flatten(payload)) if payload is not None else ""
+    description = _piece("paragraph", stored.get("description", ""))
+    return name or None, [_piece("heading", name, 1), description, _piece("paragraph", lines)]
+
+
+def _flatten(value: Any, path: str = "") -> Iterator[str]:
+    """Yield a line for each string, number and boolean in JSON, with the path to it."""
+    if isinstance(value, Mapping):
+        for name, inner in value.items():
+            yield from _flatten(inner, f"{path}.{name}" if path else str(name))
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _flatten(inner, path)
+    elif value is not None and value != "":
+        shown = str(value).lower() if isinstance(value, bool) else str(value)
+        yield f"{path}: {shown}" if path else shown
+
+
+def _read_row(stored: Mapping[str, Any]) -> _Visible:
+    """Return a line for each value, with its property's name; the first value is the title."""
+    values = [one for one in stored.get("values", ()) if one["value_text"].strip()]
+    lines = [
+        f"{one['name']}: {one['value_text']}" if one["name"].strip() else one["value_text"]
+        for one in values
+    ]
+    first = str(values[0]["value_text"]).strip().splitlines()[0] if values else ""
+    return first[:_MOST_TITLE].rstrip() or None, [_piece("paragraph", "\n".join(lines))]
+
+
+def _piece(kind: _Kind, text: str, level: int = 0, block_id: str | None = None) -> Piece:
+    return Piece(kind, clean(text), level, block_id=block_id)
+
+
+_READERS: Final[Mapping[str, Callable[[Mapping[str, Any]], _Visible]]] = {
+    "page": _read_page,
+    "comment": _read_comment,
+    "template": _read_template,
+    "db_row": _read_row,
+}

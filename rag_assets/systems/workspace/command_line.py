@@ -1,0 +1,207 @@
+"""Implementation of `rag-assets workspace`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from rag_assets.api.record_states import reason
+from rag_assets.cli.commands.operator import operator
+from rag_assets.cli.commands.output import print_json, print_table, say, warn
+from rag_assets.cli.commands.session import Session, with_reading_session, with_session
+from rag_assets.common.errors import ConfigurationError, InvalidRequest
+from rag_assets.common.formatting import counted
+from rag_assets.privacy.masker import masker_of
+from rag_assets.records.pages import ROOT
+from rag_assets.storage.blobs.store import open_blobs
+from rag_assets.storage.catalog.record_states import RecordFilter, RecordState, RecordStatus
+from rag_assets.systems.workspace.pulling.pull import Puller, pulled_sources
+from rag_assets.systems.workspace.pulling.states import PullStates
+from rag_assets.systems.workspace.tree import Page
+from rag_assets.systems.workspace.tree_service import PageDraft, TreeService
+from rag_assets.tenants.model import Tenant
+from rag_assets.tenants.problems import problem_of
+
+_RECORDS_AT_ONCE: Final = 10_000
+
+
+@with_reading_session
+def show(session: Session, tenant: str, *, as_json: bool) -> None:
+    """Print all pages, each below its parent."""
+    pages = _service(session).pages(tenant)
+    if as_json:
+        print_json({"tenant": tenant, "pages": [one for one, _ in pages]})
+        return
+    for page, depth in pages:
+        say(f"{'  ' * depth}{page.uuid}{_remarks(page)}")
+
+
+@with_session
+def put(
+    session: Session, tenant: str, page: str, given: Mapping[str, Any], *, as_json: bool
+) -> None:
+    """Put a page into the tree."""
+    try:
+        draft = PageDraft.model_validate(given)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        raise InvalidRequest(
+            f"the page cannot be put: {problem_of(first)}", hint="correct that option"
+        ) from None
+    done = _service(session).put(tenant, page, draft)
+    if as_json:
+        print_json(done)
+        return
+    say(f"{page} has the scope {done.scope}; {counted(done.documents, 'document')} moved with it.")
+
+
+@with_session
+def delete(session: Session, tenant: str, page: str, *, confirmed: bool, as_json: bool) -> None:
+    """Delete a page, the pages below it, and their records."""
+    if not confirmed:
+        raise ConfigurationError(
+            "this deletes a page, all pages below it, and the records that hang on them",
+            hint="add --yes",
+        )
+    done = _service(session).remove(tenant, page, operator())
+    if as_json:
+        print_json(done)
+        return
+    say(f"{page} is deleted, with {counted(done.documents, 'document')}.")
+
+
+@with_session
+def access(
+    session: Session, tenant: str, page: str, principals: Sequence[str], *, as_json: bool
+) -> None:
+    """Print whether any of these principals may read a page."""
+    found = _service(session).access(tenant, page, tuple(principals))
+    if as_json:
+        print_json(found)
+        return
+    say(f"{'yes' if found.readable else 'no'}: {found.reason}")
+
+
+@with_reading_session
+def records(
+    session: Session,
+    tenant: str,
+    *,
+    status: RecordStatus | None,
+    page: str | None,
+    as_json: bool,
+) -> None:
+    """Print the status of records, without their titles and texts."""
+    chosen, states = RecordFilter(status=status, page_uuid=page), list[RecordState]()
+    session.catalog.tenants.get(tenant)
+    while found := session.catalog.record_states.page(
+        tenant, None, chosen, scopes={}, limit=_RECORDS_AT_ONCE
+    ):
+        states += found
+        last = found[-1]
+        chosen = replace(chosen, after=(last.source, last.source_type, last.source_id))
+    rows = [
+        (
+            *(state.source_type, state.source_id, state.page_uuid, state.status),
+            *(state.chunk_count, reason(state)),
+        )
+        for state in states
+    ]
+    names = ("type", "id", "page", "status", "chunks", "reason")
+    if as_json:
+        shown = [dict(zip(names, row, strict=True)) for row in rows]
+        print_json({"tenant": tenant, "records": shown})
+        return
+    print_table(names, rows)
+
+
+def _service(session: Session) -> TreeService:
+    settings = session.settings
+    return TreeService(session.catalog, open_blobs(settings), masker_of(settings.local))
+
+
+def _remarks(page: Page) -> str:
+    return "".join(f"  {remark}" for remark in _notes(page))
+
+
+def _notes(page: Page) -> Iterator[str]:
+    if page.kind == "database":
+        yield "(database)"
+    if page.has_own_scope:
+        readers = ", ".join(page.readers) or "nobody"
+        only = "" if page.inherit or page.uuid == ROOT else " alone"
+        yield f"read by {readers}{only}"
+    if page.archived:
+        yield "archived"
+    if not page.ai:
+        yield "ai off"
+
+
+_SHOWN = 20
+
+
+@with_session
+def pull(
+    session: Session,
+    tenant: str,
+    *,
+    source: str | None,
+    keys: bool,
+    allow_deletes: bool,
+    as_json: bool,
+) -> None:
+    """Pull the sources of a tenant now."""
+    record = session.active(tenant)
+    of_tenant = Tenant.from_config(record.config)
+    puller = Puller(
+        session.catalog,
+        open_blobs(session.settings),
+        masker_of(session.settings.local),
+        record.ref,
+        of_tenant,
+    )
+    scan = keys or allow_deletes
+    reports = [
+        puller.pull(one, scan=scan, allow_deletes=allow_deletes)
+        for one in pulled_sources(of_tenant, source)
+    ]
+    if as_json:
+        print_json({"tenant": tenant, "sources": reports})
+        return
+    for report in reports:
+        say(report.line())
+        if report.held:
+            warn(
+                f"{report.held:,} records of {report.source} are gone from its database and are"
+                " kept: give --allow-deletes if that is right"
+            )
+
+
+@with_reading_session
+def pulls(session: Session, tenant: str, *, as_json: bool) -> None:
+    """Print the results of pulls, and rows that were set aside."""
+    record = session.catalog.tenants.get(tenant)
+    states = PullStates(session.catalog.database)
+    known = states.of_tenant(tenant)
+    sources = pulled_sources(Tenant.from_config(record.config))
+    counts = states.count_set_aside(tenant)
+    rows = states.rows_set_aside(tenant, _SHOWN)
+    if as_json:
+        found = [known[one.name] for one in sources if one.name in known]
+        set_aside = {f"{name}.{type_}": count for (name, type_), count in counts.items()}
+        print_json({"tenant": tenant, "sources": found, "set_aside": set_aside, "rows": rows})
+        return
+    table = []
+    for one in sources:
+        state = known.get(one.name)
+        bad = sum(count for (name, _), count in counts.items() if name == one.name)
+        at = state.pulled_at if state else None
+        shown = at.strftime("%Y-%m-%d %H:%M:%S") if at else "never"
+        held = state.held_deletions if state else 0
+        table.append([one.name, shown, f"{bad:,}", f"{held:,}", (state and state.error) or ""])
+    print_table(["source", "pulled", "set aside", "held", "last failure"], table)
+    for row in rows:
+        say(f"{row.source}: {row.source_type} {row.shown}: {row.field}: {row.problem}")

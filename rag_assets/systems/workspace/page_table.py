@@ -1,0 +1,357 @@
+"""Changes of a workspace's tree in the catalog; each takes effect when its transaction commits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from sqlalchemy import (
+    Connection,
+    Row,
+    and_,
+    case,
+    delete,
+    exists,
+    func,
+    insert,
+    literal,
+    select,
+    update,
+)
+from sqlalchemy.dialects.postgresql import insert as upsert
+
+from rag_assets.common.errors import InvalidRequest, RagAssetsError, UnknownDocument
+from rag_assets.common.principals import MEMBERS
+from rag_assets.records.pages import EXCLUDED, ROOT, scope_of
+from rag_assets.storage.catalog.changes import notify
+from rag_assets.storage.catalog.database import Database, TenantRef, among, as_rows
+from rag_assets.storage.catalog.pages import attached_documents
+from rag_assets.storage.catalog.record_writes import delete_records, withdraw_documents
+from rag_assets.storage.catalog.security_changes import record_change
+from rag_assets.storage.catalog.tables import access_scopes, documents
+from rag_assets.storage.catalog.tree_tables import page_moves, pages, scope_ancestors
+from rag_assets.systems.workspace.page_lists import page_from_row, tree_query
+from rag_assets.systems.workspace.tree import (
+    Page,
+    TreePlan,
+    find_loops,
+    loop_error,
+    new_root,
+    plan_tree,
+)
+
+_COLUMNS = ("uuid", "kind", "parent", "inherit", "readers", "archived", "ai")
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedPages:
+    """The result of changes of pages.
+
+    Attributes:
+        scopes: by page, the access scope of its documents after the change.
+        documents: number of documents that got another scope.
+        refused: the errors of rejected edits, by the edit's number.
+    """
+
+    scopes: Mapping[str, str]
+    documents: int
+    refused: Mapping[int, RagAssetsError]
+
+
+@dataclass(frozen=True, slots=True)
+class RemovedPages:
+    """The result of the removal of pages.
+
+    Attributes:
+        documents: number of documents that were deleted with the pages.
+        blobs: hashes of the deleted documents' contents.
+    """
+
+    documents: int
+    blobs: tuple[str, ...]
+
+
+PageEdit: TypeAlias = tuple[str, Callable[[Page | None], Page]]
+"""The uuid of a page, and a function from its current to its new state.
+
+The function may raise InvalidRequest or UnknownDocument; the page then stays unchanged.
+"""
+
+
+class TreeTable:
+    """Changes `pages` and `scope_ancestors`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def put(self, ref: TenantRef, page: Page) -> ChangedPages:
+        """Add or replace a page; see change().
+
+        Raises:
+            InvalidRequest: it would be below itself, or too far from the root.
+        """
+        changes = self.change(ref, [(page.uuid, lambda _: page)])
+        for error in changes.refused.values():
+            raise error
+        return changes
+
+    def change(self, ref: TenantRef, edits: Sequence[PageEdit]) -> ChangedPages:
+        """Add or change pages in one transaction; applies to every search that starts afterwards.
+
+        The edits are checked as a whole, so their order does not matter. Edits of the same page
+        build on each other. The work grows with the number of affected pages below the changed
+        pages.
+
+        Raises:
+            InvalidRequest: a page would be too far from the root; no page is changed.
+            TenantGone: the tenant was removed.
+            TenantBusy: other transactions did not end within five seconds.
+        """
+        with self._database.begin_exclusive(ref) as connection:
+            former = _select_rows(connection, ref.id, {uuid for uuid, _ in edits})
+            stored = {uuid: page_from_row(row) for uuid, row in former.items()}
+            wanted, refused = _apply_edits(edits, stored)
+            shaped = {
+                uuid: page
+                for uuid, page in wanted.items()
+                if uuid not in stored or stored[uuid].shape != page.shape
+            }
+            known = former | _select_neighbours(connection, ref.id, shaped, stored)
+            for uuid in _drop_loops(shaped, {u: page_from_row(row) for u, row in known.items()}):
+                del wanted[uuid]
+                refused |= {n: loop_error() for n, (one, _) in enumerate(edits) if one == uuid}
+            if wanted and ROOT not in known:
+                _ensure_root(connection, ref.id)
+                known |= _select_rows(connection, ref.id, {ROOT})
+            plan = plan_tree(shaped.values(), [page_from_row(row) for row in known.values()])
+            scopes = {**{uuid: row.scope for uuid, row in former.items()}, **plan.scopes}
+            written = [page for page in wanted.values() if stored.get(page.uuid) != page]
+            _write_pages(connection, ref, written, scopes)
+            moved = {
+                uuid: scope
+                for uuid, scope in plan.scopes.items()
+                if uuid in shaped or known[uuid].scope != scope
+            }
+            documents_moved = _move_documents(connection, ref, moved) if moved else 0
+            if moved:
+                _move_pages(connection, ref, moved, followed=not documents_moved)
+                _write_ancestors(connection, ref, shaped, plan)
+            narrowed = _grant(connection, ref, written)
+            narrowed |= {uuid for uuid in shaped if uuid in stored}
+            if narrowed:
+                # One event is enough: after restoring an earlier dump, the whole tree must be put
+                # again.
+                record_change(connection, ref, "page_changed", min(narrowed))
+            if documents_moved:
+                notify(connection, ref.id)
+        return ChangedPages({uuid: scopes[uuid] for uuid in wanted}, documents_moved, refused)
+
+    def remove(self, ref: TenantRef, uuids: Sequence[str], by: str) -> RemovedPages:
+        """Delete pages, all pages below them, and the records attached to any of them.
+
+        Records attached to an unknown page are deleted as well.
+
+        Args:
+            uuids: of the pages.
+            by: the caller's name, for the events.
+        """
+        with self._database.begin_exclusive(ref) as connection:
+            gone = [*dict.fromkeys((*uuids, *_select_below(connection, ref.id, uuids)))]
+            ids = attached_documents(connection, ref, gone)
+            _, blobs = delete_records(connection, ref, ids)
+            withdraw_documents(connection, ref, ids, by)
+            table = pages.c
+            its = (table.tenant == ref.id, among(table.uuid, gone))
+            if connection.execute(delete(pages).where(*its)).rowcount:
+                record_change(connection, ref, "page_changed", uuids[0])
+            scopes = [scope_of(one) for one in gone]
+            for owned in (access_scopes, scope_ancestors):
+                connection.execute(
+                    delete(owned).where(owned.c.tenant == ref.id, among(owned.c.scope, scopes))
+                )
+            if ids:
+                notify(connection, ref.id)
+        return RemovedPages(len(ids), blobs)
+
+
+def _select_below(connection: Connection, tenant_id: str, uuids: Sequence[str]) -> list[str]:
+    below = tree_query(tenant_id, uuids, upwards=False).subquery()
+    return [*connection.scalars(select(below.c.uuid))]
+
+
+def _select_rows(
+    connection: Connection, tenant_id: str, uuids: Collection[str]
+) -> dict[str, Row[Any]]:
+    query = select(pages).where(pages.c.tenant == tenant_id, among(pages.c.uuid, [*uuids]))
+    return {row.uuid: row for row in connection.execute(query)}
+
+
+def _apply_edits(
+    edits: Sequence[PageEdit], stored: Mapping[str, Page]
+) -> tuple[dict[str, Page], dict[int, RagAssetsError]]:
+    """Return the pages that result from edits, and the errors of rejected edits by number."""
+    wanted: dict[str, Page] = {}
+    refused: dict[int, RagAssetsError] = {}
+    for number, (uuid, edit) in enumerate(edits):
+        try:
+            wanted[uuid] = edit(wanted.get(uuid, stored.get(uuid)))
+        except (InvalidRequest, UnknownDocument) as error:
+            refused[number] = error
+    return wanted, refused
+
+
+def _select_neighbours(
+    connection: Connection, tenant_id: str, shaped: Mapping[str, Page], stored: Mapping[str, Page]
+) -> dict[str, Row[Any]]:
+    """Return the rows of the pages above and below the changed pages."""
+    if not shaped:
+        return {}
+    former = {stored[uuid].parent for uuid in shaped if uuid in stored}
+    parents = {page.parent for page in shaped.values()} | former
+    rows: dict[str, Row[Any]] = {}
+    for query in (
+        tree_query(tenant_id, [uuid for uuid in parents if uuid is not None], upwards=True),
+        tree_query(tenant_id, [*shaped], upwards=False),
+    ):
+        rows |= {row.uuid: row for row in connection.execute(query)}
+    return rows
+
+
+def _drop_loops(shaped: dict[str, Page], known: Mapping[str, Page]) -> set[str]:
+    """Remove the pages that would be below themselves from `shaped`, and return them."""
+    taken = set[str]()
+    while looping := find_loops({**known, **shaped}) & shaped.keys():
+        taken |= looping
+        for uuid in looping:
+            del shaped[uuid]
+    return taken
+
+
+def _write_pages(
+    connection: Connection, ref: TenantRef, written: Sequence[Page], scopes: Mapping[str, str]
+) -> None:
+    if not written:
+        return
+    new = upsert(pages).values(tenant=ref.id, updated_at=func.now())
+    names = ("kind", "parent", "inherit", "readers", "archived", "ai", "scope", "updated_at")
+    connection.execute(
+        new.on_conflict_do_update(
+            index_elements=["tenant", "uuid"], set_={name: new.excluded[name] for name in names}
+        ),
+        [page_columns(page) | {"scope": scopes[page.uuid]} for page in written],
+    )
+
+
+def _grant(connection: Connection, ref: TenantRef, written: Sequence[Page]) -> set[str]:
+    """Grant the readers of pages their scopes; a page without readers gets no grants.
+
+    Returns:
+        the scopes from which readers were removed.
+    """
+    if not written:
+        return set()
+    table = access_scopes.c
+    pairs = [(scope_of(page.uuid), name) for page in written for name in page.readers]
+    new = as_rows(pairs, name="new")
+    stays = exists().where(table.scope == new.c.key, table.principal == new.c.value)
+    removed = connection.scalars(
+        delete(access_scopes)
+        .where(
+            table.tenant == ref.id,
+            among(table.scope, [scope_of(page.uuid) for page in written]),
+            ~stays,
+        )
+        .returning(table.scope)
+    ).all()
+    if pairs:
+        rows = select(literal(ref.id), new.c.key, new.c.value)
+        connection.execute(
+            upsert(access_scopes)
+            .from_select(["tenant", "scope", "principal"], rows)
+            .on_conflict_do_nothing()
+        )
+    return {scope.removeprefix(scope_of("")) for scope in removed}
+
+
+def _write_ancestors(
+    connection: Connection, ref: TenantRef, shaped: Collection[str], plan: TreePlan
+) -> None:
+    """Store from which scopes the given pages and the pages below inherit, if it changed."""
+    table = scope_ancestors.c
+    scopes = [*dict.fromkeys((*map(scope_of, shaped), *plan.ancestors))]
+    query = select(table.scope, table.ancestor).where(
+        table.tenant == ref.id, among(table.scope, scopes)
+    )
+    former = {(row.scope, row.ancestor) for row in connection.execute(query)}
+    wanted = {(scope, one) for scope, ancestors in plan.ancestors.items() for one in ancestors}
+    if former - wanted:
+        gone = as_rows(former - wanted, name="gone")
+        connection.execute(
+            delete(scope_ancestors).where(
+                table.tenant == ref.id,
+                table.scope == gone.c.key,
+                table.ancestor == gone.c.value,
+            )
+        )
+    if wanted - former:
+        new = as_rows(wanted - former, name="new")
+        rows = select(literal(ref.id), new.c.key, new.c.value)
+        connection.execute(
+            insert(scope_ancestors).from_select(["tenant", "scope", "ancestor"], rows)
+        )
+
+
+def _move_documents(connection: Connection, ref: TenantRef, scopes: Mapping[str, str]) -> int:
+    """Give the documents of pages their scope; return how many had another."""
+    new = as_rows(scopes.items(), name="new")
+    table = documents.c
+    # A document that is no longer excluded has left the builds, or is about to.
+    is_back = and_(table.access_scope == EXCLUDED, new.c.value != EXCLUDED)
+    status = case((and_(is_back, table.status == "READY"), "PROCESSING"), else_=table.status)
+    return connection.execute(
+        update(documents)
+        .where(
+            table.tenant == ref.id,
+            table.page_uuid == new.c.key,
+            table.access_scope != new.c.value,
+            table.status != "DELETED",
+        )
+        .values(access_scope=new.c.value, status=status)
+    ).rowcount
+
+
+def _move_pages(
+    connection: Connection, ref: TenantRef, scopes: Mapping[str, str], *, followed: bool
+) -> None:
+    """Give pages their scope; unless `followed`, mark that their entries must follow."""
+    new = as_rows(scopes.items(), name="new")
+    table = pages.c
+    move = {} if followed else {"moved": connection.scalar(select(page_moves.next_value()))}
+    connection.execute(
+        update(pages)
+        .where(table.tenant == ref.id, table.uuid == new.c.key)
+        .values(scope=new.c.value, **move)
+    )
+
+
+def _ensure_root(connection: Connection, tenant_id: str) -> None:
+    """Add the root, which all members may read, unless it exists."""
+    root = new_root()
+    made = connection.execute(
+        upsert(pages)
+        .values(tenant=tenant_id, scope=scope_of(ROOT), **page_columns(root))
+        .on_conflict_do_nothing()
+        .returning(pages.c.uuid)
+    ).first()
+    if made is not None:
+        connection.execute(
+            upsert(access_scopes)
+            .values(tenant=tenant_id, scope=scope_of(ROOT), principal=MEMBERS)
+            .on_conflict_do_nothing()
+        )
+
+
+def page_columns(page: Page) -> dict[str, Any]:
+    """Return a page's own fields as columns."""
+    return {name: getattr(page, name) for name in _COLUMNS} | {"readers": list(page.readers)}

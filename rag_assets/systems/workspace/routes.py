@@ -1,0 +1,445 @@
+"""The endpoints of workspaces: their settings, for admins, and their tree, also for writers."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Final, Literal, TypeVar
+
+from fastapi import APIRouter, Depends, Path, Query, Request
+from fastapi.exceptions import RequestValidationError
+from pydantic import AwareDatetime, BaseModel, Field, StringConstraints, ValidationError
+
+from rag_assets.api.backend import Backend
+from rag_assets.api.dependencies import BackendDependency, IdentityDependency
+from rag_assets.api.guard import Guarded, open_to_writers
+from rag_assets.api.invalid_fields import invalid, invalid_fields
+from rag_assets.api.model import TenantQuery
+from rag_assets.api.problems import Refused, documented
+from rag_assets.api.record_lines import Bulk
+from rag_assets.api.responses import InvalidField
+from rag_assets.api.workspace_responses import (
+    PageAccess,
+    Settings,
+    TreeChange,
+    TreeLine,
+    TreeLines,
+    TreePage,
+    TreePages,
+    TreeReconciled,
+)
+from rag_assets.common.errors import RagAssetsError, UnknownDocument
+from rag_assets.records.pages import MOST_UUID, PAGE_UUID, ROOT
+from rag_assets.systems.workspace.page_table import PageEdit
+from rag_assets.systems.workspace.settings import SettingsDraft, SettingsService
+from rag_assets.systems.workspace.tree import Page
+from rag_assets.systems.workspace.tree_service import (
+    PageChange,
+    PageDraft,
+    PageUuid,
+    TreeManifestLine,
+    TreeService,
+)
+
+REFUSED = documented(400, 401, 403, 404, 408, 409, 413, 422, 429, 500, 503)
+"""Responses of these endpoints to refused requests."""
+
+
+@dataclass(frozen=True, slots=True)
+class Addressed:
+    """The workspace that a request addresses.
+
+    Attributes:
+        tenant: its id.
+        by: the caller's name.
+        backend: answers the request.
+    """
+
+    tenant: str
+    by: str
+    backend: Backend
+
+    @property
+    def settings(self) -> SettingsService:
+        """Return the service for settings."""
+        return SettingsService.from_backend(self.backend)
+
+    @property
+    def tree(self) -> TreeService:
+        """Return the service for the tree."""
+        return TreeService.from_backend(self.backend)
+
+
+async def require_admin(
+    request: Request,
+    parameters: Annotated[TenantQuery, Query()],
+    identity: IdentityDependency,
+    backend: BackendDependency,
+) -> Addressed:
+    """Return the workspace that a request addresses; refuse all callers but its admins."""
+    tenant = request.state.tenant = identity.administered(parameters.tenant)
+    return Addressed(tenant, identity.name, backend)
+
+
+async def require_writer(
+    request: Request,
+    parameters: Annotated[TenantQuery, Query()],
+    identity: IdentityDependency,
+    backend: BackendDependency,
+) -> Addressed:
+    """Return the workspace that a request writes to; refuse all but its admins and writers."""
+    tenant = request.state.tenant = identity.written(parameters.tenant)
+    return Addressed(tenant, identity.name, backend)
+
+
+AdminDependency = Annotated[Addressed, Depends(require_admin)]
+WriterDependency = Annotated[Addressed, Depends(require_writer)]
+
+
+settings_router = APIRouter(
+    prefix="/rag/settings", tags=["workspace"], responses=REFUSED, route_class=Guarded
+)
+
+
+@settings_router.get("")
+async def settings(asked: AdminDependency) -> Settings:
+    """Return the settings of a workspace that are in force. For admins."""
+    return await asked.backend.run(
+        asked.tenant,
+        asked.by,
+        lambda: asked.settings.get(asked.tenant),
+    )
+
+
+@settings_router.patch("")
+async def change_settings(draft: SettingsDraft, asked: AdminDependency) -> Settings:
+    """Change the given settings; null stands for the operator's configuration. For admins.
+
+    Switching a workspace on indexes it again as a whole. Another model waits, as `pending_model`,
+    until the whole workspace is indexed again; the present model answers until that is complete.
+    """
+    return await asked.backend.write(
+        asked.tenant,
+        lambda: asked.settings.change(asked.tenant, draft, asked.by),
+    )
+
+
+tree_router = APIRouter(prefix="/rag", tags=["workspace"], responses=REFUSED, route_class=Guarded)
+
+_Uuid = Annotated[str, Path(pattern=PAGE_UUID, max_length=MOST_UUID)]
+_Principal = Annotated[
+    str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f]+$", min_length=1, max_length=1_000)
+]
+
+
+class AccessQuery(TenantQuery):
+    """A page, and the names for which access is checked.
+
+    Attributes:
+        page_uuid: of the page.
+        principal: a name of the reader: a subject, group:NAME, or members; may be repeated.
+    """
+
+    page_uuid: PageUuid
+    principal: Annotated[list[_Principal], Field(min_length=1, max_length=100)]
+
+
+@tree_router.put("/tree/{uuid}")
+@open_to_writers
+async def put_page(uuid: _Uuid, draft: PageDraft, asked: WriterDependency) -> TreeChange:
+    """Create or replace a page or a database in the tree. For admins and writers.
+
+    The change is in force with the response, for all records of the page and of the pages below it;
+    no embedding is computed. A page may be put before the pages above it: until all of these are
+    known, nobody reads it. The page `root` is above all others; unless it is put, all members read
+    it.
+    """
+    return await asked.backend.write(
+        asked.tenant, lambda: asked.tree.put(asked.tenant, uuid, draft)
+    )
+
+
+@tree_router.patch("/tree/{uuid}")
+@open_to_writers
+async def change_page(uuid: _Uuid, change: PageChange, asked: WriterDependency) -> TreeChange:
+    """Change the given fields of a page, such as only its parent. For admins and writers.
+
+    Omitted fields stay as they are: a move keeps the readers.
+    """
+    return await asked.backend.write(
+        asked.tenant,
+        lambda: asked.tree.change(asked.tenant, uuid, change),
+    )
+
+
+@tree_router.get("/tree/{uuid}")
+@open_to_writers
+async def page(uuid: _Uuid, asked: WriterDependency) -> TreePage:
+    """Return a page of the tree. For admins and writers."""
+    return await asked.backend.run(
+        asked.tenant,
+        asked.by,
+        lambda: asked.tree.page(asked.tenant, uuid),
+    )
+
+
+class TreeQuery(TenantQuery):
+    """The selection of listed pages.
+
+    Attributes:
+        parent: only pages directly below this page.
+        after: the `next` of the previous list.
+        limit: maximum number of pages.
+    """
+
+    parent: PageUuid | None = None
+    after: PageUuid | None = None
+    limit: int = Field(default=1_000, ge=1, le=10_000)
+
+
+@tree_router.get("/tree")
+@open_to_writers
+async def list_pages(
+    request: Request,
+    parameters: Annotated[TreeQuery, Query()],
+    identity: IdentityDependency,
+    backend: BackendDependency,
+) -> TreePages:
+    """List the pages of the tree, by uuid, without titles. For admins and writers."""
+    tenant = request.state.tenant = identity.written(parameters.tenant)
+    service, chosen = TreeService.from_backend(backend), parameters
+    return await backend.run(
+        tenant,
+        identity.name,
+        lambda: service.list_pages_after(
+            tenant, parent=chosen.parent, after=chosen.after, limit=chosen.limit
+        ),
+    )
+
+
+@tree_router.delete("/tree/{uuid}")
+@open_to_writers
+async def delete_page(uuid: _Uuid, asked: WriterDependency) -> TreeChange:
+    """Delete a page, the pages below it, and all records of these pages. For admins and writers."""
+    return await asked.backend.write(
+        asked.tenant,
+        lambda: asked.tree.remove(asked.tenant, uuid, asked.by),
+    )
+
+
+@tree_router.get("/access")
+@open_to_writers
+async def access(
+    request: Request,
+    asked_for: Annotated[AccessQuery, Query()],
+    identity: IdentityDependency,
+    backend: BackendDependency,
+) -> PageAccess:
+    """Return whether somebody may read a page, and by which grant. For admins and writers."""
+    tenant = request.state.tenant = identity.written(asked_for.tenant)
+    service = TreeService.from_backend(backend)
+    principals = tuple(asked_for.principal)
+    return await backend.run(
+        tenant, identity.name, lambda: service.access(tenant, asked_for.page_uuid, principals)
+    )
+
+
+MOST_LINES: Final = 5_000
+MOST_PAGES: Final = 200_000
+"""Maximum number of pages in a manifest."""
+_LINES: Final[dict[str, Any]] = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "application/x-ndjson": {
+                "schema": {
+                    "type": "string",
+                    "description": "A JSON object a line: `uuid`, `op` (put, which is the default,"
+                    " or change), and what a single request has.",
+                }
+            }
+        },
+    }
+}
+_Model = TypeVar("_Model", bound=BaseModel)
+
+
+class _Manifest(Bulk):
+    """A guarded route with a body that names all pages of a workspace."""
+
+    most_bytes: ClassVar[int] = 64 * 1024 * 1024
+
+
+tree_lines = APIRouter(prefix="/rag", tags=["workspace"], responses=REFUSED, route_class=Bulk)
+manifests = APIRouter(prefix="/rag", tags=["workspace"], responses=REFUSED, route_class=_Manifest)
+
+
+@tree_lines.post("/tree", openapi_extra=_LINES)
+@open_to_writers
+async def write_tree(request: Request, asked: WriterDependency) -> TreeLines:
+    """Put and change many pages of the tree: one JSON object per line, at most 5,000 lines.
+
+    All lines are one transaction. The tree that results from them counts, whatever their
+    order; an invalid line does not stop the others.
+    """
+    lines = _split_lines(await request.body(), most=MOST_LINES)
+    asked.backend.written.take(asked.by, max(len(lines), 1))
+    names = request.app.state.description.names
+
+    def write() -> TreeLines:
+        edits: dict[int, PageEdit] = {}
+        answers: dict[int, TreeLine] = {}
+        for number, line in lines.items():
+            try:
+                edits[number] = _parse_edit(line)
+            except RequestValidationError as error:
+                errors = tuple(invalid_fields(error.errors(), names))
+                answers[number] = TreeLine(number, "invalid", errors=errors)
+        done = asked.tree.change_many(asked.tenant, [*edits.values()])
+        for place, (number, (uuid, _)) in enumerate(edits.items()):
+            refusal = done.refused.get(place)
+            answers[number] = (
+                TreeLine(number, "done", scope=done.scopes[uuid])
+                if refusal is None
+                else _refusal(number, refusal)
+            )
+        return TreeLines(tuple(answers[number] for number in sorted(answers)), done.documents)
+
+    return await asked.backend.write(asked.tenant, write)
+
+
+class ReconcileTreeQuery(TenantQuery):
+    """Options of the comparison of a manifest with the tree.
+
+    Attributes:
+        apply: put missing and stale pages, and remove pages that the manifest does not name.
+        allow_deletes: remove these pages even if they are suspiciously many.
+        as_of: when the manifest was made; by default, and at the latest, the time of the request.
+            Pages that were put later count as named.
+    """
+
+    apply: bool = False
+    allow_deletes: bool = False
+    as_of: AwareDatetime | None = None
+
+
+@manifests.post("/tree/reconcile", openapi_extra=_LINES)
+@open_to_writers
+async def reconcile_tree(
+    request: Request,
+    parameters: Annotated[ReconcileTreeQuery, Query()],
+    identity: IdentityDependency,
+    backend: BackendDependency,
+) -> TreeReconciled:
+    """Compare the manifest of all pages with the tree: one JSON object per line, as they are put.
+
+    The response names missing, stale and extra pages. With `apply` the tree is made equal to the
+    manifest: extra pages are deleted with all their records. If these are over 20 pages and over
+    30 % of all, this requires `allow_deletes`. Each page's parent must be named, too, unless it is
+    the root.
+    """
+    tenant_id = request.state.tenant = identity.written(parameters.tenant)
+    came = await backend.run(tenant_id, identity.name, backend.catalog.database.time)
+    as_of = min(parameters.as_of or came, came)
+    lines = _split_lines(await request.body(), most=MOST_PAGES)
+
+    def reconcile() -> TreeReconciled:
+        return TreeService.from_backend(backend).reconcile(
+            tenant_id,
+            _parse_manifest(lines),
+            as_of=as_of,
+            by=identity.name,
+            apply=parameters.apply,
+            allow_deletes=parameters.allow_deletes,
+        )
+
+    if parameters.apply:
+        return await backend.write(tenant_id, reconcile)
+    return await backend.run(tenant_id, identity.name, reconcile)
+
+
+def _split_lines(body: bytes, *, most: int) -> dict[int, bytes]:
+    """Return the non-empty lines of a body, by number.
+
+    Raises:
+        Refused: the body has too many lines.
+    """
+    lines = {n: line for n, line in enumerate(body.split(b"\n"), start=1) if line.strip()}
+    if len(lines) > most:
+        raise Refused(413, f"send at most {most:,} lines at once")
+    return lines
+
+
+def _parse_edit(line: bytes) -> PageEdit:
+    """Return the edit in a line.
+
+    Raises:
+        RequestValidationError: names the field.
+    """
+    values = _parse_object(line)
+    op: Literal["put", "change"] = values.pop("op", "put")
+    uuid = values.pop("uuid", None)
+    if not isinstance(uuid, str) or len(uuid) > MOST_UUID:
+        raise invalid("uuid", "it must be the id of a page")
+    if op == "put":
+        draft = _validate(PageDraft, values)
+        return uuid, lambda _: draft.page(uuid)
+    if op != "change":
+        raise invalid("op", "it must be put or change")
+    change = _validate(PageChange, values)
+    return uuid, lambda former: change.page(uuid, former)
+
+
+def _parse_manifest(lines: dict[int, bytes]) -> dict[str, Page]:
+    """Return the pages of a manifest by uuid.
+
+    Raises:
+        RequestValidationError: a line is invalid, names a page again, or has a parent that no
+            line names.
+    """
+    pages: dict[str, Page] = {}
+    for number, line in lines.items():
+        try:
+            read = _validate(TreeManifestLine, _parse_object(line))
+            draft = PageDraft(**read.model_dump(exclude={"uuid"}))
+            page = draft.page(read.uuid)
+        except RequestValidationError as error:
+            first = error.errors()[0]
+            field = ".".join(map(str, first["loc"][1:2])) or "body"
+            raise invalid(field, f"line {number}: {first['msg']}") from None
+        if page.uuid in pages:
+            raise invalid("uuid", f"line {number}: an earlier line names this page")
+        pages[page.uuid] = page
+    for number, page in zip(lines, pages.values(), strict=True):
+        if page.parent not in {None, ROOT} and page.parent not in pages:
+            raise invalid("parent", f"line {number}: no line names this page")
+    return pages
+
+
+def _parse_object(line: bytes) -> dict[str, Any]:
+    try:
+        values = json.loads(line)
+    except (ValueError, RecursionError):
+        raise invalid("body", "the line is not valid JSON") from None
+    if not isinstance(values, dict):
+        raise invalid("body", "the line must be a JSON object")
+    return values
+
+
+def _validate(model: type[_Model], values: dict[str, Any]) -> _Model:
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        found = error.errors(include_url=False, include_input=False, include_context=False)
+        raise RequestValidationError(
+            [{**one, "loc": ("body", *one["loc"])} for one in found]
+        ) from None
+
+
+def _refusal(number: int, error: RagAssetsError) -> TreeLine:
+    if isinstance(error, UnknownDocument):
+        return TreeLine(number, "unknown-page")
+    field, _, problem = error.message.partition(": ")
+    if field in {"uuid", "parent", "read"}:
+        return TreeLine(number, "invalid", errors=(InvalidField(field, problem),))
+    return TreeLine(number, "invalid", errors=(InvalidField("body", error.message),))

@@ -1,0 +1,435 @@
+"""Changes to the tree of a workspace, and the access to its pages."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import datetime
+from typing import Annotated, Any, Final, Literal, TypeAlias
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+
+from rag_assets.api.backend import Backend
+from rag_assets.api.workspace_responses import (
+    PageAccess,
+    TreeChange,
+    TreeDifference,
+    TreePage,
+    TreePages,
+    TreeReconciled,
+)
+from rag_assets.common.errors import (
+    DeletionsHeld,
+    InvalidRequest,
+    UnknownDocument,
+)
+from rag_assets.common.principals import GUESTS
+from rag_assets.pipeline.blobs import drop_blobs
+from rag_assets.privacy.described import described_spans
+from rag_assets.privacy.masker import Masker
+from rag_assets.records.pages import MOST_UUID, NOBODY, PAGE_UUID, ROOT, UUID_RULE
+from rag_assets.storage.blobs.store import BlobStore
+from rag_assets.storage.catalog.catalog import Catalog
+from rag_assets.storage.catalog.database import TenantRef
+from rag_assets.storage.catalog.tenants import TenantRecord
+from rag_assets.systems.workspace.errors import require_workspace
+from rag_assets.systems.workspace.page_lists import PageLists
+from rag_assets.systems.workspace.page_table import ChangedPages, PageEdit, TreeTable
+from rag_assets.systems.workspace.tree import (
+    Page,
+    find_loops,
+    find_standing,
+    judge_access,
+    loop_error,
+    order_pages,
+)
+
+MOST_NAMED: Final = 10_000
+"""Maximum number of pages that are named for each kind of difference."""
+_MANY_PAGES: Final = 20
+_MANY_SHARE: Final = 0.3
+Difference: TypeAlias = Literal["missing", "stale", "extra"]
+
+MOST_READERS = 1_000
+MOST_READER_BYTES = 2_000
+"""Limit of a reader's name: a longer name may not fit into a Postgres index with its page."""
+
+
+def _reader(name: str) -> str:
+    if len(name.encode()) > MOST_READER_BYTES:
+        raise ValueError(f"the name of a reader has {MOST_READER_BYTES:,} bytes at most")
+    if name == GUESTS:
+        raise ValueError("guests are no reader of their own: name them, or a group of theirs")
+    return name
+
+
+PageUuid = Annotated[str, StringConstraints(pattern=PAGE_UUID, max_length=MOST_UUID)]
+Principal = Annotated[
+    str,
+    StringConstraints(pattern=r"^[^\x00-\x1f\x7f]+$", min_length=1, max_length=1_000),
+    AfterValidator(_reader),
+]
+
+
+class PageDraft(BaseModel):
+    """A page or a database of a workspace, with its place in the tree.
+
+    Attributes:
+        parent: the page above it; null: the root of the workspace.
+        inherit: whether `read` is added to the readers of the page above; else it replaces them.
+        read: who reads it and the pages below it: a subject, a group as group:NAME, or `members`.
+        archived: whether it and the pages below it are removed from the knowledge.
+        ai: `off` removes it and the pages below it from the knowledge.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    kind: Literal["page", "database"] = "page"
+    parent: PageUuid | None = None
+    inherit: bool = True
+    read: Annotated[list[Principal], Field(max_length=MOST_READERS)] = []
+    archived: bool = False
+    ai: Literal["on", "off"] = "on"
+
+    def page(self, uuid: str) -> Page:
+        """Return the page with this id.
+
+        Raises:
+            InvalidRequest: the id is malformed, or the root would be put below another page or
+                out of the knowledge.
+        """
+        if len(uuid) > MOST_UUID or not re.fullmatch(PAGE_UUID, uuid):
+            raise InvalidRequest(f"the page cannot be put: {UUID_RULE}", hint="choose another id")
+        is_root = uuid == ROOT
+        if is_root and self != PageDraft(inherit=False, read=self.read):
+            raise InvalidRequest(
+                "of the root only its readers can be set: inherit must be false, and it has no"
+                " parent",
+                hint='send {"inherit": false, "read": [...]}',
+            )
+        return Page(
+            uuid=uuid,
+            kind="root" if is_root else self.kind,
+            parent=None if is_root else self.parent or ROOT,
+            inherit=self.inherit,
+            readers=tuple(dict.fromkeys(self.read)),
+            archived=self.archived,
+            ai=self.ai == "on",
+        )
+
+
+class PageChange(BaseModel):
+    """A change of a page; omitted fields stay as they are. See PageDraft."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    kind: Literal["page", "database"] = "page"
+    parent: PageUuid | None = None
+    inherit: bool = True
+    read: Annotated[list[Principal], Field(max_length=MOST_READERS)] = []
+    archived: bool = False
+    ai: Literal["on", "off"] = "on"
+
+    def page(self, uuid: str, former: Page | None) -> Page:
+        """Return the page as it is after the change.
+
+        Raises:
+            UnknownDocument: there is no such page.
+            InvalidRequest: see PageDraft.page().
+        """
+        if former is None:
+            raise UnknownDocument("the tree has no such page", hint="put it first, by PUT")
+        given = self.model_dump(exclude_unset=True)
+        return PageDraft(**{**_draft_values(former), **given}).page(uuid)
+
+
+class TreeManifestLine(PageDraft):
+    """A page in a manifest of the whole tree."""
+
+    uuid: PageUuid
+
+
+def page_response(page: Page, scope: str) -> TreePage:
+    """Return a page in the form of a response."""
+    return TreePage(
+        uuid=page.uuid,
+        kind=page.kind,
+        parent=page.parent,
+        inherit=page.inherit,
+        read=page.readers,
+        archived=page.archived,
+        ai="on" if page.ai else "off",
+        scope=scope,
+    )
+
+
+def _draft_values(page: Page) -> dict[str, Any]:
+    is_root = page.uuid == ROOT
+    return {
+        "kind": "page" if is_root else page.kind,
+        "parent": page.parent,
+        "inherit": page.inherit,
+        "read": [*page.readers],
+        "archived": page.archived,
+        "ai": "on" if page.ai else "off",
+    }
+
+
+class TreeService:
+    """Changes the trees of workspaces, and reports who reads a page.
+
+    Args:
+        catalog: contains the trees.
+        blobs: contents of files, which are deleted with their pages.
+        masker: finds credentials, which are not allowed as ids or principals.
+    """
+
+    def __init__(self, catalog: Catalog, blobs: BlobStore, masker: Masker) -> None:
+        self._catalog, self._blobs = catalog, blobs
+        self._masker = masker
+        self._tree, self._lists = TreeTable(catalog.database), PageLists(catalog.database)
+
+    @classmethod
+    def from_backend(cls, backend: Backend) -> TreeService:
+        """Return the service over the API's backend."""
+        return cls(backend.catalog, backend.blobs, backend.retriever.masker)
+
+    def put(self, tenant_id: str, uuid: str, draft: PageDraft) -> TreeChange:
+        """Create a page or replace it.
+
+        Raises:
+            UnknownTenant: no tenant has this id.
+            NoWorkspace: the tenant is not a workspace.
+            InvalidRequest: the page would be below itself or too far from the root, or a name
+                cannot be stored.
+        """
+        page = draft.page(uuid)
+        return self._change_one(tenant_id, uuid, lambda _: page)
+
+    def change(self, tenant_id: str, uuid: str, change: PageChange) -> TreeChange:
+        """Change the given fields of a page.
+
+        Raises:
+            UnknownDocument: the page does not exist.
+            UnknownTenant, NoWorkspace, InvalidRequest: see put().
+        """
+        return self._change_one(tenant_id, uuid, lambda former: change.page(uuid, former))
+
+    def change_many(self, tenant_id: str, edits: Sequence[PageEdit]) -> ChangedPages:
+        """Put and change pages in one transaction; see TreeTable.change().
+
+        Raises:
+            UnknownTenant, NoWorkspace: see put().
+            InvalidRequest: a page would be too far from the root. The tree is left unchanged.
+        """
+        record = self._require(tenant_id)
+        return self._tree.change(record.ref, [*map(self._check, edits)])
+
+    def reconcile(
+        self,
+        tenant_id: str,
+        wanted: Mapping[str, Page],
+        *,
+        as_of: datetime,
+        by: str,
+        apply: bool,
+        remove_extra: bool = True,
+        allow_deletes: bool = False,
+        keep: Collection[str] = (),
+    ) -> TreeReconciled:
+        """Compare a tree with an application's complete list of pages, and apply it if requested.
+
+        Args:
+            wanted: all pages by uuid; the parent of each is among them, or is the root.
+            as_of: pages that were put after this time do not count as extra.
+            by: the caller's name, for events.
+            apply: whether to put missing and stale pages.
+            remove_extra: whether to remove extra pages as well, with everything that belongs to
+                them.
+            allow_deletes: whether to remove extra pages even if they are suspiciously many.
+            keep: pages that do not count as extra although `wanted` lacks them; the same holds for
+                the pages above them.
+
+        Raises:
+            UnknownTenant, NoWorkspace, InvalidRequest: see put(). The tree is left unchanged.
+            DeletionsHeld: suspiciously many pages would be removed. The tree is left unchanged.
+        """
+        record = self._require(tenant_id)
+        if find_loops(wanted):
+            raise loop_error()
+        known = self._lists.all_with_times(record.id)
+        kept = _with_ancestors(keep, {uuid: page for uuid, (page, _) in known.items()})
+        others = {uuid for uuid, (page, _) in known.items() if wanted.get(uuid, page) != page}
+        differing: dict[Difference, list[str]] = {
+            "missing": sorted(wanted.keys() - known.keys() - {ROOT}),
+            "stale": sorted(others),
+            "extra": sorted(
+                uuid
+                for uuid, (_, at) in known.items()
+                if uuid not in wanted and uuid not in kept and at <= as_of
+            ),
+        }
+        documents, extra = 0, differing["extra"]
+        removed = extra if apply and remove_extra else []
+        if removed and not allow_deletes:
+            _require_few(len(extra), len(known))
+        if apply:
+            named = {*differing["missing"], *differing["stale"]} | ({ROOT} & wanted.keys())
+            pages = [wanted[uuid] for uuid in sorted(named)]
+            for page in pages:
+                self.require_no_credential(page)
+            edits = [_replacement(page) for page in pages]
+            documents = self._tree.change(record.ref, edits).documents
+        if removed:
+            documents += self._remove(record.ref, removed, by).documents
+        return TreeReconciled(
+            missing=len(differing["missing"]),
+            stale=len(differing["stale"]),
+            extra=len(extra),
+            removed=len(removed),
+            documents=documents,
+            pages=tuple(
+                TreeDifference(uuid, difference)
+                for difference, uuids in differing.items()
+                for uuid in uuids[:MOST_NAMED]
+            ),
+        )
+
+    def remove(self, tenant_id: str, uuid: str, by: str) -> TreeChange:
+        """Delete a page and everything that belongs to it.
+
+        Raises:
+            UnknownTenant, NoWorkspace: see put().
+            InvalidRequest: the page is the root.
+        """
+        record = self._require(tenant_id)
+        if uuid == ROOT:
+            raise InvalidRequest(
+                "the root of a workspace cannot be deleted",
+                hint="`rag-assets tenants remove` removes a whole workspace",
+            )
+        return self._remove(record.ref, [uuid], by)
+
+    def page(self, tenant_id: str, uuid: str) -> TreePage:
+        """Return one page.
+
+        Raises:
+            UnknownTenant, NoWorkspace: see put().
+            UnknownDocument: the page does not exist.
+        """
+        record = self._require(tenant_id)
+        path = self._lists.path(record.id, uuid)
+        if not path:
+            raise UnknownDocument("the tree has no such page", hint="put it first, by PUT")
+        return page_response(path[-1], find_standing(path).scope)
+
+    def list_pages_after(
+        self, tenant_id: str, *, parent: str | None, after: str | None, limit: int
+    ) -> TreePages:
+        """Return up to `limit` pages after the page `after`, ordered by uuid.
+
+        Raises:
+            UnknownTenant, NoWorkspace: see put().
+        """
+        record = self._require(tenant_id)
+        found = self._lists.page(record.id, parent=parent, after=after, limit=limit + 1)
+        shown = tuple(page_response(page, scope) for page, scope in found[:limit])
+        return TreePages(shown, shown[-1].uuid if len(found) > limit else None)
+
+    def pages(self, tenant_id: str) -> list[tuple[Page, int]]:
+        """Return all pages, parents first, each with its distance from the topmost page.
+
+        Raises:
+            UnknownTenant, NoWorkspace: see put().
+        """
+        record = self._require(tenant_id)
+        return [*order_pages(page for page, _ in self._lists.all(record.id))]
+
+    def access(self, tenant_id: str, uuid: str, principals: tuple[str, ...]) -> PageAccess:
+        """Return whether one of these principals may read a page's documents, and why.
+
+        Raises:
+            UnknownTenant, NoWorkspace: see put().
+        """
+        record = self._require(tenant_id)
+        path = self._lists.path(record.id, uuid)
+        grants = self._catalog.access.grants(record.id, find_standing(path).scopes)
+        found = judge_access(path, grants, principals)
+        return PageAccess(
+            page_uuid=uuid,
+            principals=principals,
+            readable=found.readable,
+            scope=found.scope,
+            by_page=found.by_page,
+            by_principal=found.by_principal,
+            reason=found.reason,
+        )
+
+    def _change_one(
+        self, tenant_id: str, uuid: str, edit: Callable[[Page | None], Page]
+    ) -> TreeChange:
+        done = self.change_many(tenant_id, [(uuid, edit)])
+        for error in done.refused.values():
+            raise error
+        return TreeChange(done.scopes[uuid], done.documents)
+
+    def _check(self, edit: PageEdit) -> PageEdit:
+        uuid, change = edit
+
+        def change_checked(former: Page | None) -> Page:
+            page = change(former)
+            self.require_no_credential(page)
+            return page
+
+        return uuid, change_checked
+
+    def require_no_credential(self, page: Page) -> None:
+        """Refuse a page with a credential in a name; names are stored and shown as they are.
+
+        Raises:
+            InvalidRequest: a name contains a credential.
+        """
+        named = (("uuid", (page.uuid,)), ("parent", (page.parent or ROOT,)), ("read", page.readers))
+        for field, names in named:
+            if any(described_spans(n) or self._masker.holds_credential(n) for n in names):
+                raise InvalidRequest(
+                    f"{field}: it must hold no credential", hint="it is stored and shown as it is"
+                )
+
+    def _remove(self, ref: TenantRef, uuids: Sequence[str], by: str) -> TreeChange:
+        done = self._tree.remove(ref, uuids, by)
+        if done.blobs:
+            drop_blobs(self._catalog, self._blobs, ref, done.blobs)
+        return TreeChange(NOBODY, done.documents)
+
+    def _require(self, tenant_id: str) -> TenantRecord:
+        return require_workspace(self._catalog.tenants.get(tenant_id), "pages")
+
+
+def _with_ancestors(uuids: Collection[str], known: Mapping[str, Page]) -> set[str]:
+    """Return these pages and all pages above them."""
+    found, left = set[str](), [*uuids]
+    while left:
+        uuid = left.pop()
+        if uuid not in found:
+            found.add(uuid)
+            above = known[uuid].parent if uuid in known else None
+            left += [] if above is None else [above]
+    return found
+
+
+def _replacement(page: Page) -> PageEdit:
+    return page.uuid, lambda _: page
+
+
+def _require_few(extra: int, known: int) -> None:
+    """Refuse to remove suspiciously many pages.
+
+    Raises:
+        DeletionsHeld: too many pages would be removed.
+    """
+    if extra > _MANY_PAGES and extra > _MANY_SHARE * known:
+        raise DeletionsHeld(
+            f"{extra:,} of {known:,} pages are not in the manifest",
+            hint="see that it names all pages; with allow_deletes they are removed",
+        )

@@ -1,0 +1,129 @@
+"""The settings of a tenant's application, which override the operator's configuration.
+
+A new model takes effect only when the whole tenant is indexed again. Until an admin decides to
+pay for that, the existing embeddings answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from types import MappingProxyType
+from typing import Any, Final, Literal, TypeAlias
+
+Provider: TypeAlias = Literal["openai", "gemini", "localai", "ollama", "local"]
+VectorBackend: TypeAlias = Literal["elasticsearch", "pgvector"]
+
+SECTION: Final = "workspace"
+"""The key of tenants.yaml with the settings that an application may override."""
+SELF_HOSTED: frozenset[str] = frozenset({"localai", "ollama"})
+"""Providers that run on servers of the application's own choice."""
+
+COMPATIBLE: Final = "openai-compatible"
+"""The provider in tenants.yaml of servers that speak OpenAI's API."""
+_OF_A_MODEL = frozenset({"model", "dimensions", "price", "path", "pooling", "max_input_tokens"})
+NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApplicationSettings:
+    """The settings that an application made; None stands for the operator's configuration.
+
+    Attributes:
+        enabled: whether the tenant is indexed and answers.
+        provider: of embeddings; the providers in SELF_HOSTED speak OpenAI's API.
+        embedding_model: the model's name at its provider.
+        base_url: the URL of a self-hosted server.
+        dimensions: length of a vector, if there is a choice or the model is unknown.
+        vector_backend: the store that answers vector searches.
+        resolved_comment_days: days for which resolved comments are found.
+        embedder: the embedder that was configured when the tenant was last indexed as a whole,
+            as in tenants.yaml; None: the embedder that the operator has configured now.
+        updated_at, updated_by: of the last change.
+    """
+
+    enabled: bool | None = None
+    provider: Provider | None = None
+    embedding_model: str | None = None
+    base_url: str | None = None
+    dimensions: int | None = None
+    vector_backend: VectorBackend | None = None
+    resolved_comment_days: int | None = None
+    embedder: Mapping[str, Any] | None = None
+    updated_at: datetime | None = None
+    updated_by: str | None = None
+
+
+NO_SETTINGS = ApplicationSettings()
+"""The settings of a tenant before its application makes any."""
+
+
+def wanted_embedder(
+    settings: ApplicationSettings, operators: Mapping[str, Any]
+) -> dict[str, Any] | None:
+    """Return the embedder that the settings ask for, as in tenants.yaml; None: the operator's.
+
+    Args:
+        operators: the operator's embedder, as in tenants.yaml.
+    """
+    model, dimensions = settings.embedding_model, settings.dimensions
+    if settings.provider is not None:
+        chosen = COMPATIBLE if settings.provider in SELF_HOSTED else settings.provider
+        # None overrides a value of the profile for another provider or model.
+        return {
+            "provider": chosen,
+            "model": model,
+            "base_url": settings.base_url,
+            "dimensions": dimensions,
+        }
+    if model is not None:
+        kept = {name: value for name, value in operators.items() if name not in _OF_A_MODEL}
+        return {**kept, "model": model, "dimensions": dimensions}
+    return {**operators, "dimensions": dimensions} if dimensions is not None else None
+
+
+def is_pending(settings: ApplicationSettings, operators: Mapping[str, Any]) -> bool:
+    """Return whether the settings ask for another embedder than the one in force."""
+    return wanted_embedder(settings, operators) != settings.embedder
+
+
+def settled_embedder(
+    settings: ApplicationSettings,
+    former: Mapping[str, Any],
+    operators: Mapping[str, Any],
+    *,
+    is_same: Callable[[Mapping[str, Any], Mapping[str, Any]], bool],
+) -> Mapping[str, Any] | None:
+    """Return the embedder in force after the operator has configured another embedder.
+
+    An embedder with other vectors waits, as does an embedder from the settings. Prices and limits
+    apply at once.
+
+    Args:
+        settings: of the application; the tenant has been indexed.
+        former, operators: the operator's embedder before and after the change, as in tenants.yaml.
+        is_same: whether two embedders return the same vectors.
+    """
+    wanted = wanted_embedder(settings, operators)
+    present = former if settings.embedder is None else settings.embedder
+    return wanted if is_same(present, operators if wanted is None else wanted) else present
+
+
+def overlaid(operators: Mapping[str, Any], settings: ApplicationSettings) -> dict[str, Any]:
+    """Return a tenant's configuration: the operator's, overridden by its application's settings.
+
+    Args:
+        operators: the operator's configuration, as in tenants.yaml.
+    """
+    config = dict(operators)
+    if settings.embedder is not None:
+        config["embedder"] = dict(settings.embedder)
+    own: dict[str, Any] = {}
+    if settings.resolved_comment_days is not None:
+        own["resolved_comment_days"] = settings.resolved_comment_days
+    if settings.vector_backend is not None:
+        own["vector_backend"] = settings.vector_backend
+    if own:
+        config[SECTION] = {**config.get(SECTION, NOTHING), **own}
+    return config

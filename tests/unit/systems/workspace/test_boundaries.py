@@ -1,0 +1,57 @@
+"""The core does not name the workspace, apart from the places that are listed with a reason."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import rag_assets
+
+ROOT = Path(rag_assets.__file__).parent
+ALLOWED = {
+    # The client distribution has one class with all operations, and is installed without systems.
+    "api/workspace_responses.py",
+    "client/base.py",
+    "client/operations.py",
+    "client/workspace_operations.py",
+    # `GET /rag/status` answers some tenants with such a response.
+    "api/knowledge_routes.py",
+    "api/status.py",
+    # Fields, values and descriptions of endpoints, tools and options, which users read.
+    "api/event_routes.py",
+    "api/record_lines.py",
+    "api/record_routes.py",
+    "api/responses.py",
+    "api/write_model.py",
+    "cli/search_options.py",
+    "ingest/parsing/detection/signatures.py",
+    "mcp/tools.py",
+    "retrieval/model.py",
+    # A remedy names the command that allows the deletion.
+    "storage/catalog/departures.py",
+    # Keys of tenants.yaml are fields of one model.
+    "tenants/application_settings.py",
+    "tenants/model.py",
+}
+OTHER_WORKSPACES = {
+    # Dagster's workspace.yaml.
+    "cli/commands/session.py",
+    "cli/fork_server.py",
+    "common/settings.py",
+    "local_stack/dagster_processes.py",
+    "local_stack/stack.py",
+    "web/__main__.py",
+    # Those of Cargo, Nx and Xcode.
+    "code/manifests/facts.py",
+    "code/places.py",
+    "ingest/sources/repositories/generated.py",
+}
+
+
+def test_the_core_names_the_workspace_in_the_listed_modules_only() -> None:
+    naming = {
+        path.relative_to(ROOT).as_posix()
+        for path in ROOT.rglob("*.py")
+        if not {"systems", "migrations"} & set(path.relative_to(ROOT).parts)
+        and "workspace" in path.read_text(encoding="utf-8").lower()
+    }
+    assert naming == ALLOWED | OTHER_WORKSPACES

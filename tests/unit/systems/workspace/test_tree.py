@@ -1,0 +1,99 @@
+"""What follows from a page and from those above it."""
+
+from __future__ import annotations
+
+import pytest
+
+from rag_assets.common.errors import InvalidRequest
+from rag_assets.records.pages import EXCLUDED, NOBODY, ROOT, scope_of
+from rag_assets.systems.workspace.tree import (
+    DEEPEST,
+    Page,
+    TreePlan,
+    find_loops,
+    find_standing,
+    judge_access,
+    loop_error,
+    new_root,
+    plan_tree,
+)
+
+ROOT_PAGE = new_root()
+
+
+def page(uuid: str, parent: str = ROOT, **said: object) -> Page:
+    return Page(uuid=uuid, parent=parent, **said)  # type: ignore[arg-type]
+
+
+def planned(changed: Page, above: list[Page], below: list[Page]) -> TreePlan:
+    tree = {one.uuid: one for one in (*above, *below)} | {changed.uuid: changed}
+    if find_loops(tree):
+        raise loop_error()
+    return plan_tree([changed], [*above, *below])
+
+
+def test_a_page_that_says_nothing_has_the_scope_of_the_nearest_one_that_does() -> None:
+    team = page("team", readers=("ada",))
+    plan = planned(page("notes", "team"), [ROOT_PAGE, team], [page("deep", "notes")])
+    assert plan.scopes == {"notes": scope_of("team"), "deep": scope_of("team")}
+    assert plan.ancestors == {}
+
+
+def test_readers_are_added_to_those_above_or_replace_them() -> None:
+    added = planned(page("a", readers=("ada",)), [ROOT_PAGE], [])
+    assert added.ancestors == {scope_of("a"): (scope_of(ROOT),)}
+    replaced = planned(page("a", readers=("ada",), inherit=False), [ROOT_PAGE], [])
+    assert replaced.ancestors == {scope_of("a"): ()}
+    # A page without any reader is read by nobody, which is not what a silent one is.
+    closed = planned(page("a", inherit=False), [ROOT_PAGE], [page("b", "a")])
+    assert closed.scopes == {"a": scope_of("a"), "b": scope_of("a")}
+
+
+def test_what_is_taken_out_takes_all_that_is_below_whoever_reads_it() -> None:
+    below = [page("b", "a", readers=("ada",), inherit=False), page("c", "b")]
+    for out in (page("a", archived=True), page("a", ai=False)):
+        plan = planned(out, [ROOT_PAGE], below)
+        assert set(plan.scopes.values()) == {EXCLUDED}
+    back = planned(page("a"), [ROOT_PAGE], below)
+    assert back.scopes == {"a": scope_of(ROOT), "b": scope_of("b"), "c": scope_of("b")}
+
+
+def test_what_is_below_an_unknown_page_is_read_by_nobody() -> None:
+    orphan = page("b", "unknown", readers=("ada",), inherit=False)
+    assert planned(orphan, [], []).scopes == {"b": NOBODY}
+    named = planned(page("unknown"), [ROOT_PAGE], [orphan])
+    assert named.scopes == {"unknown": scope_of(ROOT), "b": scope_of("b")}
+
+
+def test_no_page_is_below_itself() -> None:
+    for above in ([page("a")], [ROOT_PAGE, page("a"), page("b", "a")]):
+        with pytest.raises(InvalidRequest, match="below itself"):
+            planned(page("a", above[-1].uuid), above, [])
+
+
+def test_a_tree_has_a_deepest_level() -> None:
+    chain = [ROOT_PAGE]
+    for number in range(DEEPEST - 2):
+        chain.append(page(f"p{number}", chain[-1].uuid))
+    assert planned(page("last", chain[-1].uuid), chain, []).scopes == {"last": scope_of(ROOT)}
+    with pytest.raises(InvalidRequest, match="more than"):
+        planned(page("last", chain[-1].uuid), chain, [page("below", "last")])
+
+
+def test_an_unknown_root_is_no_root() -> None:
+    assert not find_standing([page("a"), page("b", "a")]).is_known
+    assert find_standing([ROOT_PAGE, page("a")]).is_known
+
+
+def test_a_verdict_names_the_page_and_the_grant() -> None:
+    path = [ROOT_PAGE, page("a", readers=("ada",)), page("b", "a", readers=("bob",))]
+    grants = {scope_of(one.uuid): one.readers for one in path}
+    assert (found := judge_access(path, grants, ("ada",))).readable
+    assert (found.by_page, found.by_principal) == ("a", "ada")
+    assert judge_access(path, grants, ("group:x", "members")).by_page == ROOT
+    assert not judge_access(path, grants, ("eve",)).readable
+    taken = judge_access([*path[:2], page("b", "a", archived=True)], grants, ("ada",))
+    assert (taken.readable, taken.by_page, taken.scope) == (False, "b", EXCLUDED)
+    unknown = judge_access([page("b", "a")], grants, ("ada",))
+    assert (unknown.readable, unknown.by_page) == (False, "a")
+    assert judge_access([], grants, ("ada",)).scope == NOBODY
