@@ -31,7 +31,7 @@ from rag_assets.cli.commands.session import Session
 from rag_assets.retrieval import AsyncRetriever
 from rag_assets.retrieval.model import Caller, SearchRequest
 from rag_assets.retrieval.steps.plan import StepLists
-from rag_assets.retrieval.walk import USUAL_STEPS, Walker
+from rag_assets.systems.code_memory.retrieval.walk import USUAL_STEPS, Walker
 
 WORK = PROJECT / ".local" / "benchmark-code-memory"
 TENANT = "code"

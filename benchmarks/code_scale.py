@@ -25,14 +25,14 @@ from benchmarks.code_memory import TENANT, percentiles, prepare, synced
 from benchmarks.measure import PROJECT, load, machine, save
 from benchmarks.servers import benchmark_servers
 from rag_assets.cli.commands.session import Session
-from rag_assets.retrieval.asked_names import asked_names
 from rag_assets.retrieval.model import Caller
-from rag_assets.retrieval.steps.walk import walked_from as walk_of
-from rag_assets.retrieval.surroundings import Surroundings
-from rag_assets.retrieval.walk import USUAL_STEPS, Walker
-from rag_assets.storage.catalog.relation_graph.graph import Graph, GraphKey
-from rag_assets.storage.catalog.relation_graph.memory import RelationGraphs
-from rag_assets.storage.catalog.relation_graph.reading import GraphRelations
+from rag_assets.systems.code_memory.catalog.graph.graph import Graph, GraphKey
+from rag_assets.systems.code_memory.catalog.graph.memory import RelationGraphs
+from rag_assets.systems.code_memory.catalog.graph.reading import GraphRelations
+from rag_assets.systems.code_memory.retrieval.asked_names import asked_names
+from rag_assets.systems.code_memory.retrieval.steps.walk import walked_from as walk_of
+from rag_assets.systems.code_memory.retrieval.surroundings import Surroundings
+from rag_assets.systems.code_memory.retrieval.walk import USUAL_STEPS, Walker
 from rag_assets.tenants.model import Tenant
 
 WORK = PROJECT / ".local" / "benchmark-code-scale"

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from rag_assets.checks.tenant_check import CheckContext, tenant_check
 from rag_assets.checks.verdict import Compared, Severity, Verdict
 from rag_assets.common.formatting import counted
-from rag_assets.pipeline.relation_drift import RelationDrift, compare_relations
+from rag_assets.systems.code_memory.pipeline.relation_drift import RelationDrift, compare_relations
 
 
 def verdict_of(

@@ -14,7 +14,6 @@ from rag_assets.common.errors import BuildNotWritable, ListingFailed, ServiceUna
 from rag_assets.common.settings import Settings
 from rag_assets.models.factory import embedder_id_of
 from rag_assets.pipeline.clock_guard import ClockDoubt, time_for_deletion
-from rag_assets.pipeline.deriving import underived
 from rag_assets.pipeline.follow_up import unfinished
 from rag_assets.pipeline.recipes import config_key, tenant_of_build, wanted_build
 from rag_assets.pipeline.source_listing import (
@@ -29,6 +28,7 @@ from rag_assets.storage.catalog.generations import Generation
 from rag_assets.storage.catalog.syncs import Sync
 from rag_assets.storage.catalog.tenants import TenantRecord
 from rag_assets.storage.catalog.work_left import WantedBuild, WorkLeft
+from rag_assets.systems.code_memory.pipeline.deriving import underived
 from rag_assets.tenants.model import Tenant
 
 _BATCH = 100

@@ -11,7 +11,6 @@ from rag_assets.assets.stage_context import tenant_stage
 from rag_assets.assets.tenant_summary import by_format, failed_documents, what_is_indexed
 from rag_assets.common.formatting import counted
 from rag_assets.declarations import Naming, asset
-from rag_assets.pipeline.deriving import derive_documents
 from rag_assets.pipeline.follow_up import finish
 from rag_assets.pipeline.publishing import publish_slice
 from rag_assets.pipeline.slices import waiting_for_embedder, work_of
@@ -19,6 +18,7 @@ from rag_assets.pipeline.upkeep import compact_due, compaction_lines
 from rag_assets.resources.publish_judge import PublishJudge
 from rag_assets.resources.tenant_lock import TenantLockResource
 from rag_assets.resources.workbench import Workbench
+from rag_assets.systems.code_memory.pipeline.deriving import derive_documents
 
 
 @asset(

@@ -16,7 +16,6 @@ from rag_assets.ingest.sources.diff import Change
 from rag_assets.ingest.sources.roots import folders_as_json
 from rag_assets.pipeline.catalog_mark import refusal
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.pipeline.derived_marks import derived_configs
 from rag_assets.pipeline.former_contents import forget_former_contents
 from rag_assets.pipeline.listing_report import ListingReport, MaskedNames, rejected_of, sample_of
 from rag_assets.pipeline.masked_rows import change_of, settings_changed
@@ -39,6 +38,7 @@ from rag_assets.privacy.described import StrictScanner
 from rag_assets.privacy.masker import Masker
 from rag_assets.privacy.secrets.scanner import SecretScanner
 from rag_assets.storage.catalog.document_rows import CatalogDocument, DocumentChange
+from rag_assets.systems.code_memory.pipeline.derived_marks import derived_configs
 
 _BATCH = 500
 _URGENT = 100

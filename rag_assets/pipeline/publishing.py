@@ -25,7 +25,6 @@ from rag_assets.pipeline.context import TenantContext, index_of
 from rag_assets.pipeline.former_contents import forget_former_contents
 from rag_assets.pipeline.generations import ActiveBuild, active_builds, require_index
 from rag_assets.pipeline.judging import Judge
-from rag_assets.pipeline.labelling import label_documents, relations_of_versions
 from rag_assets.pipeline.prefetch import prefetched
 from rag_assets.pipeline.progress import Progress
 from rag_assets.pipeline.publication import publish_when_complete
@@ -34,6 +33,7 @@ from rag_assets.pipeline.slices import Work, pending_count
 from rag_assets.pipeline.versions import Version, complete_versions, entries_of
 from rag_assets.storage.catalog.generations import Generation
 from rag_assets.storage.index.model import Entry
+from rag_assets.systems.code_memory.pipeline.labelling import label_documents, relations_of_versions
 
 _BATCH_CHUNKS = 4_000
 _BATCH_DOCUMENTS = 500

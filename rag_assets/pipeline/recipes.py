@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
-from rag_assets.code.reading import READING_VERSION
 from rag_assets.common.errors import BuildNotWritable, ConfigurationError, RagAssetsError
 from rag_assets.common.hashing import key_of
 from rag_assets.ingest.chunking.chunk_set import CHUNKER_VERSION, DROPPING_VERSION
@@ -22,6 +21,7 @@ from rag_assets.models.factory import embedder_id_of
 from rag_assets.storage.catalog.generations import Generation
 from rag_assets.storage.index.identifiers import TERMS_VERSION
 from rag_assets.storage.index.model import SCHEMA_VERSION, IndexSpec, Placement, VectorIndex
+from rag_assets.systems.code_memory.reading import READING_VERSION
 from rag_assets.tenants.chunkers import ChunkerConfig, ChunkerRule
 from rag_assets.tenants.model import IndexConfig, Tenant
 

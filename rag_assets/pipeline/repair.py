@@ -13,10 +13,10 @@ from rag_assets.pipeline.lake_drift import LakeDrift
 from rag_assets.pipeline.lake_repair import repair_lake
 from rag_assets.pipeline.publication import drop_generation, publish
 from rag_assets.pipeline.publishing import clean_up, remove_deleted
-from rag_assets.pipeline.relation_drift import RelationDrift, repair_relations
 from rag_assets.pipeline.shares import Share
 from rag_assets.pipeline.source_contents import ContentsReport, compare_contents, read_again
 from rag_assets.pipeline.vectors_beside import repair_vectors
+from rag_assets.systems.code_memory.pipeline.relation_drift import RelationDrift, repair_relations
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from rag_assets.code.kinds import source_type_of
 from rag_assets.ingest.chunking.model import Chunk
 from rag_assets.ingest.sources.model import path_of
 from rag_assets.pipeline.context import TenantContext
@@ -16,6 +15,7 @@ from rag_assets.storage.catalog.generations import Generation
 from rag_assets.storage.catalog.index_rows import IndexedVersion
 from rag_assets.storage.index.model import Entry, EntryDocument, indexed_key
 from rag_assets.storage.lake.model import ChunkSetHead
+from rag_assets.systems.code_memory.symbols.kinds import source_type_of
 from rag_assets.tenants.model import Tenant
 
 BLOCK = "block"

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from rag_assets.retrieval.model import Caller
-from rag_assets.storage.catalog.found_relations import ScopedDocument
 from rag_assets.storage.index.model import NONE_MOVED, MovedPages
+from rag_assets.systems.code_memory.catalog.found_relations import ScopedDocument
 
 
 class AccessPolicy(Protocol):

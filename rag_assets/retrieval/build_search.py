@@ -14,9 +14,9 @@ from rag_assets.retrieval.steps.protocol import SearchServices
 from rag_assets.retrieval.timings import Timings
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.generations import Generation
-from rag_assets.storage.catalog.relation_state import RelationMoment
 from rag_assets.storage.catalog.search_state import SearchState
 from rag_assets.storage.index.model import NONE_MOVED, Owner
+from rag_assets.systems.code_memory.catalog.relation_state import RelationMoment
 
 
 class BuildSearches:

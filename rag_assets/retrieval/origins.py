@@ -8,11 +8,11 @@ from typing import TypeAlias
 
 from rag_assets.common.errors import RagAssetsError
 from rag_assets.common.settings import Settings
-from rag_assets.ingest.sources.git import GitConfig, GitSource
 from rag_assets.ingest.sources.kinds import SourceContext
 from rag_assets.ingest.sources.model import path_of
-from rag_assets.ingest.sources.repositories.repository import RepositoryDescription
 from rag_assets.retrieval.model import Hit, Origin
+from rag_assets.systems.code_memory.sources.git import GitConfig, GitSource
+from rag_assets.systems.code_memory.sources.repositories.repository import RepositoryDescription
 from rag_assets.tenants.model import Tenant
 
 _Described: TypeAlias = Callable[[Collection[str]], RepositoryDescription]

@@ -21,7 +21,6 @@ from rag_assets.common.errors import (
 from rag_assets.privacy.masker import Masker, masker_of
 from rag_assets.retrieval.access import AccessPolicy, FlatScopes
 from rag_assets.retrieval.build_search import BuildSearches
-from rag_assets.retrieval.clarification import clarification_of
 from rag_assets.retrieval.journal import SearchJournal
 from rag_assets.retrieval.model import (
     Caller,
@@ -41,13 +40,14 @@ from rag_assets.retrieval.search_progress import SearchProgress
 from rag_assets.retrieval.steps.plan import StepLists, installed_steps
 from rag_assets.retrieval.steps.protocol import SearchServices
 from rag_assets.retrieval.timings import Timings
-from rag_assets.retrieval.unknown_names import with_unknown_names
 from rag_assets.retrieval.unmatched import require_known_source_types, unmatched_filters
-from rag_assets.retrieval.walk import Walker
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.search_state import SearchStateReader
 from rag_assets.storage.index.store import VectorStore
+from rag_assets.systems.code_memory.retrieval.clarification import clarification_of
+from rag_assets.systems.code_memory.retrieval.unknown_names import with_unknown_names
+from rag_assets.systems.code_memory.retrieval.walk import Walker
 from rag_assets.tenants.model import Tenant
 
 _MAX_TENANTS = 1_024

@@ -19,9 +19,9 @@ from rag_assets.retrieval.timings import Timings
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.generations import Generation
 from rag_assets.storage.catalog.index_rows import ReadableVersion
-from rag_assets.storage.catalog.relation_graph.graph import GraphKey
-from rag_assets.storage.catalog.relation_state import RelationMoment
 from rag_assets.storage.index.model import Candidate, MovedPages, Owner
+from rag_assets.systems.code_memory.catalog.graph.graph import GraphKey
+from rag_assets.systems.code_memory.catalog.relation_state import RelationMoment
 
 RankingKind: TypeAlias = Literal["vector", "words", "walk", "other"]
 

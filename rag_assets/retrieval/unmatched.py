@@ -11,13 +11,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from rag_assets.code.source_types import SOURCE_TYPES
 from rag_assets.common.errors import InvalidRequest, RagAssetsError
 from rag_assets.retrieval.model import Filters, Hit, SearchRequest, UnmatchedFilter
 from rag_assets.retrieval.search_progress import SearchProgress
 from rag_assets.retrieval.steps.protocol import SearchServices
 from rag_assets.retrieval.steps.recall import with_scopes
 from rag_assets.storage.index.model import EntryFilter, RankingRequest, is_within
+from rag_assets.systems.code_memory.symbols.source_types import SOURCE_TYPES
 from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.profiles import profile_of
 from rag_assets.workspace.bodies import BODIES

@@ -21,7 +21,6 @@ from pydantic import (
     field_validator,
 )
 
-from rag_assets.code.framework_data.definitions import Framework, as_text
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.references import require_reference, resolved
 from rag_assets.ingest.chunking.kinds import ChunkParameters
@@ -34,6 +33,7 @@ from rag_assets.ingest.sources.registry import kind_of
 from rag_assets.models.config.chat import ChatModelConfig, from_name
 from rag_assets.models.config.embedder import EmbedderConfig
 from rag_assets.models.config.reranking import RerankConfig
+from rag_assets.systems.code_memory.frameworks.definitions import Framework, as_text
 from rag_assets.tenants.chunkers import ChunkerConfig, ChunkerRule
 from rag_assets.tenants.kinds import TenantKinds, installed_kinds
 from rag_assets.tenants.modes import SearchMode

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rag_assets.common.errors import UnknownProfile
-from rag_assets.ingest.sources.derived import derived_source
 from rag_assets.ingest.sources.files import FILES
-from rag_assets.ingest.sources.git import GIT
 from rag_assets.ingest.sources.registry import DEFAULT_KIND
-from rag_assets.ingest.sources.runs import runs_source
 from rag_assets.plugins.registry import installed_systems
 from rag_assets.plugins.system import Profile
+from rag_assets.systems.code_memory.sources.derived import derived_source
+from rag_assets.systems.code_memory.sources.git import GIT
+from rag_assets.systems.code_memory.sources.runs import runs_source
 
 DEFAULT_PROFILE = "documents"
 _CHOICES = {"chunker": "chunker", "embedder": "provider"}

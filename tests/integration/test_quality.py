@@ -37,7 +37,9 @@ TOPICS = ("anchor", "barrel", "candle", "dynamo", "engine", "funnel")
 def write(folder: Path) -> None:
     for topic in TOPICS:
         said = f"The {topic} of the ship is kept in room {len(topic)}, behind the second door."
-        (folder / f"{topic}.md").write_text(f"# About the {topic}\n\n## The place of the {topic}\n\n{said}\n")
+        (folder / f"{topic}.md").write_text(
+            f"# About the {topic}\n\n## The place of the {topic}\n\n{said}\n"
+        )
 
 
 def asked(topic: str, **more: Any) -> JudgedQuestion:

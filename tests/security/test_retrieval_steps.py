@@ -16,8 +16,8 @@ from rag_assets.retrieval.search_progress import Ranking, SearchProgress
 from rag_assets.retrieval.steps.plan import StepLists
 from rag_assets.retrieval.steps.protocol import SearchServices, StepFactory
 from rag_assets.storage.catalog.access import PUBLIC
-from rag_assets.storage.catalog.found_relations import ScopedDocument
 from rag_assets.storage.index.model import Candidate, Owner
+from rag_assets.systems.code_memory.catalog.found_relations import ScopedDocument
 from tests.installation import FAST, Installation
 
 Change = Callable[[SearchProgress], SearchProgress]

@@ -8,8 +8,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
-from rag_assets.code.model import Fact
-from rag_assets.code.reading import NO_PROGRAMS
 from rag_assets.common.hashing import key_of
 from rag_assets.ingest.chunking.kinds import ChunkParameters
 from rag_assets.ingest.chunking.masked_spans import touching
@@ -19,6 +17,8 @@ from rag_assets.ingest.parsing.languages import language_identity, language_of
 from rag_assets.ingest.parsing.media_types import SOURCE_CODE
 from rag_assets.ingest.parsing.model import MaskedSpan, ParsedText
 from rag_assets.privacy.described import is_described
+from rag_assets.systems.code_memory.reading import NO_PROGRAMS
+from rag_assets.systems.code_memory.symbols.model import Fact
 
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _LABEL = re.compile(r"(?:BEGIN|END)[A-Z ]*")

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-from rag_assets.code.model import Fact
-from rag_assets.code.reading import READING_VERSION
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.ingest.chunking.passages import Passage
 from rag_assets.ingest.parsing.model import ParsedText
+from rag_assets.systems.code_memory.reading import READING_VERSION
+from rag_assets.systems.code_memory.symbols.model import Fact
 
 UNREAD = "unread"
 """Kind of a fact: part of the text could not be read; `why` names the part and the reason."""

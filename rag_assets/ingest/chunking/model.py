@@ -8,10 +8,10 @@ from dataclasses import asdict, dataclass, field, fields
 from types import MappingProxyType
 from typing import Any
 
-from rag_assets.code.model import EVIDENCE
 from rag_assets.common.hashing import sha256_hex
 from rag_assets.ingest.chunking.block_places import BlockPlace
 from rag_assets.ingest.chunking.location import UNKNOWN_LOCATION, Location, location_fields
+from rag_assets.systems.code_memory.symbols.model import EVIDENCE
 
 NO_FACTS: Mapping[str, Any] = MappingProxyType({})
 
@@ -21,7 +21,7 @@ class Definition:
     """The definition that a chunk of source code contains.
 
     Attributes:
-        role: see rag_assets.code.model.Role.
+        role: see rag_assets.systems.code_memory.symbols.model.Role.
         symbol: its qualified name; "" if unnamed.
         signature: its declaration in one line; "" without a declaration.
     """

@@ -7,13 +7,13 @@ from typing import TypeAlias
 
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.kinds import by_name, find_kind
-from rag_assets.ingest.chunking.code import CODE
 from rag_assets.ingest.chunking.heading import HEADING
 from rag_assets.ingest.chunking.kinds import ChunkerKind, ChunkParameters
 from rag_assets.ingest.chunking.page import PAGE
 from rag_assets.ingest.chunking.record import RECORD
 from rag_assets.ingest.chunking.recursive import RECURSIVE
 from rag_assets.ingest.chunking.sentence import SENTENCE
+from rag_assets.systems.code_memory.chunker import CODE
 
 ChunkerKinds: TypeAlias = Mapping[str, ChunkerKind]
 

@@ -7,13 +7,13 @@ from typing import Any, TypeAlias
 
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.kinds import by_name, find_kind
-from rag_assets.ingest.sources.derived import DERIVED
 from rag_assets.ingest.sources.files import FILES
-from rag_assets.ingest.sources.git import GIT
 from rag_assets.ingest.sources.kinds import SourceConfig, SourceKind
 from rag_assets.ingest.sources.records import RECORDS
-from rag_assets.ingest.sources.runs import RUNS
 from rag_assets.ingest.sources.uploads import UPLOADS
+from rag_assets.systems.code_memory.sources.derived import DERIVED
+from rag_assets.systems.code_memory.sources.git import GIT
+from rag_assets.systems.code_memory.sources.runs import RUNS
 
 SourceKinds: TypeAlias = Mapping[str, SourceKind[Any]]
 

@@ -17,7 +17,6 @@ from rag_assets.common.errors import ConfigurationError
 from rag_assets.plugins.registry import Systems, installed_systems
 from rag_assets.retrieval.search_progress import SearchProgress
 from rag_assets.retrieval.steps.budget import Budget
-from rag_assets.retrieval.steps.expand import Expand
 from rag_assets.retrieval.steps.fuse import Fuse
 from rag_assets.retrieval.steps.gather import Gather
 from rag_assets.retrieval.steps.join import Join
@@ -27,7 +26,8 @@ from rag_assets.retrieval.steps.recall import Recall
 from rag_assets.retrieval.steps.rerank import Rerank
 from rag_assets.retrieval.steps.score import Score
 from rag_assets.retrieval.steps.verify import Verify
-from rag_assets.retrieval.steps.walk import Walk
+from rag_assets.systems.code_memory.retrieval.steps.expand import Expand
+from rag_assets.systems.code_memory.retrieval.steps.walk import Walk
 
 BUILT_IN: Mapping[str, StepFactory] = MappingProxyType(
     {

@@ -9,14 +9,14 @@ from typing import Protocol, TypeAlias
 from rag_assets.retrieval.access import AccessPolicy
 from rag_assets.retrieval.altered_entries import AlteredEntries
 from rag_assets.retrieval.completeness import BuildCompleteness
-from rag_assets.retrieval.known_entries import KnownEntries
 from rag_assets.retrieval.question_vectors import VectorsOfQuestions
 from rag_assets.retrieval.reranking import RerankerPool
 from rag_assets.retrieval.search_progress import SearchProgress
-from rag_assets.retrieval.surroundings import KeptSurroundings
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.search_state import SearchStateReader
 from rag_assets.storage.index.protocols import EntrySearcher
+from rag_assets.systems.code_memory.retrieval.known_entries import KnownEntries
+from rag_assets.systems.code_memory.retrieval.surroundings import KeptSurroundings
 
 
 class Step(Protocol):

@@ -13,7 +13,6 @@ import numpy.typing as npt
 
 from rag_assets.common.errors import ProviderUnavailable, VectorsUnavailable
 from rag_assets.retrieval.access import moved_pages
-from rag_assets.retrieval.asked_kinds import asked_kinds
 from rag_assets.retrieval.patience import limited
 from rag_assets.retrieval.resolved_search import within
 from rag_assets.retrieval.search_progress import Ranking, RankingKind, SearchProgress
@@ -21,6 +20,7 @@ from rag_assets.retrieval.steps.protocol import SearchServices
 from rag_assets.storage.index.common_words import is_english
 from rag_assets.storage.index.model import Candidate, EntryFilter, RankingRequest
 from rag_assets.storage.index.query_words import words_of
+from rag_assets.systems.code_memory.retrieval.asked_kinds import asked_kinds
 
 _OF_RUNS = ("run_summary", "file_change")
 _OVERFETCH = 30

@@ -6,7 +6,6 @@ import random
 from collections.abc import Sequence
 from dataclasses import replace
 
-from rag_assets.retrieval.asked_names import asked_names
 from rag_assets.retrieval.calibration import (
     FEWEST_SAMPLES,
     SAMPLES,
@@ -18,6 +17,7 @@ from rag_assets.retrieval.steps.protocol import SearchServices
 from rag_assets.storage.index.common_words import is_certainly_english
 from rag_assets.storage.index.model import Owner, entry_ids
 from rag_assets.storage.index.query_words import words_of
+from rag_assets.systems.code_memory.retrieval.asked_names import asked_names
 
 _BELOW_ANY = -2.0
 _MOST_OF_A_DOCUMENT = 200

@@ -16,8 +16,6 @@ from rag_assets.storage.catalog.clock import ClockTable
 from rag_assets.storage.catalog.dagster_histories import DagsterHistoryTable
 from rag_assets.storage.catalog.database import Database
 from rag_assets.storage.catalog.departures import DepartureTable
-from rag_assets.storage.catalog.derivations import DerivationTable
-from rag_assets.storage.catalog.document_kinds import KindTable
 from rag_assets.storage.catalog.documents import DocumentTable
 from rag_assets.storage.catalog.erasures import ErasureTable
 from rag_assets.storage.catalog.events import EventTable
@@ -59,9 +57,6 @@ from rag_assets.storage.catalog.record_manifests import ManifestTable
 from rag_assets.storage.catalog.record_states import RecordStateQuery
 from rag_assets.storage.catalog.records import RecordTable
 from rag_assets.storage.catalog.reindex_requests import ReindexRequestTable
-from rag_assets.storage.catalog.relation_counts import RelationCountQuery
-from rag_assets.storage.catalog.relation_drift import RelationDriftQuery
-from rag_assets.storage.catalog.relations import RelationTable
 from rag_assets.storage.catalog.removals import RemovalTable
 from rag_assets.storage.catalog.rescans import RescanTable
 from rag_assets.storage.catalog.retention import RetentionQuery
@@ -78,6 +73,11 @@ from rag_assets.storage.catalog.usage import UsageTable
 from rag_assets.storage.catalog.work_left import WorkQuery
 from rag_assets.storage.catalog.workspace_freshness import WorkspaceFreshnessQuery
 from rag_assets.storage.catalog.workspace_settings import WorkspaceSettingsTable
+from rag_assets.systems.code_memory.catalog.derivations import DerivationTable
+from rag_assets.systems.code_memory.catalog.document_kinds import KindTable
+from rag_assets.systems.code_memory.catalog.relation_counts import RelationCountQuery
+from rag_assets.systems.code_memory.catalog.relation_drift import RelationDriftQuery
+from rag_assets.systems.code_memory.catalog.relations import RelationTable
 
 
 class Catalog:

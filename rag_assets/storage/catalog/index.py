@@ -14,9 +14,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, and_, case, delete, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from rag_assets.code.relations import Relations
 from rag_assets.common.batches import batched
-from rag_assets.storage.catalog.code_tables import document_kinds, edges, name_uses, symbols
 from rag_assets.storage.catalog.database import Database, TenantRef, among
 from rag_assets.storage.catalog.document_rows import Failure, processing_order, urgency
 from rag_assets.storage.catalog.index_rows import (
@@ -43,9 +41,11 @@ from rag_assets.storage.catalog.index_rows import (
 )
 from rag_assets.storage.catalog.marks import next_mark
 from rag_assets.storage.catalog.page_rows import is_moved
-from rag_assets.storage.catalog.relation_rows import record_relations
 from rag_assets.storage.catalog.tables import document_index, documents
 from rag_assets.storage.catalog.upload_rows import is_pushed_again
+from rag_assets.systems.code_memory.catalog.relation_rows import record_relations
+from rag_assets.systems.code_memory.catalog.tables import document_kinds, edges, name_uses, symbols
+from rag_assets.systems.code_memory.relations.relations import Relations
 
 _BATCH = 2_000
 _WAITING = ("failed_document_key", "failed_config_key", "error_message", "retry_at")

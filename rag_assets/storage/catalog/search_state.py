@@ -31,7 +31,6 @@ from rag_assets.storage.catalog.index_rows import (
     readable_versions,
 )
 from rag_assets.storage.catalog.page_rows import readable_within
-from rag_assets.storage.catalog.relation_state import RelationState, state_columns
 from rag_assets.storage.catalog.statements import Statement, StatementRunner
 from rag_assets.storage.catalog.tables import (
     document_index,
@@ -42,6 +41,7 @@ from rag_assets.storage.catalog.tables import (
 from rag_assets.storage.catalog.tables import tenants as tenants_table
 from rag_assets.storage.catalog.tenants import State, unknown_tenant
 from rag_assets.storage.catalog.tree_tables import pages
+from rag_assets.systems.code_memory.catalog.relation_state import RelationState, state_columns
 
 _CONNECTIONS = 8
 

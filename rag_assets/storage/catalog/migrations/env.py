@@ -5,7 +5,6 @@ from alembic import context
 # Imported because these modules add their tables to the metadata.
 from rag_assets.storage.catalog import (  # noqa: F401
     account_tables,
-    code_tables,
     installation,
     judgement_tables,
     moved_documents,

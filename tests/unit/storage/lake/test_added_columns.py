@@ -8,7 +8,6 @@ from dataclasses import replace
 import polars as pl
 import pytest
 
-from rag_assets.code.model import Fact
 from rag_assets.ingest.chunking.block_places import BlockPlace
 from rag_assets.ingest.chunking.model import Definition
 from rag_assets.ingest.parsing.model import Block, ParsedText
@@ -25,6 +24,7 @@ from rag_assets.storage.lake.schemas import (
 )
 from rag_assets.storage.lake.store import TenantLake
 from rag_assets.storage.lake.table import KeyedTable
+from rag_assets.systems.code_memory.symbols.model import Fact
 
 ChunkSetMaker = Callable[..., ChunkSetRow]
 
