@@ -11,7 +11,6 @@ from pydantic import (
     ConfigDict,
     PrivateAttr,
     ValidationInfo,
-    WithJsonSchema,
     field_validator,
     model_validator,
 )
@@ -19,7 +18,6 @@ from pydantic import (
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.ingest.chunking.kinds import ChunkParameters
 from rag_assets.ingest.chunking.registry import (
-    CHUNKERS,
     DEFAULT_CHUNKER,
     ChunkerKinds,
     chunk_parameters,
@@ -27,8 +25,16 @@ from rag_assets.ingest.chunking.registry import (
 from rag_assets.ingest.parsing.media_types import SOURCE_CODE, media_type_of
 from rag_assets.tenants.kinds import installed_kinds, kinds_of
 
-# The schema, and so the configuration reference, lists the built-in chunkers.
-ChunkerName = Annotated[str, WithJsonSchema({"type": "string", "enum": [*CHUNKERS]})]
+
+class _InstalledChunkers:
+    """The names of the installed chunkers, for the schema and the configuration reference."""
+
+    def __get_pydantic_json_schema__(self, core: Any, handler: Any) -> dict[str, Any]:
+        """Return the schema, when it is asked for: systems are not loaded before."""
+        return {"type": "string", "enum": [*installed_kinds().chunkers]}
+
+
+ChunkerName = Annotated[str, _InstalledChunkers()]
 
 
 @lru_cache(maxsize=256)  # called for every document

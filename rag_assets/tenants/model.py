@@ -366,6 +366,12 @@ class Tenant(_Model):
         return as_text(self.frameworks)
 
     @property
+    def reading_versions(self) -> list[int]:
+        """Return the versions of its chunkers that read facts."""
+        kinds = {one.parameters.kind for one in (self.chunker, *self.chunkers)}
+        return sorted({kind.reading_version for kind in kinds if kind.read is not None})
+
+    @property
     def reads_code(self) -> bool:
         """Return whether one of its chunkers reads source code."""
         chosen = (self.chunker, *self.chunkers)

@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from rag_assets.common.errors import ConfigurationError
+from rag_assets.ingest.chunking.model import Fact
 from rag_assets.ingest.chunking.passages import Passage
 from rag_assets.ingest.parsing.model import ParsedText
-from rag_assets.systems.code_memory.reading import READING_VERSION
-from rag_assets.systems.code_memory.symbols.model import Fact
 
 UNREAD = "unread"
 """Kind of a fact: part of the text could not be read; `why` names the part and the reason."""
@@ -84,6 +83,10 @@ class ChunkerKind:
         read: cuts in place of `split` and also returns the facts stated in the text. It runs a
             parser that a hostile text may stop, and so runs in worker processes only; `split` is
             the fallback for texts that stopped it.
+        reading_version: increased whenever `read` would return other facts or passages for the same
+            request.
+        programs: media types of programs. There, a match of a pattern for credentials is often part
+            of a name or a test, so it is masked, and the rest of its passage is kept.
         most: the largest allowed limit, if it differs from the input limit of remote models.
         blocks: returns, in order, the blocks of a text (or parts of a block) that are also separate
             passages.
@@ -104,6 +107,8 @@ class ChunkerKind:
     overlaps: bool = True
     minimum: int = 0
     read: Callable[[ChunkRequest], CutText] | None = None
+    reading_version: int = 0
+    programs: frozenset[str] = frozenset()
     blocks: Callable[[ChunkRequest], list[Passage]] | None = None
     place: Callable[[str, str], str] | None = None
     levels: int | None = None
@@ -232,7 +237,7 @@ class ChunkParameters:
         if self.kind.version != 1:
             identity["version"] = self.kind.version
         if self.kind.read is not None:
-            identity["reading"] = READING_VERSION
+            identity["reading"] = self.kind.reading_version
         if self.levels is not None:
             identity["levels"] = self.levels
         if self.place:

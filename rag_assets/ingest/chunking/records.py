@@ -14,8 +14,7 @@ from rag_assets.ingest.chunking.location import (
     Location,
     location_fields,
 )
-from rag_assets.ingest.chunking.model import NO_FACTS, Chunk, Definition
-from rag_assets.systems.code_memory.symbols.model import Fact
+from rag_assets.ingest.chunking.model import NO_FACTS, Chunk, Definition, Fact
 
 _FIELDS = (
     *("ordinal", "start", "end", "byte_start"),

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal
 
-from rag_assets.ingest.chunking.model import Chunk
+from rag_assets.ingest.chunking.model import Chunk, Fact
 from rag_assets.ingest.parsing.model import ParsedText
-from rag_assets.systems.code_memory.symbols.model import Fact
 
 if TYPE_CHECKING:
     import numpy as np

@@ -13,7 +13,7 @@ import orjson
 import polars as pl
 
 from rag_assets.common.errors import BadVectors, DocumentRejected
-from rag_assets.ingest.chunking.model import chunk_of, chunk_record
+from rag_assets.ingest.chunking.model import Fact, chunk_of, chunk_record
 from rag_assets.ingest.chunking.records import fact_records, facts_of
 from rag_assets.ingest.parsing.model import Block, MaskedSpan, ParsedText
 from rag_assets.storage.lake.model import (
@@ -24,7 +24,6 @@ from rag_assets.storage.lake.model import (
     VectorRows,
 )
 from rag_assets.storage.lake.schemas import BLOCK, CHUNK, CHUNKS, EMBEDDINGS, MASKED, PARSED_TEXT
-from rag_assets.systems.code_memory.symbols.model import Fact
 
 _BLOCK_FIELDS = tuple(field.name for field in BLOCK.fields)
 _CHUNK_FIELDS = tuple(field.name for field in CHUNK.fields)

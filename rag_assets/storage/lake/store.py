@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from rag_assets.common.hashing import HashRange
 from rag_assets.common.tenant_folders import tenant_folder
+from rag_assets.ingest.chunking.model import Fact
 from rag_assets.ingest.parsing.model import MaskedSpan
 from rag_assets.storage.lake.lake_damage import LakeDamage
 from rag_assets.storage.lake.location import SPOOL_FOLDER, Location, embedder_slug
@@ -29,7 +30,6 @@ from rag_assets.storage.lake.model import (
 )
 from rag_assets.storage.lake.notes import LakeNotes
 from rag_assets.storage.lake.tenant_tables import TenantTables, dead_keys, live_keys
-from rag_assets.systems.code_memory.symbols.model import Fact
 
 if TYPE_CHECKING:
     import numpy as np

@@ -35,6 +35,7 @@ SYSTEM = System(
         "code_run_events": f"{_HERE}.tables:code_run_events",
     },
     migrations=Migrations(package=f"{_HERE}.migrations", head="0001"),
+    chunkers={"code": f"{_HERE}.chunker:CODE"},
     tools={
         "code_search": f"{_HERE}.tools:CODE_SEARCH",
         "who_serves": f"{_HERE}.tools:WHO_SERVES",

@@ -6,24 +6,32 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from rag_assets.ingest.chunking.boundaries import Cuts, Rank, line_cuts, sentence_cuts
 from rag_assets.ingest.chunking.kinds import UNREAD, ChunkerKind, ChunkRequest, CutText
 from rag_assets.ingest.chunking.measure import TOKENS
-from rag_assets.ingest.chunking.model import Definition
+from rag_assets.ingest.chunking.model import Definition, Fact
 from rag_assets.ingest.chunking.packer import Limits, pack
 from rag_assets.ingest.chunking.passages import Passage
 from rag_assets.ingest.chunking.regions import Region
 from rag_assets.ingest.chunking.sections import at_levels, find_sections
 from rag_assets.ingest.chunking.units import Grammar, Units
+from rag_assets.ingest.parsing.media_types import SOURCE_CODE
 from rag_assets.ingest.parsing.model import Block
-from rag_assets.systems.code_memory.symbols.model import Fact, Unit
+from rag_assets.systems.code_memory.symbols.model import Unit
 from rag_assets.systems.code_memory.symbols.places import is_data, type_of_place
 
 if TYPE_CHECKING:
     from rag_assets.systems.code_memory.symbols.model import CodeText
 
+READING_VERSION = 19
+"""Increase this whenever the same text would yield other units, facts or relations."""
+NO_PROGRAMS: Final = frozenset(
+    {"css", "derived", "ini", "json", "run-event", "toml", "xml", "yaml"}
+)
+"""Languages, as media types name them, with files that use no definition by name."""
+_PROGRAMS = SOURCE_CODE - {f"text/x-{language}" for language in (*NO_PROGRAMS, "terraform")}
 _MARKDOWN = "text/markdown"
 _BUGS = "known_bug"
 _DATA = "data"
@@ -206,6 +214,8 @@ CODE = ChunkerKind(
     purpose="a repository's files: one definition, route, table or key each; texts by section",
     split=split,
     read=read,
+    reading_version=READING_VERSION,
+    programs=_PROGRAMS,
     place=place,
     unit="tokens",
     limit=1200,

@@ -10,10 +10,11 @@ from typing import Final
 from rag_assets.common.formatting import counted
 from rag_assets.ingest.parsing.media_types import SOURCE_CODE
 from rag_assets.ingest.sources.model import path_of, uri_of
+from rag_assets.systems.code_memory.chunker import NO_PROGRAMS
 from rag_assets.systems.code_memory.languages.tags.languages import tag_languages
 from rag_assets.systems.code_memory.laravel.inflection import table_of_class
 from rag_assets.systems.code_memory.outlines import one_line
-from rag_assets.systems.code_memory.reading import NO_PROGRAMS, READ_FOR_USE, language_of_type
+from rag_assets.systems.code_memory.reading import READ_FOR_USE, language_of_type
 from rag_assets.systems.code_memory.retrieval.nodes import PREFIXES, Node, node_of
 from rag_assets.systems.code_memory.retrieval.view import View
 from rag_assets.systems.code_memory.sources.derived import repository_of

@@ -10,6 +10,7 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
+from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.frameworks.facts import framework_facts
 from rag_assets.systems.code_memory.languages.queries import with_queries
 from rag_assets.systems.code_memory.languages.tags.languages import tag_languages
@@ -18,7 +19,7 @@ from rag_assets.systems.code_memory.languages.tags.reading import Tags, read_tag
 from rag_assets.systems.code_memory.languages.tags.units import with_definitions
 from rag_assets.systems.code_memory.languages.tree import syntax_tree
 from rag_assets.systems.code_memory.languages.units import covering
-from rag_assets.systems.code_memory.symbols.model import CodeText, Fact
+from rag_assets.systems.code_memory.symbols.model import CodeText
 from rag_assets.systems.code_memory.symbols.name_uses import USES
 
 Reader: TypeAlias = Callable[[str], CodeText]
@@ -60,11 +61,6 @@ READ_FOR_USE: Final = frozenset(
     | {"vue"}
 )
 """Languages whose readers extract uses of names in addition to definitions."""
-NO_PROGRAMS: Final = frozenset(
-    {"css", "derived", "ini", "json", "run-event", "toml", "xml", "yaml"}
-)
-"""Languages, as media types name them, with files that use no definition by name."""
-
 _KNOWN_QUERIES: Final = frozenset({"php", "sql"})
 """Languages with strings that are not searched for queries: the code that sends them is known."""
 _PROSE: Final = frozenset({"markdown", "plain"})
@@ -73,9 +69,6 @@ _STRUCTURED: Final = frozenset({"ini", "json", "toml", "xml", "yaml"})
 _NOT_INDEXED: Final = frozenset({"css", "derived", "run-event"})
 _LONGEST_STRUCTURED: Final = 1 << 17
 """Number of characters above which a structured file counts as data, without names to index."""
-
-READING_VERSION = 19
-"""Increase this whenever the same text would yield other units, facts or relations."""
 
 
 def read_code(text: str, media_type: str, frameworks: str = "") -> CodeText:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Final
 
+from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.derived.model import (
     ROUTE,
     Derivation,
@@ -19,7 +20,7 @@ from rag_assets.systems.code_memory.frameworks.definitions import Framework
 from rag_assets.systems.code_memory.frameworks.repository import LAST_PARTS, File
 from rag_assets.systems.code_memory.frameworks.routes import Route, RouteReader
 from rag_assets.systems.code_memory.frameworks.tables import Column, TableReader
-from rag_assets.systems.code_memory.symbols.model import Fact, FileFacts
+from rag_assets.systems.code_memory.symbols.model import FileFacts
 from rag_assets.systems.code_memory.symbols.names import route_keys, table_keys
 from rag_assets.systems.code_memory.symbols.naming import defined_name
 from rag_assets.systems.code_memory.symbols.nodes import ENDPOINT, FILE, TABLE, endpoint_of

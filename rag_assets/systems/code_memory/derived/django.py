@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.derived.model import (
     ROUTE,
     Derivation,
@@ -17,7 +18,7 @@ from rag_assets.systems.code_memory.django.modules import Evidence
 from rag_assets.systems.code_memory.django.modules import Unresolved as Computed
 from rag_assets.systems.code_memory.django.routes import routes_of
 from rag_assets.systems.code_memory.django.routing import Route
-from rag_assets.systems.code_memory.symbols.model import Fact, FileFacts
+from rag_assets.systems.code_memory.symbols.model import FileFacts
 from rag_assets.systems.code_memory.symbols.names import route_keys
 from rag_assets.systems.code_memory.symbols.nodes import ENDPOINT, endpoint_of
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.django import kinds as django
 from rag_assets.systems.code_memory.frameworks.facts import FOUND
 from rag_assets.systems.code_memory.frameworks.statements import GRAMMARS, STATEMENTS
 from rag_assets.systems.code_memory.laravel import kinds as laravel
 from rag_assets.systems.code_memory.relations.edge_rules import EVENTS
-from rag_assets.systems.code_memory.symbols.model import Fact, FileFacts
+from rag_assets.systems.code_memory.symbols.model import FileFacts
 from rag_assets.systems.code_memory.symbols.name_uses import USES
 from rag_assets.systems.code_memory.symbols.source_types import SourceType
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
+from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.derived.laravel_routes import name_of, route_document, statement
 from rag_assets.systems.code_memory.derived.model import (
     ROUTE,
@@ -36,7 +37,7 @@ from rag_assets.systems.code_memory.laravel.tables import Evidence as TableEvide
 from rag_assets.systems.code_memory.laravel.tables import Table, Tables, tables_of
 from rag_assets.systems.code_memory.laravel.version import framework_version
 from rag_assets.systems.code_memory.relations.relations import How
-from rag_assets.systems.code_memory.symbols.model import Fact, FileFacts
+from rag_assets.systems.code_memory.symbols.model import FileFacts
 from rag_assets.systems.code_memory.symbols.names import table_keys
 from rag_assets.systems.code_memory.symbols.nodes import FILE, TABLE
 

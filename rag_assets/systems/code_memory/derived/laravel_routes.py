@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.derived.model import (
     ROUTE,
     DerivedDocument,
@@ -15,7 +16,6 @@ from rag_assets.systems.code_memory.laravel.inheritance import Inheritance
 from rag_assets.systems.code_memory.laravel.route_policies import RoutePolicies
 from rag_assets.systems.code_memory.laravel.routes.model import Evidence, Route
 from rag_assets.systems.code_memory.relations.relations import How
-from rag_assets.systems.code_memory.symbols.model import Fact
 from rag_assets.systems.code_memory.symbols.names import route_keys
 from rag_assets.systems.code_memory.symbols.nodes import ENDPOINT, MIDDLEWARE, endpoint_of
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
+from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.derived.model import ROUTE, DerivedDocument, Statement
 from rag_assets.systems.code_memory.derived.unresolved import Unresolved
 from rag_assets.systems.code_memory.frameworks.definitions import Framework, Requests
@@ -24,7 +25,7 @@ from rag_assets.systems.code_memory.frameworks.repository import (
     last_part,
 )
 from rag_assets.systems.code_memory.frameworks.routers import singular
-from rag_assets.systems.code_memory.symbols.model import Fact, FileFacts
+from rag_assets.systems.code_memory.symbols.model import FileFacts
 from rag_assets.systems.code_memory.symbols.names import path_template
 from rag_assets.systems.code_memory.symbols.naming import defined_name
 from rag_assets.systems.code_memory.symbols.nodes import FILE

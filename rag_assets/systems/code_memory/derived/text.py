@@ -11,9 +11,10 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final, get_args
 from urllib.parse import unquote
 
+from rag_assets.ingest.chunking.model import EVIDENCE, Fact
 from rag_assets.systems.code_memory.derived.model import DerivedDocument, Statement
 from rag_assets.systems.code_memory.relations.relations import How
-from rag_assets.systems.code_memory.symbols.model import EVIDENCE, CodeText, Fact, Unit
+from rag_assets.systems.code_memory.symbols.model import CodeText, Unit
 from rag_assets.systems.code_memory.symbols.names import keys_of, route_keys
 from rag_assets.systems.code_memory.symbols.nodes import TABLE
 

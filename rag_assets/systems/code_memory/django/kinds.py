@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.django.modules import Module
 from rag_assets.systems.code_memory.django.program import Program
 from rag_assets.systems.code_memory.django.routes import routes_of
 from rag_assets.systems.code_memory.django.routing import Routes
-from rag_assets.systems.code_memory.symbols.model import Fact, FileFacts
+from rag_assets.systems.code_memory.symbols.model import FileFacts
 from rag_assets.systems.code_memory.symbols.source_types import SourceType
 
 _MODELS: Final = frozenset(

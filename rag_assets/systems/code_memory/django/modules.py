@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from rag_assets.systems.code_memory.symbols.model import Fact, FileFacts
+from rag_assets.ingest.chunking.model import Fact
+from rag_assets.systems.code_memory.symbols.model import FileFacts
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.frameworks.definitions import Events, Framework
 from rag_assets.systems.code_memory.frameworks.statements import ANNOTATION, CALL
-from rag_assets.systems.code_memory.symbols.model import Fact
 
 EMITS: Final = "emits_event"
 LISTENS: Final = "listens_to_event"

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
+from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.frameworks.definitions import all_frameworks
 from rag_assets.systems.code_memory.frameworks.events import event_facts
 from rag_assets.systems.code_memory.frameworks.statements import (
@@ -20,7 +21,6 @@ from rag_assets.systems.code_memory.frameworks.statements import (
     statements_of,
 )
 from rag_assets.systems.code_memory.languages.tree import syntax_tree
-from rag_assets.systems.code_memory.symbols.model import Fact
 
 FOUND: Final = "frameworks"
 """Kind of the fact that names the frameworks with markers in a file."""

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final
 
+from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.frameworks.facts import FOUND
 from rag_assets.systems.code_memory.frameworks.statements import (
     ANNOTATION,
@@ -18,7 +19,7 @@ from rag_assets.systems.code_memory.frameworks.statements import (
     FUNCTION,
     Value,
 )
-from rag_assets.systems.code_memory.symbols.model import Fact, FileFacts
+from rag_assets.systems.code_memory.symbols.model import FileFacts
 
 LAST_PARTS: Final = re.compile(r"[.:#/\\]+")
 _MOST_STEPS: Final = 8

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.frameworks.definitions import Framework, Resources
 from rag_assets.systems.code_memory.frameworks.repository import (
     File,
@@ -15,7 +16,6 @@ from rag_assets.systems.code_memory.frameworks.repository import (
     strings_of,
 )
 from rag_assets.systems.code_memory.frameworks.routers import RouterPaths, last_word
-from rag_assets.systems.code_memory.symbols.model import Fact
 
 
 class ResourceRoute(NamedTuple):

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final
 
+from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.frameworks.definitions import Framework, Resources
 from rag_assets.systems.code_memory.frameworks.repository import (
     LAST_PARTS,
@@ -19,7 +20,6 @@ from rag_assets.systems.code_memory.frameworks.repository import (
     named_text,
     strings_of,
 )
-from rag_assets.systems.code_memory.symbols.model import Fact
 
 MOST_PREFIXES: Final = 20
 """Maximum number of paths of one router, which may be mounted several times."""

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.frameworks.definitions import Framework, Pages, Routes
 from rag_assets.systems.code_memory.frameworks.repository import (
     LAST_PARTS,
@@ -22,7 +23,6 @@ from rag_assets.systems.code_memory.frameworks.repository import (
 )
 from rag_assets.systems.code_memory.frameworks.resources import ResourceRoutes
 from rag_assets.systems.code_memory.frameworks.routers import MOST_PREFIXES, RouterPaths
-from rag_assets.systems.code_memory.symbols.model import Fact
 
 _MOST_VERBS: Final = 8
 """Maximum number of methods of one path, as in `get(show).post(store)`."""

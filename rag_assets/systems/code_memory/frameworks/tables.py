@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final
 
+from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.frameworks.definitions import (
     Changes,
     Columns,
@@ -27,7 +28,6 @@ from rag_assets.systems.code_memory.frameworks.repository import (
     last_part,
 )
 from rag_assets.systems.code_memory.frameworks.statements import Value
-from rag_assets.systems.code_memory.symbols.model import Fact
 
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+")
 _MOST_ANCESTORS: Final = 40

@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
+from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.definitions.model import (
     Binding,
     Definition,
@@ -16,7 +17,7 @@ from rag_assets.systems.code_memory.languages.definitions.model import (
 )
 from rag_assets.systems.code_memory.languages.definitions.reader import read_code
 from rag_assets.systems.code_memory.languages.tree import SyntaxTree
-from rag_assets.systems.code_memory.symbols.model import CodeText, Fact, Role
+from rag_assets.systems.code_memory.symbols.model import CodeText, Role
 
 if TYPE_CHECKING:
     from tree_sitter import Node

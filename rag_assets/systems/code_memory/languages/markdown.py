@@ -7,9 +7,10 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.units import covering
 from rag_assets.systems.code_memory.settings.entries import ITEM, yaml_entries
-from rag_assets.systems.code_memory.symbols.model import CodeText, Fact, Unit
+from rag_assets.systems.code_memory.symbols.model import CodeText, Unit
 
 _EVIDENCE: Final = 400
 

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from rag_assets.systems.code_memory.symbols.model import CodeText, Fact
+from rag_assets.ingest.chunking.model import Fact
+from rag_assets.systems.code_memory.symbols.model import CodeText
 
 _TABLES: Final = re.compile(
     r"\b(?:extract|trim|substring|overlay)\s*\([^()]{0,200}?\bfrom\b"

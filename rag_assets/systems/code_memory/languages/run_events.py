@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from rag_assets.systems.code_memory.symbols.model import CodeText, Fact, Unit
+from rag_assets.ingest.chunking.model import Fact
+from rag_assets.systems.code_memory.symbols.model import CodeText, Unit
 from rag_assets.systems.code_memory.symbols.nodes import FILE, RUN
 
 MEDIA_TYPE: Final = "text/x-run-event"

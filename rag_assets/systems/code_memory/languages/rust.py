@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
+from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.definitions.model import (
     Binding,
     Definition,
@@ -13,7 +14,7 @@ from rag_assets.systems.code_memory.languages.definitions.model import (
     Name,
 )
 from rag_assets.systems.code_memory.languages.definitions.reader import read_code
-from rag_assets.systems.code_memory.symbols.model import CodeText, Fact, Role
+from rag_assets.systems.code_memory.symbols.model import CodeText, Role
 
 if TYPE_CHECKING:
     from tree_sitter import Node

@@ -9,10 +9,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.laravel.inheritance import Inheritance
 from rag_assets.systems.code_memory.laravel.policies import Policies
 from rag_assets.systems.code_memory.laravel.receivers import Called, Receivers
-from rag_assets.systems.code_memory.symbols.model import Fact, FileFacts
+from rag_assets.systems.code_memory.symbols.model import FileFacts
 from rag_assets.systems.code_memory.symbols.nodes import ABILITY
 from rag_assets.systems.code_memory.symbols.policy_names import method_of, method_of_ability
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from rag_assets.systems.code_memory.symbols.model import Fact, FileFacts
+from rag_assets.ingest.chunking.model import Fact
+from rag_assets.systems.code_memory.symbols.model import FileFacts
 
 _ABOVE = {"uses_trait": 0, "extends": 1}
 """Kinds of facts that add methods to a class; traits take precedence over parents."""

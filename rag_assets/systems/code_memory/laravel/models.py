@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
+from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.laravel.inflection import (
     class_basename,
     joining_table,
@@ -13,7 +14,7 @@ from rag_assets.systems.code_memory.laravel.inflection import (
     snake,
     table_of_class,
 )
-from rag_assets.systems.code_memory.symbols.model import Fact, FileFacts
+from rag_assets.systems.code_memory.symbols.model import FileFacts
 
 How: TypeAlias = Literal["stated", "convention"]
 

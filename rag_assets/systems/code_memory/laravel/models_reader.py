@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.tree import SyntaxTree, descendants
 from rag_assets.systems.code_memory.laravel.schema_classes import PhpClass, php_classes
 from rag_assets.systems.code_memory.laravel.schema_php import Call, Chain, PhpReader, Scope
 from rag_assets.systems.code_memory.laravel.schema_settings import has_marks
-from rag_assets.systems.code_memory.symbols.model import Fact
 
 if TYPE_CHECKING:
     from tree_sitter import Node

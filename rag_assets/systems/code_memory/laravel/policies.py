@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from rag_assets.systems.code_memory.symbols.model import Fact, FileFacts
+from rag_assets.ingest.chunking.model import Fact
+from rag_assets.systems.code_memory.symbols.model import FileFacts
 from rag_assets.systems.code_memory.symbols.policy_names import (
     asker_of,
     method_of,

@@ -10,13 +10,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.php.classes import OR
 from rag_assets.systems.code_memory.languages.php.names import NO_CLASSES
 from rag_assets.systems.code_memory.languages.php.origins import CALLED, ELEMENT, SIGNED_IN, THEN
 from rag_assets.systems.code_memory.laravel.inheritance import Inheritance
 from rag_assets.systems.code_memory.laravel.models import Model, Relation
 from rag_assets.systems.code_memory.laravel.record_methods import Form, form_after
-from rag_assets.systems.code_memory.symbols.model import Fact, FileFacts
+from rag_assets.systems.code_memory.symbols.model import FileFacts
 
 _ROUNDS: Final = 6
 """Maximum number of functions that return each other's results in a row."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.tree import SyntaxTree
 from rag_assets.systems.code_memory.laravel.schema_blueprint import Attributes, Blueprint
 from rag_assets.systems.code_memory.laravel.schema_classes import PhpClass, php_classes
@@ -30,7 +31,7 @@ from rag_assets.systems.code_memory.laravel.schema_steps import (
     returns,
     variables,
 )
-from rag_assets.systems.code_memory.symbols.model import Fact, Unit
+from rag_assets.systems.code_memory.symbols.model import Unit
 
 if TYPE_CHECKING:
     from tree_sitter import Node

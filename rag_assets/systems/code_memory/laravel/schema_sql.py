@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.tree import SyntaxTree
 from rag_assets.systems.code_memory.laravel.schema_sql_columns import (
     SqlToken,
@@ -16,7 +17,6 @@ from rag_assets.systems.code_memory.laravel.schema_sql_columns import (
     plain_name,
     table_command,
 )
-from rag_assets.systems.code_memory.symbols.model import Fact
 
 _TOKEN: Final = re.compile(
     r"(?P<comment>--[^\n]*|/\*[^*]*\*+(?:[^/*][^*]*\*+)*/|\#[^\n]*)"

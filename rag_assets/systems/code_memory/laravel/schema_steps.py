@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.laravel.schema_blueprint import Blueprint
 from rag_assets.systems.code_memory.laravel.schema_guards import Guard, guards_of, negated, one_of
 from rag_assets.systems.code_memory.laravel.schema_php import COMPUTED, PhpReader, Scope
-from rag_assets.systems.code_memory.symbols.model import Fact
 
 if TYPE_CHECKING:
     from tree_sitter import Node

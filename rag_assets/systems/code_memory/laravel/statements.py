@@ -23,6 +23,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.php.bodies import Body
 from rag_assets.systems.code_memory.languages.php.calls import CALLS, Call, Chain
 from rag_assets.systems.code_memory.languages.php.classes import Property
@@ -42,7 +43,6 @@ from rag_assets.systems.code_memory.laravel.authorizing import (
 )
 from rag_assets.systems.code_memory.laravel.enclosing import Enclosing, Types
 from rag_assets.systems.code_memory.laravel.queries import of_database, of_query
-from rag_assets.systems.code_memory.symbols.model import Fact
 
 if TYPE_CHECKING:
     from tree_sitter import Node

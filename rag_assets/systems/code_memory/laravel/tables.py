@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Any, Final
 
+from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.laravel.schema_conditions import Conditions
 from rag_assets.systems.code_memory.laravel.schema_settings import Settings
 from rag_assets.systems.code_memory.laravel.tables_state import TableState
-from rag_assets.systems.code_memory.symbols.model import Fact, FileFacts
+from rag_assets.systems.code_memory.symbols.model import FileFacts
 
 _DUMPS: Final = ("mysql", "mariadb", "pgsql", "sqlite", "sqlsrv")
 _DUMP_SUFFIXES: Final = frozenset({".sql", ".dump"})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from rag_assets.systems.code_memory.symbols.model import Fact
+from rag_assets.ingest.chunking.model import Fact
 
 _INDEXES: Final = frozenset({"primary", "unique", "index", "fulltext", "spatialIndex"})
 _UNKEPT: Final = frozenset(

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
+from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.manifests.requirements import requirement
 from rag_assets.systems.code_memory.settings.entries import ITEM, Entry, Path
-from rag_assets.systems.code_memory.symbols.model import Fact
 
 _IN_TABLE: Final = 2
 """Length of the path of a key in a top-level table."""

@@ -7,6 +7,7 @@ from pathlib import PurePosixPath
 from types import MappingProxyType
 from typing import Final
 
+from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.manifests.facts import facts_of_entries
 from rag_assets.systems.code_memory.manifests.lines import statements_of
 from rag_assets.systems.code_memory.settings.entries import (
@@ -15,7 +16,6 @@ from rag_assets.systems.code_memory.settings.entries import (
     toml_entries,
     yaml_entries,
 )
-from rag_assets.systems.code_memory.symbols.model import Fact
 
 _READERS: Final = {
     ".cfg": ("ini", ini_entries),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias, TypeGuard
 
-from rag_assets.systems.code_memory.symbols.model import Fact
+from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.symbols.names import keys_of
 from rag_assets.systems.code_memory.symbols.naming import CALLED
 from rag_assets.systems.code_memory.symbols.nodes import (

@@ -13,8 +13,8 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
+from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.relations.spelled_rules import from_module, rust_path
-from rag_assets.systems.code_memory.symbols.model import Fact
 from rag_assets.systems.code_memory.symbols.naming import ALL, HANDED, OWN, NameStyle, meant
 from rag_assets.systems.code_memory.symbols.nodes import PACKAGE
 

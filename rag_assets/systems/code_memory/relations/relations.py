@@ -14,10 +14,10 @@ from functools import partial
 from types import MappingProxyType
 from typing import Final, Literal, TypeAlias
 
+from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.relations.edge_rules import EVENTS, OF_FACTS
 from rag_assets.systems.code_memory.relations.reexports import handed_on
 from rag_assets.systems.code_memory.relations.spelled_rules import SPELLED, named_event, queried
-from rag_assets.systems.code_memory.symbols.model import Fact
 from rag_assets.systems.code_memory.symbols.name_uses import USES
 from rag_assets.systems.code_memory.symbols.naming import NameStyle
 from rag_assets.systems.code_memory.symbols.nodes import (

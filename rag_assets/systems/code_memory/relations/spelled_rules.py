@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from itertools import takewhile
 from typing import Final
 
+from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.relations.edge_rules import Triple, of_event
-from rag_assets.systems.code_memory.symbols.model import Fact
 from rag_assets.systems.code_memory.symbols.names import requested_template
 from rag_assets.systems.code_memory.symbols.naming import OWN, NameStyle, go_module, stem
 from rag_assets.systems.code_memory.symbols.nodes import (

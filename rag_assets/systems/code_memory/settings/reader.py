@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Final, TypeAlias
 
+from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.settings.entries import (
     ITEM,
     Entry,
@@ -17,7 +18,7 @@ from rag_assets.systems.code_memory.settings.entries import (
     yaml_entries,
 )
 from rag_assets.systems.code_memory.settings.units import covered, units_of
-from rag_assets.systems.code_memory.symbols.model import CodeText, Fact
+from rag_assets.systems.code_memory.symbols.model import CodeText
 
 BROKEN: Final = "a part of it could not be read"
 MOST_SETTINGS: Final = 5_000

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from types import MappingProxyType
-from typing import Any, Final, Literal, TypeAlias
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
-NO_VALUES: Mapping[str, Any] = MappingProxyType({})
+from rag_assets.ingest.chunking.model import Fact
 
 Role: TypeAlias = Literal[
     "class",
@@ -41,12 +39,6 @@ Role: TypeAlias = Literal[
 - rest: text that no other unit covers.
 """
 
-EVIDENCE: Final = "\n\nStated by these lines:\n"
-"""Separates the embedded part of a derived text from the file lines that follow it.
-
-File lines move, so they are not embedded.
-"""
-
 
 @dataclass(frozen=True, slots=True)
 class Unit:
@@ -70,29 +62,6 @@ class Unit:
     signature: str = ""
     alone: bool = True
     cuts: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Fact:
-    """A statement that one file makes without reference to other files.
-
-    Attributes:
-        kind: each kind is described where it is created.
-        start, end: character offsets of the evidence, half open.
-        symbol: the qualified name of the innermost definition around it; "" at top level.
-        values: content of the statement, as JSON values by name.
-        line_start, line_end: lines of the evidence, counted from 1; 0 until they are computed.
-        evidence: the start of the evidence, with credentials masked, in one line.
-    """
-
-    kind: str
-    start: int
-    end: int
-    symbol: str = ""
-    values: Mapping[str, Any] = field(default_factory=lambda: NO_VALUES, hash=False)
-    line_start: int = 0
-    line_end: int = 0
-    evidence: str = ""
 
 
 @dataclass(frozen=True, slots=True)

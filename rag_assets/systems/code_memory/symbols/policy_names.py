@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from rag_assets.systems.code_memory.symbols.model import Fact
+from rag_assets.ingest.chunking.model import Fact
 
 _GUESSED: Final[Mapping[str, str]] = {
     "index": "viewAny",

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from rag_assets.ingest.chunking.block_places import BlockPlace
-from rag_assets.ingest.chunking.model import Definition
+from rag_assets.ingest.chunking.model import Definition, Fact
 from rag_assets.ingest.parsing.model import Block, ParsedText
 from rag_assets.ingest.parsing.records import from_record, parsed_digest, to_record
 from rag_assets.storage.lake.damage import damaged_files
@@ -24,7 +24,6 @@ from rag_assets.storage.lake.schemas import (
 )
 from rag_assets.storage.lake.store import TenantLake
 from rag_assets.storage.lake.table import KeyedTable
-from rag_assets.systems.code_memory.symbols.model import Fact
 
 ChunkSetMaker = Callable[..., ChunkSetRow]
 

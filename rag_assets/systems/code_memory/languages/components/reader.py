@@ -6,11 +6,12 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.components.blocks import Block, scripts
 from rag_assets.systems.code_memory.languages.definitions.layout import LARGE, covered
 from rag_assets.systems.code_memory.languages.definitions.reader import Reading, reading_of
 from rag_assets.systems.code_memory.languages.javascript.grammar import Jsx, Tsx, TypeScript
-from rag_assets.systems.code_memory.symbols.model import CodeText, Fact, Unit
+from rag_assets.systems.code_memory.symbols.model import CodeText, Unit
 
 _GRAMMARS = {"ts": TypeScript, "typescript": TypeScript, "tsx": Tsx}
 _NAMED = re.compile(

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
+from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.tree import SyntaxTree, is_comment
-from rag_assets.systems.code_memory.symbols.model import Fact, Role
+from rag_assets.systems.code_memory.symbols.model import Role
 
 if TYPE_CHECKING:
     from tree_sitter import Node

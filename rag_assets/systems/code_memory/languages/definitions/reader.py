@@ -6,12 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.definitions.finder import definitions
 from rag_assets.systems.code_memory.languages.definitions.layout import covered, signature, units
 from rag_assets.systems.code_memory.languages.definitions.model import Definition, Grammar, Placed
 from rag_assets.systems.code_memory.languages.definitions.walk import Walk
 from rag_assets.systems.code_memory.languages.tree import SyntaxTree, syntax_tree
-from rag_assets.systems.code_memory.symbols.model import CodeText, Fact, Unit
+from rag_assets.systems.code_memory.symbols.model import CodeText, Unit
 
 BROKEN_SHARE: Final = 0.5
 """Share of unparsable text above which a text is cut at blank lines."""

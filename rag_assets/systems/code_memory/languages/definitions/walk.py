@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.definitions.model import (
     Binding,
     Definition,
@@ -14,7 +15,6 @@ from rag_assets.systems.code_memory.languages.definitions.model import (
     Placed,
     Scope,
 )
-from rag_assets.systems.code_memory.symbols.model import Fact
 
 if TYPE_CHECKING:
     from tree_sitter import Node

@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
+from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.tree import SyntaxTree
-from rag_assets.systems.code_memory.symbols.model import Fact
 
 if TYPE_CHECKING:
     from tree_sitter import Node

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.definitions.model import (
     Binding,
     Definition,
@@ -19,7 +20,6 @@ from rag_assets.systems.code_memory.languages.javascript.fetches import Fetches
 from rag_assets.systems.code_memory.languages.javascript.imports import imported, required
 from rag_assets.systems.code_memory.languages.javascript.parameters import pattern_names, type_of
 from rag_assets.systems.code_memory.languages.tree import SyntaxTree
-from rag_assets.systems.code_memory.symbols.model import Fact
 
 if TYPE_CHECKING:
     from tree_sitter import Node

@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.php.calls import CALLS, CLOSURES, MEMBER_CALLS
 from rag_assets.systems.code_memory.languages.php.classes import (
     OR,
@@ -32,7 +33,6 @@ from rag_assets.systems.code_memory.languages.php.types import (
     types_of,
 )
 from rag_assets.systems.code_memory.languages.tree import SyntaxTree
-from rag_assets.systems.code_memory.symbols.model import Fact
 
 if TYPE_CHECKING:
     from tree_sitter import Node

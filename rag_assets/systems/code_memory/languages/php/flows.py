@@ -12,13 +12,13 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
+from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.php.bodies import Body, returned
 from rag_assets.systems.code_memory.languages.php.calls import CALLS, MEMBER_CALLS
 from rag_assets.systems.code_memory.languages.php.classes import ClassLike, Method
 from rag_assets.systems.code_memory.languages.php.notes import noted_return
 from rag_assets.systems.code_memory.languages.php.origins import CALLED, THEN, Origins
 from rag_assets.systems.code_memory.languages.php.source import PhpSource
-from rag_assets.systems.code_memory.symbols.model import Fact
 
 if TYPE_CHECKING:
     from tree_sitter import Node

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.python.expressions import dotted_name, expression_of
 from rag_assets.systems.code_memory.languages.python.names import Import
 from rag_assets.systems.code_memory.languages.python.scopes import Scopes, inside
@@ -26,7 +27,6 @@ from rag_assets.systems.code_memory.languages.python.source import (
     Definition,
     PythonSource,
 )
-from rag_assets.systems.code_memory.symbols.model import Fact
 
 if TYPE_CHECKING:
     from tree_sitter import Node

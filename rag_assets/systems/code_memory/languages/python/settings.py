@@ -13,11 +13,11 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
+from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.python.expressions import dotted_name
 from rag_assets.systems.code_memory.languages.python.facts import fact, top_level
 from rag_assets.systems.code_memory.languages.python.scopes import Scopes, inside
 from rag_assets.systems.code_memory.languages.python.source import Definition, PythonSource
-from rag_assets.systems.code_memory.symbols.model import Fact
 
 if TYPE_CHECKING:
     from tree_sitter import Node

@@ -16,11 +16,11 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.python.expressions import dotted_name, expression_of
 from rag_assets.systems.code_memory.languages.python.facts import fact
 from rag_assets.systems.code_memory.languages.python.scopes import Scopes
 from rag_assets.systems.code_memory.languages.python.source import Definition, PythonSource
-from rag_assets.systems.code_memory.symbols.model import Fact
 
 if TYPE_CHECKING:
     from tree_sitter import Node

@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.definitions.layout import covered
 from rag_assets.systems.code_memory.languages.sql.statements import head_of, statements
-from rag_assets.systems.code_memory.symbols.model import CodeText, Fact, Role, Unit
+from rag_assets.systems.code_memory.symbols.model import CodeText, Role, Unit
 
 _PART = r"(?:`[^`]{1,128}`|\"[^\"]{1,128}\"|\[[^\]\n]{1,128}\]|[\w$#@]{1,128})"
 _NAME = rf"(?P<name>{_PART}(?:\s?\.\s?{_PART}){{0,3}})"

@@ -7,13 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
+from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.definitions.layout import covered
 from rag_assets.systems.code_memory.languages.tags.reading import (
     DefinitionKind,
     TagDefinition,
     Tags,
 )
-from rag_assets.systems.code_memory.symbols.model import CodeText, Fact, Role, Unit
+from rag_assets.systems.code_memory.symbols.model import CodeText, Role, Unit
 
 _ROLES: Final[Mapping[DefinitionKind, Role]] = {
     "class": "class",

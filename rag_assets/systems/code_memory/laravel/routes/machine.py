@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
+from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.laravel.routes import chains
 from rag_assets.systems.code_memory.laravel.routes.drafts import Context
 from rag_assets.systems.code_memory.laravel.routes.evaluation import evaluate
@@ -33,7 +34,6 @@ from rag_assets.systems.code_memory.laravel.routes.values import (
     Value,
     truth_of,
 )
-from rag_assets.systems.code_memory.symbols.model import Fact
 
 
 def _is_class(program: Program) -> Callable[[str], bool]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from rag_assets.systems.code_memory.symbols.model import Fact
+from rag_assets.ingest.chunking.model import Fact
 
 ActionKind: TypeAlias = Literal["controller", "closure", "view", "redirect", "none", "computed"]
 

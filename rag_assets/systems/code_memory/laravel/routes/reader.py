@@ -26,13 +26,13 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Set
 from typing import TYPE_CHECKING, ClassVar
 
+from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.php.classes import CLASS_ROLES, ClassLike, Method
 from rag_assets.systems.code_memory.languages.php.source import PhpSource
 from rag_assets.systems.code_memory.laravel.routes.expressions import Expressions, Json
 from rag_assets.systems.code_memory.laravel.routes.marks import Marks, is_kernel, is_provider
 from rag_assets.systems.code_memory.laravel.routes.settings import settings_of
 from rag_assets.systems.code_memory.laravel.routes.targets import targets_of
-from rag_assets.systems.code_memory.symbols.model import Fact
 
 if TYPE_CHECKING:
     from tree_sitter import Node

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
+from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.laravel.routes.drafts import Context
 from rag_assets.systems.code_memory.laravel.routes.evaluation import evaluate
 from rag_assets.systems.code_memory.laravel.routes.frames import Arguments, Exhausted, Frame
@@ -14,7 +15,7 @@ from rag_assets.systems.code_memory.laravel.routes.model import Evidence, Routes
 from rag_assets.systems.code_memory.laravel.routes.program import ROOT, Program, is_test
 from rag_assets.systems.code_memory.laravel.routes.providers import providers_of
 from rag_assets.systems.code_memory.laravel.routes.values import Body, Instance, Value
-from rag_assets.systems.code_memory.symbols.model import Fact, FileFacts
+from rag_assets.systems.code_memory.symbols.model import FileFacts
 
 KERNEL = "Illuminate\\Foundation\\Http\\Kernel"
 _ROUTES = "Illuminate\\Foundation\\Support\\Providers\\RouteServiceProvider"

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_assets.ingest.chunking.chunk_set import located
-from rag_assets.ingest.chunking.model import embedding_text
+from rag_assets.ingest.chunking.model import EVIDENCE, embedding_text
 from rag_assets.systems.code_memory.derived.documents import derived_documents
 from rag_assets.systems.code_memory.derived.laravel import speaks_of_laravel
 from rag_assets.systems.code_memory.derived.model import Derivation, DerivedDocument, Statement
@@ -19,7 +19,7 @@ from rag_assets.systems.code_memory.derived.unresolved import Unresolved, first_
 from rag_assets.systems.code_memory.reading import read_code
 from rag_assets.systems.code_memory.relations.relations import Edge, relations_of
 from rag_assets.systems.code_memory.settings.reader import read_json
-from rag_assets.systems.code_memory.symbols.model import EVIDENCE, FileFacts
+from rag_assets.systems.code_memory.symbols.model import FileFacts
 from rag_assets.systems.code_memory.symbols.names import route_keys, table_keys
 
 LARAVEL = {

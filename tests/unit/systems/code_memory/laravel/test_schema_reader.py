@@ -11,11 +11,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.tree import SyntaxTree
 from rag_assets.systems.code_memory.laravel.schema_reader import schema_facts, schema_units
 from rag_assets.systems.code_memory.laravel.schema_sql import sql_facts
 from rag_assets.systems.code_memory.laravel.tables import Tables, tables_of
-from rag_assets.systems.code_memory.symbols.model import Fact, FileFacts
+from rag_assets.systems.code_memory.symbols.model import FileFacts
 from tests.unit.systems.code_memory.laravel.schema_truth import EXAMPLE, schema_by_laravel
 from tests.unit.systems.code_memory.laravel.sqlite_tables import laravels, ours
 

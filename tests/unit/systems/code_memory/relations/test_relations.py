@@ -2,10 +2,10 @@
 
 import pytest
 
+from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.laravel.reader import read
 from rag_assets.systems.code_memory.reading import read_code
 from rag_assets.systems.code_memory.relations.relations import Edge, relations_of
-from rag_assets.systems.code_memory.symbols.model import Fact
 from rag_assets.systems.code_memory.symbols.nodes import short_name
 
 CONTROLLER = """<?php
