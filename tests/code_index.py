@@ -15,6 +15,7 @@ from rag_assets.pipeline.context import TenantContext
 from rag_assets.retrieval.model import Caller
 from rag_assets.storage.catalog.index_rows import same_document
 from rag_assets.storage.catalog.tables import document_index, documents, source_records
+from rag_assets.systems.code_memory.catalog.code_catalog import code_catalog
 from rag_assets.systems.code_memory.catalog.tables import (
     derivations,
     document_kinds,
@@ -65,7 +66,7 @@ def differences(one: Held, other: Held) -> list[str]:
 
 def left_over(ctx: TenantContext) -> list[str]:
     """Rows of relations whose text no version has."""
-    return ctx.catalog.relation_drift.nobodys(ctx.ref.id)
+    return code_catalog(ctx.catalog).relation_drift.nobodys(ctx.ref.id)
 
 
 def _documents(ctx: TenantContext) -> Iterator[tuple[Any, ...]]:

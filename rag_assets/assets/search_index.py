@@ -6,19 +6,19 @@ from rag_assets.assets.columns import ENTRY_COLUMNS
 from rag_assets.assets.descriptions import SEARCH_INDEX
 from rag_assets.assets.generations import generations_report
 from rag_assets.assets.metadata_values import seconds
-from rag_assets.assets.relations import relations_report
 from rag_assets.assets.stage_context import tenant_stage
 from rag_assets.assets.tenant_summary import by_format, failed_documents, what_is_indexed
 from rag_assets.common.formatting import counted
 from rag_assets.declarations import Naming, asset
+from rag_assets.pipeline import fact_stores
 from rag_assets.pipeline.follow_up import finish
 from rag_assets.pipeline.publishing import publish_slice
 from rag_assets.pipeline.slices import waiting_for_embedder, work_of
 from rag_assets.pipeline.upkeep import compact_due, compaction_lines
+from rag_assets.plugins.registry import installed_systems
 from rag_assets.resources.publish_judge import PublishJudge
 from rag_assets.resources.tenant_lock import TenantLockResource
 from rag_assets.resources.workbench import Workbench
-from rag_assets.systems.code_memory.pipeline.deriving import derive_documents
 
 
 @asset(
@@ -40,7 +40,7 @@ def search_index(
         judge = publish_judge(workbench, context.run.run_id, context.log)
         report = publish_slice(ctx, work, judge)
         followed = finish(ctx)
-        derived = derive_documents(ctx)
+        derived = fact_stores.finish(ctx)
         outage = waiting_for_embedder(work.context, work)
         waiting = ctx.catalog.quarantine.waiting_count(ctx.ref.id) if outage else 0
         shown = {
@@ -54,9 +54,10 @@ def search_index(
             if builds is not None:
                 context.log_event(builds)
         if report.documents or derived.changed:
-            found = relations_report(names, ctx)
-            if found is not None:
-                context.log_event(found)
+            for report in installed_systems().load("run_reports").values():
+                found = report(names, ctx)
+                if found is not None:
+                    context.log_event(found)
     for line in merged:
         context.log.info(f"merged small files of the lake: {line}")
     metadata: dict[str, dg.RawMetadataValue] = {

@@ -205,7 +205,7 @@ def config_key(tenant: Tenant, embedder_id: str) -> str:
         parser.model_dump(mode="json"),
         parser.options.identity(),
         # Only if a chunker reads facts: the keys of other tenants must not change.
-        *tenant.reading_versions,
+        *tenant.fact_readers.values(),
         *([tenant.own_frameworks] if tenant.own_frameworks else []),
     )
 

@@ -16,7 +16,6 @@ from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.generations import Generation
 from rag_assets.storage.catalog.search_state import SearchState
 from rag_assets.storage.index.model import NONE_MOVED, Owner
-from rag_assets.systems.code_memory.catalog.relation_state import RelationMoment
 
 
 class BuildSearches:
@@ -102,7 +101,6 @@ class BuildSearches:
             principals=principals,
             scopes=scopes,
             moved=NONE_MOVED if scopes is None else moved_pages(tenant.moved, scopes),
-            moment=RelationMoment(tenant.relations, tenant.scopes),
             timings=timings,
         )
 

@@ -17,7 +17,6 @@ from rag_assets.retrieval.search_progress import SearchProgress
 from rag_assets.retrieval.steps.protocol import SearchServices
 from rag_assets.retrieval.steps.recall import with_scopes
 from rag_assets.storage.index.model import EntryFilter, RankingRequest, is_within
-from rag_assets.systems.code_memory.symbols.source_types import SOURCE_TYPES
 from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.profiles import profile_of
 from rag_assets.workspace.bodies import BODIES
@@ -60,7 +59,7 @@ def source_types_of(tenant: Tenant) -> frozenset[str] | None:
 
     An application that pushes records names their types itself, except in a workspace.
     """
-    types: set[str] = {*SOURCE_TYPES} if tenant.reads_code else set()
+    types: set[str] = {*tenant.chunk_types}
     for source in tenant.sources:
         kind = tenant.source_kind(source)
         is_typed = kind.pushed and profile_of(tenant.profile).typed_records

@@ -9,11 +9,14 @@ from pydantic import (
     AfterValidator,
     BaseModel,
     ConfigDict,
+    GetJsonSchemaHandler,
     PrivateAttr,
     ValidationInfo,
     field_validator,
     model_validator,
 )
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.ingest.chunking.kinds import ChunkParameters
@@ -29,7 +32,9 @@ from rag_assets.tenants.kinds import installed_kinds, kinds_of
 class _InstalledChunkers:
     """The names of the installed chunkers, for the schema and the configuration reference."""
 
-    def __get_pydantic_json_schema__(self, core: Any, handler: Any) -> dict[str, Any]:
+    def __get_pydantic_json_schema__(
+        self, core: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
         """Return the schema, when it is asked for: systems are not loaded before."""
         return {"type": "string", "enum": [*installed_kinds().chunkers]}
 

@@ -17,10 +17,6 @@ class RoleRefused(RagAssetsError):
     """Callers of this role may not ask this tenant."""
 
 
-class NoCodeMemory(RagAssetsError):
-    """The project lacks a code memory: its tenants have other profiles."""
-
-
 class NoWorkspace(RagAssetsError):
     """The tenant is not a workspace: it has another profile."""
 

@@ -87,6 +87,7 @@ class ChunkerKind:
             request.
         programs: media types of programs. There, a match of a pattern for credentials is often part
             of a name or a test, so it is masked, and the rest of its passage is kept.
+        chunk_types: source types that its chunks may have instead of their document's.
         most: the largest allowed limit, if it differs from the input limit of remote models.
         blocks: returns, in order, the blocks of a text (or parts of a block) that are also separate
             passages.
@@ -114,6 +115,7 @@ class ChunkerKind:
     levels: int | None = None
     version: int = 1
     most: int | None = None
+    chunk_types: tuple[str, ...] = ()
 
     def cut(self, request: ChunkRequest, *, confined: bool = True) -> CutText:
         """Cut a document.

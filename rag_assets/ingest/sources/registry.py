@@ -11,13 +11,10 @@ from rag_assets.ingest.sources.files import FILES
 from rag_assets.ingest.sources.kinds import SourceConfig, SourceKind
 from rag_assets.ingest.sources.records import RECORDS
 from rag_assets.ingest.sources.uploads import UPLOADS
-from rag_assets.systems.code_memory.sources.derived import DERIVED
-from rag_assets.systems.code_memory.sources.git import GIT
-from rag_assets.systems.code_memory.sources.runs import RUNS
 
 SourceKinds: TypeAlias = Mapping[str, SourceKind[Any]]
 
-SOURCE_KINDS: SourceKinds = by_name((DERIVED, FILES, GIT, RECORDS, RUNS, UPLOADS))
+SOURCE_KINDS: SourceKinds = by_name((FILES, RECORDS, UPLOADS))
 """To add a kind, define one value in its own module and name it here."""
 
 DEFAULT_KIND = FILES.name

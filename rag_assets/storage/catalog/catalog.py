@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from typing import Any, TypeVar
 
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.storage.catalog.access import AccessTable
@@ -73,11 +74,8 @@ from rag_assets.storage.catalog.usage import UsageTable
 from rag_assets.storage.catalog.work_left import WorkQuery
 from rag_assets.storage.catalog.workspace_freshness import WorkspaceFreshnessQuery
 from rag_assets.storage.catalog.workspace_settings import WorkspaceSettingsTable
-from rag_assets.systems.code_memory.catalog.derivations import DerivationTable
-from rag_assets.systems.code_memory.catalog.document_kinds import KindTable
-from rag_assets.systems.code_memory.catalog.relation_counts import RelationCountQuery
-from rag_assets.systems.code_memory.catalog.relation_drift import RelationDriftQuery
-from rag_assets.systems.code_memory.catalog.relations import RelationTable
+
+TablesT = TypeVar("TablesT")
 
 
 class Catalog:
@@ -91,13 +89,6 @@ class Catalog:
         self.pages, self.page_lists = PageTable(database), PageLists(database)
         self.documents = DocumentTable(database)
         self.moves = MovedDocuments(database)
-        self.kinds = KindTable(database)
-        self.relations = RelationTable(database)
-        self.relation_counts, self.relation_drift = (
-            RelationCountQuery(database),
-            RelationDriftQuery(database),
-        )
-        self.derivations = DerivationTable(database)
         self.quarantine = QuarantineTable(database)
         self.records, self.record_states = RecordTable(database), RecordStateQuery(database)
         self.record_manifests = ManifestTable(database)
@@ -137,6 +128,19 @@ class Catalog:
         self.overview, self.work = Overview(database), WorkQuery(database)
         self.changes = ChangeChannel(database)
         self.lock = TenantLock(database)
+        self._of_systems: dict[object, Any] = {}
+
+    def of_system(self, make: Callable[[Database], TablesT]) -> TablesT:
+        """Return a system's access to its tables; it is made once for this catalog.
+
+        Args:
+            make: makes it, such as its class.
+        """
+        if make not in self._of_systems:
+            # Of two threads, both get the one that was kept first.
+            self._of_systems.setdefault(make, make(self.database))
+        found: TablesT = self._of_systems[make]
+        return found
 
     @classmethod
     def open(

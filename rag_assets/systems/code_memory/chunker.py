@@ -21,9 +21,11 @@ from rag_assets.ingest.parsing.media_types import SOURCE_CODE
 from rag_assets.ingest.parsing.model import Block
 from rag_assets.systems.code_memory.symbols.model import Unit
 from rag_assets.systems.code_memory.symbols.places import is_data, type_of_place
+from rag_assets.systems.code_memory.symbols.source_types import SOURCE_TYPES
 
 if TYPE_CHECKING:
     from rag_assets.systems.code_memory.symbols.model import CodeText
+    from rag_assets.tenants.model import Tenant
 
 READING_VERSION = 19
 """Increase this whenever the same text would yield other units, facts or relations."""
@@ -209,6 +211,11 @@ def _definition_of(units: Sequence[Unit]) -> Definition:
     )
 
 
+def reads_code(tenant: Tenant) -> bool:
+    """Return whether one of a tenant's chunkers reads source code."""
+    return CODE.name in tenant.fact_readers
+
+
 CODE = ChunkerKind(
     name="code",
     purpose="a repository's files: one definition, route, table or key each; texts by section",
@@ -222,4 +229,5 @@ CODE = ChunkerKind(
     overlap=200,
     minimum=200,
     levels=3,
+    chunk_types=SOURCE_TYPES,
 )

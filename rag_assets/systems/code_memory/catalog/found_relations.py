@@ -4,27 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple, Protocol, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
+
+from rag_assets.retrieval.access import ScopedDocument
 
 Direction: TypeAlias = Literal["out", "in", "both"]
 
 NamesCalled: TypeAlias = Mapping[str, Collection[str]]
 """Qualified names of definitions that people call by the same name, by repository."""
-
-
-class ScopedDocument(Protocol):
-    """A document or a part of it, with its present scope and uri in the catalog."""
-
-    @property
-    def access_scope(self) -> str:
-        """Return the scope that its readers need."""
-        ...
-
-    @property
-    def uri(self) -> str:
-        """Return its address."""
-        ...
-
 
 Permits: TypeAlias = Callable[[ScopedDocument], bool]
 """Returns whether a caller may read a document with a scope that is open to them."""

@@ -1,11 +1,11 @@
-"""Framework definitions: the built-in files in frameworks/, and the frameworks that tenants add."""
+"""Framework definitions: the built-in files in data/, and the frameworks that tenants add."""
 
 from __future__ import annotations
 
 import json
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Annotated, Literal, Self
@@ -354,16 +354,8 @@ def all_frameworks(own: str = "") -> tuple[Framework, ...]:
     """Return the built-in frameworks and a tenant's own, which replace those with the same name.
 
     Args:
-        own: frameworks as `as_text` returns them.
+        own: frameworks as JSON; see Tenant.own_frameworks.
     """
     added = tuple(Framework.model_validate(one) for one in json.loads(own or "[]"))
     names = {one.name for one in added}
     return (*(one for one in built_in() if one.name not in names), *added)
-
-
-def as_text(frameworks: Sequence[Framework]) -> str:
-    """Return frameworks as JSON, equal for equal frameworks, for hashing and for workers."""
-    if not frameworks:
-        return ""
-    values = [one.model_dump(mode="json", exclude_defaults=True) for one in frameworks]
-    return json.dumps(values, sort_keys=True, ensure_ascii=False)

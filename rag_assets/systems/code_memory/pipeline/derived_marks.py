@@ -6,6 +6,7 @@ from typing import Final
 
 from rag_assets.common.hashing import key_of
 from rag_assets.storage.catalog.catalog import Catalog
+from rag_assets.systems.code_memory.catalog.code_catalog import code_catalog
 from rag_assets.systems.code_memory.sources.derived import DerivedConfig
 from rag_assets.tenants.model import Tenant
 
@@ -42,8 +43,8 @@ def _compared(catalog: Catalog, tenant: Tenant, generation: int, *, same: bool) 
     configs = derived_configs(tenant)
     if not configs:
         return {}
-    found = catalog.derivations.fingerprints(tenant.id, generation, configs)
-    known = catalog.derivations.recorded(tenant.id)
+    found = code_catalog(catalog).derivations.fingerprints(tenant.id, generation, configs)
+    known = code_catalog(catalog).derivations.recorded(tenant.id)
     # Only if there are any: the keys of other tenants must not change.
     own = [tenant.own_frameworks] if tenant.own_frameworks else []
     now = {

@@ -20,6 +20,7 @@ from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.slices import pending_count
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.pushed_records import PushedRecord
+from rag_assets.systems.code_memory.catalog.code_catalog import code_catalog
 from rag_assets.systems.code_memory.catalog.derivations import DerivedRecords
 from rag_assets.systems.code_memory.catalog.document_kinds import CodeDocument
 from rag_assets.systems.code_memory.derived.documents import derived_documents
@@ -80,12 +81,13 @@ def derive_documents(ctx: TenantContext) -> Derived:
     due = due_sources(ctx.catalog, ctx.tenant, serving.number)
     changed = documents = 0
     found = _worked_out(ctx, serving.number, due)
+    code = code_catalog(ctx.catalog)
     if found.labels:
         ctx.guard()
-        ctx.catalog.kinds.record(ctx.ref, found.labels)
+        code.kinds.record(ctx.ref, found.labels)
     for one in found.records:
         ctx.guard()
-        changed += ctx.catalog.derivations.record(ctx.ref, one)
+        changed += code.derivations.record(ctx.ref, one)
         documents += len(one.records)
     return Derived(changed, documents)
 
@@ -101,11 +103,12 @@ def derivations_as_recorded(ctx: TenantContext) -> list[DerivedRecords]:
     if serving is None:
         return []
     due = due_sources(ctx.catalog, ctx.tenant, serving.number)
-    recorded = ctx.catalog.derivations.recorded(ctx.ref.id)
+    code = code_catalog(ctx.catalog)
+    recorded = code.derivations.recorded(ctx.ref.id)
     done = {of: key for of, key in recorded.items() if of in configs and of not in due}
     texts = [
         (one.source, one.chunk_set_key)
-        for one in ctx.catalog.kinds.indexed(ctx.ref.id, serving.number)
+        for one in code.kinds.indexed(ctx.ref.id, serving.number)
         if one.source in done
     ]
     lost = ctx.lake.missing_chunk_sets({key for _, key in texts})
@@ -126,7 +129,11 @@ def _worked_out(ctx: TenantContext, generation: int, fingerprints: Mapping[str, 
         return _WorkedOut()
     configs = derived_configs(ctx.tenant)
     indexed = sorted(
-        (d for d in ctx.catalog.kinds.indexed(ctx.ref.id, generation) if d.source in fingerprints),
+        (
+            d
+            for d in code_catalog(ctx.catalog).kinds.indexed(ctx.ref.id, generation)
+            if d.source in fingerprints
+        ),
         key=_repository,
     )
     records: dict[str, list[PushedRecord]] = {source: [] for source in fingerprints}

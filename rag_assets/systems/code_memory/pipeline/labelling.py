@@ -16,8 +16,9 @@ from rag_assets.common.batches import batched
 from rag_assets.ingest.sources.model import path_of
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.slices import Work, parsed_documents
-from rag_assets.pipeline.versions import Version
+from rag_assets.systems.code_memory.catalog.code_catalog import code_catalog
 from rag_assets.systems.code_memory.catalog.document_kinds import CodeDocument
+from rag_assets.systems.code_memory.chunker import reads_code
 from rag_assets.systems.code_memory.derived.labels import LABELLED, deciding, kinds_of
 from rag_assets.systems.code_memory.pipeline.derived_marks import settled_sources
 from rag_assets.systems.code_memory.relations.relations import Relations, relations_of
@@ -46,7 +47,7 @@ def label_documents(ctx: TenantContext, work: Work) -> int:
         ctx: of the build that the slice is for.
         work: the slice.
     """
-    if not ctx.tenant.reads_code or not work.documents:
+    if not reads_code(ctx.tenant) or not work.documents:
         return 0
     parsed = _parsed(ctx, work)
     if _decides_nothing(ctx, work, parsed):
@@ -58,8 +59,10 @@ def label_documents(ctx: TenantContext, work: Work) -> int:
     if changed:
         ctx.guard()
         # The labels now match the files that the build will have, unless this run is interrupted.
-        ctx.catalog.derivations.forget_fingerprints(ctx.ref, {one.source for one in documents})
-        ctx.catalog.kinds.record(ctx.ref, changed)
+        code_catalog(ctx.catalog).derivations.forget_fingerprints(
+            ctx.ref, {one.source for one in documents}
+        )
+        code_catalog(ctx.catalog).kinds.record(ctx.ref, changed)
     return len(changed)
 
 
@@ -95,7 +98,10 @@ def _decides_nothing(ctx: TenantContext, work: Work, parsed: Mapping[str, CodeDo
     in the new texts of these documents as in the former texts.
     """
     number = work.generation.number
-    former = {d.document_id: d for d in ctx.catalog.kinds.indexed(ctx.ref.id, number, [*parsed])}
+    former = {
+        d.document_id: d
+        for d in code_catalog(ctx.catalog).kinds.indexed(ctx.ref.id, number, [*parsed])
+    }
     concerned = [one for one in (*parsed.values(), *former.values()) if is_labelled(one)]
     if not concerned:
         return True
@@ -112,13 +118,6 @@ def _decides_nothing(ctx: TenantContext, work: Work, parsed: Mapping[str, CodeDo
         return deciding(facts.get(document.chunk_set_key, ()), _language(document.media_type))
 
     return all(decided(one) == decided(former.get(id_)) for id_, one in parsed.items())
-
-
-def relations_of_versions(ctx: TenantContext, versions: Iterable[Version]) -> dict[str, Relations]:
-    """Return the relations of the texts of versions, by chunk_set_key, read from the lake."""
-    if not ctx.tenant.reads_code:
-        return {}
-    return relations_of_texts(ctx, {one.chunk_set_key: one.media_type for one in versions})
 
 
 def relations_of_texts(
@@ -141,7 +140,9 @@ def relations_of_texts(
 def _parsed(ctx: TenantContext, work: Work) -> dict[str, CodeDocument]:
     """Return the documents of the slice, each with its newest facts."""
     parsed = parsed_documents(ctx, work.documents)
-    known = ctx.catalog.kinds.of(ctx.ref.id, [item.document.document_id for item in parsed])
+    known = code_catalog(ctx.catalog).kinds.of(
+        ctx.ref.id, [item.document.document_id for item in parsed]
+    )
     return {
         (document := item.document).document_id: CodeDocument(
             document.document_id,
@@ -160,7 +161,7 @@ def _documents(
     ctx: TenantContext, work: Work, parsed: Mapping[str, CodeDocument]
 ) -> list[CodeDocument]:
     """Return the documents that the build has after this slice, each with its newest facts."""
-    indexed = ctx.catalog.kinds.indexed(ctx.ref.id, work.generation.number)
+    indexed = code_catalog(ctx.catalog).kinds.indexed(ctx.ref.id, work.generation.number)
     return [*({one.document_id: one for one in indexed} | dict(parsed)).values()]
 
 

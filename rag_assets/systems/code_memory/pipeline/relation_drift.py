@@ -16,8 +16,10 @@ from rag_assets.common.formatting import counted
 from rag_assets.pipeline.catalog_mark import may_delete
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.shares import Share
+from rag_assets.systems.code_memory.catalog.code_catalog import code_catalog
 from rag_assets.systems.code_memory.catalog.derivations import DerivedRecords
 from rag_assets.systems.code_memory.catalog.relation_drift import IndexedText, rows_to_record
+from rag_assets.systems.code_memory.chunker import reads_code
 from rag_assets.systems.code_memory.pipeline.deriving import derivations_as_recorded
 from rag_assets.systems.code_memory.pipeline.labelling import relations_of_texts
 from rag_assets.systems.code_memory.relations.relations import Relations
@@ -75,19 +77,20 @@ def repair_relations(ctx: TenantContext, share: Share) -> RelationDrift:
 
 
 def _compared(ctx: TenantContext, share: Share, *, mend: bool) -> RelationDrift:
-    if not ctx.tenant.reads_code:
+    if not reads_code(ctx.tenant):
         return RelationDrift()
+    rows = code_catalog(ctx.catalog).relation_drift
     compared = 0
     altered: list[str] = []
-    for batch in batched(ctx.catalog.relation_drift.texts(ctx.ref.id, share.hashes), _BATCH):
+    for batch in batched(rows.texts(ctx.ref.id, share.hashes), _BATCH):
         texts = {one.chunk_set_key: one for one in batch}
         compared += len(texts)
         wrong = _differing(ctx, texts)
         altered += (texts[key].document_id for key in wrong)
         if mend and wrong:
             ctx.guard()
-            ctx.catalog.relation_drift.record_anew(ctx.ref, wrong)
-    nobodys = ctx.catalog.relation_drift.nobodys(ctx.ref.id)
+            rows.record_anew(ctx.ref, wrong)
+    nobodys = rows.nobodys(ctx.ref.id)
     derived = {one.of: (number, one) for number, one in _differing_derivations(ctx)}
     # While the catalog may have been set back, unreferenced rows may be the only ones left.
     if mend and may_delete(ctx):
@@ -102,7 +105,7 @@ def _differing(ctx: TenantContext, texts: Mapping[str, IndexedText]) -> dict[str
     readable = {key: one.media_type for key, one in texts.items() if key not in lost}
     stated = relations_of_texts(ctx, readable)
     wanted = rows_to_record(ctx.ref, stated)
-    recorded = ctx.catalog.relation_drift.recorded(ctx.ref.id, readable)
+    recorded = code_catalog(ctx.catalog).relation_drift.recorded(ctx.ref.id, readable)
     nothing: frozenset[tuple[object, ...]] = frozenset()
     return {
         key: stated.get(key, Relations((), ()))
@@ -113,7 +116,7 @@ def _differing(ctx: TenantContext, texts: Mapping[str, IndexedText]) -> dict[str
 
 def _differing_derivations(ctx: TenantContext) -> Iterator[tuple[int, DerivedRecords]]:
     for one in derivations_as_recorded(ctx):
-        number = ctx.catalog.derivations.differing(ctx.ref, one)
+        number = code_catalog(ctx.catalog).derivations.differing(ctx.ref, one)
         if number:
             yield number, one
 
@@ -121,9 +124,10 @@ def _differing_derivations(ctx: TenantContext) -> Iterator[tuple[int, DerivedRec
 def _mend(
     ctx: TenantContext, nobodys: Collection[str], derived: Collection[DerivedRecords]
 ) -> None:
+    code = code_catalog(ctx.catalog)
     if nobodys:
         ctx.guard()
-        ctx.catalog.relation_drift.record_anew(ctx.ref, dict.fromkeys(nobodys, Relations((), ())))
+        code.relation_drift.record_anew(ctx.ref, dict.fromkeys(nobodys, Relations((), ())))
     for one in derived:
         ctx.guard()
-        ctx.catalog.derivations.record(ctx.ref, one)
+        code.derivations.record(ctx.ref, one)

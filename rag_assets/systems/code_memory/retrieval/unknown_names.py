@@ -23,8 +23,8 @@ from rag_assets.storage.index.model import EntryFilter, RankingRequest
 from rag_assets.storage.index.query_words import words_of
 from rag_assets.systems.code_memory.retrieval.asked_names import asked_names
 from rag_assets.systems.code_memory.retrieval.clarification import nearest_names
+from rag_assets.systems.code_memory.retrieval.steps.views import Views
 from rag_assets.systems.code_memory.retrieval.view import View
-from rag_assets.systems.code_memory.retrieval.walk import Walker
 from rag_assets.systems.code_memory.symbols.names import name_parts
 from rag_assets.systems.code_memory.symbols.nodes import TABLE
 
@@ -62,8 +62,7 @@ async def with_unknown_names(
     A question that consists of such names gets no hits: near matches by meaning would be a guess.
     The same applies if a given route, controller or table occurs in no text.
     """
-    walker = Walker(services.catalog, services.policy)
-    view = walker.view(progress.build, progress.caller, progress.moment)
+    view = await run_sync(Views(services).view, progress)
     request = progress.search.request
     candidates = await run_sync(partial(_undefined, view, request))
     unknown = [one for one in candidates if not await _occurs(services, progress, one)]

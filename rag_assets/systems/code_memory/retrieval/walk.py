@@ -14,6 +14,7 @@ from rag_assets.retrieval.access import AccessPolicy, FlatScopes
 from rag_assets.retrieval.model import Caller
 from rag_assets.retrieval.roles import require_asker
 from rag_assets.storage.catalog.catalog import Catalog
+from rag_assets.systems.code_memory.catalog.code_catalog import code_catalog
 from rag_assets.systems.code_memory.catalog.found_relations import Direction, FoundEdge, Readable
 from rag_assets.systems.code_memory.catalog.graph.graph import GraphKey
 from rag_assets.systems.code_memory.catalog.graph.reading import GraphRelations
@@ -184,7 +185,7 @@ class Walker:
         """Describe the computed routes and tables that an answer may lack; None without any."""
         if not concerned(question, found.nodes):
             return None
-        unresolved = self._catalog.derivations.unresolved(tenant_id)
+        unresolved = code_catalog(self._catalog).derivations.unresolved(tenant_id)
         if not any(unresolved.values()):
             return None
         return may_lack(question, found.nodes, unresolved, view)
@@ -207,9 +208,14 @@ class Walker:
         serving = self._catalog.generations.serving(tenant_id)
         if record.state != "ACTIVE" or serving is None:
             return None
-        moment = self._catalog.relations.moment(tenant_id, self._policy.principals(caller))
+        moment = self.moment(tenant_id, caller)
         build = GraphKey(record.ref, serving.number)
         return self.view(build, caller, moment, from_memory=from_memory)
+
+    def moment(self, tenant_id: str, caller: Caller) -> RelationMoment:
+        """Return the present state of a tenant's relations, and what the caller may read."""
+        relations = code_catalog(self._catalog).relations
+        return relations.moment(tenant_id, self._policy.principals(caller))
 
     def view(
         self, build: GraphKey, caller: Caller, moment: RelationMoment, *, from_memory: bool = True
@@ -223,11 +229,9 @@ class Walker:
             from_memory: see serving_view.
         """
         principals = self._policy.principals(caller)
-        rows = self._catalog.relations.readable(
-            Readable(build.ref.id, build.generation, principals)
-        )
-        graphs = self._catalog.relations.graphs
-        graph = graphs.of(build, moment.state) if from_memory else None
+        relations = code_catalog(self._catalog).relations
+        rows = relations.readable(Readable(build.ref.id, build.generation, principals))
+        graph = relations.graphs.of(build, moment.state) if from_memory else None
         found = rows if graph is None else GraphRelations(graph, moment.scopes, rows)
         return View(found, self._policy, caller)
 

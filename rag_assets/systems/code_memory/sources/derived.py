@@ -6,6 +6,7 @@ profile that derives documents have one derived source for each source of files.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final, Literal
 
 from rag_assets.common.errors import ConfigurationError
@@ -31,8 +32,9 @@ class DerivedConfig(SourceConfig):
     of: str
 
 
-def derived_source(of: str) -> dict[str, Any]:
-    """Return the configuration of the source with the documents derived from another source."""
+def derived_source(files: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the configuration of the source with the documents derived from a source of files."""
+    of = files["name"]
     return {"name": of[:_LONGEST] + _SUFFIX, "type": "derived", "of": of}
 
 

@@ -24,7 +24,12 @@ from rag_assets.common.hashing import key_of
 from rag_assets.ingest.sources.disk_reader import DiskReader
 from rag_assets.ingest.sources.files import storable_time
 from rag_assets.ingest.sources.globs import compile_globs
-from rag_assets.ingest.sources.kinds import SourceConfig, SourceContext, SourceKind
+from rag_assets.ingest.sources.kinds import (
+    OriginDescription,
+    SourceConfig,
+    SourceContext,
+    SourceKind,
+)
 from rag_assets.ingest.sources.model import (
     FUTURE_NS,
     RACY_NS,
@@ -43,11 +48,7 @@ from rag_assets.ingest.sources.safe_files import PIECE_BYTES, readable_size
 from rag_assets.systems.code_memory.sources.repositories.attributes import Attributes
 from rag_assets.systems.code_memory.sources.repositories.exclusion import Exclusion
 from rag_assets.systems.code_memory.sources.repositories.names import repository_type_of
-from rag_assets.systems.code_memory.sources.repositories.repository import (
-    WORKTREE,
-    Repository,
-    RepositoryDescription,
-)
+from rag_assets.systems.code_memory.sources.repositories.repository import WORKTREE, Repository
 from rag_assets.systems.code_memory.sources.repositories.trees import REGULAR, TreeFile
 from rag_assets.systems.code_memory.sources.repositories.worktree import (
     Worktree,
@@ -234,7 +235,7 @@ class GitSource:
         for start in range(0, len(content), PIECE_BYTES):
             yield content[start : start + PIECE_BYTES]
 
-    def describe(self, paths: Collection[str] = ()) -> RepositoryDescription:
+    def describe(self, paths: Collection[str] = ()) -> OriginDescription:
         """Describe the repository for hits, and report which of these files differ from its commit.
 
         Args:
@@ -245,7 +246,7 @@ class GitSource:
         """
         return self.opened()(paths)
 
-    def opened(self) -> Callable[[Collection[str]], RepositoryDescription]:
+    def opened(self) -> Callable[[Collection[str]], OriginDescription]:
         """Open the repository once, and return a function that works like describe().
 
         Raises:
@@ -445,4 +446,6 @@ GIT = SourceKind(
     folder="root",
     in_folder=_in_folder,
     source_types=SOURCE_TYPES,
+    has_files=True,
+    describe=lambda config, context: _build(config, context).opened(),
 )

@@ -6,6 +6,7 @@ that records runs have one runs source for each source of files.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final, Literal
 
 from rag_assets.common.errors import ConfigurationError
@@ -30,8 +31,9 @@ class RunsConfig(SourceConfig):
     of: str
 
 
-def runs_source(of: str, scope: str | None = None) -> dict[str, Any]:
-    """Return the configuration of the source with the run records of another source."""
+def runs_source(files: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the configuration of the source with the run records of a source of files."""
+    of, scope = files["name"], files.get("scope")
     config = {"name": of[:_LONGEST] + SUFFIX, "type": "runs", "of": of}
     return config if scope is None else {**config, "scope": scope}
 

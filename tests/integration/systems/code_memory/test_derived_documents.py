@@ -10,7 +10,6 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from rag_assets.assets.relations import relations_report
 from rag_assets.common.tokens import count_text
 from rag_assets.declarations import PLAIN
 from rag_assets.pipeline.listing import list_documents
@@ -19,6 +18,8 @@ from rag_assets.retrieval.documents import DocumentReader
 from rag_assets.retrieval.model import Caller, SearchAnswer, SearchRequest
 from rag_assets.storage.catalog.events import EventKind
 from rag_assets.systems.code_memory.answers import CodeAnswers
+from rag_assets.systems.code_memory.catalog.code_catalog import code_catalog
+from rag_assets.systems.code_memory.definitions import relations_report
 from rag_assets.systems.code_memory.pipeline.deriving import derive_documents, underived
 from rag_assets.systems.code_memory.pipeline.labelling import files_of
 from rag_assets.systems.code_memory.retrieval.walk import Walker
@@ -165,7 +166,7 @@ def test_what_was_not_derived_before_a_crash_makes_the_tenant_due(
         serving = ctx.catalog.generations.serving(tenant)
         assert serving is not None
         assert underived(ctx.catalog, ctx.tenant, serving.number)
-        assert files_of(ctx, list(ctx.catalog.kinds.indexed(tenant, serving.number)))
+        assert files_of(ctx, list(code_catalog(ctx.catalog).kinds.indexed(tenant, serving.number)))
     assert driver.sync(tenant)["derived"] == 3
     with driver.locked(tenant) as ctx:
         assert underived(ctx.catalog, ctx.tenant, serving.number) is None

@@ -11,6 +11,7 @@ import pytest
 
 from rag_assets.retrieval import Retriever
 from rag_assets.retrieval.model import Caller, SearchAnswer, SearchRequest
+from rag_assets.systems.code_memory.catalog.code_catalog import code_catalog
 from tests.driving import Driver
 from tests.installation import FAST, Installation
 from tests.integration.systems.code_memory.test_searches import FILES
@@ -50,7 +51,11 @@ class Service:
         return shown(answer)
 
     def state(self) -> str:
-        return self.driver.session.catalog.relations.moment(self.tenant, ()).state.changes
+        return (
+            code_catalog(self.driver.session.catalog)
+            .relations.moment(self.tenant, ())
+            .state.changes
+        )
 
 
 def shown(answer: SearchAnswer) -> list[tuple[str, str]]:

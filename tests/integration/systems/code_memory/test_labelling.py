@@ -7,6 +7,7 @@ from typing import NoReturn
 
 import pytest
 
+from rag_assets.systems.code_memory.catalog.code_catalog import code_catalog
 from tests.driving import Driver, tenant_named_after
 from tests.installation import FAST, Installation
 
@@ -45,7 +46,7 @@ def labels(driver: Driver, tenant: str) -> dict[str, str]:
     with driver.locked(tenant) as ctx:
         serving = ctx.catalog.generations.serving(tenant)
         assert serving is not None
-        documents = list(ctx.catalog.kinds.indexed(tenant, serving.number))
+        documents = list(code_catalog(ctx.catalog).kinds.indexed(tenant, serving.number))
         return {symbol: kind for one in documents for symbol, kind in one.kinds.items()}
 
 

@@ -36,7 +36,7 @@ COMPARED = int(os.environ.get("RAG_ASSETS_TEST_COMPARED", "15"))
 """After each of so many commits all is compared with a fresh tenant."""
 
 OWN = root_of(Path(__file__))
-FOLLOWED = ("rag_assets/code/", "docs/code-memory.md")
+FOLLOWED = ("rag_assets/code/", "rag_assets/systems/code_memory/", "docs/code-memory.md")
 """What is followed of the project itself."""
 
 EXAMPLE = Path(__file__).parents[4] / "examples" / "laravel"

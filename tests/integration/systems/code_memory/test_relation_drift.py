@@ -11,13 +11,14 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection, delete, insert, select, update
 
-from rag_assets.checks.relations import verdict_of
 from rag_assets.pipeline.catalog_mark import accept_catalog
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.repair import repair
 from rag_assets.pipeline.shares import Share
 from rag_assets.storage.catalog.tables import source_records
+from rag_assets.systems.code_memory.catalog.code_catalog import code_catalog
 from rag_assets.systems.code_memory.catalog.tables import edges, name_uses, symbols
+from rag_assets.systems.code_memory.definitions import verdict_of
 from rag_assets.systems.code_memory.pipeline.relation_drift import (
     RelationDrift,
     compare_relations,
@@ -173,7 +174,7 @@ def test_what_was_erased_meanwhile_is_not_recorded_again(driver: Driver) -> None
     with driver.locked(TENANT) as ctx:
         whole = rows(ctx)
         stated = Relations((Symbol("erased", "function", True, 1, 1),), ())
-        ctx.catalog.relation_drift.record_anew(ctx.ref, {"f" * 64: stated})
+        code_catalog(ctx.catalog).relation_drift.record_anew(ctx.ref, {"f" * 64: stated})
         assert rows(ctx) == whole
 
 
@@ -189,7 +190,7 @@ def test_a_lake_that_lost_texts_takes_no_relation_and_no_derived_document_away(
             for file in (lake / "chunks").rglob("*.parquet"):
                 file.unlink()
             damaged = replace(ctx, lake=ctx.lake.readable())
-            texts = ctx.catalog.relation_drift.texts(TENANT, ALL.hashes)
+            texts = code_catalog(ctx.catalog).relation_drift.texts(TENANT, ALL.hashes)
             assert damaged.lake.missing_chunk_sets({one.chunk_set_key for one in texts})
             assert compare_relations(damaged, ALL).none
             assert repair_relations(damaged, ALL).none

@@ -11,16 +11,13 @@ from threading import Event, Thread
 import pytest
 from sqlalchemy import Delete, Update, delete, func, select, update
 
+from rag_assets.retrieval.access import ScopedDocument
 from rag_assets.retrieval.model import Caller
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.tables import document_index, documents
-from rag_assets.systems.code_memory.catalog.found_relations import (
-    FoundEdges,
-    Permits,
-    Readable,
-    ScopedDocument,
-)
+from rag_assets.systems.code_memory.catalog.code_catalog import code_catalog
+from rag_assets.systems.code_memory.catalog.found_relations import FoundEdges, Permits, Readable
 from rag_assets.systems.code_memory.catalog.graph.graph import Graph, GraphKey
 from rag_assets.systems.code_memory.catalog.graph.memory import RelationGraphs
 from rag_assets.systems.code_memory.catalog.graph.reading import GraphRelations
@@ -83,15 +80,15 @@ class Kept:
         return GraphKey(self.ref, serving.number)
 
     def moment(self, principals: Collection[str] = ()) -> RelationMoment:
-        return self.catalog.relations.moment(TENANT, principals)
+        return code_catalog(self.catalog).relations.moment(TENANT, principals)
 
     def rows(self, principals: Collection[str] = ()) -> RelationRows:
         readable = Readable(TENANT, self.key.generation, principals)
-        return self.catalog.relations.readable(readable)
+        return code_catalog(self.catalog).relations.readable(readable)
 
     def graph(self) -> Graph:
         """The graph of the present state, once it is loaded."""
-        return loaded(self.catalog.relations.graphs, self.key, self.moment().state)
+        return loaded(code_catalog(self.catalog).relations.graphs, self.key, self.moment().state)
 
     def write(self, source: str, files: dict[str, str]) -> None:
         for name, text in files.items():
@@ -392,9 +389,11 @@ def test_rows_that_are_made_anew_are_read_again(kept: Kept) -> None:
     with kept.driver.locked(TENANT) as ctx:
         relations = relations_of_texts(ctx, {held.text_key: "text/x-php"})
         assert relations.keys() == {held.text_key}
-        kept.catalog.relation_drift.record_anew(ctx.ref, {held.text_key: Recorded((), ())})
+        code_catalog(kept.catalog).relation_drift.record_anew(
+            ctx.ref, {held.text_key: Recorded((), ())}
+        )
         assert told not in kept.walked(STORE)
-        kept.catalog.relation_drift.record_anew(ctx.ref, relations)
+        code_catalog(kept.catalog).relation_drift.record_anew(ctx.ref, relations)
     assert told in kept.walked(STORE)
     assert kept.graph().segments[0] is not graph.segments[0]
 
@@ -452,7 +451,7 @@ def test_memory_is_bounded(kept: Kept) -> None:
     other = GraphKey(TenantRef("another", 1), 1)
     room = RelationGraphs(kept.catalog.database, most_bytes=size + 100)
     loaded(room, key, state)
-    empty = kept.catalog.relations.moment("another", ()).state
+    empty = code_catalog(kept.catalog).relations.moment("another", ()).state
     loaded(room, other, empty)
     assert room.of(key, state) is not None, "an empty one takes no room"
     none = RelationGraphs(kept.catalog.database, most_bytes=0)

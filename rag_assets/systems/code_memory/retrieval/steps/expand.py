@@ -16,8 +16,9 @@ from anyio.to_thread import run_sync
 from rag_assets.ingest.sources.model import path_of
 from rag_assets.retrieval.fusion import by_rank, fuse
 from rag_assets.retrieval.search_progress import Ranking, SearchProgress, Walked
-from rag_assets.retrieval.steps.protocol import SearchServices
+from rag_assets.retrieval.steps.protocol import SearchServices, TrustedStep
 from rag_assets.storage.index.model import MOST_PLACES, Candidate, Place
+from rag_assets.systems.code_memory.chunker import reads_code
 from rag_assets.systems.code_memory.retrieval.arranging import Rated, arranged
 from rag_assets.systems.code_memory.retrieval.asked_kinds import asked_kinds
 from rag_assets.systems.code_memory.retrieval.nodes import Node, NodeKey, node_of
@@ -38,12 +39,15 @@ _UNNAMED: Final = 0.5
 """Share of an unnamed passage's relevance that each definition of its file gets."""
 
 
-class Expand:
+class Expand(TrustedStep):
     """Walks from the best candidates if the question names no definition, and reorders them.
 
     Args:
         services: read relations and the index.
     """
+
+    after = ("recall",)
+    before = ("verify",)
 
     def __init__(self, services: SearchServices) -> None:
         self._views = Views(services)
@@ -52,7 +56,7 @@ class Expand:
     async def run(self, progress: SearchProgress) -> SearchProgress:
         """Reorder the candidates, including those related to the best of them."""
         tenant = progress.search.tenant
-        if not tenant.reads_code or progress.walked is not None or not progress.rankings:
+        if not reads_code(tenant) or progress.walked is not None or not progress.rankings:
             return progress
         with progress.timings.part("walk"):
             by_id = {c.id: c for one in progress.rankings for c in one.candidates}
@@ -61,7 +65,7 @@ class Expand:
             order = [*fuse(ranks)]
             found = {id_: _LATER / (_LATER + rank) for rank, id_ in enumerate(order)}
             best = [by_id[id_] for id_ in order[:_BEGUN_AT]]
-            view, surroundings = self._views.of(progress)
+            view, surroundings = await run_sync(self._views.with_surroundings, progress)
             walk = await run_sync(partial(_walked, view, surroundings, best, found))
             if not walk.relevance.gained:
                 return progress

@@ -11,6 +11,7 @@ from rag_assets.retrieval.steps.recall import candidate_count, entry_filter_of
 from rag_assets.storage.index.model import MOST_PLACES, Candidate, Place, Places, RankingRequest
 from rag_assets.systems.code_memory.retrieval.flow import Flow, Reached
 from rag_assets.systems.code_memory.retrieval.nodes import Node
+from rag_assets.systems.code_memory.retrieval.steps.views import state_of
 from rag_assets.systems.code_memory.symbols.nodes import TABLE
 
 _WHOLE: Final = frozenset({"route", "table"})
@@ -81,7 +82,7 @@ async def found_places(
     index, owner = progress.serving.index_name, progress.owner
     if filters.by_readers_alone and not (progress.recalls or progress.reads):
         beside = [place.document_id for place in places[most:]]
-        known = await services.known.at(index, owner, progress.moment.state, places[:most], beside)
+        known = await services.known.at(index, owner, state_of(progress), places[:most], beside)
         if known is not None:
             return known[:most]
     wanted = RankingRequest(Places(tuple(places)), most, filters, symbols=True)

@@ -11,10 +11,11 @@ from anyio.to_thread import run_sync
 
 from rag_assets.ingest.sources.model import path_of, uri_of
 from rag_assets.retrieval.search_progress import Ranking, SearchProgress, Walked
-from rag_assets.retrieval.steps.protocol import SearchServices
+from rag_assets.retrieval.steps.protocol import SearchServices, TrustedStep
 from rag_assets.retrieval.steps.recall import entry_filter_of
 from rag_assets.storage.index.model import Candidate, Place, RankingRequest, StoredEntry
 from rag_assets.systems.code_memory.catalog.found_relations import FoundSymbol
+from rag_assets.systems.code_memory.chunker import reads_code
 from rag_assets.systems.code_memory.retrieval.asked_names import AskedNames, asked_names
 from rag_assets.systems.code_memory.retrieval.flow import Flow, flow
 from rag_assets.systems.code_memory.retrieval.nodes import Node, NodeKey, node_of
@@ -45,7 +46,7 @@ _MOST_HOLDING = 60
 """Maximum passages with a definition's name to search for the defining passage."""
 
 
-class Walk:
+class Walk(TrustedStep):
     """Walks from the names in a question and its options, before the index is searched.
 
     If the question asks only for relations, all its names are known, and the walk finds some
@@ -55,6 +56,8 @@ class Walk:
         services: read relations and the index.
     """
 
+    before = ("recall",)
+
     def __init__(self, services: SearchServices) -> None:
         self._views = Views(services)
         self._services = services
@@ -63,7 +66,7 @@ class Walk:
         """Add a ranking of nodes related to the names, if there are any."""
         search = progress.search
         request = search.request
-        if not search.tenant.reads_code or progress.walked is not None:
+        if not reads_code(search.tenant) or progress.walked is not None:
             return progress
         asked = asked_names(
             request.query,
@@ -81,7 +84,7 @@ class Walk:
     async def _walk(self, asked: AskedNames, progress: SearchProgress) -> SearchProgress:
         search = progress.search
         with progress.timings.part("walk"):
-            view, surroundings = self._views.of(progress)
+            view, surroundings = await run_sync(self._views.with_surroundings, progress)
             exact = await run_sync(partial(_exact, view, asked)) if asked.is_bare else ([], [])
             found, are_known = await run_sync(
                 partial(walked_from, view, surroundings, search.tenant, asked)

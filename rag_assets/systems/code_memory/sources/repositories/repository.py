@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Final
 
 from rag_assets.common.errors import ListingFailed
+from rag_assets.ingest.sources.kinds import OriginDescription
 from rag_assets.systems.code_memory.sources.repositories.attributes import (
     GITATTRIBUTES,
     MAX_ATTRIBUTES_BYTES,
@@ -37,22 +37,6 @@ WORKTREE, HEAD = "worktree", "HEAD"
 _EMPTY: Final = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 """Id of the empty tree, which a repository need not contain."""
 _MAX_COMPARED_BYTES = 64 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class RepositoryDescription:
-    """The repository, commit and changed paths to show with hits.
-
-    Attributes:
-        repository: its name.
-        commit: id of the commit that the ref resolves to; None before the first commit.
-        differing: the requested paths with a file in the worktree that differs from the commit:
-            changed, removed, or in no commit. None in a bare repository.
-    """
-
-    repository: str
-    commit: str | None
-    differing: frozenset[str] | None
 
 
 class Repository:
@@ -153,13 +137,13 @@ class Repository:
     def _index(self) -> Index | None:
         return read_index(self.folders.own)
 
-    def describe(self, commit: str | None, paths: Collection[str]) -> RepositoryDescription:
+    def describe(self, commit: str | None, paths: Collection[str]) -> OriginDescription:
         """Return the repository, the commit, and which of these files differ from the commit."""
         if self.folders.bare:
-            return RepositoryDescription(self.name, commit, None)
+            return OriginDescription(self.name, commit, None)
         tree = self.tree(commit)
         differing = frozenset(path for path in paths if self._differs(tree, path))
-        return RepositoryDescription(self.name, commit, differing)
+        return OriginDescription(self.name, commit, differing)
 
     def _differs(self, tree: str, path: str) -> bool:
         committed = self.file_at(tree, path)

@@ -24,7 +24,7 @@ def view(monkeypatch: pytest.MonkeyPatch) -> Mock:
     view = Mock()
     view.named.return_value = view.spelled.return_value = view.files_called.return_value = []
     view.edges.return_value.edges = []
-    monkeypatch.setattr(unknown_names, "Walker", lambda *_: Mock(view=lambda *_: view))
+    monkeypatch.setattr(unknown_names, "Views", lambda _: Mock(view=lambda _: view))
     monkeypatch.setattr(unknown_names, "nearest_names", lambda *_: [])
     return view
 

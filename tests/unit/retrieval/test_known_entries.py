@@ -8,10 +8,10 @@ from collections.abc import Sequence
 
 import pytest
 
+from rag_assets.retrieval.known_entries import KnownEntries
 from rag_assets.storage.catalog.index_rows import ReadableVersion
 from rag_assets.storage.index.model import Candidate, Owner, Place, Places, RankingRequest
 from rag_assets.systems.code_memory.catalog.relation_state import RelationState
-from rag_assets.systems.code_memory.retrieval.known_entries import KnownEntries
 
 OWNER = Owner("a", 1, 1)
 STATE = RelationState("1", "1")
