@@ -51,7 +51,7 @@ from rag_assets.systems.code_memory.retrieval.walk import MOST_NODES, MOST_STEPS
 from rag_assets.systems.code_memory.rules import RuleBook
 from rag_assets.systems.code_memory.symbols.names import name_parts
 from rag_assets.systems.code_memory.symbols.nodes import FILE, TABLE
-from rag_assets.systems.code_memory.symbols.places import is_test
+from rag_assets.systems.code_memory.symbols.source_types import is_test
 from rag_assets.tenants.model import Tenant
 
 _CHAIN: Final = 4

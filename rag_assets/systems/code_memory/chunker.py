@@ -20,8 +20,7 @@ from rag_assets.ingest.chunking.units import Grammar, Units
 from rag_assets.ingest.parsing.media_types import SOURCE_CODE
 from rag_assets.ingest.parsing.model import Block
 from rag_assets.systems.code_memory.symbols.model import Unit
-from rag_assets.systems.code_memory.symbols.places import is_data, type_of_place
-from rag_assets.systems.code_memory.symbols.source_types import SOURCE_TYPES
+from rag_assets.systems.code_memory.symbols.source_types import SOURCE_TYPES, is_data, type_of_place
 
 if TYPE_CHECKING:
     from rag_assets.systems.code_memory.symbols.model import CodeText

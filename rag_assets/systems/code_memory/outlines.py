@@ -15,7 +15,7 @@ from rag_assets.systems.code_memory.retrieval.nodes import Node, Relation
 from rag_assets.systems.code_memory.retrieval.uses import Use
 from rag_assets.systems.code_memory.retrieval.walk import Walk
 from rag_assets.systems.code_memory.sources.derived import repository_of
-from rag_assets.systems.code_memory.symbols.places import is_test
+from rag_assets.systems.code_memory.symbols.source_types import is_test
 
 MOST_TOKENS: Final = 2_000
 _KEPT_FOR_THE_END: Final = 60

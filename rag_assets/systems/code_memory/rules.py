@@ -18,7 +18,7 @@ from rag_assets.systems.code_memory.outlines import place
 from rag_assets.systems.code_memory.relations.edge_rules import targets_of_mention
 from rag_assets.systems.code_memory.retrieval.view import MOST_EDGES, View
 from rag_assets.systems.code_memory.symbols.nodes import FILE, GLOB
-from rag_assets.systems.code_memory.symbols.places import type_of_place
+from rag_assets.systems.code_memory.symbols.source_types import type_of_place
 from rag_assets.systems.code_memory.symbols.spellings import path_spellings
 from rag_assets.tenants.model import Tenant
 

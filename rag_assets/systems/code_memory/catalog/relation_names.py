@@ -18,8 +18,7 @@ from rag_assets.systems.code_memory.symbols.naming import (
     spellings,
     style_of,
 )
-from rag_assets.systems.code_memory.symbols.nodes import FILE, short_name
-from rag_assets.systems.code_memory.symbols.setting_names import OWN_SETTING
+from rag_assets.systems.code_memory.symbols.nodes import FILE, OWN_SETTING, short_name
 
 _RELATIVE = (NAMELESS, FILE, OWN, ".", HANDED, OWN_SETTING)
 """Prefixes of names with a meaning that depends on the file's path."""

@@ -24,7 +24,7 @@ from rag_assets.systems.code_memory.symbols.model import FileFacts
 from rag_assets.systems.code_memory.symbols.names import route_keys, table_keys
 from rag_assets.systems.code_memory.symbols.naming import defined_name
 from rag_assets.systems.code_memory.symbols.nodes import ENDPOINT, FILE, TABLE, endpoint_of
-from rag_assets.systems.code_memory.symbols.places import is_test
+from rag_assets.systems.code_memory.symbols.source_types import is_test
 
 _MOST_ROUTES: Final = 5_000
 _PARAMETERS: Final = (

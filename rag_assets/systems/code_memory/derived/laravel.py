@@ -26,10 +26,10 @@ from rag_assets.systems.code_memory.laravel.models import (
 from rag_assets.systems.code_memory.laravel.policies import Asked, asked_elsewhere
 from rag_assets.systems.code_memory.laravel.receivers import Receivers
 from rag_assets.systems.code_memory.laravel.route_policies import RoutePolicies
-from rag_assets.systems.code_memory.laravel.routes.middleware import middleware_of
 from rag_assets.systems.code_memory.laravel.routes.model import Evidence, Route
 from rag_assets.systems.code_memory.laravel.routes.resolver import (
     makes_routes,
+    middleware_of,
     routes_made_by,
     run_of,
 )

@@ -2,19 +2,118 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from rag_assets.systems.code_memory.django.calls import argument, is_a
-from rag_assets.systems.code_memory.django.lists import LOOPS, since_last
+from rag_assets.systems.code_memory.django.calls import LOOPS, argument, is_a, items_of, since_last
 from rag_assets.systems.code_memory.django.modules import Evidence, Module, Unresolved
-from rag_assets.systems.code_memory.django.patterns import parameters_of, template_of
 from rag_assets.systems.code_memory.django.program import Program
 from rag_assets.systems.code_memory.django.registrations import Registrations
 from rag_assets.systems.code_memory.django.routers import ROUTERS, routes_of_router
 from rag_assets.systems.code_memory.django.routing import Route
-from rag_assets.systems.code_memory.django.suffixes import Suffixes, suffixes_of
 from rag_assets.systems.code_memory.django.views import View, is_of_object, view_of
+
+
+@dataclass(frozen=True, slots=True)
+class Suffixes:
+    """The suffix that is added to each path in a list.
+
+    Attributes:
+        formats: allowed formats; all if empty.
+        required: whether paths without a suffix are left out.
+    """
+
+    formats: tuple[str, ...] = ()
+    required: bool = False
+
+    def added(self, pattern: str, *, regex: bool) -> str:
+        """Return a pattern with a suffix.
+
+        Args:
+            pattern: as in the list.
+            regex: whether it is a regular expression.
+        """
+        start = pattern.rstrip("$").rstrip("/")
+        if not regex:
+            return f"{start}<{'_'.join(['drf_format_suffix', *self.formats])}:format>"
+        one = "|".join(self.formats) or "[a-z0-9]+"
+        return rf"{start}\.(?P<format>{f'({one})' if len(self.formats) > 1 else one})/?$"
+
+
+def suffixes_of(call: Any) -> Suffixes | None:
+    """Return the suffixes in a call of `format_suffix_patterns`; None if they are computed."""
+    required = argument(call, 1, "suffix_required") or False
+    allowed = argument(call, 2, "allowed")
+    formats = tuple(items_of(allowed))
+    stated = all(isinstance(one, str) for one in formats) and (allowed is None or formats)
+    return Suffixes(formats, required) if stated and isinstance(required, bool) else None
+
+
+_CONVERTED: Final = re.compile(r"<(?:(?P<converter>[^<>:()?]{1,80}):)?(?P<name>[^\W\d]\w{0,80})>")
+_GROUP: Final = re.compile(r"\(\?P<(\w{1,80})>")
+_MARKS: Final = re.compile(r"\\([-./_ @:])|\\[AZz]|[\^$]")
+
+
+def template_of(pattern: str) -> str:
+    """Return the path template (`invoices/{pk}/`) of a pattern, even of a regular expression."""
+    found: list[str] = []
+    for piece, name, _ in _pieces(pattern):
+        found.append(f"{{{name}}}" if name else _plain(piece))
+    return "".join(found)
+
+
+def parameters_of(pattern: str) -> tuple[tuple[str, str], ...]:
+    """Return a pattern's parameters in order, with their converters or regular expressions."""
+    return tuple((name, kind) for _, name, kind in _pieces(pattern) if name)
+
+
+def _plain(piece: str) -> str:
+    return _MARKS.sub(lambda found: found.group(1) or "", piece)
+
+
+def _pieces(pattern: str) -> list[tuple[str, str, str]]:
+    """Return the text between parameters, and each parameter with its converter."""
+    found: list[tuple[str, str, str]] = []
+    at = plain = 0
+    while at < len(pattern):
+        group = _GROUP.match(pattern, at)
+        converted = None if group else _CONVERTED.match(pattern, at)
+        if group is None and converted is None:
+            at += 2 if pattern[at] == "\\" else 1
+            continue
+        found.append((pattern[plain:at], "", ""))
+        if group is not None:
+            end = _closed(pattern, at)
+            found.append(("", group.group(1), pattern[group.end() : end - 1]))
+        elif converted is not None:
+            end = converted.end()
+            found.append(("", converted["name"], converted["converter"] or "str"))
+        at = plain = end
+    found.append((pattern[plain:], "", ""))
+    return found
+
+
+def _closed(pattern: str, start: int) -> int:
+    """Return the offset after the bracket that closes a group."""
+    depth, at, within = 0, start, False
+    while at < len(pattern):
+        mark = pattern[at]
+        if mark == "\\":
+            at += 1
+        elif within:
+            within = mark != "]"
+        elif mark == "[":
+            within = True
+        elif mark == "(":
+            depth += 1
+        elif mark == ")":
+            depth -= 1
+            if depth == 0:
+                return at + 1
+        at += 1
+    return len(pattern)
+
 
 PATHS: Final = frozenset({"django.urls.path", "django.urls.conf.path"})
 REGEXES: Final = frozenset(

@@ -11,7 +11,6 @@ from rag_assets.systems.code_memory.languages.tree import SyntaxTree
 from rag_assets.systems.code_memory.laravel.schema_blueprint import Attributes, Blueprint
 from rag_assets.systems.code_memory.laravel.schema_classes import PhpClass, php_classes
 from rag_assets.systems.code_memory.laravel.schema_guards import as_json, guards_of, negated
-from rag_assets.systems.code_memory.laravel.schema_methods import canonical
 from rag_assets.systems.code_memory.laravel.schema_php import (
     COMPUTED,
     Call,
@@ -35,6 +34,52 @@ from rag_assets.systems.code_memory.symbols.model import Unit
 
 if TYPE_CHECKING:
     from tree_sitter import Node
+
+_NAMES: Final = (
+    "addColumn", "after", "bigIncrements", "bigInteger", "binary", "boolean",
+    "cascadeOnDelete", "cascadeOnUpdate", "char", "comment", "computed", "connection",
+    "constrained", "create", "date", "dateTime", "datetimes", "dateTimeTz", "decimal",
+    "double", "drop", "dropColumn", "dropColumns", "dropConstrainedForeignId",
+    "dropConstrainedForeignIdFor", "dropForeign", "dropFullText", "dropIfExists",
+    "dropIndex", "dropMorphs", "dropPrimary", "dropRememberToken", "dropSoftDeletes",
+    "dropSoftDeletesTz", "dropSpatialIndex", "dropTimestamps", "dropTimestampsTz",
+    "dropUnique", "each", "enum", "float", "foreign", "foreignId", "foreignIdFor",
+    "foreignUlid", "foreignUuid", "fullText", "geography", "geometry", "geometryCollection",
+    "id", "increments", "index", "integer", "integerIncrements", "ipAddress", "json",
+    "jsonb", "lineString", "longText", "macAddress", "mediumIncrements", "mediumInteger",
+    "mediumText", "morphs", "multiLineString", "multiPoint", "multiPolygon",
+    "multiPolygonZ", "noActionOnDelete", "noActionOnUpdate", "nullableMorphs",
+    "nullableNumericMorphs", "nullableTimestamps", "nullableUlidMorphs",
+    "nullableUuidMorphs", "nullOnDelete", "nullOnUpdate", "numericMorphs", "point",
+    "polygon", "primary", "rawIndex", "rememberToken", "removeColumn", "rename",
+    "renameColumn", "renameIndex", "restrictOnDelete", "restrictOnUpdate", "set",
+    "smallIncrements", "smallInteger", "softDeletes", "softDeletesDatetime",
+    "softDeletesTz", "spatialIndex", "statement", "string", "table", "text", "time",
+    "timestamp", "timestamps", "timestampsTz", "timestampTz", "timeTz", "tinyIncrements",
+    "tinyInteger", "tinyText", "ulid", "ulidMorphs", "unique", "unprepared",
+    "unsignedBigInteger", "unsignedDecimal", "unsignedDouble", "unsignedFloat",
+    "unsignedInteger", "unsignedMediumInteger", "unsignedSmallInteger",
+    "unsignedTinyInteger", "uuid", "uuidMorphs", "vector", "year",
+)  # fmt: skip
+_LATER: Final = frozenset(
+    {"constrained", "create", "table", "rename", "drop", "dropIfExists", "dropColumns", "each"}
+    | {name for name in _NAMES if name.endswith(("OnDelete", "OnUpdate"))}
+    | {"statement", "unprepared"}
+)
+"""Methods that also exist on the result of an earlier call in a chain."""
+
+_WRITTEN: Final[Mapping[str, str]] = {name.lower(): name for name in _NAMES}
+
+
+def canonical(chain: Chain) -> Chain:
+    """Return a chain with method names in Laravel's spelling."""
+    calls = []
+    for position, call in enumerate(chain.calls):
+        name = _WRITTEN.get(call.name.lower(), call.name)
+        method = position == 0 or name in _LATER
+        calls.append(replace(call, name=name) if method else call)
+    return replace(chain, calls=tuple(calls))
+
 
 _CLOSURES: Final = frozenset({"anonymous_function", "arrow_function"})
 _RAW: Final = frozenset({"statement", "unprepared"})

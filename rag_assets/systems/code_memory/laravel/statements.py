@@ -21,15 +21,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
 
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.php.bodies import Body
-from rag_assets.systems.code_memory.languages.php.calls import CALLS, Call, Chain
-from rag_assets.systems.code_memory.languages.php.classes import Property
+from rag_assets.systems.code_memory.languages.php.calls import CALLS, CLOSURES, Call, Chain
+from rag_assets.systems.code_memory.languages.php.classes import ClassLike, Method, Property
 from rag_assets.systems.code_memory.languages.php.flows import Bodies
 from rag_assets.systems.code_memory.languages.php.source import PhpSource
-from rag_assets.systems.code_memory.languages.php.types import class_of_creation
+from rag_assets.systems.code_memory.languages.php.types import class_of_creation, types_of
+from rag_assets.systems.code_memory.languages.queries import tables_in_sql
 from rag_assets.systems.code_memory.laravel.authorizing import (
     ASK_GATES,
     ASKS,
@@ -41,11 +43,107 @@ from rag_assets.systems.code_memory.laravel.authorizing import (
     defined,
     settled,
 )
-from rag_assets.systems.code_memory.laravel.enclosing import Enclosing, Types
-from rag_assets.systems.code_memory.laravel.queries import of_database, of_query
 
 if TYPE_CHECKING:
     from tree_sitter import Node
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+_Values = Mapping[str, Any]
+
+_PAIR: Final = 2
+_SQL: Final = frozenset({"select", "insert", "update", "delete", "statement", "unprepared", "raw"})
+_RAW: Final = frozenset(
+    {"selectraw", "whereraw", "orwhereraw", "havingraw", "orderbyraw", "groupbyraw", "fromraw"}
+)
+_JOINS: Final = frozenset(
+    {"join", "leftjoin", "rightjoin", "crossjoin", "joinwhere", "leftjoinwhere"}
+)
+_JOINED: Final = re.compile(r"[A-Za-z_][\w.]{0,63}(?=\s|$)")
+
+
+def of_database(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
+    """Yield the tables in a call on the database facade."""
+    stated = source.value(call.argument(0))
+    if not isinstance(stated, str):
+        return
+    if call.name.lower() == "table":
+        yield "queries_table", {"table": stated.split(" ")[0]}
+    elif call.name.lower() in _SQL:
+        yield from _in_sql(stated)
+
+
+def of_query(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
+    """Yield the tables that a query joins, and the tables in its SQL parts."""
+    name = call.name.lower()
+    if name not in _RAW | _JOINS:
+        return
+    stated = source.value(call.argument(0))
+    if not isinstance(stated, str):
+        return
+    if name in _RAW:
+        yield from _in_sql(stated)
+        return
+    on = call.argument(1)
+    # `join` with one or two arguments may join strings.
+    is_query = name != "join" or len(call.arguments) > _PAIR or (on and on.type in CLOSURES)
+    if is_query and (found := _JOINED.match(stated)):
+        yield "queries_table", {"table": found.group()}
+
+
+def _in_sql(stated: str) -> Iterator[tuple[str, _Values]]:
+    for table in tables_in_sql(stated):
+        yield "queries_table", {"table": table}
+
+
+class Types:
+    """The classes of variables, by the method that contains them."""
+
+    def __init__(self, source: PhpSource) -> None:
+        self._source = source
+        self._known: dict[str, Mapping[str, str]] = {}
+
+    @cached_property
+    def _methods(self) -> dict[str, tuple[ClassLike, Method]]:
+        return {
+            f"{one.name}::{method.name}": (one, method)
+            for one in self._source.classes
+            for method in one.methods
+        }
+
+    def of(self, symbol: str) -> Mapping[str, str]:
+        """Return the classes of a method's variables, by variable as written."""
+        if symbol not in self._known:
+            found = self._methods.get(symbol)
+            known = {} if found is None else types_of(self._source, found[1], found[0])
+            self._known[symbol] = known
+        return self._known[symbol]
+
+
+class Enclosing:
+    """The names of the definitions around nodes; nodes must come in the order of the text."""
+
+    def __init__(self, source: PhpSource) -> None:
+        spans = [(one.node.start_byte, one.node.end_byte, one.name) for one in source.classes]
+        for one in source.classes:
+            spans += [_span(method.node, f"{one.name}::{method.name}") for method in one.methods]
+        spans += [_span(function.node, name) for name, function in source.functions]
+        self._spans = sorted(spans, key=lambda span: (span[0], -span[1]), reverse=True)
+        self._open: list[tuple[int, str]] = []
+
+    def around(self, node: Node) -> str:
+        """Return the qualified name of the innermost definition around a node; "" at top level."""
+        while self._spans and self._spans[-1][0] <= node.start_byte:
+            _, end, name = self._spans.pop()
+            self._open.append((end, name))
+        while self._open and self._open[-1][0] <= node.start_byte:
+            self._open.pop()
+        return self._open[-1][1] if self._open else ""
+
+
+def _span(node: Node, name: str) -> tuple[int, int, str]:
+    return node.start_byte, node.end_byte, name
+
 
 _FACADES = "Illuminate\\Support\\Facades\\"
 _DISPATCHES = frozenset({"dispatch", "dispatchsync", "dispatchnow", "dispatchafterresponse"})
@@ -58,7 +156,6 @@ _BINDINGS = frozenset({"bindings", "singletons"})
 _CALLS = CALLS - {"object_creation_expression"}
 _DEFERRED = frozenset({"authorizes_of", "dispatches_of"})
 _OBJECTS = _CALLS | {"variable_name"}
-_Values = Mapping[str, Any]
 
 
 def facts_of(source: PhpSource, bodies: Bodies) -> Iterator[Fact]:

@@ -12,8 +12,7 @@ from typing import Final
 
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.units import covering
-from rag_assets.systems.code_memory.manifests.facts import dependency, facts_of_entries
-from rag_assets.systems.code_memory.manifests.requirements import requirement
+from rag_assets.systems.code_memory.manifests.facts import dependency, facts_of_entries, requirement
 from rag_assets.systems.code_memory.settings.entries import toml_entries
 from rag_assets.systems.code_memory.symbols.model import CodeText
 

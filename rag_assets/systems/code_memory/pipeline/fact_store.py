@@ -21,7 +21,7 @@ from rag_assets.systems.code_memory.pipeline.derived_marks import derived_config
 from rag_assets.systems.code_memory.pipeline.deriving import derive_documents, underived
 from rag_assets.systems.code_memory.pipeline.labelling import label_documents, relations_of_texts
 from rag_assets.systems.code_memory.pipeline.relation_drift import repair_relations
-from rag_assets.systems.code_memory.symbols.kinds import source_type_of
+from rag_assets.systems.code_memory.symbols.source_types import source_type_of
 from rag_assets.tenants.model import Tenant
 
 if TYPE_CHECKING:

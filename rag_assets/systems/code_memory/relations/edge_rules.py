@@ -23,13 +23,13 @@ from rag_assets.systems.code_memory.symbols.nodes import (
     GLOB,
     MEMBER,
     MIDDLEWARE,
+    OWN_SETTING,
     PACKAGE,
     TABLE,
     endpoint_of,
     short_name,
 )
 from rag_assets.systems.code_memory.symbols.policy_names import asker_of, method_of, usual_policies
-from rag_assets.systems.code_memory.symbols.setting_names import OWN_SETTING
 
 _ACTIONS: Final = {"create": "creates", "alter": "alters", "rename": "renames", "drop": "drops"}
 """Edge kinds by the action of a statement on a table."""

@@ -26,9 +26,9 @@ from rag_assets.systems.code_memory.symbols.nodes import (
     ENV,
     HANDS_ON,
     MEMBER,
+    OWN_SETTING,
     short_name,
 )
-from rag_assets.systems.code_memory.symbols.setting_names import OWN_SETTING
 
 How: TypeAlias = Literal["stated", "convention", "inferred"]
 

@@ -15,7 +15,7 @@ from typing import Final
 from rag_assets.ingest.sources.model import path_of
 from rag_assets.storage.index.model import Candidate
 from rag_assets.systems.code_memory.retrieval.asked_kinds import AskedKinds
-from rag_assets.systems.code_memory.symbols.places import is_test
+from rag_assets.systems.code_memory.symbols.source_types import is_test
 
 _ASKED: Final = 1.5
 """Factor for candidates of a kind that the question asks for."""

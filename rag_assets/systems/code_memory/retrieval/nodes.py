@@ -10,7 +10,6 @@ from typing import Final, TypeAlias
 from rag_assets.ingest.sources.model import path_of
 from rag_assets.systems.code_memory.catalog.found_relations import FoundEdge, FoundSymbol
 from rag_assets.systems.code_memory.relations.relations import NAMED, UNNAMED
-from rag_assets.systems.code_memory.symbols.kinds import source_type_of
 from rag_assets.systems.code_memory.symbols.nodes import (
     CONFIG,
     ENDPOINT,
@@ -18,11 +17,15 @@ from rag_assets.systems.code_memory.symbols.nodes import (
     FILE,
     GROUP,
     MIDDLEWARE,
+    OWN_SETTING,
     PACKAGE,
     TABLE,
 )
-from rag_assets.systems.code_memory.symbols.places import is_test, type_of_place
-from rag_assets.systems.code_memory.symbols.setting_names import OWN_SETTING
+from rag_assets.systems.code_memory.symbols.source_types import (
+    is_test,
+    source_type_of,
+    type_of_place,
+)
 
 PREFIXES = {
     TABLE: "table",

@@ -27,7 +27,7 @@ from rag_assets.systems.code_memory.symbols.name_uses import NameUse, NameUses, 
 from rag_assets.systems.code_memory.symbols.names import folded_name, name_parts
 from rag_assets.systems.code_memory.symbols.naming import style_of
 from rag_assets.systems.code_memory.symbols.nodes import FILE
-from rag_assets.systems.code_memory.symbols.places import is_test
+from rag_assets.systems.code_memory.symbols.source_types import is_test
 
 MOST_ROWS: Final = 4_000
 """Maximum names of files to read for one question."""

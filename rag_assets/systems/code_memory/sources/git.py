@@ -56,8 +56,7 @@ from rag_assets.systems.code_memory.sources.repositories.worktree import (
     read_info_attributes,
     read_unchanged,
 )
-from rag_assets.systems.code_memory.symbols.places import type_of_place
-from rag_assets.systems.code_memory.symbols.source_types import SOURCE_TYPES
+from rag_assets.systems.code_memory.symbols.source_types import SOURCE_TYPES, type_of_place
 
 DEFAULT_MAX_BYTES = 1 << 20
 MOST_MAX_BYTES = 64 << 20

@@ -31,8 +31,8 @@ from functools import lru_cache
 from typing import Final, Literal, TypeAlias
 
 from rag_assets.systems.code_memory.symbols.names import keys_of, route_keys, setting_keys
-from rag_assets.systems.code_memory.symbols.nodes import CONFIG
-from rag_assets.systems.code_memory.symbols.setting_names import (
+from rag_assets.systems.code_memory.symbols.nodes import (
+    CONFIG,
     OWN_SETTING,
     local_settings,
     setting_name,

@@ -1,8 +1,13 @@
-"""Names of nodes: a qualified name, or a name with a prefix for its kind: `table:invoices`."""
+"""Names of nodes: a qualified name, or a name with a prefix for its kind: `table:invoices`.
+
+The name of a setting follows from the path of its file and its keys.
+"""
 
 from __future__ import annotations
 
+import posixpath
 import re
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final
 
@@ -38,6 +43,13 @@ ASKS: Final = "asks"
 HANDS_ON: Final = "hands_on"
 """Kind of the edge from a re-exported name to its target."""
 
+OWN_SETTING: Final = f"{CONFIG}."
+"""Prefix of a setting's name in its own file."""
+
+_FOLDER: Final = "config"
+_MODULES: Final = frozenset({"settings", "config", "conf"})
+"""Python modules with settings that are named by their keys alone."""
+
 _MOST_NAMES: Final = 32_768
 """Maximum number of names with a cached short name."""
 
@@ -56,3 +68,30 @@ def short_name(name: str) -> str:
 def endpoint_of(method: str, path: str) -> str:
     """Return the node of requests with a method to a path, regardless of parameter names."""
     return f"{method.upper()} {path_template(path)}"
+
+
+def setting_name(local: str, path: str) -> str:
+    """Return the repository-wide name of a setting.
+
+    Args:
+        local: its keys, with dots; "" for the whole file.
+        path: `config/billing.php`, `config/services/tax.php`, `shop/settings.py`.
+    """
+    bare, suffix = posixpath.splitext(path)
+    *folders, last = bare.split("/")
+    if suffix == ".py" and ("settings" in folders or last in _MODULES):
+        place = ""
+    elif suffix != ".py" and _FOLDER in folders:
+        at = len(folders) - folders[::-1].index(_FOLDER)
+        place = ".".join([*folders[at:], last])
+    else:
+        place = bare
+    return CONFIG + ".".join(filter(None, (place, local)))
+
+
+def local_settings(name: str) -> Iterator[str]:
+    """Yield the names that a setting may have in its own file: its suffixes after each dot."""
+    local = name.removeprefix(CONFIG)
+    yield OWN_SETTING + local
+    yield from (OWN_SETTING + local[found.end() :] for found in re.finditer(r"\.", local))
+    yield OWN_SETTING

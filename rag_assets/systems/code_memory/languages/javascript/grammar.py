@@ -14,7 +14,6 @@ from rag_assets.systems.code_memory.languages.definitions.model import (
     Scope,
 )
 from rag_assets.systems.code_memory.languages.javascript.declarations import FUNCTIONS, Declarations
-from rag_assets.systems.code_memory.languages.javascript.environment import variables
 from rag_assets.systems.code_memory.languages.javascript.exports import exports_of
 from rag_assets.systems.code_memory.languages.javascript.fetches import Fetches
 from rag_assets.systems.code_memory.languages.javascript.imports import imported, required
@@ -23,6 +22,27 @@ from rag_assets.systems.code_memory.languages.tree import SyntaxTree
 
 if TYPE_CHECKING:
     from tree_sitter import Node
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+_KEY: Final = re.compile(r"[A-Z][A-Z0-9_]*")
+_OBJECTS: Final = frozenset({"process.env", "import.meta.env"})
+_LONGEST: Final = 20
+
+
+def variables(tree: SyntaxTree, node: Node, symbol: str) -> Iterator[Fact]:
+    """Yield the variable that an expression reads, if any."""
+    if node.type not in {"member_expression", "subscript_expression"}:
+        return
+    owner = node.child_by_field_name("object")
+    if owner is None or owner.end_byte - owner.start_byte > _LONGEST:
+        return
+    if tree.of(owner) in _OBJECTS:
+        named = node.child_by_field_name("property") or node.child_by_field_name("index")
+        key = tree.of(named).strip("\"'")
+        if _KEY.fullmatch(key):
+            yield Fact("reads_env", tree.start(node), tree.end(node), symbol, {"key": key})
+
 
 _TYPE = re.compile(r"\s*(?:readonly\s+)?([A-Za-z_$][\w$]*(?:\.[A-Za-z_$][\w$]*)*)")
 _NOTHING: Final = frozenset({"", "null", "undefined"})

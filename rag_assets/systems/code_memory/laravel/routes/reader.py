@@ -22,20 +22,66 @@ others are bodies of closures and of statements, numbered within the file.
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Set
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.php.classes import CLASS_ROLES, ClassLike, Method
 from rag_assets.systems.code_memory.languages.php.source import PhpSource
 from rag_assets.systems.code_memory.laravel.routes.expressions import Expressions, Json
-from rag_assets.systems.code_memory.laravel.routes.marks import Marks, is_kernel, is_provider
+from rag_assets.systems.code_memory.laravel.routes.marks import (
+    RESOURCES,
+    VERBS,
+    Marks,
+    is_kernel,
+    is_provider,
+)
 from rag_assets.systems.code_memory.laravel.routes.settings import settings_of
-from rag_assets.systems.code_memory.laravel.routes.targets import targets_of
 
 if TYPE_CHECKING:
     from tree_sitter import Node
+
+_CLASS: Final = re.compile(r"\\?[A-Za-z_]\w*(?:\\[A-Za-z_]\w*)+(?:@\w+)?")
+_ACTIONS: Final = VERBS | {"match", "any", "controller", "fallback"}
+_PAIR: Final = 2
+
+
+def targets_of(expression: Json) -> Iterator[tuple[str, str]]:
+    """Yield controllers and methods, fully qualified; "" for a method that is not stated."""
+    if not isinstance(expression, dict) or expression.get("of") != "chain":
+        return
+    for call in expression["calls"]:
+        name, arguments = call["name"].lower(), call["arguments"]
+        if name in _ACTIONS and arguments:
+            yield from _target(arguments[-1])
+        elif name in RESOURCES:
+            yield from _controllers(arguments)
+
+
+def _target(action: Json) -> Iterator[tuple[str, str]]:
+    if isinstance(action, str) and _CLASS.fullmatch(action):
+        controller, _, method = action.lstrip("\\").partition("@")
+        yield controller, method
+    elif isinstance(action, dict) and action.get("of") == "array":
+        keyed = {key: value for key, value in action["items"] if isinstance(key, str)}
+        plain = [value for _, value in action["items"] if isinstance(value, str)]
+        if isinstance(keyed.get("uses"), str):
+            yield from _target(keyed["uses"])
+        elif not keyed and len(plain) == len(action["items"]) == _PAIR:
+            yield from _target("@".join(plain))
+
+
+def _controllers(arguments: list[Json]) -> Iterator[tuple[str, str]]:
+    """Yield the controller of a resource, or of each of several resources."""
+    first = arguments[0] if arguments else None
+    if isinstance(first, dict) and first.get("of") == "array":
+        for _, value in first["items"]:
+            yield from _target(value)
+    elif len(arguments) > 1:
+        yield from _target(arguments[1])
+
 
 _ENTRIES = frozenset({"boot", "register", "map", "configurepackage"})
 _MIDDLEWARE = frozenset({"middlewareGroups", "routeMiddleware", "middlewareAliases"})
@@ -55,7 +101,6 @@ _VALUES = frozenset(
     | {"class_constant_access_expression", "member_access_expression"}
 )
 _DECLARATIONS = frozenset({*CLASS_ROLES, "function_definition", "namespace_definition"})
-_PAIR = 2
 _LONGEST = 500
 """Maximum size of the value of a constant or property that may matter to a route."""
 

@@ -2,20 +2,76 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
+from typing import Final
 
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.laravel.routes.drafts import Context
 from rag_assets.systems.code_memory.laravel.routes.evaluation import evaluate
 from rag_assets.systems.code_memory.laravel.routes.frames import Arguments, Exhausted, Frame
+from rag_assets.systems.code_memory.laravel.routes.guards import Configuration
 from rag_assets.systems.code_memory.laravel.routes.machine import Machine
 from rag_assets.systems.code_memory.laravel.routes.marks import DIRECT, FACADES, RESOURCES, VERBS
 from rag_assets.systems.code_memory.laravel.routes.model import Evidence, Routes, Unresolved
-from rag_assets.systems.code_memory.laravel.routes.program import ROOT, Program, is_test
-from rag_assets.systems.code_memory.laravel.routes.providers import providers_of
+from rag_assets.systems.code_memory.laravel.routes.program import ROOT, ClassFacts, Program, is_test
 from rag_assets.systems.code_memory.laravel.routes.values import Body, Instance, Value
 from rag_assets.systems.code_memory.symbols.model import FileFacts
+
+_WITHOUT_KERNEL: Final = 11
+"""From this version on, the framework itself names its middleware."""
+
+
+def middleware_of(machine: Machine) -> Mapping[str, tuple[str, ...]]:
+    """Return the classes of each alias and group of middleware, in order.
+
+    They come from kernels, from `withMiddleware`, or from router calls in providers. Parameters are
+    left out: `throttle:api` in a group is the class of `throttle`. Names that only a package
+    defines are left out.
+
+    Args:
+        machine: after a full run of a repository; read its routes first.
+    """
+    late = (machine.program.version or 0) >= _WITHOUT_KERNEL
+    if late and not machine.guards.aliases:
+        Configuration().applied_to(machine.guards)
+    return machine.guards.classes()
+
+
+def providers_of(program: Program) -> Iterator[str]:
+    """Yield the classes: listed providers, then the application's, then those in packages.
+
+    A provider of an application is skipped if the application lists other providers of its own and
+    no statement names this one: Laravel's skeleton comes with such a provider.
+    """
+    names = (name for listed in program.providers.values() for name in listed)
+    listed = {name: index for index, name in enumerate(dict.fromkeys(names))}
+    found = [
+        (listed.get(name, len(listed)), not one.path.startswith("app/"), one.path, name)
+        for name, one in program.classes.items()
+        if not one.abstract and not is_test(one.path) and _is_provider(program, name)
+        if name in listed or name in program.registered or not _is_left_out(program, one)
+    ]
+    yield from (name for *_, name in sorted(found))
+
+
+def _is_provider(program: Program, name: str) -> bool:
+    *own, last = program.lineage(name)
+    return bool(own) and any(
+        one not in program.classes and one.rpartition("\\")[2].endswith("Provider")
+        for one in (*own, last)
+    )
+
+
+def _is_left_out(program: Program, one: ClassFacts) -> bool:
+    """Return whether the application of a class lists other providers of its own."""
+    for root, listed in program.providers.items():
+        own = f"{root}app/"
+        held = (program.classes.get(name) for name in listed)
+        if one.path.startswith(own) and any(c and c.path.startswith(own) for c in held):
+            return True
+    return False
+
 
 KERNEL = "Illuminate\\Foundation\\Http\\Kernel"
 _ROUTES = "Illuminate\\Foundation\\Support\\Providers\\RouteServiceProvider"

@@ -27,7 +27,7 @@ from rag_assets.systems.code_memory.retrieval.steps.places import found_places, 
 from rag_assets.systems.code_memory.retrieval.steps.views import Views
 from rag_assets.systems.code_memory.retrieval.surroundings import Surroundings
 from rag_assets.systems.code_memory.retrieval.view import View
-from rag_assets.systems.code_memory.symbols.places import type_of_place
+from rag_assets.systems.code_memory.symbols.source_types import type_of_place
 
 _BEGUN_AT: Final = 30
 """Number of candidates with relations to follow."""

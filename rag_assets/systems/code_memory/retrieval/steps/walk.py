@@ -30,7 +30,7 @@ from rag_assets.systems.code_memory.retrieval.surroundings import Surroundings
 from rag_assets.systems.code_memory.retrieval.view import View
 from rag_assets.systems.code_memory.retrieval.walk import USUAL_STEPS
 from rag_assets.systems.code_memory.symbols.names import name_parts
-from rag_assets.systems.code_memory.symbols.places import is_test
+from rag_assets.systems.code_memory.symbols.source_types import is_test
 from rag_assets.tenants.model import Tenant
 
 _ENOUGH = 0.5

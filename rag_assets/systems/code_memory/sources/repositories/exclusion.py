@@ -24,7 +24,7 @@ from rag_assets.systems.code_memory.sources.repositories.names import repository
 from rag_assets.systems.code_memory.sources.repositories.translations import left_out_translations
 from rag_assets.systems.code_memory.sources.repositories.trees import LINK, REGULAR, SUBMODULE
 from rag_assets.systems.code_memory.sources.repositories.vendored import is_vendored
-from rag_assets.systems.code_memory.symbols.places import is_data
+from rag_assets.systems.code_memory.symbols.source_types import is_data
 
 ExclusionRule: TypeAlias = Literal[
     "submodule",

@@ -2,9 +2,9 @@
 
 import pytest
 
-from rag_assets.systems.code_memory.django.patterns import parameters_of, template_of
 from rag_assets.systems.code_memory.django.routes import routes_of
 from rag_assets.systems.code_memory.django.routing import Route
+from rag_assets.systems.code_memory.django.urlconf import parameters_of, template_of
 from tests.unit.systems.code_memory.django.project import PROJECT, facts
 
 API = {

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rag_assets.systems.code_memory.laravel.reader import read
-from rag_assets.systems.code_memory.laravel.routes.middleware import middleware_of
-from rag_assets.systems.code_memory.laravel.routes.resolver import run_of
+from rag_assets.systems.code_memory.laravel.routes.resolver import middleware_of, run_of
 from rag_assets.systems.code_memory.settings.reader import read_json
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 from tests.unit.systems.code_memory.laravel.schema_truth import EXAMPLE

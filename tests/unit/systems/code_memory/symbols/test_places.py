@@ -2,7 +2,7 @@
 
 import pytest
 
-from rag_assets.systems.code_memory.symbols.places import type_of_place
+from rag_assets.systems.code_memory.symbols.source_types import type_of_place
 
 PLACES = {
     "README.md": "readme",
