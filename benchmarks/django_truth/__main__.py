@@ -31,7 +31,7 @@ from rag_assets.systems.code_memory.symbols.model import FileFacts
 from tests.unit.systems.code_memory.django.project import facts, written
 
 HERE: Final = Path(__file__).parent
-TRUTH: Final = PROJECT / "tests" / "unit" / "code" / "frameworks" / "django" / "truth.py"
+TRUTH: Final = PROJECT / "tests/unit/systems/code_memory/django/truth.py"
 _PACKAGE: Final = (
     "import importlib, importlib.metadata, json, sys; name, package = sys.argv[1:];"
     "held = importlib.import_module(package).__file__;"

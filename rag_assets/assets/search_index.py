@@ -1,5 +1,7 @@
 """search_index: the tenant's entries in Elasticsearch, equal to the catalog."""
 
+from collections.abc import Iterator
+
 import dagster as dg
 
 from rag_assets.assets.columns import ENTRY_COLUMNS
@@ -11,6 +13,7 @@ from rag_assets.assets.tenant_summary import by_format, failed_documents, what_i
 from rag_assets.common.formatting import counted
 from rag_assets.declarations import Naming, asset
 from rag_assets.pipeline import fact_stores
+from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.follow_up import finish
 from rag_assets.pipeline.publishing import publish_slice
 from rag_assets.pipeline.slices import waiting_for_embedder, work_of
@@ -54,10 +57,8 @@ def search_index(
             if builds is not None:
                 context.log_event(builds)
         if report.documents or derived.changed:
-            for report in installed_systems().load("run_reports").values():
-                found = report(names, ctx)
-                if found is not None:
-                    context.log_event(found)
+            for found in _reports_of_systems(names, ctx):
+                context.log_event(found)
     for line in merged:
         context.log.info(f"merged small files of the lake: {line}")
     metadata: dict[str, dg.RawMetadataValue] = {
@@ -93,3 +94,11 @@ def search_index(
         # All other work is done; the run fails so that the outage is visible.
         raise dg.Failure("; ".join(trouble), metadata=metadata, allow_retries=False)
     return dg.MaterializeResult(metadata=metadata)
+
+
+def _reports_of_systems(names: Naming, ctx: TenantContext) -> Iterator[dg.AssetMaterialization]:
+    """Yield the materializations of systems' assets that report on published documents."""
+    for make in installed_systems().load("run_reports").values():
+        report: dg.AssetMaterialization | None = make(names, ctx)
+        if report is not None:
+            yield report

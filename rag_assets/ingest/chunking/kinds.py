@@ -83,6 +83,7 @@ class ChunkerKind:
         read: cuts in place of `split` and also returns the facts stated in the text. It runs a
             parser that a hostile text may stop, and so runs in worker processes only; `split` is
             the fallback for texts that stopped it.
+        prepare: imports what `read` needs, before workers are forked.
         reading_version: increased whenever `read` would return other facts or passages for the same
             request.
         programs: media types of programs. There, a match of a pattern for credentials is often part
@@ -108,6 +109,7 @@ class ChunkerKind:
     overlaps: bool = True
     minimum: int = 0
     read: Callable[[ChunkRequest], CutText] | None = None
+    prepare: Callable[[], None] | None = None
     reading_version: int = 0
     programs: frozenset[str] = frozenset()
     blocks: Callable[[ChunkRequest], list[Passage]] | None = None

@@ -35,6 +35,14 @@ def chunker_of_workers(name: str) -> ChunkerKind | None:
     return None if kind is None or kind.read is None else kind
 
 
+def prepare_readers() -> None:
+    """Import what the chunkers of systems need to read facts."""
+    for name in installed_systems().parts("chunkers"):
+        kind = chunker_of_workers(name)
+        if kind is not None and kind.prepare is not None:
+            kind.prepare()
+
+
 def chunk_parameters(
     chunker: str = DEFAULT_CHUNKER,
     *,

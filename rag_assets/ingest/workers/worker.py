@@ -129,11 +129,11 @@ def prepare(scanner: SecretScanner) -> None:
 def prepare_chunking() -> None:
     """Load what chunking needs; separate workers load it on their first chunking request."""
     from rag_assets.common.tokens import count_text
-    from rag_assets.ingest.chunking import records, registry  # noqa: F401
+    from rag_assets.ingest.chunking import records  # noqa: F401
+    from rag_assets.ingest.chunking.registry import prepare_readers
     from rag_assets.ingest.parsing.languages import load_detector
-    from rag_assets.plugins.registry import installed_systems
 
-    installed_systems()
+    prepare_readers()
     count_text("word")
     load_detector()
 

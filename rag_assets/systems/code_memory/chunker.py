@@ -210,6 +210,10 @@ def _definition_of(units: Sequence[Unit]) -> Definition:
     )
 
 
+def _prepare() -> None:
+    from rag_assets.systems.code_memory import reading  # noqa: F401
+
+
 def reads_code(tenant: Tenant) -> bool:
     """Return whether one of a tenant's chunkers reads source code."""
     return CODE.name in tenant.fact_readers
@@ -220,6 +224,7 @@ CODE = ChunkerKind(
     purpose="a repository's files: one definition, route, table or key each; texts by section",
     split=split,
     read=read,
+    prepare=_prepare,
     reading_version=READING_VERSION,
     programs=_PROGRAMS,
     place=place,
