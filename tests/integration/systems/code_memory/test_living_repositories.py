@@ -36,8 +36,12 @@ COMPARED = int(os.environ.get("RAG_ASSETS_TEST_COMPARED", "15"))
 """After each of so many commits all is compared with a fresh tenant."""
 
 OWN = root_of(Path(__file__))
-FOLLOWED = ("rag_assets/code/", "rag_assets/systems/code_memory/", "docs/code-memory.md")
-"""What is followed of the project itself."""
+FOLLOWED = (
+    "rag_assets/code/languages/",
+    "rag_assets/systems/code_memory/languages/",
+    "docs/code-memory.md",
+)
+"""What is followed of the project itself: the readers of languages, where they were and are."""
 
 EXAMPLE = Path(__file__).parents[4] / "examples" / "laravel"
 FILES: State = {path: text.encode() for path, text in {**PHP, **OTHERS, **LARAVEL}.items()}
