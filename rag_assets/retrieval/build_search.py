@@ -160,7 +160,7 @@ class BuildSearches:
         self._services.completeness.begin(progress.serving.index_name, progress.owner)
         plan = self._plan(progress.search.tenant.profile)
         # An added step may do anything with candidates, so it gets them in full.
-        return await plan.run(replace(progress, whole=not plan.is_built_in))
+        return await plan.run(replace(progress, whole=not plan.is_trusted))
 
     def _plan(self, profile: str) -> SearchPlan:
         plan = self._plans.get(profile)

@@ -193,7 +193,7 @@ class SearchPlan:
         self._budget = Budget(services)
 
     @property
-    def is_built_in(self) -> bool:
+    def is_trusted(self) -> bool:
         """Return whether all steps are built in, or as trusted as these."""
         return all(_is_trusted(type(step)) for _, step in self._steps)
 
