@@ -91,7 +91,7 @@ test-kills: setup
 	@RAG_ASSETS_TEST_KILLS=$(or $(KILLS),20) $(BIN)/python -m pytest -n 2 --dist loadfile \
 		-o timeout=7200 tests/e2e/test_kill.py tests/e2e/test_kill_builds.py \
 		tests/e2e/test_kill_moves.py tests/e2e/test_kill_erasures.py tests/e2e/systems/experience/test_kill_experience.py \
-		tests/e2e/test_kill_code.py
+		tests/e2e/systems/code_memory/test_kill_code.py
 
 test-operator: setup
 	@RAG_ASSETS_TEST_OPERATOR_STEPS=$(or $(STEPS),300) RAG_ASSETS_TEST_OPERATOR_SEED=$(or $(SEED),1) \

@@ -31,7 +31,8 @@ from rag_assets.cli.commands.session import Session
 from rag_assets.retrieval import AsyncRetriever
 from rag_assets.retrieval.model import Caller, SearchRequest
 from rag_assets.retrieval.steps.plan import StepLists
-from rag_assets.retrieval.walk import USUAL_STEPS, Walker
+from rag_assets.systems.code_memory.catalog.code_catalog import code_catalog
+from rag_assets.systems.code_memory.retrieval.walk import USUAL_STEPS, Walker
 
 WORK = PROJECT / ".local" / "benchmark-code-memory"
 TENANT = "code"
@@ -171,10 +172,10 @@ def counted(session: Session) -> dict[str, int]:
     """How much there is."""
     serving = session.catalog.generations.serving(TENANT)
     number = serving.number if serving is not None else 0
-    relations = session.catalog.relation_counts.of(TENANT, number)
+    relations = code_catalog(session.catalog).relation_counts.of(TENANT, number)
     return {
         "documents": sum(1 for _ in session.catalog.documents.all(TENANT)),
-        "symbols": session.catalog.relation_counts.symbols(TENANT, number),
+        "symbols": code_catalog(session.catalog).relation_counts.symbols(TENANT, number),
         "edges": sum(one.edges for one in relations),
     }
 

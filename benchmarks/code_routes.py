@@ -26,10 +26,10 @@ from ruamel.yaml import YAML
 from benchmarks.measure import PROJECT, save
 from benchmarks.servers import benchmark_servers
 from rag_assets.cli.commands.session import Session
-from rag_assets.code.nodes import ABILITY, TABLE
-from rag_assets.retrieval.code_nodes import Relation
 from rag_assets.retrieval.model import Caller
-from rag_assets.retrieval.walk import Walker
+from rag_assets.systems.code_memory.retrieval.nodes import Relation
+from rag_assets.systems.code_memory.retrieval.walk import Walker
+from rag_assets.systems.code_memory.symbols.nodes import ABILITY, TABLE
 
 WORK = PROJECT / ".local" / "benchmark-code-routes"
 KINDS: Final = ("models", "tables", "requests", "events", "jobs", "policies")

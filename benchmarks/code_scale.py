@@ -25,14 +25,15 @@ from benchmarks.code_memory import TENANT, percentiles, prepare, synced
 from benchmarks.measure import PROJECT, load, machine, save
 from benchmarks.servers import benchmark_servers
 from rag_assets.cli.commands.session import Session
-from rag_assets.retrieval.asked_names import asked_names
 from rag_assets.retrieval.model import Caller
-from rag_assets.retrieval.steps.walk import walked_from as walk_of
-from rag_assets.retrieval.surroundings import Surroundings
-from rag_assets.retrieval.walk import USUAL_STEPS, Walker
-from rag_assets.storage.catalog.relation_graph.graph import Graph, GraphKey
-from rag_assets.storage.catalog.relation_graph.memory import RelationGraphs
-from rag_assets.storage.catalog.relation_graph.reading import GraphRelations
+from rag_assets.systems.code_memory.catalog.code_catalog import code_catalog
+from rag_assets.systems.code_memory.catalog.graph.graph import Graph, GraphKey
+from rag_assets.systems.code_memory.catalog.graph.memory import RelationGraphs
+from rag_assets.systems.code_memory.catalog.graph.reading import GraphRelations
+from rag_assets.systems.code_memory.retrieval.asked_names import asked_names
+from rag_assets.systems.code_memory.retrieval.steps.walk import walked_from as walk_of
+from rag_assets.systems.code_memory.retrieval.surroundings import Surroundings
+from rag_assets.systems.code_memory.retrieval.walk import USUAL_STEPS, Walker
 from rag_assets.tenants.model import Tenant
 
 WORK = PROJECT / ".local" / "benchmark-code-scale"
@@ -132,7 +133,7 @@ def measured(session: Session, wanted: int) -> dict[str, Any]:
     """Copies, and what walks over them take."""
     copies = copied(session, wanted)
     names = [number % copies + 1 for number in range(WALKS)]
-    graphs = session.catalog.relations.graphs
+    graphs = code_catalog(session.catalog).relations.graphs
     graphs.most_bytes = 0
     walks = {"by statements": walked_from(session, names)}
     process = psutil.Process()
@@ -151,7 +152,9 @@ def measured(session: Session, wanted: int) -> dict[str, Any]:
         "memory of the process for it in MB": round(memory / 1e6, 1),
         "seconds to load it": round(seconds, 2),
         "seconds to follow an edit": refreshed(session, graphs),
-        "ms of its state": timed(lambda: session.catalog.relations.moment(TENANT, ())),
+        "ms of its state": timed(
+            lambda: code_catalog(session.catalog).relations.moment(TENANT, ())
+        ),
     }
 
 
@@ -178,7 +181,7 @@ def loaded(graphs: RelationGraphs, session: Session) -> Graph:
     until = time.monotonic() + _LOAD_SECONDS
     while time.monotonic() < until:
         serving = session.catalog.generations.serving(TENANT)
-        moment = session.catalog.relations.moment(TENANT, ())
+        moment = code_catalog(session.catalog).relations.moment(TENANT, ())
         if serving is not None:
             key = GraphKey(session.catalog.tenants.get(TENANT).ref, serving.number)
             graph = graphs.of(key, moment.state)

@@ -13,8 +13,8 @@ from rag_assets.common.clock import Clock
 from rag_assets.common.errors import BuildNotWritable, ListingFailed, ServiceUnavailable
 from rag_assets.common.settings import Settings
 from rag_assets.models.factory import embedder_id_of
+from rag_assets.pipeline import fact_stores
 from rag_assets.pipeline.clock_guard import ClockDoubt, time_for_deletion
-from rag_assets.pipeline.deriving import underived
 from rag_assets.pipeline.follow_up import unfinished
 from rag_assets.pipeline.recipes import config_key, tenant_of_build, wanted_build
 from rag_assets.pipeline.source_listing import (
@@ -201,7 +201,7 @@ def _underived(catalog: Catalog, facts: _Facts, keys: _Keys) -> str | None:
     serving = facts.serving(keys.tenant.id)
     if serving is None or facts.left(keys.tenant.id).pending:
         return None
-    return underived(catalog, keys.tenant, serving)
+    return fact_stores.unfinished(catalog, keys.tenant, serving)
 
 
 def _key_of(of: _Keys, build: Generation) -> str | None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from rag_assets.ingest.chunking.kinds import ChunkParameters
 from rag_assets.ingest.chunking.location import Location
 from rag_assets.ingest.chunking.passages import Passage
-from rag_assets.ingest.chunking.registry import CHUNKERS
 from rag_assets.ingest.parsing.model import ParsedText
+from rag_assets.tenants.kinds import installed_kinds
 
 
 def parameters_of(chunker: str, limit: int, overlap: int) -> ChunkParameters:
-    return ChunkParameters(CHUNKERS[chunker], limit, overlap)
+    return ChunkParameters(installed_kinds().chunkers[chunker], limit, overlap)
 
 
 def passages_of(parsed: ParsedText, parameters: ChunkParameters) -> list[Passage]:

@@ -12,12 +12,18 @@ from typing import Any, TypeAlias
 from sqlalchemy import Select, and_, select
 
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.retrieval.code_nodes import PREFIXES
 from rag_assets.retrieval.model import Caller
-from rag_assets.retrieval.walk import Walker
-from rag_assets.storage.catalog.code_tables import derivations, document_kinds, edges, symbols
 from rag_assets.storage.catalog.index_rows import same_document
 from rag_assets.storage.catalog.tables import document_index, documents, source_records
+from rag_assets.systems.code_memory.catalog.code_catalog import code_catalog
+from rag_assets.systems.code_memory.catalog.tables import (
+    derivations,
+    document_kinds,
+    edges,
+    symbols,
+)
+from rag_assets.systems.code_memory.retrieval.nodes import PREFIXES
+from rag_assets.systems.code_memory.retrieval.walk import Walker
 
 _OF_A_TENANT = frozenset(
     {"tenant", "incarnation", "generation", "chunk_id", "index_key", "indexed_key", "digest"}
@@ -60,7 +66,7 @@ def differences(one: Held, other: Held) -> list[str]:
 
 def left_over(ctx: TenantContext) -> list[str]:
     """Rows of relations whose text no version has."""
-    return ctx.catalog.relation_drift.nobodys(ctx.ref.id)
+    return code_catalog(ctx.catalog).relation_drift.nobodys(ctx.ref.id)
 
 
 def _documents(ctx: TenantContext) -> Iterator[tuple[Any, ...]]:

@@ -19,7 +19,6 @@ import pytest
 from rag_assets.cli.commands.session import Session
 from rag_assets.pipeline.chunking import chunk_documents
 from rag_assets.pipeline.context import SliceLimits, TenantContext
-from rag_assets.pipeline.deriving import derive_documents
 from rag_assets.pipeline.embedding import embed_chunks
 from rag_assets.pipeline.follow_up import finish
 from rag_assets.pipeline.judging import Judge
@@ -29,6 +28,7 @@ from rag_assets.pipeline.publishing import publish_slice
 from rag_assets.pipeline.slices import plan_work
 from rag_assets.privacy.secrets.scanner import SecretScanner
 from rag_assets.storage.catalog.lock import Holder
+from rag_assets.systems.code_memory.pipeline.deriving import derive_documents
 from rag_assets.systems.workspace.finishing import FOLLOW_UP
 from tests.installation import Installation
 

@@ -2,5 +2,5 @@
 
 Belongs here: exports of TypeScript and JavaScript by TypeScript's own compiler (`exports.mjs`),
 types and functions of a Swift project as they were listed by hand (`swift.yaml`). Does not: Python,
-which tests/unit/code/languages/python/test_truth.py compares with `ast`.
+which tests/unit/systems/code_memory/languages/python/test_truth.py compares with `ast`.
 """

@@ -22,8 +22,8 @@ from ruamel.yaml import YAML
 from benchmarks.code_truth.compare import Comparison, compare
 from benchmarks.code_truth.repository import commit_of
 from benchmarks.measure import PROJECT, save
-from rag_assets.code.reading import read_code
-from rag_assets.ingest.sources.git import GitConfig, GitSource
+from rag_assets.systems.code_memory.reading import read_code
+from rag_assets.systems.code_memory.sources.git import GitConfig, GitSource
 
 WORK = PROJECT / ".local" / "benchmark-code-definitions"
 COMPILER: Final = "typescript@5.9.3"

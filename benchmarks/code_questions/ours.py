@@ -18,12 +18,12 @@ from typing import Any, Final
 from benchmarks.code_questions.questions import DEPTH, Found, Question
 from benchmarks.servers import Servers
 from rag_assets.cli.commands.session import Session
-from rag_assets.code.source_types import SOURCE_TYPES
 from rag_assets.ingest.sources.model import path_of
 from rag_assets.retrieval import AsyncRetriever
-from rag_assets.retrieval.asked_kinds import AskedKinds
 from rag_assets.retrieval.model import Hit, SearchRequest
 from rag_assets.retrieval.steps.plan import DEFAULT_STEPS, StepLists, installed_steps
+from rag_assets.systems.code_memory.retrieval.asked_kinds import AskedKinds
+from rag_assets.systems.code_memory.symbols.source_types import SOURCE_TYPES
 
 TENANT: Final = "koel"
 _PROFILE: Final = "code-memory"
@@ -51,7 +51,7 @@ _PLAIN: Final = tuple(
     name for name in installed_steps().profiles[_PROFILE] if name not in DEFAULT_STEPS
 )
 _STEPS: Final = "rag_assets.retrieval.steps"
-_ARRANGING: Final = "rag_assets.retrieval.arranging"
+_ARRANGING: Final = "rag_assets.systems.code_memory.retrieval.arranging"
 
 
 def _whole(query: str) -> AskedKinds:

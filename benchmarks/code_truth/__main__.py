@@ -35,9 +35,9 @@ from benchmarks.code_truth.laravel import (
 )
 from benchmarks.code_truth.repository import Checkout, checkout
 from benchmarks.measure import PROJECT, save
-from rag_assets.code.frameworks.laravel.routes.resolver import routes_of
-from rag_assets.code.frameworks.laravel.tables import tables_of
-from tests.unit.code.frameworks.laravel.routes_truth import ours
+from rag_assets.systems.code_memory.laravel.routes.resolver import routes_of
+from rag_assets.systems.code_memory.laravel.tables import tables_of
+from tests.unit.systems.code_memory.laravel.routes_truth import ours
 
 WORK = PROJECT / ".local" / "benchmark-code-truth"
 

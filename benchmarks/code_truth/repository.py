@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pygit2
 
-from rag_assets.code.model import FileFacts
-from rag_assets.code.reading import read_code
-from rag_assets.ingest.sources.git import GitConfig, GitSource
+from rag_assets.systems.code_memory.reading import read_code
+from rag_assets.systems.code_memory.sources.git import GitConfig, GitSource
+from rag_assets.systems.code_memory.symbols.model import FileFacts
 
 _WANTED = frozenset({"text/x-php", "text/x-sql", "text/x-json"})
 

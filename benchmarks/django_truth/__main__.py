@@ -23,15 +23,15 @@ from ruamel.yaml import YAML
 
 from benchmarks.code_truth.compare import compare, explained
 from benchmarks.measure import PROJECT, save
-from rag_assets.code.framework_data.definitions import built_in
-from rag_assets.code.framework_data.repository import File
-from rag_assets.code.framework_data.tables import TableReader
-from rag_assets.code.frameworks.django.routes import routes_of
-from rag_assets.code.model import FileFacts
-from tests.unit.code.frameworks.django.project import facts, written
+from rag_assets.systems.code_memory.django.routes import routes_of
+from rag_assets.systems.code_memory.frameworks.definitions import built_in
+from rag_assets.systems.code_memory.frameworks.repository import File
+from rag_assets.systems.code_memory.frameworks.tables import TableReader
+from rag_assets.systems.code_memory.symbols.model import FileFacts
+from tests.unit.systems.code_memory.django.project import facts, written
 
 HERE: Final = Path(__file__).parent
-TRUTH: Final = PROJECT / "tests" / "unit" / "code" / "frameworks" / "django" / "truth.py"
+TRUTH: Final = PROJECT / "tests/unit/systems/code_memory/django/truth.py"
 _PACKAGE: Final = (
     "import importlib, importlib.metadata, json, sys; name, package = sys.argv[1:];"
     "held = importlib.import_module(package).__file__;"

@@ -11,7 +11,6 @@ from pydantic import TypeAdapter
 from rag_assets.api import settings as service_settings
 from rag_assets.client import environment as client_settings
 from rag_assets.common import elasticsearch_settings, settings
-from rag_assets.ingest.sources.registry import SOURCE_KINDS
 from rag_assets.panel import settings as panel_settings
 from rag_assets.plugins.registry import installed_systems
 from rag_assets.tenants.kinds import installed_kinds
@@ -52,18 +51,8 @@ def configuration_page() -> str:
     parts += ["\n## tenants.yaml\n", _example()]
     for name in _order(models):
         parts += [f"\n### {_title(name, models)}\n", *_section(models[name], models)]
-    parts += _sources_of_systems()
     parts += ["\n## Chunkers\n", *_chunkers(), "\n## Profiles\n", *_profiles()]
     return "\n".join(parts).rstrip() + "\n"
-
-
-def _sources_of_systems() -> Iterator[str]:
-    """Sections of the kinds of sources that systems add."""
-    for name, kind in installed_kinds().sources.items():
-        if name not in SOURCE_KINDS:
-            schema = TypeAdapter(kind.config).json_schema()
-            yield f"\n### `sources` of {name}\n"
-            yield from _section(schema, {kind.config.__name__: schema, **schema.get("$defs", {})})
 
 
 def _environment(docstring: str | None) -> str:

@@ -37,7 +37,6 @@ from rag_assets.common.errors import (
     KeyUnreadable,
     MalformedResponse,
     NoChatModel,
-    NoCodeMemory,
     NoProviderKey,
     NoRecordsSource,
     NoReranker,
@@ -99,7 +98,6 @@ KINDS: Mapping[type[RagAssetsError], Kind] = {
     UnknownDocument: Kind(404, "unknown-document", "There is no such document"),
     UnknownProject: Kind(404, "unknown-project", "There is no such project"),
     UnknownRun: Kind(404, "unknown-run", "The project has no such run"),
-    NoCodeMemory: Kind(409, "no-code-memory", "The project has no code memory"),
     NoVectorBackend: Kind(
         409, "no-vector-backend", "The installation cannot answer from this back end"
     ),

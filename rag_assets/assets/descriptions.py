@@ -7,12 +7,13 @@ from collections.abc import Mapping
 _RUN = "Numbers count one run unless stated otherwise; Plots shows them over time."
 
 
-def _description(what: str, meanings: Mapping[str, str]) -> str:
+def described(what: str, meanings: Mapping[str, str]) -> str:
+    """Return the description of an asset, with the meaning of its metadata."""
     rows = "\n".join(f"| {name} | {meaning} |" for name, meaning in meanings.items())
     return f"{what}\n\n{_RUN}\n\n| metadata | meaning |\n| --- | --- |\n{rows}"
 
 
-RAW_DOCUMENTS = _description(
+RAW_DOCUMENTS = described(
     """Every document that the tenant's sources hold, as rows of the catalog.
 
 Sources are listed, compared with what was known, and hashed where something may have changed.
@@ -30,7 +31,7 @@ many vanish, nothing is deleted until a person allows it. The run's slice is cho
     },
 )
 
-PARSED_TEXT = _description(
+PARSED_TEXT = described(
     """The text of documents, with every credential masked.
 
 Blocks with heading path, place and offsets are kept in the lake under a hash of the content and
@@ -46,7 +47,7 @@ its last good version stays searchable.""",
     },
 )
 
-CHUNKS = _description(
+CHUNKS = described(
     """Passages small enough to be embedded and returned on their own.
 
 Each has heading path, place, character offsets and token count, and is kept in the lake under a
@@ -64,7 +65,7 @@ demands it.""",
     },
 )
 
-EMBEDDINGS = _description(
+EMBEDDINGS = described(
     """One vector per distinct text and embedder, computed once.
 
 Vectors are stored in the lake as they arrive. When the embedder fails, finished vectors stay, the
@@ -82,7 +83,7 @@ documents concerned are quarantined with the reason, and removals still reach th
     },
 )
 
-EMBEDDING_COST = _description(
+EMBEDDING_COST = described(
     """What a tenant spends on embeddings, reported once a day for all tenants by one run.
 
 `rag-assets usage` shows the same on the command line, up to the present.""",
@@ -97,7 +98,7 @@ EMBEDDING_COST = _description(
     },
 )
 
-SEARCH_INDEX = _description(
+SEARCH_INDEX = described(
     """The entries that searches return, equal to the catalog.
 
 Removals go first, in every generation that is kept; then each complete document of the slice is
@@ -114,7 +115,7 @@ chunker builds the next generation beside the one that serves, and replaces it w
     },
 )
 
-RETRIEVAL_QUALITY = _description(
+RETRIEVAL_QUALITY = described(
     """How well a tenant's serving build answers its judged questions.
 
 Measured weekly and after each publication of a build, for tenants that have judged questions
@@ -132,23 +133,7 @@ Measured weekly and after each publication of a build, for tenants that have jud
     },
 )
 
-RELATIONS = _description(
-    """What relates to what in a tenant's repositories, counted by kind.
-
-Reported by each run that has published source code, for tenants that read it.
-`rag-assets code relations` and the panel show the relations themselves.""",
-    {
-        "symbols": "definitions in the build that answers, each text once",
-        "edges": "relations of all kinds",
-        "resolved share": "of them that lead to something the repositories define, or to a table,"
-        " a setting, a file or a package; the others name what lies elsewhere",
-        "by kind": "relations of each kind, and the share of them that is resolved",
-        "unresolved routes and tables": "statements that may add or change some and are computed",
-        "not known": "where these are, and why",
-    },
-)
-
-GENERATIONS = _description(
+GENERATIONS = described(
     """The builds of a tenant's index, and how far each of them is.
 
 Reported by each run while a build is made, held or published, and daily for tenants with several
@@ -165,7 +150,7 @@ builds. `rag-assets generations list` shows the same at once.""",
     },
 )
 
-RETENTION = _description(
+RETENTION = described(
     """What of a tenant is due to be erased next, what is held, and what was erased.
 
 Reported by the daily pruning for tenants with a retention, a hold or a receipt.

@@ -1,21 +1,24 @@
 """search_index: the tenant's entries in Elasticsearch, equal to the catalog."""
 
+from collections.abc import Iterator
+
 import dagster as dg
 
 from rag_assets.assets.columns import ENTRY_COLUMNS
 from rag_assets.assets.descriptions import SEARCH_INDEX
 from rag_assets.assets.generations import generations_report
 from rag_assets.assets.metadata_values import seconds
-from rag_assets.assets.relations import relations_report
 from rag_assets.assets.stage_context import tenant_stage
 from rag_assets.assets.tenant_summary import by_format, failed_documents, what_is_indexed
 from rag_assets.common.formatting import counted
 from rag_assets.declarations import Naming, asset
-from rag_assets.pipeline.deriving import derive_documents
+from rag_assets.pipeline import fact_stores
+from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.follow_up import finish
 from rag_assets.pipeline.publishing import publish_slice
 from rag_assets.pipeline.slices import waiting_for_embedder, work_of
 from rag_assets.pipeline.upkeep import compact_due, compaction_lines
+from rag_assets.plugins.registry import installed_systems
 from rag_assets.resources.publish_judge import PublishJudge
 from rag_assets.resources.tenant_lock import TenantLockResource
 from rag_assets.resources.workbench import Workbench
@@ -40,7 +43,7 @@ def search_index(
         judge = publish_judge(workbench, context.run.run_id, context.log)
         report = publish_slice(ctx, work, judge)
         followed = finish(ctx)
-        derived = derive_documents(ctx)
+        derived = fact_stores.finish(ctx)
         outage = waiting_for_embedder(work.context, work)
         waiting = ctx.catalog.quarantine.waiting_count(ctx.ref.id) if outage else 0
         shown = {
@@ -54,8 +57,7 @@ def search_index(
             if builds is not None:
                 context.log_event(builds)
         if report.documents or derived.changed:
-            found = relations_report(names, ctx)
-            if found is not None:
+            for found in _reports_of_systems(names, ctx):
                 context.log_event(found)
     for line in merged:
         context.log.info(f"merged small files of the lake: {line}")
@@ -92,3 +94,11 @@ def search_index(
         # All other work is done; the run fails so that the outage is visible.
         raise dg.Failure("; ".join(trouble), metadata=metadata, allow_retries=False)
     return dg.MaterializeResult(metadata=metadata)
+
+
+def _reports_of_systems(names: Naming, ctx: TenantContext) -> Iterator[dg.AssetMaterialization]:
+    """Yield the materializations of systems' assets that report on published documents."""
+    for make in installed_systems().load("run_reports").values():
+        report: dg.AssetMaterialization | None = make(names, ctx)
+        if report is not None:
+            yield report

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from importlib import import_module
 from typing import Any, Protocol
 
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.plugins.registry import installed_systems
+from rag_assets.plugins.registry import installed_systems, load_reference
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.generations import Generation
 
@@ -67,6 +66,5 @@ def _follow_up(profile: str) -> FollowUp | None:
     system = next((one.system for one in installed_systems() if one.name == profile), None)
     if system is None or system.follow_up is None:
         return None
-    module, _, name = system.follow_up.partition(":")
-    follow_up: FollowUp = getattr(import_module(module), name)
+    follow_up: FollowUp = load_reference(system.follow_up)
     return follow_up

@@ -16,7 +16,7 @@ from rag_assets.ingest.sources.diff import Change
 from rag_assets.ingest.sources.roots import folders_as_json
 from rag_assets.pipeline.catalog_mark import refusal
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.pipeline.derived_marks import derived_configs
+from rag_assets.pipeline.fact_stores import all_stores
 from rag_assets.pipeline.former_contents import forget_former_contents
 from rag_assets.pipeline.listing_report import ListingReport, MaskedNames, rejected_of, sample_of
 from rag_assets.pipeline.masked_rows import change_of, settings_changed
@@ -139,10 +139,11 @@ def _record(
     moved: dict[str, str] = {}
     ctx.guard()
     scope = config.scope or ctx.tenant.access.scope
-    derived = derived_configs(ctx.tenant).get(config.name)
-    if derived is not None and changes_scope(listing, known, scope):
+    stores = [one for one in all_stores() if one.derives_from(ctx.tenant, config.name)]
+    if stores and changes_scope(listing, known, scope):
         # Derived documents reveal files to their former readers until they are derived again.
-        ctx.catalog.derivations.withdraw(ctx.ref, config.name, derived.name)
+        for store in stores:
+            store.withdraw(ctx, config.name)
     if deletions.removed:
         moved = successors(listing, known, deletions.removed, scope)
         ctx.catalog.moves.record(ctx.ref, moved)

@@ -22,10 +22,10 @@ from rag_assets.common.batches import batched
 from rag_assets.common.errors import TenantGone, TenantLocked
 from rag_assets.pipeline.catalog_mark import may_delete
 from rag_assets.pipeline.context import TenantContext, index_of
+from rag_assets.pipeline.fact_stores import recorders_of, stores_of, tables_of
 from rag_assets.pipeline.former_contents import forget_former_contents
 from rag_assets.pipeline.generations import ActiveBuild, active_builds, require_index
 from rag_assets.pipeline.judging import Judge
-from rag_assets.pipeline.labelling import label_documents, relations_of_versions
 from rag_assets.pipeline.prefetch import prefetched
 from rag_assets.pipeline.progress import Progress
 from rag_assets.pipeline.publication import publish_when_complete
@@ -33,6 +33,7 @@ from rag_assets.pipeline.scopes import follow_moved_pages, move_scopes
 from rag_assets.pipeline.slices import Work, pending_count
 from rag_assets.pipeline.versions import Version, complete_versions, entries_of
 from rag_assets.storage.catalog.generations import Generation
+from rag_assets.storage.catalog.index import RowRecorder
 from rag_assets.storage.index.model import Entry
 
 _BATCH_CHUNKS = 4_000
@@ -83,7 +84,8 @@ def publish_slice(ctx: TenantContext, work: Work, judge: Judge | None = None) ->
     require_index(ctx, generation)
     removed, deleted = remove_deleted(ctx)
     deleted += clean_up(ctx)
-    label_documents(work.context, work)
+    for store in stores_of(work.context.tenant):
+        store.prepare(work.context, work)
     complete = complete_versions(work.context, work)
     move_scopes(ctx, work, {version.document.document_id for version in complete})
     intact = ctx.catalog.index.up_to_date(
@@ -98,7 +100,7 @@ def publish_slice(ctx: TenantContext, work: Work, judge: Judge | None = None) ->
         [version.indexed(work.config_key) for version in unchanged],
         ahead=ctx.clock.ahead,
         beside=work.beside,
-        relations=relations_of_versions(ctx, unchanged),
+        recorders=_recorders(ctx, unchanged),
     )
     upserted, replaced = _publish(work.context, work, due)
     if ctx.catalog.moves.end(ctx.ref):
@@ -106,8 +108,8 @@ def publish_slice(ctx: TenantContext, work: Work, judge: Judge | None = None) ->
         removed, deleted = removed + gone, deleted + former
     follow_moved_pages(ctx)
     forget_former_contents(ctx)
-    if len(due) >= (_MANY_FILES if ctx.tenant.reads_code else _MANY_DOCUMENTS):
-        ctx.catalog.index.refresh_statistics()
+    if len(due) >= (_MANY_FILES if ctx.tenant.reads_facts else _MANY_DOCUMENTS):
+        ctx.catalog.index.refresh_statistics(tables_of(ctx.tenant))
     # A run for the serving build may be the first after a run that died before it published.
     wanted = active_builds(ctx).wanted if work.beside else ActiveBuild(work.context, generation)
     serves = publish_when_complete(wanted.context, wanted.generation, judge)
@@ -126,6 +128,10 @@ def publish_slice(ctx: TenantContext, work: Work, judge: Judge | None = None) ->
         pending=pending,
         seconds=time.monotonic() - started,
     )
+
+
+def _recorders(ctx: TenantContext, versions: Sequence[Version]) -> list[RowRecorder]:
+    return recorders_of(ctx, {one.chunk_set_key: one.media_type for one in versions})
 
 
 def _pending_count(ctx: TenantContext, work: Work) -> int:
@@ -236,7 +242,7 @@ def _publish_batch(
             *(ctx.ref, generation.number, versions),
             ahead=ahead,
             beside=beside,
-            relations=relations_of_versions(ctx, batch),
+            recorders=_recorders(ctx, batch),
         )
     except (TenantGone, TenantLocked):
         # If the tenant was purged in the meantime, nobody else would ever find these entries. If
@@ -246,7 +252,7 @@ def _publish_batch(
         raise
     events = [{"uri": v.document.uri, "chunks": v.chunk_count} for v in batch]
     ctx.catalog.events.write(ctx.ref, "document_indexed", events)
-    if ctx.tenant.reads_code:
+    if ctx.tenant.reads_facts:
         ctx.catalog.events.write(ctx.ref, "rag_chunk_indexed", _chunk_events(batch, entries))
     kept = {v.document.document_id: v.key for v in batch}
     if before and not may_delete(ctx):

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
-from rag_assets.code.reading import READING_VERSION
 from rag_assets.common.errors import BuildNotWritable, ConfigurationError, RagAssetsError
 from rag_assets.common.hashing import key_of
 from rag_assets.ingest.chunking.chunk_set import CHUNKER_VERSION, DROPPING_VERSION
@@ -184,7 +183,7 @@ def generation_key(tenant: Tenant, embedder_id: str, kind: VectorIndex) -> str:
 def config_key(tenant: Tenant, embedder_id: str) -> str:
     """Return the hash of all configuration that determines a tenant's entries.
 
-    It includes the versions of parsers, code readers, secret rules, language detector and term
+    It includes the versions of parsers, readers of facts, secret rules, language detector and term
     analysis. A change of these makes no new generation: their output replaces the previous output
     document by document. The parser's limits and passwords are included as well: documents that
     failed are retried after either changes.
@@ -205,8 +204,8 @@ def config_key(tenant: Tenant, embedder_id: str) -> str:
         TERMS_VERSION,
         parser.model_dump(mode="json"),
         parser.options.identity(),
-        # Only if source code is read: the keys of other tenants must not change.
-        *([READING_VERSION] if tenant.reads_code else []),
+        # Only if a chunker reads facts: the keys of other tenants must not change.
+        *tenant.fact_readers.values(),
         *([tenant.own_frameworks] if tenant.own_frameworks else []),
     )
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from rag_assets.common.formatting import counted
 from rag_assets.pipeline.catalog_mark import may_delete
 from rag_assets.pipeline.context import TenantContext, index_of
 from rag_assets.pipeline.drift import IndexState, inspect_index
+from rag_assets.pipeline.fact_stores import StoreRepair, all_stores
 from rag_assets.pipeline.generations import ActiveBuild, active_builds, found_builds
 from rag_assets.pipeline.lake_drift import LakeDrift
 from rag_assets.pipeline.lake_repair import repair_lake
 from rag_assets.pipeline.publication import drop_generation, publish
 from rag_assets.pipeline.publishing import clean_up, remove_deleted
-from rag_assets.pipeline.relation_drift import RelationDrift, repair_relations
 from rag_assets.pipeline.shares import Share
 from rag_assets.pipeline.source_contents import ContentsReport, compare_contents, read_again
 from rag_assets.pipeline.vectors_beside import repair_vectors
@@ -25,21 +25,22 @@ class Repair:
 
     Attributes:
         contents: documents with other content than recorded; the next sync reads them again.
-        relations: relations of source code that were repaired.
+        stores: repairs of fact stores.
         vectors_beside: builds with a separate vector store that was copied again.
     """
 
     states: tuple[IndexState, ...]
     lake: LakeDrift
     contents: ContentsReport
-    relations: RelationDrift = field(default_factory=RelationDrift)
+    stores: tuple[StoreRepair, ...] = ()
     vectors_beside: int = 0
 
     @property
     def healthy(self) -> bool:
         """Return whether no repair was needed."""
         altered = self.contents.altered or self.contents.gone
-        sound = self.lake.none and self.relations.none and not altered and not self.vectors_beside
+        sound = self.lake.none and not altered and not self.vectors_beside
+        sound = sound and not any(store.description for store in self.stores)
         return sound and all(state.healthy for state in self.states)
 
     def lines(self) -> list[str]:
@@ -51,8 +52,7 @@ class Repair:
         ]
         if not self.lake.none:
             found.append(str(self.lake))
-        if not self.relations.none:
-            found.append(str(self.relations))
+        found += [store.description for store in self.stores if store.description]
         if self.vectors_beside:
             builds = counted(self.vectors_beside, "build")
             found.append(f"vectors beside the index of {builds}")
@@ -77,8 +77,8 @@ def repair(ctx: TenantContext, share: Share | None = None) -> Repair:
         read_again(ctx, [*contents.altered, *contents.gone])
     lake = repair_lake(ctx, share)
     states = repair_index(ctx, share)
-    relations = repair_relations(ctx, share)
-    done = Repair(tuple(states), lake, contents, relations, repair_vectors(ctx))
+    stores = tuple(store.repair(ctx, share) for store in all_stores())
+    done = Repair(tuple(states), lake, contents, stores, repair_vectors(ctx))
     ctx.catalog.events.write(ctx.ref, "index_repaired", [_summary(done)])
     return done
 
@@ -160,7 +160,7 @@ def _summary(done: Repair) -> dict[str, object]:
             {id_ for lost in done.lake.losses for id_ in lost.documents}
         ),
         "texts_to_embed": done.lake.to_embed,
-        "texts_with_other_relations": len(done.relations.altered) + done.relations.nobodys,
+        **{name: figure for store in done.stores for name, figure in store.figures.items()},
         "documents_to_read_again": len(done.contents.altered) + len(done.contents.gone),
     }
 

@@ -170,7 +170,7 @@ def _require_reranker(tenant: Tenant) -> None:
     rerank = tenant.retrieval.rerank
     if rerank is None or rerank.local_folder is None:
         return
-    if rerank.is_shipped and tenant.reads_code:
+    if rerank.is_shipped and tenant.reads_facts:
         raise ConfigurationError(
             f"tenant {tenant.id!r} reads source code, which the reranker {rerank.model} was not"
             " trained for",

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from rag_assets.code.kinds import source_type_of
 from rag_assets.ingest.chunking.model import Chunk
 from rag_assets.ingest.sources.model import path_of
 from rag_assets.pipeline.context import TenantContext
+from rag_assets.pipeline.fact_stores import FactStore, kinds_of_documents, stores_of
 from rag_assets.pipeline.former_versions import documents_of
 from rag_assets.pipeline.slices import ParsedDocument, Work
 from rag_assets.storage.catalog.document_rows import Document
@@ -32,7 +32,7 @@ class Version:
         title: found in its content, else its file's name.
         language: of its content; None if uncertain.
         key: hash of all data in its entries.
-        kinds: the kinds of its definitions; see KindTable.
+        kinds: the kinds of its definitions; see FactStore.
         passage_source: prefix of the ids of its chunks; None: tenant and path.
         dropped_count: chunks dropped for a credential.
     """
@@ -71,7 +71,7 @@ def complete_versions(ctx: TenantContext, work: Work) -> list[Version]:
     """Return the slice's documents with a vector for every chunk, each in one version."""
     parsed = documents_of(ctx, work)
     ids = [item.document.document_id for item in parsed]
-    kinds = ctx.catalog.kinds.of(ctx.ref.id, ids) if ctx.tenant.reads_code else {}
+    kinds = kinds_of_documents(ctx, ids)
     heads = ctx.lake.chunk_set_heads({item.chunk_set_key for item in parsed})
     texts = {text for head in heads.values() for text in head.hashes}
     without = ctx.lake.missing_vectors(ctx.embedder.embedder_id, texts)
@@ -93,7 +93,7 @@ def entries_of(
     sets = ctx.lake.chunk_sets({version.chunk_set_key for version in versions})
     texts = {chunk.text_sha256 for chunk_set in sets.values() for chunk in chunk_set.chunks}
     vectors = ctx.lake.vectors(ctx.embedder.embedder_id, texts).by_hash()
-    owner = ctx.owner(generation)
+    owner, stores = ctx.owner(generation), stores_of(ctx.tenant)
     entries = []
     for version in versions:
         document = _entry_document(version)
@@ -104,7 +104,7 @@ def entries_of(
                 document,
                 chunk,
                 vectors[chunk.text_sha256],
-                _chunk_type(version, chunk),
+                _chunk_type(version, chunk, stores),
                 _within(chunk, chunks),
             )
             for chunk in chunks
@@ -123,14 +123,12 @@ def _within(chunk: Chunk, chunks: Sequence[Chunk]) -> tuple[int, ...]:
     )
 
 
-def _chunk_type(version: Version, chunk: Chunk) -> str | None:
+def _chunk_type(version: Version, chunk: Chunk, stores: Sequence[FactStore]) -> str | None:
     if chunk.of_block:
         return BLOCK
-    named = chunk.definition
-    if named is None:
+    if chunk.definition is None or not stores:
         return None
-    place = version.document.source_type
-    return source_type_of(named.role, named.symbol, version.kinds, place)
+    return stores[0].chunk_type(chunk.definition, version.kinds, version.document.source_type)
 
 
 def _version(

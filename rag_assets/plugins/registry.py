@@ -57,16 +57,15 @@ class Part:
         Raises:
             ConfigurationError: it cannot be imported, or does not exist.
         """
-        module, _, attribute = self.reference.partition(":")
         try:
-            return getattr(import_module(module), attribute)
+            return load_reference(self.reference)
         except ConfigurationError:
             raise
         except Exception as error:
             raise ConfigurationError(
                 f"system {self.owner.name!r} of {self.owner.distribution}: {self.kind}:"
                 f" {self.name!r} cannot be loaded from {self.reference}: {_reason(error)}",
-                hint=_remedy(self.owner.distribution, module),
+                hint=_remedy(self.owner.distribution, self.reference.partition(":")[0]),
             ) from error
 
 
@@ -142,6 +141,12 @@ class Systems:
                 for name, reference in getattr(found.system, kind).items()
             ),
         )
+
+
+def load_reference(reference: str) -> Any:
+    """Import the object that a reference "package.module:attribute" names."""
+    module, _, attribute = reference.partition(":")
+    return getattr(import_module(module), attribute)
 
 
 @lru_cache(maxsize=1)

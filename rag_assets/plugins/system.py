@@ -43,9 +43,8 @@ class Profile:
         share_of_window: largest share of a chat model's context window for its hits; None: no
             limit.
         sources_of_all: sources that each tenant has in addition to its own, as in tenants.yaml.
-        derives_documents: whether routes and tables are derived from the statements in each
-            source's files.
-        records_runs: whether the actions of agents' runs are kept next to each source's files.
+        sources_beside: functions that return, for the configuration of a source of files, the
+            configuration of a source that each tenant has beside it.
         tells_readers_alone: whether only its readers learn about a document: no event reports it
             to the tenant's admins, and no count shows it to anybody else.
         repeats_texts: whether a text that several documents contain is one hit for each document;
@@ -74,8 +73,7 @@ class Profile:
     projects_over_api: bool = False
     share_of_window: float | None = None
     sources_of_all: tuple[Mapping[str, Any], ...] = ()
-    derives_documents: bool = False
-    records_runs: bool = False
+    sources_beside: tuple[Reference, ...] = ()
     opt_in_problem: str | None = None
     tells_readers_alone: bool = False
     repeats_texts: bool = False
@@ -124,6 +122,8 @@ class System:
         tables: its tables in the catalog's schema by name: SQLAlchemy's `Table`, in the catalog's
             metadata.
         migrations: create and upgrade these tables.
+        service_rights: by table, the rights of the service's role, if requests may not add, change
+            and delete rows (storage/catalog/roles.py).
         follow_up: the last step of its tenants' syncs: a `FollowUp` (pipeline/follow_up.py).
         staged_rows: by table name, how to count and delete rows that wait to become documents:
             `StagedRows` (storage/catalog/system_tables.py).
@@ -149,6 +149,13 @@ class System:
         prompt_headings: headings of sections that it adds to prompts, such as "Coding Rules"; the
             text of a document that imitates a heading is escaped.
         retrieval_steps: steps of a search by name; profiles choose them.
+        fact_stores: by the name of a chunker that reads facts, what keeps the conclusions from
+            them: `FactStore` (pipeline/fact_stores.py).
+        tenant_settings: by a key of tenants.yaml with a list, the Pydantic model of its entries.
+        question_readers: by the name of such a chunker, what reads questions to its tenants:
+            `QuestionReader` (retrieval/question_readers.py).
+        run_reports: by the name of an asset, the function that returns its materialization after a
+            run has published documents, or None.
 
     Raises:
         ConfigurationError: a name or a reference is malformed.
@@ -160,6 +167,7 @@ class System:
     chunkers: Parts = field(default_factory=dict)
     tables: Parts = field(default_factory=dict)
     migrations: Migrations | None = None
+    service_rights: Mapping[str, str] = field(default_factory=dict)
     follow_up: Reference | None = None
     staged_rows: Parts = field(default_factory=dict)
     texts: tuple[str, ...] = ()
@@ -179,6 +187,10 @@ class System:
     prompts: Parts = field(default_factory=dict)
     prompt_headings: tuple[str, ...] = ()
     retrieval_steps: Parts = field(default_factory=dict)
+    fact_stores: Parts = field(default_factory=dict)
+    tenant_settings: Parts = field(default_factory=dict)
+    question_readers: Parts = field(default_factory=dict)
+    run_reports: Parts = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
@@ -238,5 +250,9 @@ PART_KINDS: tuple[str, ...] = (
     "problems",
     "prompts",
     "retrieval_steps",
+    "fact_stores",
+    "tenant_settings",
+    "question_readers",
+    "run_reports",
 )
 """The attributes of a System that hold parts."""

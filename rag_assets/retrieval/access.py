@@ -6,8 +6,21 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from rag_assets.retrieval.model import Caller
-from rag_assets.storage.catalog.found_relations import ScopedDocument
 from rag_assets.storage.index.model import NONE_MOVED, MovedPages
+
+
+class ScopedDocument(Protocol):
+    """A document or a part of it, with its present scope and uri in the catalog."""
+
+    @property
+    def access_scope(self) -> str:
+        """Return the scope that its readers need."""
+        ...
+
+    @property
+    def uri(self) -> str:
+        """Return its address."""
+        ...
 
 
 class AccessPolicy(Protocol):

@@ -14,7 +14,6 @@ from rag_assets.retrieval.steps.protocol import SearchServices
 from rag_assets.retrieval.timings import Timings
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.generations import Generation
-from rag_assets.storage.catalog.relation_state import RelationMoment
 from rag_assets.storage.catalog.search_state import SearchState
 from rag_assets.storage.index.model import NONE_MOVED, Owner
 
@@ -102,7 +101,6 @@ class BuildSearches:
             principals=principals,
             scopes=scopes,
             moved=NONE_MOVED if scopes is None else moved_pages(tenant.moved, scopes),
-            moment=RelationMoment(tenant.relations, tenant.scopes),
             timings=timings,
         )
 
@@ -162,7 +160,7 @@ class BuildSearches:
         self._services.completeness.begin(progress.serving.index_name, progress.owner)
         plan = self._plan(progress.search.tenant.profile)
         # An added step may do anything with candidates, so it gets them in full.
-        return await plan.run(replace(progress, whole=not plan.is_built_in))
+        return await plan.run(replace(progress, whole=not plan.is_trusted))
 
     def _plan(self, profile: str) -> SearchPlan:
         plan = self._plans.get(profile)

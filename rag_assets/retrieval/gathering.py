@@ -40,7 +40,7 @@ def is_gathered(tenant: Tenant) -> bool:
 
 def is_spread(tenant: Tenant) -> bool:
     """Return whether near copies of documents share places; source code has its own order."""
-    return is_gathered(tenant) and not tenant.reads_code
+    return is_gathered(tenant) and not tenant.reads_facts
 
 
 def joined(

@@ -1,22 +1,22 @@
-"""Entries at places that walks reached, cached as the index returned them.
+"""Entries at named places, cached as the index returned them.
 
-Walks in a repository reach the same few documents again and again. While its relations stay in
-the same state, so do the entries of its documents, except for entries that are written again. The
-catalog confirms every candidate, wherever it comes from. A search that finds outdated entries here
-is repeated with entries from the index. A repair of the index is noticed within a minute.
+A step that looks up places asks for the same few documents again and again. While the state that
+it names stays the same, so do the entries of its documents, except for entries that are written
+again. The catalog confirms every candidate, wherever it comes from. A search that finds outdated
+entries here is repeated with entries from the index. A repair of the index is noticed within a
+minute.
 """
 
 from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final, TypeAlias
 
 from rag_assets.storage.catalog.index_rows import ReadableVersion
-from rag_assets.storage.catalog.relation_state import RelationState
 from rag_assets.storage.index.model import (
     MOST_PLACES,
     Candidate,
@@ -42,7 +42,7 @@ _Build: TypeAlias = tuple[str, Owner]
 class _Known:
     """The cached entries of a build in one state."""
 
-    state: RelationState
+    state: Hashable
     until: float
     documents: dict[str, tuple[Candidate, ...]] = field(default_factory=dict)
     count: int = 0
@@ -77,7 +77,7 @@ class KnownEntries:
         self,
         index_name: str,
         owner: Owner,
-        state: RelationState,
+        state: Hashable,
         places: Sequence[Place],
         beside: Iterable[str] = (),
     ) -> list[Candidate] | None:
@@ -85,9 +85,9 @@ class KnownEntries:
 
         Args:
             index_name, owner: the build.
-            state: of the tenant's relations.
+            state: equal as long as no document has changed.
             places: at most MOST_PLACES.
-            beside: documents that later walks may reach. They are read together with missing
+            beside: documents that later questions may ask for. They are read together with missing
                 documents: a request costs more than the entries that it returns.
         """
         known = self._known((index_name, owner), state)
@@ -134,7 +134,7 @@ class KnownEntries:
         known.drop(former)
         return former
 
-    def _known(self, build: _Build, state: RelationState) -> _Known:
+    def _known(self, build: _Build, state: Hashable) -> _Known:
         known, now = self._builds.get(build), time.monotonic()
         if known is None or known.state != state or known.until < now:
             known = self._builds[build] = _Known(state, now + _SECONDS)

@@ -1,47 +1,41 @@
-"""Origins of hits in repositories: the repository, its commit, and whether files differ."""
+"""Origins of hits: the repository or other place that a source reads, and whether files differ."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
 
 from rag_assets.common.errors import RagAssetsError
 from rag_assets.common.settings import Settings
-from rag_assets.ingest.sources.git import GitConfig, GitSource
-from rag_assets.ingest.sources.kinds import SourceContext
+from rag_assets.ingest.sources.kinds import DescribeOrigin, SourceConfig, SourceContext
 from rag_assets.ingest.sources.model import path_of
-from rag_assets.ingest.sources.repositories.repository import RepositoryDescription
 from rag_assets.retrieval.model import Hit, Origin
 from rag_assets.tenants.model import Tenant
-
-_Described: TypeAlias = Callable[[Collection[str]], RepositoryDescription]
 
 
 @dataclass(frozen=True, slots=True)
 class Origins:
-    """The opened repositories of a tenant; they can be opened before there are hits.
+    """The opened sources of a tenant that describe origins; they can be opened before hits exist.
 
     Attributes:
-        sources: functions that describe the locally readable repositories, by source.
+        sources: functions that describe the locally readable sources, by source.
     """
 
-    sources: dict[str, _Described]
+    sources: dict[str, DescribeOrigin]
 
     @classmethod
     def of(cls, tenant: Tenant, settings: Settings) -> Origins:
-        """Open the repositories of a tenant.
+        """Open the sources of a tenant.
 
         Args:
             settings: define which folders may be read.
         """
         context = SourceContext(base=settings.home, allowed_roots=tuple(settings.allowed_roots))
-        configs = [one for one in tenant.sources if isinstance(one, GitConfig)]
-        found = {one.name: _opened(one, tenant, context) for one in configs}
+        found = {one.name: _opened(one, tenant, context) for one in tenant.sources}
         return cls({name: described for name, described in found.items() if described})
 
     def told(self, hits: Sequence[Hit]) -> tuple[Hit, ...]:
-        """Return the hits, with the origin of those in locally readable repositories."""
+        """Return the hits, with the origin of those in locally readable sources."""
         origins: dict[str, Origin] = {}
         for name, described in self.sources.items():
             of_source = [hit.uri for hit in hits if hit.uri.partition("/")[0] == name]
@@ -52,16 +46,23 @@ class Origins:
         )
 
 
-def _opened(config: GitConfig, tenant: Tenant, context: SourceContext) -> _Described | None:
+def describes_origins(tenant: Tenant) -> bool:
+    """Return whether a source of a tenant that reads facts describes the origin of its files."""
+    return tenant.reads_facts and any(
+        tenant.source_kind(one).describe is not None for one in tenant.sources
+    )
+
+
+def _opened(config: SourceConfig, tenant: Tenant, context: SourceContext) -> DescribeOrigin | None:
+    describe = tenant.source_kind(config).describe
     try:
-        source = tenant.source_kind(config).build(config, context)
-        return source.opened() if isinstance(source, GitSource) else None
+        return None if describe is None else describe(config, context)
     except (RagAssetsError, OSError):
-        # The repository may exist only on the indexing machine: hits are found without it.
+        # The source may exist only on the indexing machine: hits are found without it.
         return None
 
 
-def _origins(described: _Described, uris: Sequence[str]) -> dict[str, Origin]:
+def _origins(described: DescribeOrigin, uris: Sequence[str]) -> dict[str, Origin]:
     paths = {uri: path_of(uri) for uri in uris}
     try:
         found = described(set(paths.values()))

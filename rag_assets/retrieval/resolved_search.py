@@ -161,7 +161,7 @@ def _rerank_config(tenant: Tenant, request: SearchRequest) -> RerankConfig | Non
             )
         return None
     wanted = config.by_default if request.rerank is None else request.rerank
-    if config.is_shipped and tenant.reads_code:
+    if config.is_shipped and tenant.reads_facts:
         return None
     is_readable = config.languages == "any" or is_english(request.query)
     return config if wanted and is_readable else None

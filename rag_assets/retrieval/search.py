@@ -21,29 +21,25 @@ from rag_assets.common.errors import (
 from rag_assets.privacy.masker import Masker, masker_of
 from rag_assets.retrieval.access import AccessPolicy, FlatScopes
 from rag_assets.retrieval.build_search import BuildSearches
-from rag_assets.retrieval.clarification import clarification_of
 from rag_assets.retrieval.journal import SearchJournal
 from rag_assets.retrieval.model import (
     Caller,
-    Clarification,
     Hit,
     SearchAnswer,
     SearchRequest,
 )
-from rag_assets.retrieval.origins import Origins
+from rag_assets.retrieval.origins import Origins, describes_origins
 from rag_assets.retrieval.patience import NO_LIMITS, Patience, limited
+from rag_assets.retrieval.question_readers import question_reader_of
 from rag_assets.retrieval.question_vectors import QuestionVectors, VectorsOfQuestions
 from rag_assets.retrieval.reranking import RerankerPool
 from rag_assets.retrieval.resolved_search import ResolvedSearch
 from rag_assets.retrieval.roles import require_asker
 from rag_assets.retrieval.search_answer import answer_of
-from rag_assets.retrieval.search_progress import SearchProgress
 from rag_assets.retrieval.steps.plan import StepLists, installed_steps
 from rag_assets.retrieval.steps.protocol import SearchServices
 from rag_assets.retrieval.timings import Timings
-from rag_assets.retrieval.unknown_names import with_unknown_names
 from rag_assets.retrieval.unmatched import require_known_source_types, unmatched_filters
-from rag_assets.retrieval.walk import Walker
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.search_state import SearchStateReader
@@ -148,8 +144,8 @@ class AsyncRetriever:
                 warnings = await unmatched_filters(self._services, progress)
             answer = answer_of(progress)
             answer = replace(answer, warnings=(*answer.warnings, *warnings))
-            if config.reads_code:
-                answer = await self._with_names(progress, answer)
+            if (reader := question_reader_of(config)) is not None:
+                answer = await reader.complete(self._services, progress, answer)
         except BaseException as error:
             journaled.failed(error)
             raise
@@ -248,8 +244,8 @@ class AsyncRetriever:
         )
 
     def _opening(self, tenant: Tenant) -> asyncio.Task[Origins] | None:
-        """Open the repositories that hits may come from, while they are searched."""
-        if not tenant.reads_code:
+        """Open the sources that describe where hits come from, while they are searched."""
+        if not describes_origins(tenant):
             return None
         opening = asyncio.create_task(
             run_sync(partial(Origins.of, tenant, self.embedders.settings))
@@ -257,18 +253,6 @@ class AsyncRetriever:
         self._openings.add(opening)
         opening.add_done_callback(self._openings.discard)
         return opening
-
-    async def _with_names(self, progress: SearchProgress, answer: SearchAnswer) -> SearchAnswer:
-        """Return an answer that reports unknown names and asks for clarification if needed."""
-        answer = await with_unknown_names(self._services, progress, answer)
-        if not answer.needs_clarification or answer.clarification is not None:
-            return answer
-        return replace(answer, clarification=await self._clarification(progress))
-
-    async def _clarification(self, progress: SearchProgress) -> Clarification:
-        walker = Walker(self._services.catalog, self.policy)
-        view = walker.view(progress.build, progress.caller, progress.moment)
-        return await run_sync(partial(clarification_of, view, progress.search.request.query))
 
 
 def _placed(hit: Hit, path: Sequence[tuple[str, str]]) -> Hit:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -19,8 +19,6 @@ from rag_assets.retrieval.timings import Timings
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.generations import Generation
 from rag_assets.storage.catalog.index_rows import ReadableVersion
-from rag_assets.storage.catalog.relation_graph.graph import GraphKey
-from rag_assets.storage.catalog.relation_state import RelationMoment
 from rag_assets.storage.index.model import Candidate, MovedPages, Owner
 
 RankingKind: TypeAlias = Literal["vector", "words", "walk", "other"]
@@ -83,10 +81,10 @@ class Verified:
 
 @dataclass(frozen=True, slots=True)
 class Walked:
-    """A walk along relations.
+    """The result of a walk from names in a question or from the first candidates.
 
     Attributes:
-        ids: of candidates related to the names in the question; exempt from the threshold.
+        ids: of candidates that belong to the names in the question; exempt from the threshold.
         paths: names from a start node to each reached node, most relevant first.
         complete: whether no limit cut the result.
         alone: whether it answers the question, so that the index is not searched.
@@ -118,7 +116,6 @@ class SearchProgress:
             many scopes and verification alone decides.
         moved: pages for which the scopes in entries are out of date.
         pages: readable pages that the request is limited to; None for any.
-        moment: relations that the caller could read when the search started.
         timings: durations of the parts of this search.
         patience: time limits of its parts.
         whole: whether rankings are fetched in full; otherwise their first candidates may be enough.
@@ -148,6 +145,7 @@ class SearchProgress:
         reading: how well the embedder reads the question; if "unread", words alone rank, unless
             vectors were requested.
         index_fault: why the index is incomplete; None if no fault is known.
+        kept: values that a step keeps for later steps of the same search, by its own names.
     """
 
     search: ResolvedSearch
@@ -158,7 +156,6 @@ class SearchProgress:
     principals: tuple[str, ...]
     scopes: frozenset[str] | None
     moved: MovedPages
-    moment: RelationMoment
     timings: Timings
     patience: Patience = NO_LIMITS
     whole: bool = True
@@ -189,11 +186,7 @@ class SearchProgress:
     vectors_away: bool = False
     reading: Reading = "known"
     index_fault: IndexFault | None = None
-
-    @property
-    def build(self) -> GraphKey:
-        """Return the build that is searched."""
-        return GraphKey(self.ref, self.serving.number)
+    kept: dict[str, Any] = field(default_factory=dict)
 
     @property
     def confirmed(self) -> Verified:

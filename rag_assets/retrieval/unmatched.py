@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from rag_assets.code.source_types import SOURCE_TYPES
 from rag_assets.common.errors import InvalidRequest, RagAssetsError
 from rag_assets.records.bodies import BODIES
 from rag_assets.retrieval.model import Filters, Hit, SearchRequest, UnmatchedFilter
@@ -60,7 +59,7 @@ def source_types_of(tenant: Tenant) -> frozenset[str] | None:
 
     An application that pushes records names their types itself, unless these have typed bodies.
     """
-    types: set[str] = {*SOURCE_TYPES} if tenant.reads_code else set()
+    types: set[str] = {*tenant.chunk_types}
     for source in tenant.sources:
         kind = tenant.source_kind(source)
         is_typed = kind.pushed and profile_of(tenant.profile).typed_records

@@ -9,17 +9,18 @@ from pydantic import (
     AfterValidator,
     BaseModel,
     ConfigDict,
+    GetJsonSchemaHandler,
     PrivateAttr,
     ValidationInfo,
-    WithJsonSchema,
     field_validator,
     model_validator,
 )
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.ingest.chunking.kinds import ChunkParameters
 from rag_assets.ingest.chunking.registry import (
-    CHUNKERS,
     DEFAULT_CHUNKER,
     ChunkerKinds,
     chunk_parameters,
@@ -27,8 +28,18 @@ from rag_assets.ingest.chunking.registry import (
 from rag_assets.ingest.parsing.media_types import SOURCE_CODE, media_type_of
 from rag_assets.tenants.kinds import installed_kinds, kinds_of
 
-# The schema, and so the configuration reference, lists the built-in chunkers.
-ChunkerName = Annotated[str, WithJsonSchema({"type": "string", "enum": [*CHUNKERS]})]
+
+class _InstalledChunkers:
+    """The names of the installed chunkers, for the schema and the configuration reference."""
+
+    def __get_pydantic_json_schema__(
+        self, core: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        """Return the schema, when it is asked for: systems are not loaded before."""
+        return {"type": "string", "enum": [*installed_kinds().chunkers]}
+
+
+ChunkerName = Annotated[str, _InstalledChunkers()]
 
 
 @lru_cache(maxsize=256)  # called for every document

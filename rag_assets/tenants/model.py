@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Annotated, Any, Final, Literal, Self, TypeAlias
 
 from pydantic import (
@@ -14,14 +15,18 @@ from pydantic import (
     ConfigDict,
     Discriminator,
     Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
     PrivateAttr,
     StringConstraints,
     Tag,
+    TypeAdapter,
     ValidationError,
     field_validator,
 )
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import core_schema
 
-from rag_assets.code.framework_data.definitions import Framework, as_text
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.references import require_reference, resolved
 from rag_assets.ingest.chunking.kinds import ChunkParameters
@@ -34,6 +39,7 @@ from rag_assets.ingest.sources.registry import kind_of
 from rag_assets.models.config.chat import ChatModelConfig, from_name
 from rag_assets.models.config.embedder import EmbedderConfig
 from rag_assets.models.config.reranking import RerankConfig
+from rag_assets.plugins.registry import installed_systems
 from rag_assets.tenants.application_settings import VectorBackend
 from rag_assets.tenants.chunkers import ChunkerConfig, ChunkerRule
 from rag_assets.tenants.kinds import TenantKinds, installed_kinds
@@ -46,7 +52,8 @@ TenantId = Annotated[
     str, StringConstraints(pattern=r"^[a-z0-9]+([._-][a-z0-9]+)*$", min_length=1, max_length=63)
 ]
 _Days = Annotated[int, Field(ge=1, le=36_500)]
-_MOST_FRAMEWORKS: Final = 20
+_MOST_ENTRIES: Final = 20
+"""Maximum entries of a list that a system defines."""
 
 
 def _form_of(retention: object) -> str:
@@ -66,6 +73,46 @@ OcrLanguage = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_]{3,40}$")]
 
 class _Model(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class _SystemEntries:
+    """A list of entries of a tenant's configuration, with the model that a system defines.
+
+    Args:
+        key: of the list, in tenants.yaml and in `System.tenant_settings`.
+    """
+
+    def __init__(self, key: str) -> None:
+        self._key = key
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> core_schema.CoreSchema:
+        """Return the schema; the model is loaded for the first list that is not empty."""
+        return core_schema.no_info_plain_validator_function(
+            self._validated,
+            serialization=core_schema.plain_serializer_function_ser_schema(_dumped),
+        )
+
+    def __get_pydantic_json_schema__(
+        self, core: core_schema.CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        """Return the schema, when it is asked for."""
+        return {**handler(_entries(self._key).core_schema), "default": []}
+
+    def _validated(self, value: Any) -> tuple[BaseModel, ...]:
+        return _entries(self._key).validate_python(value) if value else ()
+
+
+@cache
+def _entries(key: str) -> TypeAdapter[tuple[BaseModel, ...]]:
+    model = installed_systems().load("tenant_settings")[key]
+    entries: Any = tuple[model, ...]  # type: ignore[valid-type]
+    return TypeAdapter(Annotated[entries, Field(max_length=_MOST_ENTRIES)])
+
+
+def _dumped(entries: tuple[BaseModel, ...]) -> list[dict[str, Any]]:
+    return [one.model_dump(mode="json") for one in entries]
 
 
 class ParserConfig(_Model):
@@ -310,7 +357,7 @@ class Tenant(_Model):
     parser: ParserConfig = ParserConfig()
     chunker: ChunkerConfig = Field(default_factory=ChunkerConfig)
     chunkers: tuple[ChunkerRule, ...] = ()
-    frameworks: Annotated[tuple[Framework, ...], Field(max_length=_MOST_FRAMEWORKS)] = ()
+    frameworks: Annotated[tuple[Any, ...], _SystemEntries("frameworks")] = ()
     embedder: EmbedderConfig = EmbedderConfig()
     index: IndexConfig = IndexConfig()
     retrieval: RetrievalConfig = RetrievalConfig()
@@ -363,13 +410,28 @@ class Tenant(_Model):
     @cached_property
     def own_frameworks(self) -> str:
         """Return the frameworks as one text, for keys and workers; "" without frameworks."""
-        return as_text(self.frameworks)
+        if not self.frameworks:
+            return ""
+        values = [one.model_dump(mode="json", exclude_defaults=True) for one in self.frameworks]
+        return json.dumps(values, sort_keys=True, ensure_ascii=False)
+
+    @cached_property
+    def fact_readers(self) -> Mapping[str, int]:
+        """Return its chunkers that read facts, by name, each with the version of its reader."""
+        kinds = {one.parameters.kind for one in (self.chunker, *self.chunkers)}
+        readers = {kind.name: kind.reading_version for kind in kinds if kind.read is not None}
+        return dict(sorted(readers.items()))
 
     @property
-    def reads_code(self) -> bool:
-        """Return whether one of its chunkers reads source code."""
-        chosen = (self.chunker, *self.chunkers)
-        return any(one.parameters.kind.read is not None for one in chosen)
+    def reads_facts(self) -> bool:
+        """Return whether one of its chunkers reads the facts in texts."""
+        return bool(self.fact_readers)
+
+    @property
+    def chunk_types(self) -> frozenset[str]:
+        """Return the source types that its chunkers may give to chunks."""
+        kinds = (one.parameters.kind for one in (self.chunker, *self.chunkers))
+        return frozenset(type_ for kind in kinds for type_ in kind.chunk_types)
 
     def retention_of(self, source_type: str) -> int | None:
         """Return the days that documents of a source type are kept; None for no limit."""

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rag_assets.common.errors import UnknownProfile
-from rag_assets.ingest.sources.derived import derived_source
-from rag_assets.ingest.sources.files import FILES
-from rag_assets.ingest.sources.git import GIT
 from rag_assets.ingest.sources.registry import DEFAULT_KIND
-from rag_assets.ingest.sources.runs import runs_source
-from rag_assets.plugins.registry import installed_systems
+from rag_assets.plugins.registry import installed_systems, load_reference
 from rag_assets.plugins.system import Profile
+from rag_assets.tenants.kinds import installed_kinds
 
 DEFAULT_PROFILE = "documents"
 _CHOICES = {"chunker": "chunker", "embedder": "provider"}
@@ -81,19 +78,19 @@ def profile_of(name: str) -> Profile:
 def _with_own(profile: Profile, sources: Sequence[Any]) -> list[Any]:
     """Return the sources with those that every tenant of the profile has, each once."""
     own = list(profile.sources_of_all)
-    of_files = [s for s in sources if isinstance(s, Mapping) and _holds_files(s)]
-    if profile.derives_documents:
-        own += [derived_source(source["name"]) for source in of_files]
-    if profile.records_runs:
-        own += [runs_source(source["name"], source.get("scope")) for source in of_files]
+    for reference in profile.sources_beside:
+        make: Callable[[Mapping[str, Any]], dict[str, Any]] = load_reference(reference)
+        own += [make(source) for source in sources if _holds_files(source)]
     names = {one["name"] for one in own}
     kept = [s for s in sources if not (isinstance(s, Mapping) and s.get("name") in names)]
     return [*kept, *own]
 
 
-def _holds_files(source: Mapping[str, Any]) -> bool:
-    folder = source.get("type", DEFAULT_KIND) in {FILES.name, GIT.name}
-    return folder and isinstance(source.get("name"), str)
+def _holds_files(source: object) -> bool:
+    if not isinstance(source, Mapping) or not isinstance(source.get("name"), str):
+        return False
+    kind = installed_kinds().sources.get(source.get("type", DEFAULT_KIND))
+    return kind is not None and kind.has_files
 
 
 def _same_choice(default: Any, wanted: Any, choice: str) -> bool:

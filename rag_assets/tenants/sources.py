@@ -5,13 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, TypeAlias, TypeVar, Union
 
-from pydantic import PlainSerializer, PlainValidator, ValidationError, ValidationInfo
-from pydantic_core import InitErrorDetails, PydanticCustomError
+from pydantic import (
+    GetJsonSchemaHandler,
+    PlainSerializer,
+    PlainValidator,
+    TypeAdapter,
+    ValidationError,
+    ValidationInfo,
+)
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, InitErrorDetails, PydanticCustomError
 
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.ingest.sources.kinds import SourceConfig
-from rag_assets.ingest.sources.registry import SOURCE_KINDS, kind_of
-from rag_assets.tenants.kinds import kinds_of
+from rag_assets.ingest.sources.registry import kind_of
+from rag_assets.tenants.kinds import installed_kinds, kinds_of
 
 SourceT = TypeVar("SourceT", bound=SourceConfig)
 
@@ -36,14 +44,23 @@ def _serialized(config: SourceConfig) -> dict[str, Any]:
     return config.model_dump(mode="json")
 
 
-# The schema, and so the configuration reference, lists the built-in kinds.
-_WRITTEN = tuple(kind.config for kind in SOURCE_KINDS.values() if not kind.implicit)
-_BUILT_IN: Any = Union[_WRITTEN]  # noqa: UP007
+class _InstalledKinds:
+    """The configurations of the installed kinds, for the schema and the configuration reference."""
+
+    def __get_pydantic_json_schema__(
+        self, core: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        """Return the schema, when it is asked for: systems are not loaded before."""
+        kinds = [kind for kind in installed_kinds().sources.values() if not kind.implicit]
+        written: Any = Union[tuple(kind.config for kind in kinds)]  # noqa: UP007
+        return handler(TypeAdapter(written).core_schema)
+
 
 Source: TypeAlias = Annotated[
     SourceConfig,
-    PlainValidator(_validated, json_schema_input_type=_BUILT_IN),
+    PlainValidator(_validated),
     PlainSerializer(_serialized),
+    _InstalledKinds(),
 ]
 """The configuration of a source of any kind."""
 

@@ -1,4 +1,4 @@
-"""Tenants with repositories that a Git hook reports: the hook creates an empty file."""
+"""Tenants that a hook reports: the hook creates an empty file with the tenant's name."""
 
 from __future__ import annotations
 

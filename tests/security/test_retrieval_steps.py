@@ -9,14 +9,13 @@ from dataclasses import dataclass, replace
 import pytest
 
 from rag_assets.retrieval import Retriever
-from rag_assets.retrieval.access import FlatScopes
+from rag_assets.retrieval.access import FlatScopes, ScopedDocument
 from rag_assets.retrieval.documents import DocumentReader
 from rag_assets.retrieval.model import Caller, Hit, SearchAnswer, SearchRequest
 from rag_assets.retrieval.search_progress import Ranking, SearchProgress
 from rag_assets.retrieval.steps.plan import StepLists
 from rag_assets.retrieval.steps.protocol import SearchServices, StepFactory
 from rag_assets.storage.catalog.access import PUBLIC
-from rag_assets.storage.catalog.found_relations import ScopedDocument
 from rag_assets.storage.index.model import Candidate, Owner
 from tests.installation import FAST, Installation
 

@@ -99,6 +99,11 @@ def repository() -> dg.RepositoryDefinition:
     return build_defs(systems=Systems(())).get_repository_def()
 
 
+@pytest.fixture(scope="module")
+def with_systems() -> dg.RepositoryDefinition:
+    return build_defs().get_repository_def()
+
+
 def rows(page: str, pattern: str) -> set[str]:
     """What a pattern finds at the beginning of the rows of a page's tables."""
     return set(re.findall(rf"^\| {pattern}", (ROOT / "docs" / page).read_text(), re.MULTILINE))
@@ -108,15 +113,15 @@ def test_everything_that_the_webserver_and_the_daemon_load_fits_together() -> No
     dg.Definitions.validate_loadable(build_defs())
 
 
-def test_assets_are_these_in_these_groups(repository: dg.RepositoryDefinition) -> None:
-    graph = repository.asset_graph
+def test_assets_are_these_in_these_groups(with_systems: dg.RepositoryDefinition) -> None:
+    graph = with_systems.asset_graph
     keys = graph.get_all_asset_keys()
     assert {key.to_user_string(): graph.get(key).group_name for key in keys} == ASSETS
     assert rows("ui.md", r"asset `(\w+)` \|") == set(ASSETS)
 
 
-def test_checks_are_these(repository: dg.RepositoryDefinition) -> None:
-    keys = repository.asset_graph.asset_check_keys
+def test_checks_are_these(with_systems: dg.RepositoryDefinition) -> None:
+    keys = with_systems.asset_graph.asset_check_keys
     assert {f"{key.asset_key.to_user_string()}.{key.name}" for key in keys} == CHECKS
     documented = re.findall(
         r"^\| `(\w+)` \| ([a-z_, ]+) \|",

@@ -5,7 +5,7 @@
 // Arguments: as application.php has them. Output: {"routes": [...], "failed": {name: message}, "version": text}.
 
 require __DIR__.'/application.php';
-require __DIR__.'/../../../tests/unit/code/frameworks/laravel/routes_table.php';
+require __DIR__.'/../../../tests/unit/systems/code_memory/laravel/routes_table.php';
 
 echo json_encode([
     'routes' => routes($app->make('router')),

@@ -7,7 +7,6 @@ hold a secret or the text of a document. The command line prints both and never 
     ├── InvalidRequest            a request's parameters are not usable
     ├── UnknownDocument           no such document, or not readable by the caller
     ├── RoleRefused               callers of this role may not ask this tenant
-    ├── NoCodeMemory              the project lacks a code memory
     ├── DeletionsHeld             a manifest would delete more than without confirmation
     ├── NoVectorBackend           the installation lacks that back end
     ├── UnknownRun                no such agent run in the project
@@ -154,7 +153,6 @@ from rag_assets.common.errors.providers import (
 from rag_assets.common.errors.requests import (
     DeletionsHeld,
     InvalidRequest,
-    NoCodeMemory,
     NoVectorBackend,
     PassagesWithdrawn,
     RoleRefused,
@@ -232,7 +230,6 @@ __all__ = [
     "ListingFailed",
     "MalformedResponse",
     "NoChatModel",
-    "NoCodeMemory",
     "NoProviderKey",
     "NoRecordsSource",
     "NoReranker",

@@ -17,8 +17,6 @@ class RoleRefused(RagAssetsError):
     """Callers of this role may not ask this tenant."""
 
 
-class NoCodeMemory(RagAssetsError):
-    """The project lacks a code memory: its tenants have other profiles."""
 
 
 class NoVectorBackend(RagAssetsError):

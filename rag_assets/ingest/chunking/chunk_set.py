@@ -8,21 +8,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
-from rag_assets.code.model import Fact
-from rag_assets.code.reading import NO_PROGRAMS
 from rag_assets.common.hashing import key_of
 from rag_assets.ingest.chunking.kinds import ChunkParameters
 from rag_assets.ingest.chunking.masked_spans import touching
-from rag_assets.ingest.chunking.model import Chunk, chunk_record
+from rag_assets.ingest.chunking.model import Chunk, Fact, chunk_record
 from rag_assets.ingest.chunking.passages import locate
 from rag_assets.ingest.parsing.languages import language_identity, language_of
-from rag_assets.ingest.parsing.media_types import SOURCE_CODE
 from rag_assets.ingest.parsing.model import MaskedSpan, ParsedText
 from rag_assets.privacy.described import is_described
 
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _LABEL = re.compile(r"(?:BEGIN|END)[A-Z ]*")
-_PROGRAMS = SOURCE_CODE - {f"text/x-{language}" for language in (*NO_PROGRAMS, "terraform")}
 _WITH_SECRET_BESIDE = frozenset(("described-akia", "described-rsa"))
 """Patterns that match an id or a first line; the secret next to it may be unmasked."""
 _LEFT_SHARE = 2
@@ -118,7 +114,7 @@ def chunk_document(
     masked = (touching(parsed.masked, part) for part in (whole, made[len(whole) :]))
     kept: list[Chunk] = []
     dropped: list[DroppedChunk] = []
-    in_program = parameters.kind.read is not None and parsed.media_type in _PROGRAMS
+    in_program = parsed.media_type in parameters.kind.programs
     for chunk, masks in zip(made, chain.from_iterable(masked), strict=True):
         if masks and is_dropped(chunk, masks, in_program=in_program):
             rules = tuple(sorted({mask.rule for mask in masks}))

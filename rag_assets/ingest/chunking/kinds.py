@@ -6,9 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-from rag_assets.code.model import Fact
-from rag_assets.code.reading import READING_VERSION
 from rag_assets.common.errors import ConfigurationError
+from rag_assets.ingest.chunking.model import Fact
 from rag_assets.ingest.chunking.passages import Passage
 from rag_assets.ingest.parsing.model import ParsedText
 
@@ -84,6 +83,12 @@ class ChunkerKind:
         read: cuts in place of `split` and also returns the facts stated in the text. It runs a
             parser that a hostile text may stop, and so runs in worker processes only; `split` is
             the fallback for texts that stopped it.
+        prepare: imports what `read` needs, before workers are forked.
+        reading_version: increased whenever `read` would return other facts or passages for the same
+            request.
+        programs: media types of programs. There, a match of a pattern for credentials is often part
+            of a name or a test, so it is masked, and the rest of its passage is kept.
+        chunk_types: source types that its chunks may have instead of their document's.
         most: the largest allowed limit, if it differs from the input limit of remote models.
         blocks: returns, in order, the blocks of a text (or parts of a block) that are also separate
             passages.
@@ -104,11 +109,15 @@ class ChunkerKind:
     overlaps: bool = True
     minimum: int = 0
     read: Callable[[ChunkRequest], CutText] | None = None
+    prepare: Callable[[], None] | None = None
+    reading_version: int = 0
+    programs: frozenset[str] = frozenset()
     blocks: Callable[[ChunkRequest], list[Passage]] | None = None
     place: Callable[[str, str], str] | None = None
     levels: int | None = None
     version: int = 1
     most: int | None = None
+    chunk_types: tuple[str, ...] = ()
 
     def cut(self, request: ChunkRequest, *, confined: bool = True) -> CutText:
         """Cut a document.
@@ -232,7 +241,7 @@ class ChunkParameters:
         if self.kind.version != 1:
             identity["version"] = self.kind.version
         if self.kind.read is not None:
-            identity["reading"] = READING_VERSION
+            identity["reading"] = self.kind.reading_version
         if self.levels is not None:
             identity["levels"] = self.levels
         if self.place:

@@ -1,4 +1,4 @@
-"""A chunk, its flat record, and the text that is embedded for it."""
+"""A chunk, its flat record, the text that is embedded for it, and facts that a text states."""
 
 from __future__ import annotations
 
@@ -6,14 +6,41 @@ import textwrap
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
 
-from rag_assets.code.model import EVIDENCE
 from rag_assets.common.hashing import sha256_hex
 from rag_assets.ingest.chunking.block_places import BlockPlace
 from rag_assets.ingest.chunking.location import UNKNOWN_LOCATION, Location, location_fields
 
 NO_FACTS: Mapping[str, Any] = MappingProxyType({})
+EVIDENCE: Final = "\n\nStated by these lines:\n"
+"""Separates the embedded part of a text from lines of other files that state it.
+
+Lines move within their files, so they are not embedded.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A statement that one file makes without reference to other files.
+
+    Attributes:
+        kind: each kind is described where it is created.
+        start, end: character offsets of the evidence, half open.
+        symbol: the qualified name of the innermost definition around it; "" at top level.
+        values: content of the statement, as JSON values by name.
+        line_start, line_end: lines of the evidence, counted from 1; 0 until they are computed.
+        evidence: the start of the evidence, with credentials masked, in one line.
+    """
+
+    kind: str
+    start: int
+    end: int
+    symbol: str = ""
+    values: Mapping[str, Any] = field(default_factory=lambda: NO_FACTS, hash=False)
+    line_start: int = 0
+    line_end: int = 0
+    evidence: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +48,7 @@ class Definition:
     """The definition that a chunk of source code contains.
 
     Attributes:
-        role: see rag_assets.code.model.Role.
+        role: of the definition, as its chunker names it.
         symbol: its qualified name; "" if unnamed.
         signature: its declaration in one line; "" without a declaration.
     """

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple
 from typing import Any
 
-from rag_assets.code.model import Fact
 from rag_assets.ingest.chunking.block_places import BlockPlace
 from rag_assets.ingest.chunking.chunk_set import ChunkSet, DroppedChunk
 from rag_assets.ingest.chunking.location import (
@@ -15,7 +14,7 @@ from rag_assets.ingest.chunking.location import (
     Location,
     location_fields,
 )
-from rag_assets.ingest.chunking.model import NO_FACTS, Chunk, Definition
+from rag_assets.ingest.chunking.model import NO_FACTS, Chunk, Definition, Fact
 
 _FIELDS = (
     *("ordinal", "start", "end", "byte_start"),

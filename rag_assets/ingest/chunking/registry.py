@@ -7,20 +7,40 @@ from typing import TypeAlias
 
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.kinds import by_name, find_kind
-from rag_assets.ingest.chunking.code import CODE
 from rag_assets.ingest.chunking.heading import HEADING
 from rag_assets.ingest.chunking.kinds import ChunkerKind, ChunkParameters
 from rag_assets.ingest.chunking.page import PAGE
 from rag_assets.ingest.chunking.record import RECORD
 from rag_assets.ingest.chunking.recursive import RECURSIVE
 from rag_assets.ingest.chunking.sentence import SENTENCE
+from rag_assets.plugins.registry import installed_systems
 
 ChunkerKinds: TypeAlias = Mapping[str, ChunkerKind]
 
-CHUNKERS: ChunkerKinds = by_name((HEADING, RECURSIVE, SENTENCE, RECORD, PAGE, CODE))
+CHUNKERS: ChunkerKinds = by_name((HEADING, RECURSIVE, SENTENCE, RECORD, PAGE))
 """To add a chunker, define one value in its own module and name it here."""
 
 DEFAULT_CHUNKER = HEADING.name
+
+
+def chunker_of_workers(name: str) -> ChunkerKind | None:
+    """Return the chunker that workers use for a name; None if they know none of that name.
+
+    They know the built-in chunkers, and those of systems that read facts with a parser.
+    """
+    if name in CHUNKERS:
+        return CHUNKERS[name]
+    part = installed_systems().parts("chunkers").get(name)
+    kind: ChunkerKind | None = None if part is None else part.load()
+    return None if kind is None or kind.read is None else kind
+
+
+def prepare_readers() -> None:
+    """Import what the chunkers of systems need to read facts."""
+    for name in installed_systems().parts("chunkers"):
+        kind = chunker_of_workers(name)
+        if kind is not None and kind.prepare is not None:
+            kind.prepare()
 
 
 def chunk_parameters(

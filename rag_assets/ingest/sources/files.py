@@ -161,6 +161,7 @@ FILES = SourceKind(
     path_fields=("root",),
     folder="root",
     source_types=("file",),
+    has_files=True,
 )
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Generic, TypeVar
+from typing import Annotated, Generic, TypeAlias, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -54,6 +54,25 @@ class SourceContext:
     typed: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class OriginDescription:
+    """The repository, commit and changed paths of a source, to show with hits.
+
+    Attributes:
+        repository: its name.
+        commit: id of the commit that the ref resolves to; None before the first commit.
+        differing: the requested paths with a file in the worktree that differs from the commit:
+            changed, removed, or in no commit. None in a bare repository.
+    """
+
+    repository: str
+    commit: str | None
+    differing: frozenset[str] | None
+
+
+DescribeOrigin: TypeAlias = Callable[[Collection[str]], OriginDescription]
+"""Describes the origin of a source's files, given the paths that are shown."""
+
 _Config = TypeVar("_Config", bound=SourceConfig)
 
 
@@ -78,7 +97,11 @@ class SourceKind(Generic[_Config]):
             default it does.
         folders: the watched folders that a source reads, if no single field names its folder; empty
             if some changes happen outside any folder that can be watched.
-        source_types: the types that its documents can have besides source code types; None: any.
+        source_types: the types that its documents can have besides those of chunkers; None: any.
+        has_files: whether its documents are files of a folder or a repository, from which a system
+            may derive other documents (see Profile.sources_beside).
+        describe: opens a source and returns the function that describes the origin of its files;
+            raises ListingFailed or OSError if the source cannot be read here.
         passage_source: the start of the ids of a document's passages, given its path; by default
             the tenant and the printable path.
     """
@@ -96,6 +119,8 @@ class SourceKind(Generic[_Config]):
     in_folder: Callable[[_Config], bool] | None = None
     folders: Callable[[_Config], Sequence[Path]] | None = None
     source_types: tuple[str, ...] | None = None
+    has_files: bool = False
+    describe: Callable[[_Config, SourceContext], DescribeOrigin] | None = None
     passage_source: Callable[[_Config, str], str] | None = None
 
     @property

@@ -7,17 +7,14 @@ from typing import Any, TypeAlias
 
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.kinds import by_name, find_kind
-from rag_assets.ingest.sources.derived import DERIVED
 from rag_assets.ingest.sources.files import FILES
-from rag_assets.ingest.sources.git import GIT
 from rag_assets.ingest.sources.kinds import SourceConfig, SourceKind
 from rag_assets.ingest.sources.records import RECORDS
-from rag_assets.ingest.sources.runs import RUNS
 from rag_assets.ingest.sources.uploads import UPLOADS
 
 SourceKinds: TypeAlias = Mapping[str, SourceKind[Any]]
 
-SOURCE_KINDS: SourceKinds = by_name((DERIVED, FILES, GIT, RECORDS, RUNS, UPLOADS))
+SOURCE_KINDS: SourceKinds = by_name((FILES, RECORDS, UPLOADS))
 """To add a kind, define one value in its own module and name it here."""
 
 DEFAULT_KIND = FILES.name

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from rag_assets.ingest.chunking.chunk_set import ChunkSet, chunk_document
 from rag_assets.ingest.chunking.kinds import ChunkParameters
-from rag_assets.ingest.chunking.registry import CHUNKERS
+from rag_assets.ingest.chunking.registry import chunker_of_workers
 from rag_assets.ingest.parsing.model import ParsedText
 
 
@@ -26,8 +26,8 @@ class UnchunkedText:
 
     @property
     def is_known_to_workers(self) -> bool:
-        """Return whether its chunker is built in, so that workers find it by its name."""
-        return self.parameters.kind is CHUNKERS.get(self.parameters.kind.name)
+        """Return whether workers find its chunker by its name."""
+        return self.parameters.kind is chunker_of_workers(self.parameters.kind.name)
 
     @property
     def is_read(self) -> bool:

@@ -93,13 +93,16 @@ def _chunk_sets(wanted: list[list[Any]], texts: bytes) -> bytes:
     from rag_assets.ingest.chunking import records
     from rag_assets.ingest.chunking.chunk_set import chunk_document
     from rag_assets.ingest.chunking.kinds import ChunkParameters
-    from rag_assets.ingest.chunking.registry import CHUNKERS
+    from rag_assets.ingest.chunking.registry import chunker_of_workers
 
     made, at = [], 0
     try:
         for chunker, limits, digest, length, record in wanted:
             parsed = from_record({**record, "text": texts[at : at + length].decode()})
-            parameters = ChunkParameters(CHUNKERS[chunker], *limits)
+            kind = chunker_of_workers(chunker)
+            if kind is None:
+                return packed({})
+            parameters = ChunkParameters(kind, *limits)
             chunk_set = chunk_document(parsed, parameters, parsed_digest=digest)
             made.append(records.to_record(chunk_set))
             at += length
@@ -126,9 +129,11 @@ def prepare(scanner: SecretScanner) -> None:
 def prepare_chunking() -> None:
     """Load what chunking needs; separate workers load it on their first chunking request."""
     from rag_assets.common.tokens import count_text
-    from rag_assets.ingest.chunking import records, registry  # noqa: F401
+    from rag_assets.ingest.chunking import records  # noqa: F401
+    from rag_assets.ingest.chunking.registry import prepare_readers
     from rag_assets.ingest.parsing.languages import load_detector
 
+    prepare_readers()
     count_text("word")
     load_detector()
 

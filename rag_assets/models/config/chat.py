@@ -65,7 +65,7 @@ class ChatModelConfig(BaseModel):
             grows with the request, by its tokens, up to half an hour, and the answer is streamed. A
             server that is silent for a minute while it writes has failed.
         context_window: tokens that the model reads at once, if they differ from the listed number
-            or are not listed. Searches of code memory keep their hits to a share of it.
+            or are not listed. A profile may limit the hits of a search to a share of it.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -9,7 +9,7 @@ the catalog confirms the remaining candidates again.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
@@ -17,23 +17,24 @@ from rag_assets.common.errors import ConfigurationError
 from rag_assets.plugins.registry import Systems, installed_systems
 from rag_assets.retrieval.search_progress import SearchProgress
 from rag_assets.retrieval.steps.budget import Budget
-from rag_assets.retrieval.steps.expand import Expand
 from rag_assets.retrieval.steps.fuse import Fuse
 from rag_assets.retrieval.steps.gather import Gather
 from rag_assets.retrieval.steps.join import Join
-from rag_assets.retrieval.steps.protocol import SearchServices, Step, StepFactory
+from rag_assets.retrieval.steps.protocol import (
+    SearchServices,
+    Step,
+    StepFactory,
+    TrustedStep,
+)
 from rag_assets.retrieval.steps.read import Read
 from rag_assets.retrieval.steps.recall import Recall
 from rag_assets.retrieval.steps.rerank import Rerank
 from rag_assets.retrieval.steps.score import Score
 from rag_assets.retrieval.steps.verify import Verify
-from rag_assets.retrieval.steps.walk import Walk
 
 BUILT_IN: Mapping[str, StepFactory] = MappingProxyType(
     {
-        "walk": Walk,
         "recall": Recall,
-        "expand": Expand,
         "verify": Verify,
         "fuse": Fuse,
         "score": Score,
@@ -46,12 +47,12 @@ BUILT_IN: Mapping[str, StepFactory] = MappingProxyType(
 )
 """The built-in steps by name, in their usual order."""
 
-_OF_CODE = frozenset({"walk", "expand", "join"})
-
-DEFAULT_STEPS: tuple[str, ...] = tuple(name for name in BUILT_IN if name not in _OF_CODE)
+DEFAULT_STEPS: tuple[str, ...] = tuple(name for name in BUILT_IN if name != "join")
 
 _REQUIRED = ("verify", "fuse", "read")
-_TRUSTED = frozenset(BUILT_IN.values())
+_BUILT_IN_TYPES = frozenset(BUILT_IN.values())
+_OWN_MODULES = "rag_assets."
+"""Steps in other packages are not trusted, whatever they declare."""
 _BRIEF = frozenset({Verify, Fuse, Score, Join, Budget})
 _VERIFIED_SECONDS = 1.0
 """Age at which a verification is repeated, since texts are read in between."""
@@ -104,7 +105,7 @@ class StepLists:
                 f"{where}: {', '.join(_REQUIRED)} must be in it, in this order",
                 hint="a search shows only candidates that were verified, fused and read",
             )
-        _require_order(where, names)
+        _require_order(where, names, {**BUILT_IN, **self.added})
 
 
 def installed_steps(systems: Systems | None = None) -> StepLists:
@@ -123,8 +124,8 @@ def installed_steps(systems: Systems | None = None) -> StepLists:
     )
 
 
-def _require_order(where: str, names: Sequence[str]) -> None:
-    """Require that optional built-in steps come only at positions where they have data to work on.
+def _require_order(where: str, names: Sequence[str], known: Mapping[str, StepFactory]) -> None:
+    """Require that optional steps come only at positions where they have data to work on.
 
     Raises:
         ConfigurationError: a step has another position.
@@ -132,17 +133,16 @@ def _require_order(where: str, names: Sequence[str]) -> None:
     places = {name: place for place, name in enumerate(names)}
     rules = (
         ("recall", "before", "verify"),
-        ("walk", "before", "recall"),
-        ("expand", "after", "recall"),
-        ("expand", "before", "verify"),
         ("join", "after", "read"),
         ("score", "after", "fuse"),
         ("score", "before", "read"),
         ("rerank", "after", "read"),
         ("gather", "after", "read"),
+        *_rules_of_systems(names, known),
     )
     for name, relation, other in rules:
-        if name in places and (places[name] < places[other]) != (relation == "before"):
+        is_used = name in places and other in places
+        if is_used and (places[name] < places[other]) != (relation == "before"):
             raise ConfigurationError(
                 f"{where}: {name!r} must come {relation} {other!r}", hint="move it there"
             )
@@ -150,6 +150,24 @@ def _require_order(where: str, names: Sequence[str]) -> None:
         raise ConfigurationError(
             f"{where}: 'budget' must come last", hint="it makes the hits: move it to the end"
         )
+
+
+def _rules_of_systems(
+    names: Sequence[str], known: Mapping[str, StepFactory]
+) -> Iterator[tuple[str, str, str]]:
+    """Yield the rules that the trusted steps in a list declare."""
+    for name in names:
+        factory = known[name]
+        if isinstance(factory, type) and _is_trusted(factory) and issubclass(factory, TrustedStep):
+            yield from ((name, "before", other) for other in factory.before)
+            yield from ((name, "after", other) for other in factory.after)
+
+
+def _is_trusted(kind: type) -> bool:
+    """Return whether the plan keeps all changes of a kind of step."""
+    if kind in _BUILT_IN_TYPES:
+        return True
+    return issubclass(kind, TrustedStep) and kind.__module__.startswith(_OWN_MODULES)
 
 
 class SearchPlan:
@@ -175,9 +193,9 @@ class SearchPlan:
         self._budget = Budget(services)
 
     @property
-    def is_built_in(self) -> bool:
-        """Return whether all steps are built in."""
-        return all(type(step) in _TRUSTED for _, step in self._steps)
+    def is_trusted(self) -> bool:
+        """Return whether all steps are built in, or as trusted as these."""
+        return all(_is_trusted(type(step)) for _, step in self._steps)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -204,7 +222,7 @@ class SearchPlan:
     async def _after(self, name: str, step: Step, before: SearchProgress) -> SearchProgress:
         if before.beside is not None and type(step) is not Recall:
             before = await before.beside(replace(before, beside=None))
-        if type(step) in _TRUSTED:
+        if _is_trusted(type(step)):
             after = await step.run(before)
         else:
             with before.timings.part(name):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol, TypeAlias
+from typing import Any, ClassVar, Protocol, TypeAlias, TypeVar
 
 from rag_assets.retrieval.access import AccessPolicy
 from rag_assets.retrieval.altered_entries import AlteredEntries
@@ -13,10 +13,11 @@ from rag_assets.retrieval.known_entries import KnownEntries
 from rag_assets.retrieval.question_vectors import VectorsOfQuestions
 from rag_assets.retrieval.reranking import RerankerPool
 from rag_assets.retrieval.search_progress import SearchProgress
-from rag_assets.retrieval.surroundings import KeptSurroundings
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.search_state import SearchStateReader
 from rag_assets.storage.index.protocols import EntrySearcher
+
+ServiceT = TypeVar("ServiceT")
 
 
 class Step(Protocol):
@@ -39,8 +40,7 @@ class SearchServices:
         rerankers: scores passages.
         policy: decides what callers may read.
         altered: reports entries that were altered in the index.
-        known: entries at places that walks reached.
-        surroundings: of the nodes that walks met.
+        known: entries at places that steps asked for.
         completeness: counts the entries of builds.
     """
 
@@ -52,13 +52,37 @@ class SearchServices:
     policy: AccessPolicy
     altered: AlteredEntries = field(default_factory=AlteredEntries)
     known: KnownEntries = field(init=False)
-    surroundings: KeptSurroundings = field(default_factory=KeptSurroundings)
+    _of_systems: dict[object, Any] = field(default_factory=dict)
     completeness: BuildCompleteness = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "known", KnownEntries(self.searcher))
         completeness = BuildCompleteness(self.reader, self.searcher)
         object.__setattr__(self, "completeness", completeness)
+
+    def of_system(self, make: Callable[[], ServiceT]) -> ServiceT:
+        """Return a service of a system, made once for these services.
+
+        Args:
+            make: makes it, such as its class.
+        """
+        if make not in self._of_systems:
+            self._of_systems[make] = make()
+        found: ServiceT = self._of_systems[make]
+        return found
+
+
+class TrustedStep:
+    """A step of this project's systems, with candidates that are verified like all others.
+
+    The plan keeps all that such a step changes, as for a built-in step (see SearchPlan).
+
+    Attributes:
+        after, before: the steps that it must come after and before, if a list has them.
+    """
+
+    after: ClassVar[tuple[str, ...]] = ()
+    before: ClassVar[tuple[str, ...]] = ()
 
 
 StepFactory: TypeAlias = Callable[[SearchServices], Step]

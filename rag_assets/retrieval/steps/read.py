@@ -122,7 +122,7 @@ class Read:
         self, progress: SearchProgress, order: Sequence[Distinct]
     ) -> Sequence[Candidate]:
         """Return all entries with these texts, if hits name every document that contains them."""
-        if not progress.search.tenant.reads_code:
+        if not progress.search.tenant.reads_facts:
             return ()
         return await equal_texts(self._searcher, progress, [d.candidate.text_key for d in order])
 

@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from rag_assets.common.errors import ProviderUnavailable, VectorsUnavailable
 from rag_assets.retrieval.access import moved_pages
-from rag_assets.retrieval.asked_kinds import asked_kinds
 from rag_assets.retrieval.patience import limited
+from rag_assets.retrieval.question_readers import question_reader_of
 from rag_assets.retrieval.resolved_search import within
 from rag_assets.retrieval.search_progress import Ranking, RankingKind, SearchProgress
 from rag_assets.retrieval.steps.protocol import SearchServices
@@ -66,7 +66,7 @@ def first_count(progress: SearchProgress) -> int | None:
     all_count = progress.whole or progress.scopes is None
     if all_count or not in_order or search.request.must_include_paths:
         return None
-    if search.tenant.reads_code:  # Relations of later candidates are followed as well.
+    if search.tenant.reads_facts:  # A step may start from later candidates as well.
         return None
     return search.depth + _FIRST_OVERFETCH
 
@@ -113,7 +113,7 @@ class Recall:
         progress = await self._embedded(progress)
         with progress.timings.part("search"):
             limit, first = recall_limit(progress), first_count(progress)
-            symbols = progress.search.tenant.reads_code
+            symbols = progress.search.tenant.reads_facts
             filters = _entry_filters(progress)
             searches = [
                 (kind, RankingRequest(query, limit, entry_filter, first, symbols=symbols))
@@ -188,9 +188,9 @@ def _queries(progress: SearchProgress) -> list[_Query]:
         queries.append(("vector", progress.vector))
     if mode != "knn":
         query = progress.search.request.query
-        # Words that ask for a kind (which endpoint, what validates) would match names.
-        topic = asked_kinds(query).topic if progress.search.tenant.reads_code else query
-        queries.append(("words", topic))
+        reader = question_reader_of(progress.search.tenant)
+        # Words that only ask for a kind of answer would match names.
+        queries.append(("words", query if reader is None else reader.topic(query)))
     return queries
 
 

@@ -6,13 +6,13 @@ import random
 from collections.abc import Sequence
 from dataclasses import replace
 
-from rag_assets.retrieval.asked_names import asked_names
 from rag_assets.retrieval.calibration import (
     FEWEST_SAMPLES,
     SAMPLES,
     floor_of,
     floor_of_question,
 )
+from rag_assets.retrieval.question_readers import question_reader_of
 from rag_assets.retrieval.search_progress import SearchProgress
 from rag_assets.retrieval.steps.protocol import SearchServices
 from rag_assets.storage.index.common_words import is_certainly_english
@@ -91,15 +91,15 @@ class Score:
 
 
 def has_no_word(progress: SearchProgress) -> bool:
-    """Return whether no readable text has a word of a question about source code."""
+    """Return whether no readable text has a word of a question, in a tenant that reads facts."""
     search, query = progress.search, progress.search.request.query
     is_named = progress.walked is not None and bool(progress.walked.ids)
-    asks_code = search.tenant.reads_code and search.mode != "knn" and not is_named
-    return asks_code and bool(words_of(query).terms) and not progress.word_scores
+    is_asked = search.tenant.reads_facts and search.mode != "knn" and not is_named
+    return is_asked and bool(words_of(query).terms) and not progress.word_scores
 
 
 def _is_nonsense(progress: SearchProgress) -> bool:
-    """Return whether a question is unrelated to the searched source code.
+    """Return whether a question is unrelated to all texts of a tenant that reads facts.
 
     Vectors rank any question. Without a known cosine threshold, only words can show that no text is
     about an identifier, or about several English words. Questions that are misspelt, or in other
@@ -108,8 +108,8 @@ def _is_nonsense(progress: SearchProgress) -> bool:
     query = progress.search.request.query
     if not has_no_word(progress) or not query.isascii():
         return False
-    asked = asked_names(query)
-    if asked.is_bare and asked.relational:  # All names have the form of identifiers.
+    reader = question_reader_of(progress.search.tenant)
+    if reader is not None and reader.consists_of_names(query):
         return True
     return len(words_of(query).terms) >= _LEAST_WORDS and is_certainly_english(query)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from typing import Any, TypeVar
 
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.storage.catalog.access import AccessTable
@@ -17,8 +18,6 @@ from rag_assets.storage.catalog.clock import ClockTable
 from rag_assets.storage.catalog.dagster_histories import DagsterHistoryTable
 from rag_assets.storage.catalog.database import Database
 from rag_assets.storage.catalog.departures import DepartureTable
-from rag_assets.storage.catalog.derivations import DerivationTable
-from rag_assets.storage.catalog.document_kinds import KindTable
 from rag_assets.storage.catalog.documents import DocumentTable
 from rag_assets.storage.catalog.erasures import ErasureTable
 from rag_assets.storage.catalog.events import EventTable
@@ -59,9 +58,6 @@ from rag_assets.storage.catalog.record_manifests import ManifestTable
 from rag_assets.storage.catalog.record_states import RecordStateQuery
 from rag_assets.storage.catalog.records import RecordTable
 from rag_assets.storage.catalog.reindex_requests import ReindexRequestTable
-from rag_assets.storage.catalog.relation_counts import RelationCountQuery
-from rag_assets.storage.catalog.relation_drift import RelationDriftQuery
-from rag_assets.storage.catalog.relations import RelationTable
 from rag_assets.storage.catalog.removals import RemovalTable
 from rag_assets.storage.catalog.rescans import RescanTable
 from rag_assets.storage.catalog.retention import RetentionQuery
@@ -77,6 +73,8 @@ from rag_assets.storage.catalog.uploads import UploadTable
 from rag_assets.storage.catalog.usage import UsageTable
 from rag_assets.storage.catalog.work_left import WorkQuery
 
+TablesT = TypeVar("TablesT")
+
 
 class Catalog:
     """Access to the catalog, with one attribute per table or group of tables."""
@@ -89,13 +87,6 @@ class Catalog:
         self.pages = PageTable(database)
         self.documents = DocumentTable(database)
         self.moves = MovedDocuments(database)
-        self.kinds = KindTable(database)
-        self.relations = RelationTable(database)
-        self.relation_counts, self.relation_drift = (
-            RelationCountQuery(database),
-            RelationDriftQuery(database),
-        )
-        self.derivations = DerivationTable(database)
         self.quarantine = QuarantineTable(database)
         self.records, self.record_states = RecordTable(database), RecordStateQuery(database)
         self.record_manifests = ManifestTable(database)
@@ -135,6 +126,19 @@ class Catalog:
         self.overview, self.work = Overview(database), WorkQuery(database)
         self.changes = ChangeChannel(database)
         self.lock = TenantLock(database)
+        self._of_systems: dict[object, Any] = {}
+
+    def of_system(self, make: Callable[[Database], TablesT]) -> TablesT:
+        """Return a system's access to its tables; it is made once for this catalog.
+
+        Args:
+            make: makes it, such as its class.
+        """
+        if make not in self._of_systems:
+            # Of two threads, both get the one that was kept first.
+            self._of_systems.setdefault(make, make(self.database))
+        found: TablesT = self._of_systems[make]
+        return found
 
     @classmethod
     def open(

@@ -7,16 +7,25 @@ index.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeAlias
 
-from sqlalchemy import ColumnElement, and_, case, delete, func, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Table,
+    and_,
+    case,
+    delete,
+    func,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy.dialects.postgresql import insert as upsert
 
-from rag_assets.code.relations import Relations
 from rag_assets.common.batches import batched
-from rag_assets.storage.catalog.code_tables import document_kinds, edges, name_uses, symbols
 from rag_assets.storage.catalog.database import Database, TenantRef, among
 from rag_assets.storage.catalog.document_rows import Failure, processing_order, urgency
 from rag_assets.storage.catalog.index_rows import (
@@ -43,7 +52,6 @@ from rag_assets.storage.catalog.index_rows import (
 )
 from rag_assets.storage.catalog.marks import next_mark
 from rag_assets.storage.catalog.pages import is_moved
-from rag_assets.storage.catalog.relation_rows import record_relations
 from rag_assets.storage.catalog.tables import document_index, documents
 from rag_assets.storage.catalog.upload_rows import is_pushed_again
 
@@ -54,16 +62,19 @@ _BESIDE_URGENT = 4
 """Divisor of a slice's limit, if urgent documents are pending and not all documents fit."""
 
 
+RowRecorder: TypeAlias = Callable[[Connection, TenantRef, Collection[str]], None]
+"""Writes rows about the texts of versions, given by chunk_set_key, in an open transaction."""
+
+
 class IndexTable:
     """Queries on `document_index`, alone and joined with `documents`."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def refresh_statistics(self) -> None:
-        """Run ANALYZE on documents, their versions and relations; see Database."""
-        of_code = (document_kinds, symbols, edges, name_uses)
-        self._database.refresh_statistics(documents, document_index, *of_code)
+    def refresh_statistics(self, tables: Iterable[Table] = ()) -> None:
+        """Run ANALYZE on documents, their versions and the tables of systems; see Database."""
+        self._database.refresh_statistics(documents, document_index, *tables)
 
     def pending(
         self,
@@ -218,7 +229,7 @@ class IndexTable:
         *,
         ahead: timedelta = timedelta(),
         beside: bool = False,
-        relations: Mapping[str, Relations] | None = None,
+        recorders: Sequence[RowRecorder] = (),
     ) -> None:
         """Make searches return these versions, in one transaction.
 
@@ -227,7 +238,7 @@ class IndexTable:
         Args:
             ref, generation: the build.
             versions: versions with all of their entries written.
-            relations: the definitions and relations in their texts, by chunk_set_key.
+            recorders: write further rows about these texts in the same transaction.
             ahead: how much later the clock of ages is than Postgres's clock.
             beside: whether the configuration asks for another build.
         """
@@ -280,9 +291,9 @@ class IndexTable:
                     for version in versions
                 ],
             )
-            if relations:
-                kept = {version.chunk_set_key for version in versions}
-                record_relations(connection, ref, {k: relations[k] for k in kept & set(relations)})
+            texts = {version.chunk_set_key for version in versions}
+            for record in recorders:
+                record(connection, ref, texts)
             connection.execute(
                 mark_ready_statement(ref, ahead, beside=beside),
                 [ready_parameters(version) for version in versions],

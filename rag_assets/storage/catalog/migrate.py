@@ -44,7 +44,7 @@ from rag_assets.storage.catalog import (
 )
 from rag_assets.storage.catalog.columns import SCHEMA
 from rag_assets.storage.catalog.database import APPLICATION, Database
-from rag_assets.storage.catalog.roles import GRANTS_SQL
+from rag_assets.storage.catalog.roles import grants_sql
 
 if TYPE_CHECKING:
     from alembic.config import Config
@@ -101,7 +101,7 @@ def migrate(database: Database, systems: Systems | None = None) -> bool:
         connection.execute(text(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}"))
         for history in histories:
             _upgrade(connection, history)
-        connection.execute(text(GRANTS_SQL))
+        connection.execute(text(grants_sql()))
     return True
 
 

@@ -19,14 +19,14 @@ import json
 from collections.abc import Mapping
 from typing import Final, Literal, TypeAlias, get_args
 
+from rag_assets.plugins.registry import installed_systems
+
 Role: TypeAlias = Literal["owner", "writer", "service", "dagster"]
 ROLES: Final[tuple[Role, ...]] = get_args(Role)
 
-SERVICE_RIGHTS: Final[Mapping[str, str]] = {
+_SERVICE_RIGHTS: Final[Mapping[str, str]] = {
     # Written by runs.
-    **dict.fromkeys(("check_results", "dagster_histories", "derivations", "document_kinds"), ""),
-    # Names in source code are deleted with their document.
-    **dict.fromkeys(("edges", "name_uses", "symbols"), "DELETE"),
+    **dict.fromkeys(("check_results", "dagster_histories"), ""),
     **dict.fromkeys(("embedder_probes", "embedding_batches", "moved_documents"), ""),
     # A request to index a removed document again triggers a listing of its source.
     "syncs": "UPDATE (listing_digest)",
@@ -153,15 +153,28 @@ BEGIN
   END LOOP;
 END
 $grants$;
-""".replace("SERVICE_RIGHTS", json.dumps(SERVICE_RIGHTS))
+"""
 
-ROLES_SQL: Final = f"""\
+_HEAD: Final = """\
 -- Makes the roles of the database in which it runs, whose names begin with the database's: _owner,
 -- _writer, _service and _dagster. It may run again at any time. Run it as a superuser.
-{_ROLES}{_GRANTS}"""
-"""Creates the roles, makes them the owners of what exists, and grants them what they need."""
-GRANTS_SQL: Final = _GRANTS
-"""Grants what they need after an upgrade by the owner; has no effect without the roles."""
+"""
+
+
+def roles_sql() -> str:
+    """Return SQL that creates the roles, makes them own what exists, and grants their rights."""
+    return _HEAD + _ROLES + grants_sql()
+
+
+def grants_sql() -> str:
+    """Return SQL that grants rights after an upgrade by the owner; no effect without the roles."""
+    return _GRANTS.replace("SERVICE_RIGHTS", json.dumps(service_rights()))
+
+
+def service_rights() -> dict[str, str]:
+    """Return the service's rights in tables with restricted rights, of the core and of systems."""
+    of_systems = (found.system.service_rights for found in installed_systems())
+    return {**_SERVICE_RIGHTS, **{table: of for one in of_systems for table, of in one.items()}}
 
 
 def create_roles(url: str, passwords: Mapping[Role, str]) -> None:
@@ -175,7 +188,7 @@ def create_roles(url: str, passwords: Mapping[Role, str]) -> None:
     from psycopg import sql
 
     with psycopg.connect(url) as connection:
-        connection.execute(ROLES_SQL.encode())
+        connection.execute(roles_sql().encode())
         database = connection.info.dbname
         for role, password in passwords.items():
             name, secret = sql.Identifier(f"{database}_{role}"), sql.Literal(password)

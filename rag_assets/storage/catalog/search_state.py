@@ -31,7 +31,6 @@ from rag_assets.storage.catalog.index_rows import (
     readable_versions,
 )
 from rag_assets.storage.catalog.pages import readable_within
-from rag_assets.storage.catalog.relation_state import RelationState, state_columns
 from rag_assets.storage.catalog.statements import Statement, StatementRunner
 from rag_assets.storage.catalog.tables import (
     document_index,
@@ -59,7 +58,6 @@ class SearchState:
         are_some: whether there are more scopes than were read.
         moved: pages with entries that may still have another scope than their documents, each with
             its documents' scope.
-        relations: the state of its relations.
         has_opted_in: whether the tenant's organization has opted in.
     """
 
@@ -68,7 +66,6 @@ class SearchState:
     config: str
     serving: Generation | None
     scopes: frozenset[str]
-    relations: RelationState
     moved: Mapping[str, str] = field(default_factory=dict)
     are_some: bool = False
     has_opted_in: bool = False
@@ -153,7 +150,6 @@ class SearchStateReader:
             row.config,
             None if row.generation is None else generation_of(row),
             frozenset((*(row.scopes or ()), *((PUBLIC,) if reads_public(principals) else ()))),
-            RelationState(row.changes, row.row_changes),
             dict(row.moved or ()),
             limit is not None and len(row.scopes or ()) == limit,
             bool(row.has_opted_in),
@@ -253,7 +249,6 @@ def _search_state_statement(generation: ColumnElement[int]) -> Select[Any]:
             scopes.label("scopes"),
             moved.label("moved"),
             organizations.c.has_opted_in.label("has_opted_in"),
-            *state_columns(tenant.id),
         )
         .select_from(tenants_table)
         .outerjoin(organizations, organizations.c.id == tenant.organization)

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal
 
-from rag_assets.code.model import Fact
-from rag_assets.ingest.chunking.model import Chunk
+from rag_assets.ingest.chunking.model import Chunk, Fact
 from rag_assets.ingest.parsing.model import ParsedText
 
 if TYPE_CHECKING:

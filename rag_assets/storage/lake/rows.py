@@ -12,9 +12,8 @@ import numpy.typing as npt
 import orjson
 import polars as pl
 
-from rag_assets.code.model import Fact
 from rag_assets.common.errors import BadVectors, DocumentRejected
-from rag_assets.ingest.chunking.model import chunk_of, chunk_record
+from rag_assets.ingest.chunking.model import Fact, chunk_of, chunk_record
 from rag_assets.ingest.chunking.records import fact_records, facts_of
 from rag_assets.ingest.parsing.model import Block, MaskedSpan, ParsedText
 from rag_assets.storage.lake.model import (

@@ -11,9 +11,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rag_assets.code.model import Fact
 from rag_assets.common.hashing import HashRange
 from rag_assets.common.tenant_folders import tenant_folder
+from rag_assets.ingest.chunking.model import Fact
 from rag_assets.ingest.parsing.model import MaskedSpan
 from rag_assets.storage.lake.lake_damage import LakeDamage
 from rag_assets.storage.lake.location import SPOOL_FOLDER, Location, embedder_slug

@@ -20,8 +20,10 @@ SYSTEM = System(
             *("gather", "budget"),
         ),
         requires_project=True,
-        derives_documents=True,
-        records_runs=True,
+        sources_beside=(
+            f"{_HERE}.sources.derived:derived_source",
+            f"{_HERE}.sources.runs:runs_source",
+        ),
         share_of_window=0.4,
     ),
     routers={
@@ -33,8 +35,38 @@ SYSTEM = System(
     tables={
         "code_runs": f"{_HERE}.tables:code_runs",
         "code_run_events": f"{_HERE}.tables:code_run_events",
+        "derivations": f"{_HERE}.catalog.tables:derivations",
+        "document_kinds": f"{_HERE}.catalog.tables:document_kinds",
+        "edges": f"{_HERE}.catalog.tables:edges",
+        "name_uses": f"{_HERE}.catalog.tables:name_uses",
+        "relation_change_totals": f"{_HERE}.catalog.tables:relation_change_totals",
+        "relation_changes": f"{_HERE}.catalog.tables:relation_changes",
+        "symbols": f"{_HERE}.catalog.tables:symbols",
+    },
+    service_rights={
+        # Written by runs.
+        **dict.fromkeys(("derivations", "document_kinds"), ""),
+        # Names are deleted with their document.
+        **dict.fromkeys(("edges", "name_uses", "symbols"), "DELETE"),
     },
     migrations=Migrations(package=f"{_HERE}.migrations", head="0001"),
+    source_kinds={
+        "derived": f"{_HERE}.sources.derived:DERIVED",
+        "git": f"{_HERE}.sources.git:GIT",
+        "runs": f"{_HERE}.sources.runs:RUNS",
+    },
+    tenant_settings={"frameworks": f"{_HERE}.frameworks.definitions:Framework"},
+    chunkers={"code": f"{_HERE}.chunker:CODE"},
+    fact_stores={"code": f"{_HERE}.pipeline.fact_store:FACTS"},
+    question_readers={"code": f"{_HERE}.retrieval.questions:QUESTIONS"},
+    retrieval_steps={
+        "walk": f"{_HERE}.retrieval.steps.walk:Walk",
+        "expand": f"{_HERE}.retrieval.steps.expand:Expand",
+    },
+    assets={"relations": f"{_HERE}.definitions:relations"},
+    checks={"search_index.relations": f"{_HERE}.definitions:relations_check"},
+    run_reports={"relations": f"{_HERE}.definitions:relations_report"},
+    problems={"no-code-memory": f"{_HERE}.errors:NoCodeMemory"},
     tools={
         "code_search": f"{_HERE}.tools:CODE_SEARCH",
         "who_serves": f"{_HERE}.tools:WHO_SERVES",

@@ -8,29 +8,13 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
-from rag_assets.code.derived.model import ROUTE
-from rag_assets.code.names import name_parts
-from rag_assets.code.nodes import FILE, TABLE
-from rag_assets.code.places import is_test
 from rag_assets.common.formatting import counted
 from rag_assets.common.settings import Settings
 from rag_assets.ingest.sources.model import path_of
-from rag_assets.retrieval.clarification import clarification_of
-from rag_assets.retrieval.code_nodes import (
-    Node,
-    NodeKey,
-    Relation,
-    constructed,
-    file_node,
-    node_of,
-)
-from rag_assets.retrieval.code_view import View
 from rag_assets.retrieval.documents import DocumentReader
 from rag_assets.retrieval.model import Caller, Origin, SearchAnswer
-from rag_assets.retrieval.unresolved import Question
-from rag_assets.retrieval.uses import NO_USES, UsesFound, named_places, stated_uses, uses_of_nodes
-from rag_assets.retrieval.walk import MOST_NODES, MOST_STEPS, Walk, Walker
-from rag_assets.storage.catalog.found_relations import Direction
+from rag_assets.systems.code_memory.catalog.found_relations import Direction
+from rag_assets.systems.code_memory.derived.model import ROUTE
 from rag_assets.systems.code_memory.history import Histories, HistoryTarget
 from rag_assets.systems.code_memory.meant import Meant
 from rag_assets.systems.code_memory.outlines import (
@@ -45,7 +29,29 @@ from rag_assets.systems.code_memory.outlines import (
     tests,
     within_limit,
 )
+from rag_assets.systems.code_memory.retrieval.clarification import clarification_of
+from rag_assets.systems.code_memory.retrieval.nodes import (
+    Node,
+    NodeKey,
+    Relation,
+    constructed,
+    file_node,
+    node_of,
+)
+from rag_assets.systems.code_memory.retrieval.unresolved import Question
+from rag_assets.systems.code_memory.retrieval.uses import (
+    NO_USES,
+    UsesFound,
+    named_places,
+    stated_uses,
+    uses_of_nodes,
+)
+from rag_assets.systems.code_memory.retrieval.view import View
+from rag_assets.systems.code_memory.retrieval.walk import MOST_NODES, MOST_STEPS, Walk, Walker
 from rag_assets.systems.code_memory.rules import RuleBook
+from rag_assets.systems.code_memory.symbols.names import name_parts
+from rag_assets.systems.code_memory.symbols.nodes import FILE, TABLE
+from rag_assets.systems.code_memory.symbols.source_types import is_test
 from rag_assets.tenants.model import Tenant
 
 _CHAIN: Final = 4

@@ -11,12 +11,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from rag_assets.api.run_responses import ChunkMetadata
-from rag_assets.code.derived.model import MEDIA_TYPE
-from rag_assets.code.manifests.frameworks import FRAMEWORKS
-from rag_assets.code.nodes import PACKAGE
-from rag_assets.ingest.sources.derived import repository_of
 from rag_assets.ingest.sources.model import path_of
-from rag_assets.retrieval.code_nodes import (
+from rag_assets.retrieval.model import Hit
+from rag_assets.systems.code_memory.catalog.found_relations import FoundEdge
+from rag_assets.systems.code_memory.derived.model import MEDIA_TYPE
+from rag_assets.systems.code_memory.manifests.frameworks import FRAMEWORKS
+from rag_assets.systems.code_memory.retrieval.nodes import (
     PREFIXES,
     Node,
     NodeKey,
@@ -24,9 +24,9 @@ from rag_assets.retrieval.code_nodes import (
     node_of,
     relation_of,
 )
-from rag_assets.retrieval.code_view import View
-from rag_assets.retrieval.model import Hit
-from rag_assets.storage.catalog.found_relations import FoundEdge
+from rag_assets.systems.code_memory.retrieval.view import View
+from rag_assets.systems.code_memory.sources.derived import repository_of
+from rag_assets.systems.code_memory.symbols.nodes import PACKAGE
 
 MOST_RELATED: Final = 20
 """Maximum number of names of each kind in a chunk's metadata."""

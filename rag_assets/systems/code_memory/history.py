@@ -19,11 +19,11 @@ from typing import Final, NamedTuple, TypeAlias
 from rag_assets.common.errors import ListingFailed, RagAssetsError
 from rag_assets.common.formatting import counted
 from rag_assets.common.settings import Settings
-from rag_assets.ingest.sources.git import GitSource
 from rag_assets.ingest.sources.kinds import SourceContext
 from rag_assets.ingest.sources.model import path_of
-from rag_assets.ingest.sources.repositories.repository import Repository
 from rag_assets.privacy.masker import masker_of
+from rag_assets.systems.code_memory.sources.git import GitSource
+from rag_assets.systems.code_memory.sources.repositories.repository import Repository
 from rag_assets.tenants.model import Tenant
 
 Lines: TypeAlias = tuple[int, int]

@@ -8,12 +8,12 @@ from rag_assets.cli.commands.output import print_json, say
 from rag_assets.cli.commands.session import Session, with_session
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.settings import Settings
-from rag_assets.ingest.sources.git import GitConfig
 from rag_assets.systems.code_memory.hooks.installing import (
     ChangedHooks,
     install_hooks,
     remove_hooks,
 )
+from rag_assets.systems.code_memory.sources.git import GitConfig
 from rag_assets.tenants.model import Tenant
 
 

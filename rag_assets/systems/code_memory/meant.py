@@ -7,25 +7,26 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from rag_assets.code.frameworks.laravel.inflection import table_of_class
-from rag_assets.code.nodes import FILE, TABLE
-from rag_assets.code.reading import NO_PROGRAMS, READ_FOR_USE, language_of_type
-from rag_assets.code.source_types import SOURCE_TYPES
-from rag_assets.code.spellings import (
+from rag_assets.common.formatting import counted
+from rag_assets.ingest.parsing.media_types import SOURCE_CODE
+from rag_assets.ingest.sources.model import path_of, uri_of
+from rag_assets.systems.code_memory.chunker import NO_PROGRAMS
+from rag_assets.systems.code_memory.languages.tags.languages import tag_languages
+from rag_assets.systems.code_memory.laravel.inflection import table_of_class
+from rag_assets.systems.code_memory.outlines import one_line
+from rag_assets.systems.code_memory.reading import READ_FOR_USE, language_of_type
+from rag_assets.systems.code_memory.retrieval.nodes import PREFIXES, Node, node_of
+from rag_assets.systems.code_memory.retrieval.view import View
+from rag_assets.systems.code_memory.sources.derived import repository_of
+from rag_assets.systems.code_memory.sources.repositories.names import repository_type_of
+from rag_assets.systems.code_memory.symbols.nodes import FILE, TABLE
+from rag_assets.systems.code_memory.symbols.source_types import SOURCE_TYPES
+from rag_assets.systems.code_memory.symbols.spellings import (
     path_spellings,
     route_spellings,
     symbol_spellings,
     table_spellings,
 )
-from rag_assets.code.tags.languages import tag_languages
-from rag_assets.common.formatting import counted
-from rag_assets.ingest.parsing.media_types import SOURCE_CODE
-from rag_assets.ingest.sources.derived import repository_of
-from rag_assets.ingest.sources.model import path_of, uri_of
-from rag_assets.ingest.sources.repositories.names import repository_type_of
-from rag_assets.retrieval.code_nodes import PREFIXES, Node, node_of
-from rag_assets.retrieval.code_view import View
-from rag_assets.systems.code_memory.outlines import one_line
 from rag_assets.tenants.model import Tenant
 
 MOST_MEANT: Final = 5

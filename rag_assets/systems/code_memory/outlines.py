@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from rag_assets.code.places import is_test
 from rag_assets.common.tokens import count_text
-from rag_assets.ingest.sources.derived import repository_of
 from rag_assets.ingest.sources.model import path_of
-from rag_assets.retrieval.code_nodes import Node, Relation
 from rag_assets.retrieval.contexts import neutralised
-from rag_assets.retrieval.uses import Use
-from rag_assets.retrieval.walk import Walk
+from rag_assets.systems.code_memory.retrieval.nodes import Node, Relation
+from rag_assets.systems.code_memory.retrieval.uses import Use
+from rag_assets.systems.code_memory.retrieval.walk import Walk
+from rag_assets.systems.code_memory.sources.derived import repository_of
+from rag_assets.systems.code_memory.symbols.source_types import is_test
 
 MOST_TOKENS: Final = 2_000
 _KEPT_FOR_THE_END: Final = 60

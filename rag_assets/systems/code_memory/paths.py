@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 from sqlalchemy import Connection, select
 
 from rag_assets.ingest.sources.model import document_id
-from rag_assets.ingest.sources.runs import RunsConfig
 from rag_assets.storage.catalog.database import among
 from rag_assets.storage.catalog.tables import documents
+from rag_assets.systems.code_memory.sources.runs import RunsConfig
 from rag_assets.tenants.model import Tenant
 
 

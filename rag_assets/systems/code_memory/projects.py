@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from rag_assets.common.errors import InvalidRequest, NoCodeMemory, UnknownProject
+from rag_assets.common.errors import InvalidRequest, UnknownProject
 from rag_assets.plugins.registry import installed_systems
 from rag_assets.storage.catalog.catalog import Catalog
+from rag_assets.systems.code_memory.errors import NoCodeMemory
 
 PROFILE = "code-memory"
 

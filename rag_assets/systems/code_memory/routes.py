@@ -11,7 +11,13 @@ from fastapi import APIRouter, Depends, Path, Query, Request
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from rag_assets.api.backend import Backend
-from rag_assets.api.code_responses import (
+from rag_assets.api.dependencies import BackendDependency, IdentityDependency
+from rag_assets.api.guard import Guarded
+from rag_assets.api.identity import Identity
+from rag_assets.api.problems import documented
+from rag_assets.systems.code_memory.answers import CodeAnswers
+from rag_assets.systems.code_memory.projects import tenant_of
+from rag_assets.systems.code_memory.responses import (
     CodeAnswer,
     CodeEdge,
     CodeNode,
@@ -19,14 +25,8 @@ from rag_assets.api.code_responses import (
     CodeSymbols,
     RelationDirection,
 )
-from rag_assets.api.dependencies import BackendDependency, IdentityDependency
-from rag_assets.api.guard import Guarded
-from rag_assets.api.identity import Identity
-from rag_assets.api.problems import documented
-from rag_assets.retrieval.code_nodes import Node, Relation
-from rag_assets.retrieval.walk import MOST_STEPS, Walk, Walker
-from rag_assets.systems.code_memory.answers import CodeAnswers
-from rag_assets.systems.code_memory.projects import tenant_of
+from rag_assets.systems.code_memory.retrieval.nodes import Node, Relation
+from rag_assets.systems.code_memory.retrieval.walk import MOST_STEPS, Walk, Walker
 from rag_assets.tenants.model import Tenant
 
 _REFUSED = documented(401, 403, 404, 408, 409, 422, 429, 500, 503)

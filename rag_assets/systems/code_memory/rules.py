@@ -7,19 +7,19 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from rag_assets.code.documents import read_markdown
-from rag_assets.code.edge_rules import targets_of_mention
-from rag_assets.code.nodes import FILE, GLOB
-from rag_assets.code.places import type_of_place
-from rag_assets.code.spellings import path_spellings
 from rag_assets.common.formatting import counted
 from rag_assets.ingest.sources.globs import compile_globs
 from rag_assets.ingest.sources.model import path_of, uri_of
-from rag_assets.retrieval.code_view import MOST_EDGES, View
 from rag_assets.retrieval.documents import DocumentReader
 from rag_assets.retrieval.model import Caller
-from rag_assets.storage.catalog.found_relations import FoundDocument
+from rag_assets.systems.code_memory.catalog.found_relations import FoundDocument
+from rag_assets.systems.code_memory.languages.markdown import read_markdown
 from rag_assets.systems.code_memory.outlines import place
+from rag_assets.systems.code_memory.relations.edge_rules import targets_of_mention
+from rag_assets.systems.code_memory.retrieval.view import MOST_EDGES, View
+from rag_assets.systems.code_memory.symbols.nodes import FILE, GLOB
+from rag_assets.systems.code_memory.symbols.source_types import type_of_place
+from rag_assets.systems.code_memory.symbols.spellings import path_spellings
 from rag_assets.tenants.model import Tenant
 
 MOST_DOCUMENTS: Final = 200

@@ -10,8 +10,6 @@ from anyio.to_thread import run_sync
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from rag_assets.api.run_responses import ChunkMetadata, CodeChunk, RetrievalDebug, RetrievedChunks
-from rag_assets.ingest.sources.derived import repository_of
-from rag_assets.ingest.sources.runs import RunsConfig
 from rag_assets.retrieval.access import AccessPolicy
 from rag_assets.retrieval.journal import SearchJournal
 from rag_assets.retrieval.model import (
@@ -25,10 +23,12 @@ from rag_assets.retrieval.model import (
     SearchAnswer,
     SearchRequest,
 )
-from rag_assets.retrieval.walk import Walker
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.systems.code_memory.chunk_metadata import metadata_of
+from rag_assets.systems.code_memory.retrieval.walk import Walker
 from rag_assets.systems.code_memory.runs import Run
+from rag_assets.systems.code_memory.sources.derived import repository_of
+from rag_assets.systems.code_memory.sources.runs import RunsConfig
 from rag_assets.tenants.model import Tenant
 
 NOTICE: Final = "RAG is OFF for this run"

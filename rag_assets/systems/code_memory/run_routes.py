@@ -19,13 +19,13 @@ from rag_assets.api.run_responses import (
     RetrievedChunks,
     RunMetadata,
 )
-from rag_assets.retrieval.walk import Walker
 from rag_assets.systems.code_memory.access import (
     AdministeredDependency,
     AskedProject,
     ProjectDependency,
     RunId,
 )
+from rag_assets.systems.code_memory.retrieval.walk import Walker
 from rag_assets.systems.code_memory.run_events import MOST_BYTES, FilePath, RunEvent, parsed_events
 from rag_assets.systems.code_memory.run_retrieval import RetrievalQuestion, RunRetrieval
 from rag_assets.systems.code_memory.runs import Run, Runs, require_plain_ids

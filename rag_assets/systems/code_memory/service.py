@@ -12,8 +12,8 @@ from rag_assets.api.run_responses import IndexedProject, InvalidatedFiles, Retri
 from rag_assets.common.errors import InvalidRequest
 from rag_assets.common.settings import Settings
 from rag_assets.retrieval.model import Caller
-from rag_assets.retrieval.walk import Walker
 from rag_assets.storage.catalog.catalog import Catalog
+from rag_assets.systems.code_memory.retrieval.walk import Walker
 from rag_assets.systems.code_memory.run_retrieval import (
     CodeSearch,
     RetrievalQuestion,

@@ -21,10 +21,10 @@ from rag_assets.storage.catalog.database import Database
 from rag_assets.storage.catalog.migrate import HEAD, alembic_config
 from rag_assets.storage.catalog.roles import (
     ROLES,
-    ROLES_SQL,
-    SERVICE_RIGHTS,
     Role,
     is_superuser,
+    roles_sql,
+    service_rights,
 )
 from tests.databases import create_empty_database, drop_database, execute, name_of, roles_of
 from tests.installation import FAST, Installation, new_installation
@@ -132,9 +132,9 @@ def test_the_service_changes_only_what_requests_change(urls: Mapping[Role, str])
         assert connection.execute(readable.encode()).fetchone() == (True,)
         names = connection.execute("SELECT tablename FROM pg_tables")
         tables = {name for (name,) in names}
-    assert SERVICE_RIGHTS.keys() <= tables, "no table of these names"
+    assert service_rights().keys() <= tables, "no table of these names"
     assert {right for _, right in rights} == {"INSERT", "UPDATE", "DELETE"}
-    for table, given in SERVICE_RIGHTS.items():
+    for table, given in service_rights().items():
         whole = {right.strip() for right in given.split(",") if right.strip().isalpha()}
         assert {right for name, right in rights if name == table} == whole, table
 
@@ -186,7 +186,7 @@ def test_the_owner_makes_the_tables_and_the_others_use_them(postgres_url: str) -
             connection.execute("CREATE TABLE rag_catalog.later (a int)")
             connection.execute("UPDATE rag_catalog.alembic_version SET version_num = version_num")
         with psycopg.connect(url) as connection:
-            connection.execute(ROLES_SQL.encode())
+            connection.execute(roles_sql().encode())
         with psycopg.connect(urls["service"]) as connection:
             connection.execute("INSERT INTO rag_catalog.later VALUES (1)")
     finally:

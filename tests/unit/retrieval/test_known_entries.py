@@ -10,8 +10,8 @@ import pytest
 
 from rag_assets.retrieval.known_entries import KnownEntries
 from rag_assets.storage.catalog.index_rows import ReadableVersion
-from rag_assets.storage.catalog.relation_state import RelationState
 from rag_assets.storage.index.model import Candidate, Owner, Place, Places, RankingRequest
+from rag_assets.systems.code_memory.catalog.relation_state import RelationState
 
 OWNER = Owner("a", 1, 1)
 STATE = RelationState("1", "1")
@@ -93,7 +93,7 @@ def test_everything_is_read_anew_after_a_while(monkeypatch: pytest.MonkeyPatch) 
     index.entries.append(entry(E, 0))
     assert told(known, Place(E)) == []
     later = time.monotonic() + 61
-    monkeypatch.setattr("rag_assets.retrieval.known_entries.time.monotonic", lambda: later)
+    monkeypatch.setattr("time.monotonic", lambda: later)
     assert told(known, Place(E)) == [f"{E}/k/0"]
 
 

@@ -83,6 +83,6 @@ def test_the_shipped_model_reranks_questions_in_english_and_no_code() -> None:
         assert is_reranked(other, {**shipped, "languages": "any"})
         assert is_reranked(other, {"folder": "/models/any"})
     code = {"chunker": {"chunker": "code"}}
-    assert Tenant.from_config({"id": "acme", **code}).reads_code
+    assert Tenant.from_config({"id": "acme", **code}).reads_facts
     assert not is_reranked(english, shipped, **code)
     assert is_reranked(english, {"folder": "/models/any"}, **code)

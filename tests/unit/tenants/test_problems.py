@@ -22,11 +22,11 @@ SOURCE = {"name": "files", "type": "files", "root": "/files"}
         ({"sources": [{**SOURCE, "include": []}]}, "sources.0.include: it must not be empty"),
         (
             {"sources": [{**SOURCE, "type": "ftp"}]},
-            "sources.0.type: choose one of: files, git, records, uploads",
+            "sources.0.type: choose one of: files, records, uploads",
         ),
         (
             {"sources": [{**SOURCE, "type": 5}]},
-            "sources.0.type: choose one of: files, git, records, uploads",
+            "sources.0.type: choose one of: files, records, uploads",
         ),
         ({"sources": ["docs"]}, "sources.0: it must be a group of fields"),
         ({"chunker": "recursive"}, "chunker: it must be a group of fields"),

@@ -55,7 +55,7 @@ def test_a_kind_of_a_system_is_validated_and_opened(tmp_path: Path) -> None:
 
 
 def test_a_kind_of_a_system_is_unknown_without_it() -> None:
-    known = "files, git, records, uploads, experience, globs, sql"
+    known = "files, records, uploads, experience, git, globs, sql"
     with pytest.raises(ConfigurationError, match=rf"0\.type: choose one of: {known}$"):
         Tenant.from_config({"id": "a", "sources": [SOURCE]})
 
@@ -66,7 +66,7 @@ def test_a_kind_of_a_system_is_unknown_without_it() -> None:
         ({"notebook": 5}, r"sources\.0\.notebook: "),
         ({"root": "/"}, r"sources\.0\.root: there is no such field"),
         ({"tags": "x"}, r"sources\.0\.tags: it must be a list"),
-        ({"type": "wiki"}, r"sources\.0\.type: choose one of: files, git, records, uploads, notes"),
+        ({"type": "wiki"}, r"sources\.0\.type: choose one of: files, records, uploads, notes"),
     ],
 )
 def test_a_problem_of_a_source_names_its_place(change: dict[str, Any], problem: str) -> None:

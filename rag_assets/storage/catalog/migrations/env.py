@@ -6,7 +6,6 @@ from alembic import context
 from rag_assets.storage.catalog import (  # noqa: F401
     account_tables,
     application_settings,
-    code_tables,
     installation,
     judgement_tables,
     moved_documents,

@@ -9,12 +9,6 @@ from typing import Final
 
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.private_files import rewrite_file
-from rag_assets.ingest.sources.repositories.configuration import is_true, parse_configuration
-from rag_assets.ingest.sources.repositories.folders import (
-    RepositoryFolders,
-    locate,
-    read_configuration,
-)
 from rag_assets.systems.code_memory.hooks.script import (
     KEPT_SUFFIX,
     NAMES,
@@ -26,6 +20,15 @@ from rag_assets.systems.code_memory.hooks.script import (
     takes_blocks,
     with_block,
     without_block,
+)
+from rag_assets.systems.code_memory.sources.repositories.configuration import (
+    is_true,
+    parse_configuration,
+)
+from rag_assets.systems.code_memory.sources.repositories.folders import (
+    RepositoryFolders,
+    locate,
+    read_configuration,
 )
 from rag_assets.watch.hooked import hooked_folder
 

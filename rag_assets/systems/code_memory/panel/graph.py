@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from rag_assets.retrieval.code_nodes import Node
-from rag_assets.retrieval.walk import Walk
 from rag_assets.systems.code_memory.outlines import shown_name
+from rag_assets.systems.code_memory.retrieval.nodes import Node
+from rag_assets.systems.code_memory.retrieval.walk import Walk
 
 _MOST_IN_A_COLUMN: Final = 14
 _COLUMN: Final = 270

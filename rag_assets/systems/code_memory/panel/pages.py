@@ -11,10 +11,10 @@ from starlette.responses import Response
 from rag_assets.common.errors import InvalidRequest
 from rag_assets.panel.frame import PanelPage, SystemPanel, Visit
 from rag_assets.retrieval.model import MAX_QUERY, Caller, SearchAnswer, SearchRequest
-from rag_assets.retrieval.walk import Walk, Walker
-from rag_assets.storage.catalog.found_relations import Direction
+from rag_assets.systems.code_memory.catalog.found_relations import Direction
 from rag_assets.systems.code_memory.outlines import shown_name
 from rag_assets.systems.code_memory.panel.graph import picture_of
+from rag_assets.systems.code_memory.retrieval.walk import Walk, Walker
 
 _LONGEST: Final = 1_000
 _MOST_STEPS: Final = 3

@@ -18,13 +18,14 @@ from hypothesis import strategies as st
 
 from rag_assets.common.errors import DocumentRejected
 from rag_assets.ingest.chunking.chunk_set import chunk_document
-from rag_assets.ingest.chunking.registry import CHUNKERS, chunk_parameters
+from rag_assets.ingest.chunking.registry import chunk_parameters
 from rag_assets.ingest.parsing.limits import ParseLimits
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.parsing.records import from_record, to_record
 from rag_assets.ingest.parsing.registry import PARSERS
 from rag_assets.ingest.workers.pool import WorkerPool
 from rag_assets.ingest.workers.tasks import ParseTask
+from rag_assets.tenants.kinds import installed_kinds
 from tests.unit.ingest.chunking.promises import check_promises
 from tests.unit.ingest.parsing import mutations
 from tests.unit.ingest.parsing.mutations import Edit, edited, edited_tree, parts
@@ -106,7 +107,7 @@ def check(pool: WorkerPool, document: bytes, media_type: str) -> None:
     event("read" if isinstance(result, ParsedText) else "refused")
     if isinstance(result, ParsedText):
         check_parsed(result)
-        for chunker in CHUNKERS:
+        for chunker in installed_kinds().chunkers:
             check_chunks(result, chunker)
     else:
         said = f"{result.message} {result.hint}"
@@ -148,7 +149,7 @@ def check_parsed(parsed: ParsedText) -> None:
 
 
 def check_chunks(parsed: ParsedText, chunker: str) -> None:
-    parameters = chunk_parameters(chunker)
+    parameters = chunk_parameters(chunker, chunkers=installed_kinds().chunkers)
     passages = check_promises(parsed, parameters)
     made = chunk_document(parsed, parameters, parsed_digest="d")
     assert len(made.chunks) + len(made.dropped) == len(passages)

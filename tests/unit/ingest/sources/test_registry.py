@@ -32,7 +32,7 @@ def test_a_kind_declares_whether_it_is_pushed_and_its_paths(tmp_path: Path) -> N
 def test_an_unknown_kind_is_refused_with_those_there_are(unknown: object) -> None:
     with pytest.raises(ConfigurationError, match="type of source") as refused:
         kind_of({"type": unknown, "name": "d"}, SOURCE_KINDS)
-    assert refused.value.hint == "choose one of: files, git, records, uploads"
+    assert refused.value.hint == "choose one of: files, records, uploads"
 
 
 def test_a_configuration_without_a_type_is_a_folder_of_files() -> None:

@@ -17,13 +17,13 @@ from rag_assets.ingest.chunking.kinds import (
     ChunkRequest,
 )
 from rag_assets.ingest.chunking.passages import Passage
-from rag_assets.ingest.chunking.registry import CHUNKERS
 from rag_assets.ingest.parsing.limits import ParseLimits
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.parsing.records import parsed_digest
 from rag_assets.ingest.workers.pool import KeptPool, WorkerPool
 from rag_assets.ingest.workers.tasks import ChunkOutcome, ChunkTask
 from rag_assets.ingest.workers.unchunked_text import UnchunkedText
+from rag_assets.tenants.kinds import installed_kinds
 from tests.unit.ingest.conftest import Parse
 
 DOCUMENTS = {
@@ -50,11 +50,11 @@ def chunked_here(todo: ChunkTask) -> list[ChunkSet]:
     return [text.chunk() for text in todo.texts]
 
 
-@pytest.mark.parametrize("name", CHUNKERS)
+@pytest.mark.parametrize("name", installed_kinds().chunkers)
 def test_a_worker_makes_the_same_chunks(
     pool: WorkerPool, texts: list[ParsedText], name: str
 ) -> None:
-    todo = task(texts, CHUNKERS[name])
+    todo = task(texts, installed_kinds().chunkers[name])
     [outcome] = pool.map([todo])
     assert outcome.made == [text.chunk(confined=True) for text in todo.texts]
     assert any(one.chunks for one in outcome.made)
@@ -68,7 +68,7 @@ def test_a_worker_is_told_of_a_place_and_of_levels(
     text = "# Open bugs\n\n## Sums\n\nWrong.\n\n## Dark\n\nVery.\n" + "\n### Why\n\nWords.\n" * 99
     parsed = parse(text.encode(), "text/markdown")
     assert isinstance(parsed, ParsedText)
-    usual = ChunkParameters(CHUNKERS["code"], 1200, 0)
+    usual = ChunkParameters(installed_kinds().chunkers["code"], 1200, 0)
     todo = [
         UnchunkedText(parsed, parsed_digest(parsed), parameters)
         for parameters in (usual, replace(usual, **chosen))
@@ -100,7 +100,7 @@ def test_a_worker_that_ends_leaves_the_text_to_this_process(
         worker._await_ready()
         worker._process.kill()
         worker._process.wait()
-        todo = task(texts, CHUNKERS["heading"])
+        todo = task(texts, installed_kinds().chunkers["heading"])
         assert todo.execute(worker) == ChunkOutcome(chunked_here(todo))
         assert not worker.alive
         pool.give_back(worker)
@@ -114,7 +114,7 @@ def test_texts_that_a_parser_reads_are_tried_again_one_by_one_and_never_parsed_h
         worker._await_ready()
         worker._process.kill()
         worker._process.wait()
-        todo = task(texts, CHUNKERS["code"])
+        todo = task(texts, installed_kinds().chunkers["code"])
         assert todo.execute(worker) == ChunkOutcome((), todo.texts)
         single = ChunkTask(todo.texts[:1])
         assert single.execute(worker) == ChunkOutcome([todo.texts[0].chunk()])

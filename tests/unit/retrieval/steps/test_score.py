@@ -23,12 +23,10 @@ def order_of(query: str, word_scores: dict[str, float]) -> list[str]:
     search = Mock(
         floors=None, min_cosine=None, mode="hybrid", request=SearchRequest.of(query=query)
     )
-    search.tenant.reads_code = True
+    search.tenant.reads_facts, search.tenant.fact_readers = True, {"code": 1}
     progress = SearchProgress(
         search=search,
-        **dict.fromkeys(
-            ("ref", "serving", "owner", "caller", "moved", "moment", "timings"), Mock()
-        ),
+        **dict.fromkeys(("ref", "serving", "owner", "caller", "moved", "timings"), Mock()),
         principals=(),
         scopes=None,
         order=[NEAR],

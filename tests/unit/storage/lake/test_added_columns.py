@@ -8,9 +8,8 @@ from dataclasses import replace
 import polars as pl
 import pytest
 
-from rag_assets.code.model import Fact
 from rag_assets.ingest.chunking.block_places import BlockPlace
-from rag_assets.ingest.chunking.model import Definition
+from rag_assets.ingest.chunking.model import Definition, Fact
 from rag_assets.ingest.parsing.model import Block, ParsedText
 from rag_assets.ingest.parsing.records import from_record, parsed_digest, to_record
 from rag_assets.storage.lake.damage import damaged_files

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from rag_assets.code.manifests.frameworks import FRAMEWORKS
 from rag_assets.systems.code_memory import chunk_metadata
 from rag_assets.systems.code_memory.chunk_metadata import metadata_of
+from rag_assets.systems.code_memory.manifests.frameworks import FRAMEWORKS
 
 
 def test_every_framework_has_a_package_and_languages_of_its_manager() -> None:

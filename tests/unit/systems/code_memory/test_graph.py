@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import itertools
 
-from rag_assets.retrieval.code_nodes import Node, Relation
-from rag_assets.retrieval.walk import Walk
 from rag_assets.systems.code_memory.panel.graph import Picture, picture_of
+from rag_assets.systems.code_memory.retrieval.nodes import Node, Relation
+from rag_assets.systems.code_memory.retrieval.walk import Walk
 
 
 def node(name: str) -> Node:

@@ -1,0 +1,171 @@
+"""Fact stores: what systems keep of the facts that their chunkers read from texts.
+
+A chunker may state facts besides passages, such as which name a line defines. The lake keeps them.
+A system names a `FactStore` by the name of its chunker, which keeps what follows from the facts of
+all indexed texts: types of passages, rows of its own tables, further documents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+from sqlalchemy import Table
+
+from rag_assets.ingest.chunking.model import Definition
+from rag_assets.pipeline.context import TenantContext
+from rag_assets.pipeline.shares import Share
+from rag_assets.plugins.registry import Systems, installed_systems
+from rag_assets.storage.catalog.catalog import Catalog
+from rag_assets.storage.catalog.index import RowRecorder
+from rag_assets.tenants.model import Tenant
+
+if TYPE_CHECKING:
+    from rag_assets.pipeline.slices import Work
+
+Kinds: TypeAlias = Mapping[str, str]
+"""Kinds of the definitions in one document, by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class DerivedWork:
+    """What a fact store did at the end of a run.
+
+    Attributes:
+        changed: further documents that are new, changed or deleted; the next listing finds them.
+        lines: figures for the run's page.
+    """
+
+    changed: int = 0
+    lines: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class StoreRepair:
+    """The differences that a fact store repaired.
+
+    Attributes:
+        description: the differences in words; "" if there were none.
+        figures: for the event of the repair, by name.
+    """
+
+    description: str = ""
+    figures: Mapping[str, int] = field(default_factory=dict)
+
+
+class FactStore(Protocol):
+    """Keeps what follows from the facts of a tenant's texts."""
+
+    @property
+    def tables(self) -> Sequence[Table]:
+        """Return its tables; Postgres counts them anew after many documents were published."""
+        ...
+
+    def prepare(self, ctx: TenantContext, work: Work) -> None:
+        """Decide the kinds of definitions, before versions of a slice's documents are made."""
+        ...
+
+    def kinds(self, ctx: TenantContext, document_ids: Sequence[str]) -> Mapping[str, Kinds]:
+        """Return the kinds of definitions, by document; indexed keys hash them."""
+        ...
+
+    def chunk_type(self, definition: Definition, kinds: Kinds, source_type: str) -> str:
+        """Return the source type of a chunk with a definition.
+
+        Args:
+            definition: of the chunk.
+            kinds: of the definitions in its document.
+            source_type: of its document.
+        """
+        ...
+
+    def recorder(self, ctx: TenantContext, media_types: Mapping[str, str]) -> RowRecorder:
+        """Return what records the facts of texts with the versions that have them.
+
+        Args:
+            ctx: of the tenant.
+            media_types: of the texts, by chunk_set_key.
+        """
+        ...
+
+    def finish(self, ctx: TenantContext) -> DerivedWork:
+        """Derive further documents from all files, at the end of a run of any tenant."""
+        ...
+
+    def unfinished(self, catalog: Catalog, tenant: Tenant, generation: int) -> str | None:
+        """Return why a tenant needs a run although no document is pending; None if it needs none.
+
+        Args:
+            catalog: holds the records of what was derived.
+            tenant: of the documents.
+            generation: the serving build.
+        """
+        ...
+
+    def derives_from(self, tenant: Tenant, source: str) -> bool:
+        """Return whether documents are derived from a source of a tenant."""
+        ...
+
+    def withdraw(self, ctx: TenantContext, source: str) -> None:
+        """Delete the documents derived from a source, after its readers changed."""
+        ...
+
+    def repair(self, ctx: TenantContext, share: Share) -> StoreRepair:
+        """Repair rows and derived documents that differ from the facts in the lake.
+
+        Args:
+            ctx: of the tenant.
+            share: of the texts, by their chunk_set_key.
+        """
+        ...
+
+
+def all_stores() -> Iterable[FactStore]:
+    """Return the fact stores of all systems."""
+    return _stores(installed_systems()).values()
+
+
+def stores_of(tenant: Tenant) -> list[FactStore]:
+    """Return the fact stores for the chunkers of a tenant."""
+    if not tenant.reads_facts:
+        return []
+    stores = _stores(installed_systems())
+    return [stores[name] for name in tenant.fact_readers if name in stores]
+
+
+def recorders_of(ctx: TenantContext, media_types: Mapping[str, str]) -> list[RowRecorder]:
+    """Return what records the facts of texts, given their media types by chunk_set_key."""
+    return [store.recorder(ctx, media_types) for store in stores_of(ctx.tenant)]
+
+
+def tables_of(tenant: Tenant) -> list[Table]:
+    """Return the tables of the fact stores of a tenant."""
+    return [table for store in stores_of(tenant) for table in store.tables]
+
+
+def kinds_of_documents(ctx: TenantContext, document_ids: Sequence[str]) -> dict[str, Kinds]:
+    """Return the kinds of definitions that the tenant's stores know, by document."""
+    found: dict[str, Kinds] = {}
+    for store in stores_of(ctx.tenant):
+        found |= store.kinds(ctx, document_ids)
+    return found
+
+
+def finish(ctx: TenantContext) -> DerivedWork:
+    """Derive the further documents of all stores."""
+    done = [store.finish(ctx) for store in all_stores()]
+    lines = {name: line for one in done for name, line in one.lines.items()}
+    return DerivedWork(sum(one.changed for one in done), lines)
+
+
+def unfinished(catalog: Catalog, tenant: Tenant, generation: int) -> str | None:
+    """Return why a store of a tenant needs a run; None if none does; see FactStore."""
+    reasons = (store.unfinished(catalog, tenant, generation) for store in all_stores())
+    return next(filter(None, reasons), None)
+
+
+@lru_cache(maxsize=4)
+def _stores(systems: Systems) -> Mapping[str, FactStore]:
+    return systems.load("fact_stores")

@@ -1,0 +1,27 @@
+"""The tables of code memory in one object, made once for each catalog."""
+
+from __future__ import annotations
+
+from rag_assets.storage.catalog.catalog import Catalog
+from rag_assets.storage.catalog.database import Database
+from rag_assets.systems.code_memory.catalog.derivations import DerivationTable
+from rag_assets.systems.code_memory.catalog.document_kinds import KindTable
+from rag_assets.systems.code_memory.catalog.relation_counts import RelationCountQuery
+from rag_assets.systems.code_memory.catalog.relation_drift import RelationDriftQuery
+from rag_assets.systems.code_memory.catalog.relations import RelationTable
+
+
+class CodeCatalog:
+    """Access to the tables of code memory, with one attribute per table or group of tables."""
+
+    def __init__(self, database: Database) -> None:
+        self.kinds = KindTable(database)
+        self.relations = RelationTable(database)
+        self.relation_counts = RelationCountQuery(database)
+        self.relation_drift = RelationDriftQuery(database)
+        self.derivations = DerivationTable(database)
+
+
+def code_catalog(catalog: Catalog) -> CodeCatalog:
+    """Return the access to the tables of code memory in a catalog."""
+    return catalog.of_system(CodeCatalog)

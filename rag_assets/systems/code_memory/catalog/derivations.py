@@ -1,0 +1,195 @@
+"""Derived documents: records that follow from the indexed documents of another source."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, delete, func, literal, select, update
+from sqlalchemy.dialects.postgresql import aggregate_order_by
+from sqlalchemy.dialects.postgresql import insert as upsert
+
+from rag_assets.common.batches import batched
+from rag_assets.storage.catalog.changes import notify
+from rag_assets.storage.catalog.database import Database, TenantRef, among
+from rag_assets.storage.catalog.index_rows import of_generation, same_document, withhold_statement
+from rag_assets.storage.catalog.pushed_records import PushedRecord, record_values
+from rag_assets.storage.catalog.removals import mark_deleted_statement
+from rag_assets.storage.catalog.tables import (
+    document_index,
+    documents,
+    record_revisions,
+    source_records,
+)
+from rag_assets.systems.code_memory.catalog.tables import derivations
+from rag_assets.systems.code_memory.derived.unresolved import Unresolved
+
+_BATCH = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class DerivedRecords:
+    """The derived documents of one source.
+
+    Attributes:
+        of: the source from which they are derived.
+        source: the source that contains them.
+        fingerprint: of the documents from which they are derived.
+        records: the derived documents.
+        unresolved: unknown facts that may add to them or change them.
+    """
+
+    of: str
+    source: str
+    fingerprint: str
+    records: tuple[PushedRecord, ...]
+    unresolved: tuple[Unresolved, ...]
+
+
+class DerivationTable:
+    """Queries on `derivations` and the records of derived documents."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def fingerprints(
+        self, tenant_id: str, generation: int, sources: Collection[str]
+    ) -> dict[str, str]:
+        """Return a fingerprint of each source's documents in a build; "" without documents."""
+        line = func.concat_ws(
+            *("/", documents.c.document_id, document_index.c.chunk_set_key),
+            documents.c.access_scope,
+        )
+        in_order = aggregate_order_by(literal("\n"), documents.c.document_id)
+        query = (
+            select(documents.c.source, func.md5(func.string_agg(line, in_order)))
+            .select_from(document_index)
+            .join(documents, same_document())
+            .where(
+                of_generation(tenant_id, generation),
+                document_index.c.chunk_set_key.is_not(None),
+                documents.c.status != "DELETED",
+                among(documents.c.source, list(sources)),
+            )
+            .group_by(documents.c.source)
+        )
+        with self._database.begin() as connection:
+            found = dict(connection.execute(query).all())
+        return {source: found.get(source, "") for source in sources}
+
+    def recorded(self, tenant_id: str) -> dict[str, str]:
+        """Return the fingerprints from which the present records were derived, by source."""
+        table = derivations.c
+        query = select(table.source, table.fingerprint).where(table.tenant == tenant_id)
+        with self._database.begin() as connection:
+            return dict(connection.execute(query).all())
+
+    def forget_fingerprints(self, ref: TenantRef, sources: Collection[str]) -> None:
+        """Clear the fingerprints of sources, so that their records are derived again in any case.
+
+        Raises:
+            TenantGone: the tenant was removed.
+        """
+        table = derivations.c
+        statement = (
+            update(derivations)
+            .where(table.tenant == ref.id, among(table.source, list(sources)))
+            .values(fingerprint="")
+        )
+        with self._database.begin_for(ref) as connection:
+            connection.execute(statement)
+
+    def unresolved(self, tenant_id: str) -> dict[str, list[Unresolved]]:
+        """Return the unknown facts about derived documents, by the source they are derived from."""
+        table = derivations.c
+        query = select(table.source, table.unresolved).where(table.tenant == tenant_id)
+        with self._database.begin() as connection:
+            rows = connection.execute(query).all()
+        return {row.source: [Unresolved.read(one) for one in row.unresolved] for row in rows}
+
+    def differing(self, ref: TenantRef, derived: DerivedRecords) -> int:
+        """Return how many documents `record` would change."""
+        with self._database.begin() as connection:
+            known = _known(connection, ref, derived.source)
+        wanted = {one.document_id: one.key for one in derived.records}
+        return sum(known.get(id_) != wanted.get(id_) for id_ in known.keys() | wanted.keys())
+
+    def record(self, ref: TenantRef, derived: DerivedRecords) -> int:
+        """Record the derived documents of a source; return how many changed.
+
+        Documents that are no longer derived from it are withheld from searches at once.
+
+        Raises:
+            TenantGone: the tenant was removed.
+        """
+        wanted = {one.document_id: one for one in derived.records}
+        with self._database.begin_for(ref) as connection:
+            known = _known(connection, ref, derived.source)
+            changed = [one for id_, one in wanted.items() if known.get(id_) != one.key]
+            gone = sorted(known.keys() - wanted.keys())
+            _put(connection, ref, changed)
+            _forget(connection, ref, gone)
+            _remember(connection, ref, derived)
+            if changed or gone:
+                notify(connection, ref.id)
+        return len(changed) + len(gone)
+
+    def withdraw(self, ref: TenantRef, of: str, source: str) -> None:
+        """Withhold the derived documents of a source, until they are derived again.
+
+        Args:
+            of: the source from which they are derived.
+            source: the source that contains them.
+
+        Raises:
+            TenantGone: the tenant was removed.
+        """
+        with self._database.begin_for(ref) as connection:
+            _forget(connection, ref, sorted(_known(connection, ref, source)))
+            _remember(connection, ref, DerivedRecords(of, source, "", (), ()))
+            notify(connection, ref.id)
+
+
+def _known(connection: Connection, ref: TenantRef, source: str) -> Mapping[str, str]:
+    table = source_records.c
+    query = select(table.document_id, table.record_key).where(
+        table.tenant == ref.id, table.source == source
+    )
+    return dict(connection.execute(query).all())
+
+
+def _put(connection: Connection, ref: TenantRef, records: Sequence[PushedRecord]) -> None:
+    new = upsert(source_records).values(
+        revision=record_revisions.next_value(), changed_at=func.clock_timestamp()
+    )
+    identity = [column.name for column in source_records.primary_key]
+    changes = {
+        column.name: new.excluded[column.name]
+        for column in source_records.columns
+        if column.name not in identity
+    }
+    statement = new.on_conflict_do_update(index_elements=identity, set_=changes)
+    for batch in batched(records, _BATCH):
+        connection.execute(statement, [record_values(ref, one) for one in batch])
+
+
+def _forget(connection: Connection, ref: TenantRef, document_ids: Sequence[str]) -> None:
+    for batch in batched(document_ids, _BATCH):
+        ids = list(batch)
+        table = source_records.c
+        connection.execute(
+            delete(source_records).where(table.tenant == ref.id, among(table.document_id, ids))
+        )
+        connection.execute(mark_deleted_statement(ref, ids))
+        connection.execute(withhold_statement(ref, ids))
+
+
+def _remember(connection: Connection, ref: TenantRef, derived: DerivedRecords) -> None:
+    new = upsert(derivations).values(
+        tenant=ref.id,
+        source=derived.of,
+        fingerprint=derived.fingerprint,
+        unresolved=[one.stored for one in derived.unresolved],
+    )
+    changes = {"fingerprint": new.excluded.fingerprint, "unresolved": new.excluded.unresolved}
+    connection.execute(new.on_conflict_do_update(index_elements=["tenant", "source"], set_=changes))

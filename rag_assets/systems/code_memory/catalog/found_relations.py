@@ -1,0 +1,140 @@
+"""Results of queries on the relations of repositories: definitions, edges, documents."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple, TypeAlias
+
+from rag_assets.retrieval.access import ScopedDocument
+
+Direction: TypeAlias = Literal["out", "in", "both"]
+
+NamesCalled: TypeAlias = Mapping[str, Collection[str]]
+"""Qualified names of definitions that people call by the same name, by repository."""
+
+Permits: TypeAlias = Callable[[ScopedDocument], bool]
+"""Returns whether a caller may read a document with a scope that is open to them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Readable:
+    """The versions that a caller may read.
+
+    Attributes:
+        generation: the serving build.
+        principals: the caller's.
+    """
+
+    tenant_id: str
+    generation: int
+    principals: Collection[str]
+
+
+@dataclass(frozen=True, slots=True)
+class FoundSymbol:
+    """A definition in a document that the caller may read.
+
+    Attributes:
+        name: the qualified name.
+        role, public, line_start, line_end, content_hash: see relations.relations.Symbol.
+        document_id, uri, access_scope: of the document.
+        source: its repository.
+        document_type: the document's source type.
+        kinds: the kinds of the document's definitions.
+        local_name: its name in its own text.
+        short: the short name by which it was found.
+    """
+
+    name: str
+    role: str
+    public: bool
+    line_start: int
+    line_end: int
+    content_hash: str | None
+    document_id: str
+    uri: str
+    source: str
+    access_scope: str
+    document_type: str
+    kinds: Mapping[str, str] = field(hash=False)
+    local_name: str = ""
+    short: str = field(default="", compare=False)
+
+
+class FoundEdge(NamedTuple):
+    """An edge with its evidence, in a document that the caller may read.
+
+    A tuple, because a walk creates thousands of edges.
+
+    Attributes:
+        kind, stated_of, target, how, confidence, line_start, line_end, evidence: see
+            relations.relations.Edge; evidence is None if it is read later.
+        path: of the file with the evidence, if it is not the document's file.
+        document_id, source, access_scope: see FoundSymbol.
+        uri: of the file with the evidence.
+        position: its index among the edges of its document's text.
+    """
+
+    kind: str
+    stated_of: str
+    target: str
+    how: str
+    confidence: float
+    line_start: int
+    line_end: int
+    evidence: str | None
+    path: str | None
+    document_id: str
+    uri: str
+    source: str
+    access_scope: str
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class FoundEdges:
+    """Edges that start or end at given nodes.
+
+    Attributes:
+        edges: each once; first the edges that start at the nodes.
+        cut: whether further edges were left out.
+    """
+
+    edges: Sequence[FoundEdge]
+    cut: bool = False
+
+
+class FoundNameUses(NamedTuple):
+    """The places of a name in a document that the caller may read.
+
+    Attributes:
+        name: as the text spells it.
+        places: see symbols.name_uses.uses_of.
+        document_id, uri, access_scope, source_type: of the document.
+        source: its repository.
+    """
+
+    name: str
+    places: str
+    document_id: str
+    uri: str
+    source: str
+    access_scope: str
+    source_type: str
+
+
+@dataclass(frozen=True, slots=True)
+class FoundDocument:
+    """A document that the caller may read.
+
+    Attributes:
+        source: its repository.
+        source_type: derived from its path.
+    """
+
+    document_id: str
+    uri: str
+    source: str
+    access_scope: str
+    source_type: str

@@ -1,0 +1,365 @@
+"""Statements on `symbols` and `edges`, compiled once: each step of a walk runs several.
+
+Postgres keeps no statistics of names and paths, because they would reveal texts, and assumes
+thousands of rows per name. Its own plan would read whole tables. `OFFSET 0` keeps it from joining
+before it has looked up the rows of each name and the texts of each row.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+from sqlalchemy import (
+    ARRAY,
+    BindParameter,
+    ColumnElement,
+    FromClause,
+    Integer,
+    Select,
+    Subquery,
+    Text,
+    all_,
+    and_,
+    bindparam,
+    cast,
+    column,
+    exists,
+    func,
+    literal,
+    literal_column,
+    or_,
+    select,
+    true,
+    union_all,
+)
+from sqlalchemy.dialects.postgresql import distinct_on
+from sqlalchemy.types import TypeEngine
+
+from rag_assets.storage.catalog.access import is_readable
+from rag_assets.storage.catalog.database import among, texts_parameter
+from rag_assets.storage.catalog.index_rows import returnable
+from rag_assets.storage.catalog.statements import Statement
+from rag_assets.storage.catalog.tables import document_index, documents
+from rag_assets.systems.code_memory.catalog.tables import (
+    document_kinds,
+    edges,
+    last_part,
+    name_uses,
+    symbols,
+)
+
+_TENANT = bindparam("tenant", type_=Text)
+_GENERATION = bindparam("generation", type_=Integer)
+_PRINCIPALS = texts_parameter("principals")
+_LIMIT = bindparam("limit", type_=Integer)
+_NUMBERS: TypeEngine[list[int]] = ARRAY(Integer)  # type: ignore[assignment]
+_POSITIONS = bindparam("positions", type_=_NUMBERS)
+
+_Columns: TypeAlias = tuple[ColumnElement[Any], ...]
+_Condition: TypeAlias = ColumnElement[bool]
+
+_SYMBOL_COLUMNS: _Columns = (
+    *(symbols.c.symbol, symbols.c.role, symbols.c.public, symbols.c.line_start),
+    *(symbols.c.line_end, symbols.c.content_hash),
+    *(documents.c.document_id, documents.c.uri, documents.c.source, documents.c.access_scope),
+    *(documents.c.source_type, document_kinds.c.kinds, symbols.c.short),
+)
+_EDGE_COLUMNS: _Columns = (
+    *(edges.c.kind, edges.c.stated_of, edges.c.target, edges.c.how, edges.c.confidence),
+    *(edges.c.line_start, edges.c.line_end, edges.c.evidence, edges.c.path),
+    *(documents.c.document_id, documents.c.uri, documents.c.source),
+    *(documents.c.access_scope, edges.c.position),
+)
+_DOCUMENT_COLUMNS: _Columns = (
+    *(documents.c.document_id, documents.c.uri, documents.c.source),
+    *(documents.c.access_scope, documents.c.source_type),
+)
+_APART: ColumnElement[int] = literal_column("0")
+"""The offset that makes Postgres run a subquery separately."""
+
+
+def _given(parameter: str) -> ColumnElement[str]:
+    given: BindParameter[list[str]] = texts_parameter(parameter)
+    return func.unnest(cast(given, ARRAY(Text)))
+
+
+def _asked(parameter: str) -> Subquery:
+    return select(_given(parameter).label("value")).distinct().subquery()
+
+
+def _one_of(value: ColumnElement[str], parameter: str) -> _Condition:
+    return value.in_(select(_given(parameter)))
+
+
+def _versions(*columns: ColumnElement[Any]) -> Select[Any]:
+    """Return columns of the valid versions that the caller may read."""
+    found = returnable(_TENANT, _GENERATION, *columns).where(is_readable(documents, _PRINCIPALS))
+    if document_kinds.c.kinds not in set(columns):
+        return found
+    same_document = and_(
+        document_kinds.c.tenant == documents.c.tenant,
+        document_kinds.c.document_id == documents.c.document_id,
+    )
+    return found.outerjoin(document_kinds, same_document)
+
+
+def _of_readable(table: FromClause, *columns: ColumnElement[Any]) -> Select[Any]:
+    same_text = and_(
+        table.c.tenant == document_index.c.tenant,
+        table.c.chunk_set_key == document_index.c.chunk_set_key,
+    )
+    return _versions(*columns).join(table, same_text)
+
+
+def _named_by(
+    columns: _Columns, value: ColumnElement[str], parameter: str, *wanted: _Condition
+) -> Subquery:
+    """Return the rows of a table with one of some values, with the versions of each row's text.
+
+    Args:
+        columns: the first column belongs to the table.
+    """
+    table = columns[0].table
+    own, others = _by_table(columns, table)
+    asked = _asked(parameter)
+    named = table.c.tenant == _TENANT, value == asked.c.value
+    rows = select(*own, table.c.chunk_set_key).where(*named, *wanted).offset(_APART).lateral()
+    of_text = document_index.c.chunk_set_key == rows.c.chunk_set_key
+    versions = _versions(*others).where(of_text).offset(_APART).lateral()
+    found = select(*_found_in(columns, rows, versions)).select_from(asked)
+    return found.join(rows, true()).join(versions, true()).subquery()
+
+
+def _held_by(columns: _Columns, table: FromClause, parameter: str, *wanted: _Condition) -> Subquery:
+    """Return the rows of a table in the texts of documents at some URIs."""
+    own, others = _by_table(columns, table)
+    asked = _asked(parameter)
+    at = _versions(*others, document_index.c.chunk_set_key).where(*_is_at(asked.c.value))
+    versions = at.offset(_APART).lateral()
+    of_text = table.c.tenant == _TENANT, table.c.chunk_set_key == versions.c.chunk_set_key
+    rows = select(*own).where(*of_text, *wanted).offset(_APART).lateral()
+    held = select(*_found_in(columns, rows, versions)).select_from(asked)
+    return held.join(versions, true()).join(rows, true()).subquery()
+
+
+def _is_at(uri: ColumnElement[str]) -> tuple[_Condition, ...]:
+    """Return the conditions for documents at a URI, by hash: URIs may be too long for an index."""
+    return func.md5(documents.c.uri) == func.md5(uri), documents.c.uri == uri
+
+
+def _by_table(columns: _Columns, table: FromClause) -> tuple[_Columns, _Columns]:
+    own = tuple(one for one in columns if one.table is table)
+    return own, tuple(one for one in columns if one.table is not table)
+
+
+def _found_in(columns: _Columns, *rows: FromClause) -> _Columns:
+    return tuple(next(one.c[c.name] for one in rows if c.name in one.c) for c in columns)
+
+
+_PLACED_SYMBOLS: _Columns = (*_SYMBOL_COLUMNS, symbols.c.position)
+
+
+def _symbols(found: Subquery) -> Select[Any]:
+    rows = select(*_found_in(_SYMBOL_COLUMNS, found))
+    return rows.order_by(found.c.uri, found.c.position)
+
+
+def _named() -> Select[Any]:
+    """Return definitions by name, without duplicates: each has a row for every short name."""
+    found = _named_by(_PLACED_SYMBOLS, symbols.c.symbol, "names")
+    once = found.c.uri, found.c.symbol, found.c.line_start
+    rows = select(*_found_in(_SYMBOL_COLUMNS, found)).ext(distinct_on(*once))
+    return rows.order_by(*once, found.c.position)
+
+
+def _names_called() -> Select[Any]:
+    columns = symbols.c.short, symbols.c.symbol, *_DOCUMENT_COLUMNS
+    return select(*_named_by(columns, symbols.c.short, "names").c).distinct()
+
+
+def _like() -> Select[Any]:
+    part = func.unnest(cast(texts_parameter("parts"), ARRAY(Text))).column_valued("part")
+    has_one = exists(select(part).where(func.strpos(symbols.c.short, part) > 0))
+    return _symbols(_of_readable(symbols, *_PLACED_SYMBOLS).where(has_one).subquery()).limit(_LIMIT)
+
+
+def _ending() -> Select[Any]:
+    found = _named_by(_PLACED_SYMBOLS, last_part(symbols.c.short), "parts")
+    has_same_marks = last_part(found.c.short, without="_-") == bindparam("marked", type_=Text)
+    rows = select(*_found_in(_SYMBOL_COLUMNS, found))
+    return rows.order_by(has_same_marks.desc(), found.c.uri, found.c.position).limit(_LIMIT)
+
+
+def _files_called() -> Select[Any]:
+    name = bindparam("name", type_=Text)
+    uri = func.lower(documents.c.uri)
+    is_called = func.right(uri, func.length(name) + 1) == literal("/") + name
+    found = _versions(*_DOCUMENT_COLUMNS).where(is_called)
+    return found.order_by(func.length(documents.c.uri), documents.c.uri).limit(_LIMIT)
+
+
+def _edges(*ways: Subquery, first: bool = True) -> Select[Any]:
+    """Return the edges found in one of several ways: no index serves several of them at once.
+
+    Args:
+        ways: each with its own limit.
+        first: whether to return the first edges if there are more, which requires reading all.
+    """
+    some = [select(literal(number).label("way"), *way.c) for number, way in enumerate(ways)]
+    if first:
+        some = [
+            one.order_by(one.selected_columns.uri, one.selected_columns.position) for one in some
+        ]
+    found = union_all(*(one.limit(_LIMIT) for one in some)).subquery()
+    return select(found).order_by(found.c.way, found.c.uri, found.c.position)
+
+
+def _edges_at_nodes() -> tuple[Subquery, ...]:
+    return (
+        _named_by(_EDGE_COLUMNS, edges.c.stated_of, "own", _of_kinds()),
+        _edges_in("uris", edges.c.stated_of == ""),
+        _named_by(_EDGE_COLUMNS, edges.c.target, "named", _of_kinds()),
+        _edges_in("inside", _one_of(edges.c.stated_of, "own_inside")),
+        _edges_in("inside", _one_of(edges.c.target, "named_inside")),
+    )
+
+
+def _stated() -> Subquery:
+    of_kind = edges.c.kind == bindparam("kind", type_=Text)
+    return _of_readable(edges, *_EDGE_COLUMNS).where(of_kind, _of_kinds()).subquery()
+
+
+def _edges_in(parameter: str, wanted: _Condition) -> Subquery:
+    return _held_by(_EDGE_COLUMNS, edges, parameter, wanted, _of_kinds())
+
+
+def _of_kinds() -> _Condition:
+    only = texts_parameter("only")
+    return and_(
+        edges.c.kind != all_(texts_parameter("without")),
+        or_(func.cardinality(cast(only, ARRAY(Text))) == 0, among(edges.c.kind, only)),
+    )
+
+
+def _documents_of_type() -> Select[Any]:
+    wanted = _one_of(documents.c.source_type, "source_types")
+    return _versions(*_DOCUMENT_COLUMNS).where(wanted).order_by(documents.c.uri)
+
+
+def _documents_without_names() -> Select[Any]:
+    of_text = (
+        name_uses.c.tenant == document_index.c.tenant,
+        name_uses.c.chunk_set_key == document_index.c.chunk_set_key,
+    )
+    has_names = select(name_uses.c.tenant).where(*of_text).exists()
+    return _documents_of_type().where(~has_names)
+
+
+def _first_of_sources() -> Select[Any]:
+    asked = _asked("sources")
+    of_source = _versions(*_DOCUMENT_COLUMNS).where(documents.c.source == asked.c.value)
+    first = of_source.limit(1).lateral()
+    return select(*first.c).select_from(asked).join(first, true())
+
+
+def _documents_at() -> Select[Any]:
+    asked = _asked("uris")
+    at = _versions(*_DOCUMENT_COLUMNS).where(*_is_at(asked.c.value)).offset(_APART).lateral()
+    return select(*at.c).select_from(asked).join(at, true()).order_by(at.c.uri)
+
+
+def _evidence() -> Select[Any]:
+    given = texts_parameter("documents"), texts_parameter("texts")
+    arrays = (*(cast(one, ARRAY(Text)) for one in given), cast(_POSITIONS, ARRAY(Integer)))
+    wanted = (
+        func.unnest(*arrays)
+        .table_valued(column("document", Text), column("text", Text), column("at", Integer))
+        .render_derived("wanted")
+    )
+    same = and_(
+        wanted.c.document == document_index.c.document_id,
+        wanted.c.text == edges.c.chunk_set_key,
+        wanted.c.at == edges.c.position,
+    )
+    return _of_readable(edges, *wanted.c, edges.c.evidence).join(wanted, same)
+
+
+def _name_uses() -> Select[Any]:
+    wanted = name_uses.c.numbers.op("&&")(
+        cast(bindparam("numbers", type_=_NUMBERS), ARRAY(Integer))
+    )
+    # The numbers belong to one tenant's names: another condition would use another index.
+    rows = select(name_uses).where(wanted).offset(_APART).subquery()
+    of_text = document_index.c.chunk_set_key == rows.c.chunk_set_key
+    versions = _versions(*_DOCUMENT_COLUMNS).where(of_text).offset(_APART).lateral()
+    asked = _asked("names")
+    name, line = asked.c.value, literal("\n")
+    behind = func.split_part(line + rows.c.names, line + name + "|", 2)
+    places = func.split_part(behind, line, 1).label("places")
+    found = (
+        select(name.label("name"), places, *versions.c)
+        .select_from(rows)
+        .join(versions, true())
+        .join(asked, true())
+        .where(rows.c.tenant == _TENANT)
+        .subquery()
+    )
+    defining = func.left(found.c.places, 1) == "d"
+    return (
+        select(*found.c)
+        .where(found.c.places != "")
+        .order_by(defining.desc(), found.c.uri, found.c.name)
+        .limit(_LIMIT)
+    )
+
+
+NAMED = Statement.of(_named())
+"""Definitions by `names`, as stored in their own texts."""
+
+CALLED = Statement.of(_symbols(_named_by(_PLACED_SYMBOLS, symbols.c.short, "names")))
+"""Definitions by their short names, `names`."""
+
+NAMES_CALLED = Statement.of(_names_called())
+"""The names of definitions by their short names, `names`, with their documents."""
+
+LIKE = Statement.of(_like())
+"""Some definitions with names that contain one of `parts`."""
+
+ENDING = Statement.of(_ending())
+"""Some definitions with a last part in `parts`, ignoring marks; those with `marked` first."""
+
+NAME_USES = Statement.of(_name_uses())
+"""The places of `names` in documents with one of the names of these `numbers`.
+
+Documents that define a name come first.
+"""
+
+FILES_CALLED = Statement.of(_files_called())
+"""Some documents with a URI that ends with the lower-case file name `name`."""
+
+WITHIN = Statement.of(_symbols(_held_by(_PLACED_SYMBOLS, symbols, "uris")))
+"""The definitions in documents."""
+
+EDGES = Statement.of(_edges(*_edges_at_nodes()))
+"""Edges stated about `own` names, outside of the definitions of files, or naming `named`.
+
+Names that only their document distinguishes are looked up only `inside` documents.
+
+The first column is the way in which an edge was found."""
+
+SOME_EDGES = Statement.of(_edges(*_edges_at_nodes(), first=False))
+"""The same, but any `limit` edges if a way finds more."""
+
+EVIDENCE = Statement.of(_evidence())
+"""The evidence of edges, by `documents`, their `texts`, and `positions` in the texts."""
+
+STATED = Statement.of(_edges(_stated()))
+"""The edges of a kind."""
+
+FIRST_OF_SOURCES = Statement.of(_first_of_sources())
+"""A document of each of `sources` that has documents."""
+
+DOCUMENTS_OF_TYPE = Statement.of(_documents_of_type())
+DOCUMENTS_WITHOUT_NAMES = Statement.of(_documents_without_names())
+"""The documents of some types that were not yet scanned for names."""
+DOCUMENTS_AT = Statement.of(_documents_at())

@@ -1,0 +1,138 @@
+"""Tables of source code: definitions with their kinds, relations, names and derived documents."""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    ARRAY,
+    REAL,
+    BigInteger,
+    Boolean,
+    Column,
+    ColumnElement,
+    ForeignKeyConstraint,
+    Index,
+    Integer,
+    Numeric,
+    Table,
+    Text,
+    column,
+    func,
+    literal_column,
+)
+
+from rag_assets.storage.catalog.columns import json_column, metadata, tenant_column
+
+NAME_MARKS = "_-?!$="
+"""Characters that a search for a name may leave out."""
+
+
+def last_part(short: ColumnElement[str], without: str = NAME_MARKS) -> ColumnElement[str]:
+    """Return the part of a name after its last dot, without the characters in `without`."""
+    # Constants instead of parameters: Postgres uses an index only for its exact expression.
+    part = func.regexp_replace(short, literal_column("'^.*[.]'"), literal_column("''"))
+    return func.translate(part, literal_column(f"'{without}'"), literal_column("''"))
+
+
+# The kinds of a document's definitions, as decided by other files: source type by name.
+document_kinds = Table(
+    "document_kinds",
+    metadata,
+    Column("tenant", Text, primary_key=True),
+    Column("document_id", Text, primary_key=True),
+    json_column("kinds"),
+    ForeignKeyConstraint(
+        ["tenant", "document_id"],
+        ["documents.tenant", "documents.document_id"],
+        ondelete="CASCADE",
+    ),
+)
+
+# Symbols and edges of a text, by its chunk set. They are kept while a build has a version of it: a
+# trigger on document_index deletes them with the last row that names the chunk set.
+symbols = Table(
+    "symbols",
+    metadata,
+    tenant_column(),
+    Column("chunk_set_key", Text, primary_key=True),
+    Column("position", Integer, primary_key=True),
+    Column("symbol", Text, nullable=False),
+    # The name as people call it: without its namespace, in lower case.
+    Column("short", Text, nullable=False),
+    Column("role", Text, nullable=False),
+    Column("public", Boolean, nullable=False),
+    # Hash of the text that is embedded for it; null without a chunk of its own.
+    Column("content_hash", Text),
+    Column("line_start", Integer, nullable=False),
+    Column("line_end", Integer, nullable=False),
+    Index(None, "tenant", "symbol"),
+    Index(None, "tenant", "short"),
+    Index("ix_symbols_tenant_last_part", "tenant", last_part(column("short", Text))),
+)
+
+edges = Table(
+    "edges",
+    metadata,
+    tenant_column(),
+    Column("chunk_set_key", Text, primary_key=True),
+    Column("position", Integer, primary_key=True),
+    Column("kind", Text, nullable=False),
+    # Qualified names, or other names with a prefix; `stated_of` is empty for the file itself.
+    Column("stated_of", Text, nullable=False),
+    Column("target", Text, nullable=False),
+    Column("how", Text, nullable=False),
+    Column("confidence", REAL, nullable=False),
+    Column("line_start", Integer, nullable=False),
+    Column("line_end", Integer, nullable=False),
+    Column("evidence", Text, nullable=False),
+    # Path of the file with the evidence, within its repository; null for the text's own file.
+    Column("path", Text),
+    Index(None, "tenant", "stated_of"),
+    Index(None, "tenant", "target"),
+)
+
+# The names in a text, with the places that define and use them, in one row. Searches look for a
+# number that is computed from the name and the tenant. Rows are kept as long as symbols.
+name_uses = Table(
+    "name_uses",
+    metadata,
+    tenant_column(),
+    Column("chunk_set_key", Text, primary_key=True),
+    Column("numbers", ARRAY(Integer), nullable=False),
+    # See symbols.name_uses.
+    Column("names", Text, nullable=False),
+    Index("ix_name_uses_numbers", "numbers", postgresql_using="gin"),
+)
+
+# The state of derived documents: records that follow from all documents of another source.
+derivations = Table(
+    "derivations",
+    metadata,
+    tenant_column(),
+    Column("source", Text, primary_key=True),
+    # Fingerprint of the documents from which the present records were derived.
+    Column("fingerprint", Text, nullable=False),
+    # Unknown facts that may add to the records: reasons with their places.
+    json_column("unresolved", "[]"),
+)
+
+# Possible changes of relations: triggers write one row for each transaction, with a random number.
+# The sum of all numbers identifies a state. With a single shared row, writers would wait for each
+# other.
+relation_changes = Table(
+    "relation_changes",
+    metadata,
+    tenant_column(),
+    Column("transaction", BigInteger, primary_key=True, autoincrement=False),
+    # Whether rows of a text were rebuilt; other rows are added and deleted with their text.
+    Column("of_rows", Boolean, primary_key=True),
+    Column("nonce", BigInteger, nullable=False),
+)
+
+# The sums of the random numbers of former changes.
+relation_change_totals = Table(
+    "relation_change_totals",
+    metadata,
+    tenant_column(),
+    Column("nonce", Numeric, nullable=False, server_default="0"),
+    Column("rows_nonce", Numeric, nullable=False, server_default="0"),
+)

@@ -1,0 +1,237 @@
+"""The chunker of repositories: code by definition, texts by section."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from rag_assets.ingest.chunking.boundaries import Cuts, Rank, line_cuts, sentence_cuts
+from rag_assets.ingest.chunking.kinds import UNREAD, ChunkerKind, ChunkRequest, CutText
+from rag_assets.ingest.chunking.measure import TOKENS
+from rag_assets.ingest.chunking.model import Definition, Fact
+from rag_assets.ingest.chunking.packer import Limits, pack
+from rag_assets.ingest.chunking.passages import Passage
+from rag_assets.ingest.chunking.regions import Region
+from rag_assets.ingest.chunking.sections import at_levels, find_sections
+from rag_assets.ingest.chunking.units import Grammar, Units
+from rag_assets.ingest.parsing.media_types import SOURCE_CODE
+from rag_assets.ingest.parsing.model import Block
+from rag_assets.systems.code_memory.symbols.model import Unit
+from rag_assets.systems.code_memory.symbols.source_types import SOURCE_TYPES, is_data, type_of_place
+
+if TYPE_CHECKING:
+    from rag_assets.systems.code_memory.symbols.model import CodeText
+    from rag_assets.tenants.model import Tenant
+
+READING_VERSION = 19
+"""Increase this whenever the same text would yield other units, facts or relations."""
+NO_PROGRAMS: Final = frozenset(
+    {"css", "derived", "ini", "json", "run-event", "toml", "xml", "yaml"}
+)
+"""Languages, as media types name them, with files that use no definition by name."""
+_PROGRAMS = SOURCE_CODE - {f"text/x-{language}" for language in (*NO_PROGRAMS, "terraform")}
+_MARKDOWN = "text/markdown"
+_BUGS = "known_bug"
+_DATA = "data"
+_MOST_KEYS = 300
+"""A structured file with more keys than this is data, wherever it lies."""
+_REST = Definition("rest")
+
+
+def read(request: ChunkRequest) -> CutText:
+    """Cut a document at its definitions, and collect the facts it states.
+
+    - A unit marked as alone is a separate chunk, however small. Other units are joined with their
+      neighbours until they have `minimum` tokens. Chunks do not overlap.
+    - A unit over the limit is cut at the ends of statements, then of lines. Each continuation has
+      the unit's signature among its headings.
+    - Keys of data files are joined until they have `minimum` tokens; each key of a configuration is
+      a chunk.
+    - A text of another kind is cut at its sections of the wanted levels, by default three; small
+      sections are joined. The continuation of a section repeats the end of the previous passage. In
+      a list of known bugs, recognized by its path or first heading, each bug is a chunk.
+    """
+    from rag_assets.systems.code_memory.languages.markdown import is_bug_list, known_bugs
+    from rag_assets.systems.code_memory.reading import read_code
+
+    reading = read_code(request.parsed.text, request.kind, request.frameworks)
+    facts = (*reading.facts, *(Fact(UNREAD, 0, 0, values={"why": why}) for why in reading.notes))
+    listed = request.place == _BUGS or is_bug_list(request.parsed.text)
+    if request.kind == _MARKDOWN and listed:
+        bugs = replace(reading, units=known_bugs(request.parsed.text))
+        return CutText(_along_units(request, bugs), facts)
+    if _is_prose(request):
+        return CutText(_along_sections(request), facts)
+    if request.place == _DATA or len(reading.units) > _MOST_KEYS:
+        joined = (replace(one, alone=False) if one.role == "key" else one for one in reading.units)
+        reading = replace(reading, units=tuple(joined))
+    return CutText(_along_units(request, reading), facts)
+
+
+def place(path: str, media_type: str) -> str:
+    """Return the hint that a document's path gives its chunker: known_bug, data, or "".
+
+    Args:
+        path: POSIX path within its source.
+        media_type: the type of its content.
+    """
+    if media_type == _MARKDOWN:
+        return _BUGS if type_of_place(path) == _BUGS else ""
+    return _DATA if is_data(path) else ""
+
+
+def split(request: ChunkRequest) -> list[Passage]:
+    """Cut a document at headings or blank lines, without reading it; see read()."""
+    from rag_assets.systems.code_memory.reading import unread
+
+    if _is_prose(request):
+        return _along_sections(request)
+    return _along_units(request, unread(request.parsed.text, request.kind))
+
+
+def _is_prose(request: ChunkRequest) -> bool:
+    return any(block.kind != "code" for block in request.parsed.blocks)
+
+
+def _along_sections(request: ChunkRequest) -> list[Passage]:
+    longest = 3 * (request.limit - request.overlap) // 4
+    grammar = Grammar(TOKENS, longest, longest // 2, sentence_cuts)
+    limits = Limits(request.limit, request.overlap)
+    grouping = partial(
+        _sections, minimum=request.minimum, limit=request.limit, levels=request.levels
+    )
+    passages = pack(request.parsed, grammar, limits, grouping)
+    return [replace(passage, definition=Definition("section")) for passage in passages]
+
+
+def _sections(
+    regions: Sequence[Region], units: Units, minimum: int, limit: int, levels: int
+) -> Iterator[tuple[int, int]]:
+    """Yield ranges of units for sections; small sections share a range with later sections."""
+    bounds = [section.low for section in at_levels(find_sections(regions), levels)]
+    edges = [units.first[low] for low in (*(bounds or [0]), len(regions))]
+    yield from _joined(edges, units, minimum, limit)
+
+
+def _joined(
+    edges: Sequence[int], units: Units, minimum: int, limit: int
+) -> Iterator[tuple[int, int]]:
+    """Yield the ranges between edges; join each with later ranges until it has the minimum."""
+    low = edges[0]
+    for middle, high in zip(edges[1:], [*edges[2:], edges[-1]], strict=True):
+        small = units.size(low, middle) < minimum
+        if small and high > middle and units.size(low, high) <= limit:
+            continue
+        if middle > low:
+            yield low, middle
+        low = middle
+
+
+def _along_units(request: ChunkRequest, reading: CodeText) -> list[Passage]:
+    found = reading.units
+    if not found:
+        return []
+    blocks = tuple(
+        Block("code", unit.start, unit.end, (unit.symbol,) if unit.symbol else ()) for unit in found
+    )
+    longest = 3 * request.limit // 4
+    grammar = Grammar(TOKENS, longest, longest // 2, sentence_cuts, _statement_cuts(found))
+    grouping = partial(_groups, found=found, minimum=request.minimum, limit=request.limit)
+    parsed = replace(request.parsed, blocks=blocks)
+    # The continuation of a unit has its signature among the headings.
+    limits = Limits(request.limit, overlap=0, with_context=False)
+    passages = pack(parsed, grammar, limits, grouping)
+    names = _Names(request.parsed.text, found)
+    return [names.named(passage) for passage in passages]
+
+
+def _groups(
+    regions: Sequence[Region], units: Units, found: Sequence[Unit], minimum: int, limit: int
+) -> Iterator[tuple[int, int]]:
+    """Yield ranges of the packer's units: each unit marked as alone, and runs of others."""
+    alone = {unit.start for unit in found if unit.alone}
+    run: list[int] = []
+    for index, region in enumerate(regions):
+        first, after = units.first[index], units.first[index + 1]
+        if region.start not in alone:
+            run.append(first)
+            continue
+        if run:
+            yield from _joined([*run, first], units, minimum, limit)
+            run = []
+        yield first, after
+    if run:
+        yield from _joined([*run, units.first[len(regions)]], units, minimum, limit)
+
+
+def _statement_cuts(found: Sequence[Unit]) -> Cuts:
+    """Return cuts after lines: best at the end of a statement, then at a blank line."""
+    ends = sorted({at for unit in found for at in unit.cuts})
+
+    def cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]]:
+        before = start
+        for at, rank in line_cuts(text, start, end):
+            here = bisect_right(ends, before) < bisect_right(ends, at)
+            blank = Rank.LINE if rank is Rank.PARAGRAPH else Rank.SENTENCE
+            yield at, Rank.PARAGRAPH if here else blank
+            before = at
+
+    return cuts
+
+
+class _Names:
+    """The definitions of passages, derived from the units in them."""
+
+    def __init__(self, text: str, found: Sequence[Unit]) -> None:
+        self._text, self._found = text, found
+        self._starts = [unit.start for unit in found]
+
+    def named(self, passage: Passage) -> Passage:
+        """Return the passage with its definition; a continuation gets the unit's signature."""
+        low = max(0, bisect_right(self._starts, passage.start) - 1)
+        units = self._found[low : bisect_left(self._starts, passage.end)]
+        if len(units) != 1:
+            return replace(passage, definition=_definition_of(units))
+        unit, path = units[0], passage.heading_path
+        if unit.signature and self._text[unit.start : passage.start].strip():
+            path = (*path, unit.signature)
+        definition = Definition(unit.role, unit.symbol, unit.signature)
+        return replace(passage, heading_path=path, definition=definition)
+
+
+def _definition_of(units: Sequence[Unit]) -> Definition:
+    """Return the role and symbol that the units share."""
+    roles, symbols = {unit.role for unit in units}, {unit.symbol for unit in units}
+    return Definition(
+        roles.pop() if len(roles) == 1 else _REST.role, symbols.pop() if len(symbols) == 1 else ""
+    )
+
+
+def _prepare() -> None:
+    from rag_assets.systems.code_memory import reading  # noqa: F401
+
+
+def reads_code(tenant: Tenant) -> bool:
+    """Return whether one of a tenant's chunkers reads source code."""
+    return CODE.name in tenant.fact_readers
+
+
+CODE = ChunkerKind(
+    name="code",
+    purpose="a repository's files: one definition, route, table or key each; texts by section",
+    split=split,
+    read=read,
+    prepare=_prepare,
+    reading_version=READING_VERSION,
+    programs=_PROGRAMS,
+    place=place,
+    unit="tokens",
+    limit=1200,
+    overlap=200,
+    minimum=200,
+    levels=3,
+    chunk_types=SOURCE_TYPES,
+)

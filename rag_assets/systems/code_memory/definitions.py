@@ -1,0 +1,146 @@
+"""Definitions of code memory for Dagster: the report on relations, and the check of relations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import dagster as dg
+
+from rag_assets.assets.descriptions import described
+from rag_assets.assets.metadata_values import table
+from rag_assets.checks.tenant_check import CheckContext, tenant_check
+from rag_assets.checks.verdict import Compared, Severity, Verdict
+from rag_assets.common.formatting import counted
+from rag_assets.declarations import Naming, Report
+from rag_assets.pipeline.context import TenantContext
+from rag_assets.systems.code_memory.catalog.code_catalog import code_catalog
+from rag_assets.systems.code_memory.chunker import reads_code
+from rag_assets.systems.code_memory.pipeline.relation_drift import RelationDrift, compare_relations
+
+_MOST_LINES = 50
+_COLUMNS = {"relation": "string", "edges": "int", "resolved": "float"}
+
+_RELATIONS = described(
+    """What relates to what in a tenant's repositories, counted by kind.
+
+Reported by each run that has published source code, for tenants that read it.
+`rag-assets code relations` and the panel show the relations themselves.""",
+    {
+        "symbols": "definitions in the build that answers, each text once",
+        "edges": "relations of all kinds",
+        "resolved share": "of them that lead to something the repositories define, or to a table,"
+        " a setting, a file or a package; the others name what lies elsewhere",
+        "by kind": "relations of each kind, and the share of them that is resolved",
+        "unresolved routes and tables": "statements that may add or change some and are computed",
+        "not known": "where these are, and why",
+    },
+)
+
+relations = Report(
+    "relations", dep="search_index", group="code", kind="postgres", description=_RELATIONS
+)
+
+
+def relations_report(names: Naming, ctx: TenantContext) -> dg.AssetMaterialization | None:
+    """Return the counts of the serving build; None for tenants that read no source code."""
+    serving = ctx.catalog.generations.serving(ctx.ref.id) if reads_code(ctx.tenant) else None
+    if serving is None:
+        return None
+    code = code_catalog(ctx.catalog)
+    counts = code.relation_counts.of(ctx.ref.id, serving.number)
+    edges = sum(one.edges for one in counts)
+    resolved = sum(one.resolved for one in counts)
+    unresolved = code.derivations.unresolved(ctx.ref.id)
+    lines = [one.told for found in unresolved.values() for one in found]
+    return relations.materialization(
+        names,
+        ctx.ref.id,
+        metadata={
+            "symbols": code.relation_counts.symbols(ctx.ref.id, serving.number),
+            "edges": edges,
+            "resolved share": round(resolved / edges, 4) if edges else 1.0,
+            "by kind": table(
+                _COLUMNS,
+                [(one.kind, one.edges, round(one.resolved / one.edges, 4)) for one in counts],
+            ),
+            "unresolved routes and tables": len(lines),
+            **({"not known": dg.MetadataValue.md(_listed(lines))} if lines else {}),
+        },
+    )
+
+
+def _listed(lines: list[str]) -> str:
+    shown = [f"- `{line.replace('`', '')}`" for line in lines[:_MOST_LINES]]
+    more = len(lines) - _MOST_LINES
+    return "\n".join([*shown, *([f"- and {more:,} more"] if more > 0 else [])])
+
+
+def verdict_of(
+    drift: RelationDrift, uris: Mapping[str, str], *, writer_at_work: bool = False
+) -> Verdict:
+    """Require that the recorded relations match the indexed texts.
+
+    Args:
+        drift: the comparison.
+        uris: names of documents by id.
+        writer_at_work: whether another run may be between two steps of a write.
+    """
+    derived = drift.derived or {}
+    offenders = (
+        *(("other relations than its text states", uris.get(id_, id_)) for id_ in drift.altered),
+        *((f"{number:,} derived documents differ", source) for source, number in derived.items()),
+        *((("relations of texts that no build has", drift.nobodys),) if drift.nobodys else ()),
+    )
+    severity: Severity = "WARN" if writer_at_work else "ERROR"
+    return Verdict(
+        passed=drift.none,
+        description=_description(drift, writer_at_work=writer_at_work),
+        compared=(
+            Compared("texts with other relations", 0, len(drift.altered)),
+            Compared("texts that no build has", 0, drift.nobodys),
+            Compared("derived documents that differ", 0, sum(derived.values())),
+        ),
+        columns=("fault", "which"),
+        offenders=offenders,
+        severity=severity,
+        notes={"texts compared": drift.compared},
+    )
+
+
+@tenant_check(
+    "search_index",
+    "relations",
+    (
+        "Definitions and relations of source code are those that the indexed texts state, and "
+        "derived documents are those that follow from the indexed files. Each evaluation compares "
+        "a share of the texts, such that all are compared within `drift.days`; "
+        "`rag-assets check --deep` compares all."
+    ),
+    nightly=True,
+    repairable=True,
+    against_catalog=True,
+)
+def relations_check(context: CheckContext) -> Verdict:
+    """Compare relations with the lake's facts; if they differ, again without writers."""
+    drift, other_writer = compare_relations(context.tenant, context.share), False
+    if not drift.none:
+        with context.unwritten("comparing relations") as tenant:
+            if tenant is not None:
+                drift = compare_relations(tenant, context.share)
+        other_writer = tenant is None and context.has_other_writer()
+    documents, ref = context.tenant.catalog.documents, context.tenant.ref
+    found = documents.find(ref.id, [*drift.altered]) if drift.altered else []
+    uris = {document.document_id: document.uri for document in found}
+    return verdict_of(drift, uris, writer_at_work=other_writer)
+
+
+def _description(drift: RelationDrift, *, writer_at_work: bool) -> str:
+    if drift.none and not drift.compared:
+        return "no source code is indexed"
+    if drift.none:
+        return f"relations of {counted(drift.compared, 'text')}, equal to what the lake's facts say"
+    if writer_at_work:
+        advice = "another run writes for the tenant now: check again when it has ended"
+    else:
+        advice = "`rag-assets sync TENANT --repair` makes them anew, embedding nothing"
+    return f"{drift} differ; {advice}"

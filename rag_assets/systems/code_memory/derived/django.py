@@ -1,0 +1,109 @@
+"""Routes of Django as derived documents; its tables are read from framework data (by_data)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from rag_assets.ingest.chunking.model import Fact
+from rag_assets.systems.code_memory.derived.model import (
+    ROUTE,
+    Derivation,
+    DerivedDocument,
+    Statement,
+    in_groups,
+)
+from rag_assets.systems.code_memory.derived.unresolved import ROUTES, Unresolved
+from rag_assets.systems.code_memory.django.modules import Evidence
+from rag_assets.systems.code_memory.django.modules import Unresolved as Computed
+from rag_assets.systems.code_memory.django.routes import routes_of
+from rag_assets.systems.code_memory.django.routing import Route
+from rag_assets.systems.code_memory.symbols.model import FileFacts
+from rag_assets.systems.code_memory.symbols.names import route_keys
+from rag_assets.systems.code_memory.symbols.nodes import ENDPOINT, endpoint_of
+
+_NOWHERE = Fact("", 0, 0)
+
+
+def derive(files: Sequence[FileFacts]) -> Derivation:
+    """Return the routes of a Django repository."""
+    python = [one for one in files if one.language == "python"]
+    lines = _Lines.of(python)
+    routes = routes_of(python)
+    # A suffixed route repeats the same view under the same name, for `.json` and similar.
+    documents = (one for r in routes.routes if not r.suffixed for one in _routes(r, lines))
+    unresolved = (_unresolved(one, lines) for one in routes.unresolved)
+    return Derivation(tuple(documents), tuple(unresolved))
+
+
+@dataclass(frozen=True, slots=True)
+class _Lines:
+    """The facts of files by path and offset; their lines are known."""
+
+    facts: dict[str, dict[int, Fact]]
+
+    @classmethod
+    def of(cls, files: Sequence[FileFacts]) -> _Lines:
+        found: dict[str, dict[int, Fact]] = {}
+        for one in files:
+            starts = found.setdefault(one.path, {})
+            for fact in one.facts:
+                known = starts.get(fact.start)
+                if known is None or fact.end > known.end:
+                    starts[fact.start] = fact
+        return cls(found)
+
+    def at(self, held: Evidence) -> Fact:
+        """Return the fact at an offset, else the nearest fact before it."""
+        starts = self.facts.get(held.path, {})
+        if held.start in starts:
+            return starts[held.start]
+        before = [start for start in starts if start <= held.start]
+        return starts[max(before)] if before else _NOWHERE
+
+    def statement(self, kind: str, target: str, held: Evidence, source: str = "") -> Statement:
+        """Return a statement with the lines of its evidence."""
+        fact = self.at(held)
+        places = fact.line_start, fact.line_end
+        return Statement(kind, source, target, "stated", held.path, *places, fact.evidence)
+
+
+def _unresolved(one: Computed, lines: _Lines) -> Unresolved:
+    held = one.evidence
+    return Unresolved(held.path, lines.at(held).line_start, " ".join(one.reason.split()), ROUTES)
+
+
+def _routes(route: Route, lines: _Lines) -> Iterator[DerivedDocument]:
+    """Yield one document per method if methods have their own views, else one document."""
+    if not route.actions:
+        yield _route(route, route.methods, "", lines)
+    for method, action in route.actions:
+        yield _route(route, (method.upper(),), action, lines)
+
+
+def _route(route: Route, methods: Sequence[str], action: str, lines: _Lines) -> DerivedDocument:
+    path = "/" + route.uri.lstrip("/")
+    name = f"{'|'.join(methods) or 'ANY'} {path}"
+    handler = route.handlers.get(action, "")
+    view = handler or (f"{route.view}.{action}" if action and route.view else route.view)
+    parameters = [f"{held} ({kind})" if kind else held for held, kind in route.parameters]
+    shown = (
+        f"route {name}",
+        *([f"methods: {', '.join(methods)}"] if methods else []),
+        *([f"name: {route.name}"] if route.name else []),
+        *([f"view: {view}"] if view else ["view: computed"]),
+        *([f"parameters: {', '.join(parameters)}"] if parameters else []),
+        *(["conditional: yes"] if route.conditional else []),
+    )
+    stated: list[Statement] = []
+    if route.evidence:
+        *groups, last = route.evidence
+        stated += in_groups(lines.statement("in_group", "", one) for one in groups)
+        # An inherited action also routes to the view, and to the view alone if a package has it.
+        own = "" if handler.startswith(f"{route.view}.") else route.view
+        stated += [lines.statement("routes_to", one, last) for one in (handler, own) if one]
+        served = methods or ("ANY",)
+        targets = [ENDPOINT + endpoint_of(method, path) for method in served]
+        stated += [lines.statement("serves", target, last) for target in targets]
+    called = route_keys(tuple(methods), path, route.name)
+    return DerivedDocument("route", ROUTE + name, called, shown, tuple(stated))

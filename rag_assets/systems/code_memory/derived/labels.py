@@ -1,0 +1,64 @@
+"""The source types of a repository's definitions, by all frameworks that its files use."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from rag_assets.ingest.chunking.model import Fact
+from rag_assets.systems.code_memory.django import kinds as django
+from rag_assets.systems.code_memory.frameworks.facts import FOUND
+from rag_assets.systems.code_memory.frameworks.statements import GRAMMARS, STATEMENTS
+from rag_assets.systems.code_memory.laravel import kinds as laravel
+from rag_assets.systems.code_memory.relations.edge_rules import EVENTS
+from rag_assets.systems.code_memory.symbols.model import FileFacts
+from rag_assets.systems.code_memory.symbols.name_uses import USES
+from rag_assets.systems.code_memory.symbols.source_types import SourceType
+
+LABELLED: Final = frozenset({"php", "python", *GRAMMARS})
+"""Languages with definitions or statements that frameworks interpret."""
+
+_DECIDES_NOTHING: Final = frozenset({"calls", USES, FOUND, *EVENTS, *STATEMENTS})
+"""Kinds of facts that do not affect the type of a definition."""
+_DJANGO: Final = frozenset({"django", "rest_framework"})
+"""Packages that only Django projects import."""
+
+
+def deciding(facts: Sequence[Fact], language: str) -> list[object]:
+    """Return the facts of a file that decide source types, in a form that can be compared.
+
+    Equal results mean that the source types cannot change, in this file or in others.
+
+    Args:
+        facts: of one file.
+    """
+    if language == "php":
+        return laravel.deciding(facts)
+    # Django's views, models and routes depend on nearly all facts of a module.
+    return [
+        (fact.kind, fact.symbol, fact.values)
+        for fact in facts
+        if language == "python" and fact.kind not in _DECIDES_NOTHING
+    ]
+
+
+def kinds_of(files: Sequence[FileFacts]) -> Mapping[tuple[str, str], SourceType]:
+    """Return the source type of each definition that has one, by path and qualified name.
+
+    Args:
+        files: of one repository.
+    """
+    php = [one for one in files if one.language == "php"]
+    python = [one for one in files if one.language == "python"]
+    found = dict(laravel.kinds_of(php)) if php else {}
+    if any(map(speaks_of_django, python)):
+        found |= django.kinds_of(python)
+    return found
+
+
+def speaks_of_django(one: FileFacts) -> bool:
+    """Return whether a Python file imports from Django or Django REST framework."""
+    return any(
+        fact.kind == "imports" and str(fact.values["name"]).partition(".")[0] in _DJANGO
+        for fact in one.facts
+    )

@@ -1,0 +1,217 @@
+"""Routes and tables of Laravel, as derived documents."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Final, TypeAlias
+
+from rag_assets.ingest.chunking.model import Fact
+from rag_assets.systems.code_memory.derived.laravel_routes import name_of, route_document, statement
+from rag_assets.systems.code_memory.derived.model import (
+    ROUTE,
+    Derivation,
+    DerivedDocument,
+    Statement,
+)
+from rag_assets.systems.code_memory.derived.tables import TableLike, table_lines
+from rag_assets.systems.code_memory.derived.unresolved import ROUTES, TABLES, Unresolved
+from rag_assets.systems.code_memory.laravel.followed import Followed
+from rag_assets.systems.code_memory.laravel.inheritance import Inheritance
+from rag_assets.systems.code_memory.laravel.models import (
+    Model,
+    Relation,
+    may_be_model,
+    models_of,
+)
+from rag_assets.systems.code_memory.laravel.policies import Asked, asked_elsewhere
+from rag_assets.systems.code_memory.laravel.receivers import Receivers
+from rag_assets.systems.code_memory.laravel.route_policies import RoutePolicies
+from rag_assets.systems.code_memory.laravel.routes.model import Evidence, Route
+from rag_assets.systems.code_memory.laravel.routes.resolver import (
+    makes_routes,
+    middleware_of,
+    routes_made_by,
+    run_of,
+)
+from rag_assets.systems.code_memory.laravel.tables import Evidence as TableEvidence
+from rag_assets.systems.code_memory.laravel.tables import Table, Tables, tables_of
+from rag_assets.systems.code_memory.laravel.version import framework_version
+from rag_assets.systems.code_memory.relations.relations import How
+from rag_assets.systems.code_memory.symbols.model import FileFacts
+from rag_assets.systems.code_memory.symbols.names import table_keys
+from rag_assets.systems.code_memory.symbols.nodes import FILE, TABLE
+
+Derive: TypeAlias = Callable[[Sequence[FileFacts]], Derivation]
+
+_NAMES_CLASS: Final = frozenset({"imports", "extends", "implements", "uses_trait"})
+_NAMESPACES: Final = ("Illuminate\\", "Laravel\\")
+_PACKAGES: Final = ("illuminate/", "laravel/")
+_CHANGES_WHOLE = 11
+"""The first version in which `change()` drops attributes that it does not repeat."""
+
+
+def speaks_of_laravel(one: FileFacts) -> bool:
+    """Return whether a file contains a sign of Laravel or of a package from it.
+
+    A route, a model or a migration is enough, because a repository may have no manifest.
+    """
+    return any(map(_is_sign, one.facts))
+
+
+def _is_sign(fact: Fact) -> bool:
+    if fact.kind in _NAMES_CLASS:
+        return str(fact.values.get("name", "")).startswith(_NAMESPACES)
+    if fact.kind == "depends_on":
+        return str(fact.values.get("package", "")).startswith(_PACKAGES)
+    if fact.kind == "routing":
+        return makes_routes(fact)
+    return fact.kind == "schema" or may_be_model(fact)
+
+
+def derive(files: Sequence[FileFacts]) -> Derivation:
+    """Return the routes and tables of a Laravel repository."""
+    php = [one for one in files if one.language in {"php", "sql"}]
+    # The version comes from the manifest; the router differs between versions.
+    version = framework_version(files)
+    machine = run_of(files)
+    routes = routes_made_by(machine)
+    tables = tables_of(php, change_keeps=version is None or version < _CHANGES_WHOLE)
+    models, guards = models_of(php), middleware_of(machine)
+    inheritance = Inheritance(php)
+    followed = Followed(php, inheritance, Receivers(php, models, inheritance))
+    asked, policies = asked_elsewhere(php), RoutePolicies(php, guards, inheritance)
+    by_table: dict[str, list[Model]] = {}
+    for model in models.values():
+        if model.table and not model.abstract:
+            by_table.setdefault(model.table, []).append(model)
+    pivots = _pivots(models.values())
+    documents = [
+        *(route_document(one, guards, policies, inheritance, followed) for one in routes.routes),
+        *(
+            _table(one, by_table.get(name, ()), asked, pivots.get(name, ()))
+            for name, one in tables.tables.items()
+        ),
+        *_unmade_tables(tables, by_table, asked),
+    ]
+    unresolved = [
+        *(_unresolved(one.reason, one.evidence, ROUTES) for one in routes.unresolved),
+        *(_of_a_route(one) for one in routes.routes if one.missing and one.evidence),
+        *(_unresolved("the table is computed", one, TABLES) for one in tables.unresolved),
+        *(_of_a_table(one) for one in tables.tables.values() if one.reasons and one.evidence),
+    ]
+    return Derivation(tuple(documents), tuple(unresolved))
+
+
+def _of_a_route(route: Route) -> Unresolved:
+    return _unresolved("; ".join(route.missing), route.evidence[-1], ROUTE + name_of(route))
+
+
+def _of_a_table(table: Table) -> Unresolved:
+    return _unresolved("; ".join(table.reasons), table.evidence[-1], TABLE + table.name)
+
+
+def _unresolved(reason: str, held: Evidence | TableEvidence, about: str) -> Unresolved:
+    return Unresolved(held.path, held.fact.line_start, " ".join(reason.split()), about)
+
+
+def _pivots(models: Iterable[Model]) -> Mapping[str, Sequence[tuple[str, Relation]]]:
+    """Return relations, each with its owner, by pivot table if only convention names the table."""
+    found: dict[str, dict[tuple[str, int], tuple[str, Relation]]] = {}
+    for model in models:
+        for one in model.relations:
+            values = one.evidence.fact.values
+            if one.table and "table" not in values["arguments"]:
+                place = one.evidence.path, one.evidence.fact.start
+                name = f"{values['class']}::{one.name}"
+                found.setdefault(one.table, {}).setdefault(place, (name, one))
+    return {table: [*held.values()] for table, held in found.items()}
+
+
+def _table(
+    table: Table,
+    models: Sequence[Model],
+    asked: Mapping[str, Sequence[Asked]],
+    pivots: Sequence[tuple[str, Relation]],
+) -> DerivedDocument:
+    between = [
+        statement(
+            *("relates_to", TABLE + table.name, one.evidence.path, one.evidence.fact),
+            source=name,
+            how="convention",
+        )
+        for name, one in pivots
+    ]
+    stated = [
+        *(statement("changed_in", FILE + e.path, e.path, e.fact) for e in table.evidence),
+        *_foreign_keys(table),
+        *_of_models(models, asked),
+        *between,
+    ]
+    return _document(table.name, table_lines(table, [model.name for model in models]), stated)
+
+
+def _unmade_tables(
+    tables: Tables,
+    by_table: Mapping[str, Sequence[Model]],
+    asked: Mapping[str, Sequence[Asked]],
+) -> Iterator[DerivedDocument]:
+    """Yield tables that models name and no migration creates.
+
+    If there are migrations, only explicitly named tables count: a class without a table there is
+    more often a base class of models than a model.
+    """
+    for name in sorted(by_table.keys() - tables.tables.keys()):
+        models = [one for one in by_table[name] if one.how == "stated" or not tables.tables]
+        if models:
+            yield _unmade(name, models, asked)
+
+
+def _unmade(
+    name: str, models: Sequence[Model], asked: Mapping[str, Sequence[Asked]]
+) -> DerivedDocument:
+    lines = (
+        f"table {name}",
+        f"models: {', '.join(model.name for model in models)}",
+        "incomplete: no migration makes it",
+    )
+    return _document(name, lines, [*_of_models(models, asked)])
+
+
+def _document(name: str, lines: tuple[str, ...], stated: Sequence[Statement]) -> DerivedDocument:
+    return DerivedDocument("table", TABLE + name, table_keys(name), lines, tuple(stated))
+
+
+def _foreign_keys(table: TableLike) -> Iterator[Statement]:
+    """Yield the tables that it refers to, with the last statement about each key."""
+    for key in table.foreign_keys:
+        held = [e for e in table.evidence if _speaks_of(e.fact.values, key.columns)]
+        if key.table and held:
+            yield statement("references", TABLE + key.table, held[-1].path, held[-1].fact)
+
+
+def _speaks_of(values: Mapping[str, object], columns: Sequence[str]) -> bool:
+    commands = values.get("commands")
+    return isinstance(commands, list | tuple) and any(
+        one.get("name") == "foreign" and list(one.get("columns", ())) == list(columns)
+        for one in commands
+    )
+
+
+def _of_models(
+    models: Sequence[Model], asked: Mapping[str, Sequence[Asked]]
+) -> Iterator[Statement]:
+    """Yield the models of the table, and the checks against their policies in other files."""
+    yield from map(_maps, models)
+    for model in models:
+        for one in asked.get(model.name, ()):
+            how: How = "stated" if one.mapped else "convention"
+            yield statement(
+                "authorizes", one.target, one.path, one.fact, source=one.source, how=how
+            )
+
+
+def _maps(model: Model) -> Statement:
+    held = model.evidence
+    return statement(
+        "maps_to", TABLE + model.table, held.path, held.fact, source=model.name, how=model.how
+    )

@@ -1,0 +1,292 @@
+"""Tests of routes: the HTTP requests in test files, as statements about the routes.
+
+A request is matched with the routes of its repository by method and path. A computed part of a
+path, or a value where the route has a parameter, matches any parameter. Literal parts take
+precedence.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any, Final, NamedTuple
+
+from rag_assets.ingest.chunking.model import Fact
+from rag_assets.systems.code_memory.derived.model import ROUTE, DerivedDocument, Statement
+from rag_assets.systems.code_memory.derived.unresolved import Unresolved
+from rag_assets.systems.code_memory.frameworks.definitions import Framework, Requests
+from rag_assets.systems.code_memory.frameworks.repository import (
+    LAST_PARTS,
+    File,
+    Repository,
+    argument,
+    last_part,
+)
+from rag_assets.systems.code_memory.frameworks.routers import singular
+from rag_assets.systems.code_memory.symbols.model import FileFacts
+from rag_assets.systems.code_memory.symbols.names import path_template
+from rag_assets.systems.code_memory.symbols.naming import defined_name
+from rag_assets.systems.code_memory.symbols.nodes import FILE
+from rag_assets.systems.code_memory.symbols.source_types import is_test
+
+REQUESTS: Final = "requests"
+"""Kind of the statement that a test requests a route."""
+_HOLE: Final = "{}"
+_ANY: Final = "ANY"
+_HOST: Final = re.compile(r"^https?://[^/]*", re.IGNORECASE)
+_PARAMETER: Final = re.compile(r"\{[^{}/]*\}|<[^<>/]*>|(?<=/):\w+")
+_LONGEST_CHAIN: Final = 12
+_MOST_TESTS: Final = 200
+"""Maximum number of requests listed for one route."""
+_MOST_REQUESTS: Final = 2_000
+"""Maximum number of requests matched in one file."""
+_MOST_PARTS: Final = 24
+
+
+class _Request(NamedTuple):
+    """A request by path, or by the route's name: `name:orders`, `helper:edit_order`."""
+
+    method: str
+    parts: tuple[str, ...]
+    fact: Fact
+    route: str = ""
+
+
+def with_tests(
+    documents: Mapping[str, DerivedDocument],
+    files: Sequence[FileFacts],
+    frameworks: Sequence[Framework],
+) -> tuple[dict[str, DerivedDocument], list[Unresolved]]:
+    """Add the requests in tests to routes; return the documents, and a note for each cut list.
+
+    Args:
+        documents: of one repository, by name.
+        files: of the repository.
+        frameworks: with rules for requests in tests.
+    """
+    rules = [(one.languages, rule) for one in frameworks for rule in one.requests]
+    routes = _Routes(documents)
+    stated: dict[str, list[Statement]] = {}
+    repositories: dict[str, Repository] = {}
+    for one in files if routes.is_any else ():
+        if is_test(one.path):
+            file = File(one)
+            if one.language not in repositories:
+                same = [File(other) for other in files if other.language == one.language]
+                repositories[one.language] = Repository(same)
+            own = [rule for languages, rule in rules if one.language in languages]
+            for request in _requests(file, repositories[one.language], own):
+                for name in routes.matching(request):
+                    stated.setdefault(name, []).append(_statement(file, request, name))
+    found = dict(documents)
+    cut = []
+    for name, statements in stated.items():
+        unique = [*dict.fromkeys(statements)]
+        kept = (*found[name].statements, *unique[:_MOST_TESTS])
+        found[name] = replace(found[name], statements=kept)
+        if len(unique) > _MOST_TESTS:
+            reason = f"{len(unique):,} requests of tests, of which {_MOST_TESTS} are listed"
+            first = unique[_MOST_TESTS]
+            cut.append(Unresolved(first.path, first.line_start, reason, name))
+    return found, cut
+
+
+@dataclass(slots=True)
+class _Step:
+    """The routes with a common path prefix: by the next part, and those that end here."""
+
+    next: dict[str, _Step]
+    ends: list[tuple[frozenset[str], str]]
+
+
+class _Routes:
+    """The routes of a repository by the parts of their paths."""
+
+    def __init__(self, documents: Mapping[str, DerivedDocument]) -> None:
+        self._root = _Step({}, [])
+        self._named: dict[str, list[tuple[frozenset[str], str]]] = {}
+        self.is_any = False
+        for name, document in documents.items():
+            if document.source_type == "route":
+                self.is_any = True
+                methods, _, path = name.removeprefix(ROUTE).partition(" ")
+                steps = [self._root]
+                for part in _parts(path):
+                    steps.append(steps[-1].next.setdefault(part, _Step({}, [])))
+                end = frozenset(methods.split("|")), name
+                steps[-1].ends.append(end)
+                if path.endswith("?}"):
+                    steps[-2].ends.append(end)
+                for key in _names_of(document, path):
+                    self._named.setdefault(key, []).append(end)
+
+    def matching(self, request: _Request) -> list[str]:
+        """Return the routes that a request may reach: those with the most literal path."""
+        if request.route:
+            return self._of_name(request)
+        steps = [self._root]
+        for part in request.parts:
+            names = dict.fromkeys((part, _HOLE))
+            following = (step.next[one] for step in steps for one in names if one in step.next)
+            steps = [*islice(following, _MOST_PARTS)]
+        for step in steps:
+            known = [
+                name
+                for methods, name in step.ends
+                if request.method in methods or _ANY in methods or not request.method
+            ]
+            if known:
+                return known
+        return []
+
+    def _of_name(self, request: _Request) -> list[str]:
+        """Return the routes with the name of a request, or with a handler of that name."""
+        for key in (request.route, f"handler:{LAST_PARTS.split(request.route)[-1]}"):
+            known = self._named.get(key, ())
+            paths = {name.partition(" ")[2] for _, name in known}
+            if known and (len(paths) == 1 or key == request.route):
+                method = request.method
+                return [n for m, n in known if method in m or _ANY in m or not method]
+        return []
+
+
+def _names_of(document: DerivedDocument, path: str) -> Iterator[str]:
+    """Yield the keys of a route: its name, its handler, and the functions that return its path."""
+    for line in document.lines:
+        label, _, text = line.partition(": ")
+        if label == "name":
+            yield f"name:{text}"
+        elif label == "handler":
+            yield f"action:{text}"
+            yield f"handler:{LAST_PARTS.split(text)[-1]}"
+    *before, last = _words_of(path) or [""]
+    yield "helper:" + "_".join([*before, last] if last else ["root"])
+    if before:
+        yield "helper:" + "_".join([last, *before])
+        yield "helper:" + "_".join([last, *before[:-1], singular(before[-1])])
+
+
+def _words_of(path: str) -> list[str]:
+    """Return the literal parts of a path; a part before a parameter is made singular."""
+    parts = [part for part in _PARAMETER.sub(_HOLE, path).split("/") if part]
+    words = zip(parts, [*parts, ""][1:], strict=True)
+    return [singular(one) if after == _HOLE else one for one, after in words if one != _HOLE]
+
+
+def _requests(file: File, repository: Repository, rules: Sequence[Requests]) -> Iterator[_Request]:
+    """Yield the requests that a test file sends."""
+    outer = {(on[1], on[2]): call for call in file.calls if (on := _receiver(call))[0] == "c"}
+    count = 0
+    for call in file.calls:
+        for rule in rules:
+            if call.values["name"] not in rule.calls or count >= _MOST_REQUESTS:
+                continue
+            values = (argument(call, rule.path), argument(call, "0"))
+            paths = (_requested(file, one, call, repository) for one in values)
+            path = next(filter(None, paths), None)
+            method = rule.calls[call.values["name"]] or _method(file, call, rule, outer)
+            route = "" if path is not None else _route_name(file, call, rule)
+            if path is not None or route:
+                count += 1
+                yield _Request(method, _parts(path or ""), call, route)
+                break
+
+
+def _route_name(file: File, call: Fact, rule: Requests) -> str:
+    """Return the name of the route that a call requests: `reverse("orders")`, `edit_order_path`.
+
+    "" if its path does not come from a route's name.
+    """
+    value = argument(call, rule.path) or argument(call, "0")
+    if value is not None and value[0] == "n":
+        name = str(value[1])
+        held = file.assigned(last_part(name), call.start)
+        is_helper = name.endswith(rule.helpers) and held is None
+        value = value if is_helper or held is None else list(held.values["value"])
+    if value is not None and value[0] == "s" and rule.described_by:
+        around = file.around(file.calls, call.start)
+        described = [one for one in around if one.values["name"] in rule.described_by]
+        owners = [argument(one, "0") for one in reversed(described)]
+        owner = next((str(one[1]) for one in owners if one is not None and one[0] == "n"), "")
+        return f"action:{owner}::{value[1]}" if owner else ""
+    if value is None or value[0] not in {"n", "c"}:
+        return ""
+    name = last_part(str(value[3] if value[0] == "c" else value[1]))
+    for end in rule.helpers:
+        if name.endswith(end):
+            return f"helper:{name.removesuffix(end)}"
+    inner = file.call_of(value)
+    if inner is None or inner.values["name"] not in rule.named_by:
+        return ""
+    stated = argument(inner, "name|0")
+    return f"name:{stated[1]}" if stated is not None and stated[0] == "s" else ""
+
+
+def _method(file: File, call: Fact, rule: Requests, outer: Mapping[tuple[int, int], Fact]) -> str:
+    """Return the method of a request from its argument or its call chain; GET by default.
+
+    "" if the method is computed.
+    """
+    value = argument(call, rule.method) if rule.method else None
+    if value is not None and value[0] not in {"s", "n"}:
+        return ""
+    if value is not None:
+        return LAST_PARTS.split(str(value[1]))[-1].upper().removeprefix("METHOD").lstrip("_")
+    for one in _chain(file, call, outer):
+        if one.values["name"] in rule.verbs:
+            return rule.verbs[one.values["name"]]
+        if rule.method_call and one.values["name"] == rule.method_call:
+            said = argument(one, "0")
+            if said is not None and said[0] in {"s", "n"}:
+                return LAST_PARTS.split(str(said[1]))[-1].upper()
+    return "GET"
+
+
+def _chain(file: File, call: Fact, outer: Mapping[tuple[int, int], Fact]) -> Iterator[Fact]:
+    """Yield the calls on the result of a call, then the calls before it in the chain."""
+    following = outer.get((call.start, call.end))
+    before = file.call_of(call.values.get("on"))
+    for _ in range(_LONGEST_CHAIN):
+        if following is not None:
+            yield following
+            following = outer.get((following.start, following.end))
+    for _ in range(_LONGEST_CHAIN):
+        if before is not None:
+            yield before
+            before = file.call_of(before.values.get("on"))
+
+
+def _receiver(call: Fact) -> Sequence[Any]:
+    on: Sequence[Any] = call.values.get("on", ["?"])
+    return on
+
+
+def _requested(
+    file: File, value: Sequence[Any] | None, call: Fact, repository: Repository
+) -> str | None:
+    """Return the path in a value, `{}` for computed parts; None for other values."""
+    if value is None or value[0] not in {"s", "n", "+"}:
+        return None
+    parts = value[1] if value[0] == "+" else [value]
+    texts = [repository.text(file, one, call.start) for one in parts]
+    path = _HOST.sub("", "".join(_HOLE if one is None else one for one in texts))
+    if path.startswith(f"{_HOLE}/"):
+        path = path.removeprefix(_HOLE)  # The address of the server under test.
+    return path if path.startswith("/") else None
+
+
+def _parts(path: str) -> tuple[str, ...]:
+    template = path_template(_PARAMETER.sub(_HOLE, path))
+    parts = (_HOLE if _HOLE in part else part for part in template.split("/") if part)
+    return tuple(parts)[:_MOST_PARTS]
+
+
+def _statement(file: File, request: _Request, route: str) -> Statement:
+    """Return the statement of a request: about the definition around it, else about its file."""
+    around = file.around(file.declared, request.fact.start)
+    source = defined_name(around[-1].symbol, file.path) if around else FILE + file.path
+    fact = request.fact
+    lines = fact.line_start, fact.line_end
+    return Statement(REQUESTS, source, route, "stated", file.path, *lines, fact.evidence)

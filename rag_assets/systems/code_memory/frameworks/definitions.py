@@ -1,0 +1,361 @@
+"""Framework definitions: the built-in files in data/, and the frameworks that tenants add."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache, lru_cache
+from importlib.resources import files
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+
+from rag_assets.systems.code_memory.frameworks.statements import GRAMMARS
+
+
+def _regular_expression(text: str) -> str:
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise ValueError(f"{text!r} is no regular expression: {error}") from None
+    return text
+
+
+def _page(text: str) -> str:
+    if "route" not in re.compile(_regular_expression(text)).groupindex:
+        raise ValueError(f"{text!r} has no group `route`: write (?P<route>…) around it")
+    return text
+
+
+def _language(name: str) -> str:
+    if name not in GRAMMARS:
+        raise ValueError(f"{name!r} is no language; choose from {', '.join(sorted(GRAMMARS))}")
+    return name
+
+
+Expression = Annotated[str, AfterValidator(_regular_expression)]
+PagePath = Annotated[str, AfterValidator(_page)]
+Language = Annotated[str, AfterValidator(_language)]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Routers(_Part):
+    """The routers of a framework: objects that routes are added to.
+
+    Attributes:
+        made_by: calls that create a router.
+        roots: calls of made_by that create an application, which is never mounted.
+        called: usual names of a router's variable.
+        types: types of a router's parameter.
+        prefix: name or position of the argument with the prefix.
+        nested: calls with a prefix for the routes in their block, or of the router they return.
+        mounts: calls that mount a router, with the arguments for that router and its prefix.
+        holders: calls that add a router, or an annotated function, given as their argument.
+        is_implicit: whether a route is a call without a receiver.
+
+    Any other call on a router returns that router.
+    """
+
+    made_by: tuple[str, ...] = ()
+    roots: tuple[str, ...] = ()
+    called: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()
+    prefix: str = ""
+    nested: tuple[str, ...] = ()
+    mounts: Mapping[str, tuple[str, str]] = Field(default_factory=dict)
+    holders: tuple[str, ...] = ()
+    is_implicit: bool = False
+
+
+class Routes(_Part):
+    """Calls or annotations that define a route.
+
+    Attributes:
+        calls: method by name of call; "" if the argument named by `method` has it.
+        annotations: the same for annotations of functions.
+        class_prefix: annotations of a class with the prefix of its routes.
+        path_annotation: further annotations of the function that may contain the path.
+        path, handler, method, name: the argument, by name or position; `a|b` takes the first that
+            exists, `-1` is the last. `key` and `value_of_key` are the two sides of `"path" =>
+            "controller#action"`; a name that no call has, such as `none`, means that the call does
+            not state it.
+        within: calls, at least one of which must enclose the route.
+        verbs: method by name of a call in the chain of an argument: `get(show).post(store)`.
+        has_method_in_path: whether a path may start with the method: `GET /items`.
+        is_joined: whether the path is all string arguments, joined.
+        needs_path: whether a call without a path defines no route.
+        is_plain: whether an annotated function may be a route without a router.
+    """
+
+    calls: Mapping[str, str] = Field(default_factory=dict)
+    annotations: Mapping[str, str] = Field(default_factory=dict)
+    class_prefix: tuple[str, ...] = ()
+    path_annotation: tuple[str, ...] = ()
+    path: str = "0"
+    handler: str = "-1"
+    method: str = ""
+    name: str = ""
+    within: tuple[str, ...] = ()
+    verbs: Mapping[str, str] = Field(default_factory=dict)
+    has_method_in_path: bool = False
+    is_joined: bool = False
+    needs_path: bool = True
+    is_plain: bool = False
+
+
+class Resources(_Part):
+    """Calls that define the usual routes of a resource: `resources :articles`.
+
+    Attributes:
+        calls: `many` or `one` by name of call.
+        actions: for `many` and `one`, the method and path of each action: `GET /{id}`.
+        only, but: named arguments with the actions to include, or to leave out.
+        blocks: the path parameter of each resource by name of a call within the block: `id` for
+            routes of a single resource, "" for routes of all.
+    """
+
+    calls: Mapping[str, Literal["many", "one"]]
+    actions: Mapping[Literal["many", "one"], Mapping[str, str]]
+    only: str = "only"
+    but: str = "except"
+    blocks: Mapping[str, str] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _has_actions(self) -> Self:
+        if missing := {*self.calls.values()} - self.actions.keys():
+            raise ValueError(f"actions of {min(missing)!r} are missing, which calls name")
+        return self
+
+
+class Pages(_Part):
+    """Files with a path that states their route.
+
+    Attributes:
+        path: regular expression with the group `route`.
+        prefix: path in front of the route.
+        methods: methods that a file answers with exported functions of these names. Without them, a
+            file has one route: for any method if there is a prefix, else for GET.
+        drop: regular expression of the parts of a path that are not in the route.
+    """
+
+    path: PagePath
+    prefix: str = ""
+    methods: tuple[str, ...] = ()
+    drop: Expression = ""
+
+
+class Columns(_Part):
+    """The rules that turn an assignment in the class of a table into a column.
+
+    Attributes:
+        calls: names of the columns by name of call; `{name}` is the assigned name, "" means no
+            column, and `*Field` matches any call with that ending.
+        stated: argument with the column's name.
+        nullable: named argument that is true if the column may be null.
+        key: column to add to a table without a column that has the argument `primary_key`.
+        parent_key: the same for a class with a parent that has a table; `{parent}` is that class.
+        references: argument with a class or a table, by name of call or of a call within it.
+        settings: settings with the class that such an argument names, by name of call or setting.
+        defaults: default classes by name of a setting that the repository does not define.
+        joins: calls that create a join table, unless they have the argument `through`.
+        of_bases: columns, separated by blanks, by name of a base class from another package;
+            `groups>group` is the join table between this table and the table of the class Group.
+    """
+
+    calls: Mapping[str, str]
+    stated: str = ""
+    nullable: str = ""
+    key: str = ""
+    parent_key: str = ""
+    references: Mapping[str, str] = Field(default_factory=dict)
+    settings: Mapping[str, str] = Field(default_factory=dict)
+    defaults: Mapping[str, str] = Field(default_factory=dict)
+    joins: tuple[str, ...] = ()
+    through: str = ""
+    of_bases: Mapping[str, str] = Field(default_factory=dict)
+
+
+class Tables(_Part):
+    """The rules that decide whether a class has a table.
+
+    Attributes:
+        bases, annotations: base classes and annotations; one match is enough. Subclasses of a class
+            with such a base count, too.
+        annotation, argument: the annotation, and its argument, with the table's name.
+        field: the name to which the class assigns the table's name; `Meta.name` is in a nested
+            class.
+        abstract: the name to which a class without a table assigns true.
+        shared: the same for a class that uses its parent's table; `*` if every subclass does.
+        label: the name to which a class assigns the label of its application.
+        apps: base classes of the class that configures an application, located in its folder.
+        calls: calls with the table's name as their first argument.
+        naming: how to derive a table name from a class name if the source states no table name:
+            `plural`, `snake`, `same`, or `app` after the label of the application; "" for no table.
+    """
+
+    bases: tuple[str, ...] = ()
+    annotations: tuple[str, ...] = ()
+    annotation: str = ""
+    argument: str = "0"
+    field: str = ""
+    abstract: str = ""
+    shared: str = ""
+    label: str = ""
+    apps: tuple[str, ...] = ()
+    calls: tuple[str, ...] = ()
+    naming: Literal["", "plural", "snake", "same", "app"] = ""
+    columns: Columns | None = None
+
+
+class Changes(_Part):
+    """Calls of migrations that create or alter a table.
+
+    Attributes:
+        files: regular expression of the paths of migrations.
+        calls: argument with the name, by name of call.
+        creates, deletes: the calls that create or delete the table of a class. A class with a table
+            that is created and never deleted is a model, whatever package its base is from.
+        renames: arguments with the old and the new name, by name of call.
+        naming: `table` if the argument is the table's name, `model` if it is the name of a class in
+            the same application.
+    """
+
+    files: Expression
+    calls: Mapping[str, str]
+    creates: tuple[str, ...] = ()
+    deletes: tuple[str, ...] = ()
+    renames: Mapping[str, tuple[str, str]] = Field(default_factory=dict)
+    naming: Literal["table", "model"] = "table"
+
+
+class Requests(_Part):
+    """Calls by which a test sends an HTTP request.
+
+    Attributes:
+        calls: method by name of call; "" if an argument or another call in its chain has it.
+        path, method: the argument, as in Routes.
+        verbs: methods by names of other calls in the chain: `put().uri("/items/1")`.
+        method_call: a call in the chain that has the method as its argument.
+        named_by: calls that return the path of a route, with the route's name as first argument.
+        described_by: calls around a request that name the controller of the requested action.
+        helpers: name endings of functions that return the path of the route they are named after:
+            `_path` for `edit_article_path`.
+    """
+
+    calls: Mapping[str, str]
+    path: str = "0"
+    method: str = ""
+    verbs: Mapping[str, str] = Field(default_factory=dict)
+    method_call: str = ""
+    named_by: tuple[str, ...] = ()
+    described_by: tuple[str, ...] = ()
+    helpers: tuple[str, ...] = ()
+
+
+class Events(_Part):
+    """Calls that emit an event, or listen to one.
+
+    Attributes:
+        emits, listens: names of the calls; the first argument is the event, the second the
+            listener.
+        annotations: annotations of listeners, with the event.
+        is_object: whether an event is an object: the receiver of the call; the first argument is
+            the listener.
+        requires: an argument without which a call emits no event.
+    """
+
+    emits: tuple[str, ...] = ()
+    listens: tuple[str, ...] = ()
+    annotations: tuple[str, ...] = ()
+    is_object: bool = False
+    requires: str = ""
+
+
+class Framework(_Part):
+    """A framework.
+
+    Attributes:
+        name: as manifests call it.
+        languages: of its files, such as python; an unknown language raises an error with the list
+            of all.
+        markers: texts; a repository with one of them in a file uses the framework.
+        handlers: how a handler is written: `name`; `rails` for `orders#show`, `alias` for a module
+            before an action, or `none` if handlers have no names.
+    """
+
+    name: str = Field(pattern=r"^[a-z][a-z0-9-]{0,39}$")
+    languages: tuple[Language, ...]
+    markers: tuple[str, ...] = ()
+    routers: Routers = Routers()
+    routes: tuple[Routes, ...] = ()
+    resources: Resources | None = None
+    pages: tuple[Pages, ...] = ()
+    tables: tuple[Tables, ...] = ()
+    changes: tuple[Changes, ...] = ()
+    requests: tuple[Requests, ...] = ()
+    events: tuple[Events, ...] = ()
+    handlers: Literal["name", "rails", "alias", "none"] = "name"
+
+    def names(self) -> Iterator[str]:
+        """Yield every name that the rules of this framework look for."""
+        made = (one.rpartition(".")[2].rpartition("::")[2] for one in self.routers.made_by)
+        yield from (*made, *self.routers.nested, *self.routers.mounts, *self.routers.holders)
+        for routes in self.routes:
+            yield from (*routes.calls, *routes.annotations, *routes.class_prefix, *routes.verbs)
+            yield from (*routes.path_annotation, *routes.within)
+        for requests in self.requests:
+            yield from (*requests.calls, *requests.verbs, requests.method_call)
+            yield from (*requests.named_by, *requests.described_by)
+            yield from (f"*{end}" for end in requests.helpers)
+        if self.resources is not None:
+            yield from (*self.resources.calls, *self.resources.blocks)
+        for tables in self.tables:
+            yield from (*tables.annotations, tables.annotation, tables.field, *tables.calls)
+            stated = (tables.field, tables.abstract, tables.shared, tables.label)
+            yield from (one if one[:5] == "self." else one.rpartition(".")[2] for one in stated)
+            if tables.apps:
+                yield "label"
+            if tables.columns is not None:
+                yield from (*tables.columns.calls, *tables.columns.joins)
+                yield from tables.columns.references
+        for changes in self.changes:
+            yield from (*changes.calls, *changes.renames)
+        yield from (method for pages in self.pages for method in pages.methods)
+
+
+def matching(name: str, patterns: Iterable[str]) -> str:
+    """Return the longest pattern that matches a name; "" if none does.
+
+    A pattern is a whole name, or `*` followed by the end of a name.
+    """
+    found = [one for one in patterns if one == name or (one[:1] == "*" and name.endswith(one[1:]))]
+    return max(found, key=lambda one: (one[:1] != "*", len(one)), default="")
+
+
+@cache
+def built_in() -> tuple[Framework, ...]:
+    """Return the built-in frameworks, sorted by file name."""
+    folder = files(__package__).joinpath("data")
+    read = sorted(folder.iterdir(), key=lambda one: one.name)
+    return tuple(
+        Framework.model_validate(tomllib.loads(one.read_text("utf-8")))
+        for one in read
+        if one.name.endswith(".toml")
+    )
+
+
+@lru_cache(maxsize=64)
+def all_frameworks(own: str = "") -> tuple[Framework, ...]:
+    """Return the built-in frameworks and a tenant's own, which replace those with the same name.
+
+    Args:
+        own: frameworks as JSON; see Tenant.own_frameworks.
+    """
+    added = tuple(Framework.model_validate(one) for one in json.loads(own or "[]"))
+    names = {one.name for one in added}
+    return (*(one for one in built_in() if one.name not in names), *added)

@@ -1,0 +1,384 @@
+"""The statements of a repository's files, and the values of names across its files."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any, Final
+
+from rag_assets.ingest.chunking.model import Fact
+from rag_assets.systems.code_memory.frameworks.facts import FOUND
+from rag_assets.systems.code_memory.frameworks.statements import (
+    ANNOTATION,
+    ASSIGNED,
+    CALL,
+    CLASS,
+    FUNCTION,
+    Value,
+)
+from rag_assets.systems.code_memory.symbols.model import FileFacts
+
+LAST_PARTS: Final = re.compile(r"[.:#/\\]+")
+_MOST_STEPS: Final = 8
+"""Maximum number of imports followed for a name, and of its definitions."""
+_MOST_STEPS_OF_TEXT: Final = 60
+"""Maximum number of names and parts in a text; a text with more counts as computed."""
+_MOST_AROUND: Final = 40
+"""Maximum number of statements around an offset; beyond it, the outer statements are dropped."""
+_LONGEST_TEXT: Final = 500
+"""Maximum characters of a text; a longer text is cut off."""
+_OPEN_IN_FOLDER: Final = frozenset({"go", "swift"})
+"""Languages in which a file sees the definitions of other files in its folder."""
+
+
+class File:
+    """The statements of one file, by kind and place."""
+
+    def __init__(self, file: FileFacts) -> None:
+        self.path = file.path
+        self.language = file.language
+        kinds: dict[str, list[Fact]] = {}
+        for fact in file.facts:
+            kinds.setdefault(fact.kind, []).append(fact)
+        self.calls = kinds.get(CALL, [])
+        self.annotations = kinds.get(ANNOTATION, [])
+        self.classes = kinds.get(CLASS, [])
+        self.functions = kinds.get(FUNCTION, [])
+        self.values = [one for one in kinds.get(ASSIGNED, ()) if one.values["value"][0] != "t"]
+        self.declared = [one for one in kinds.get("declares", []) if one.symbol]
+        self.imports = kinds.get("imports", [])
+        self.frameworks = {name for one in kinds.get(FOUND, ()) for name in one.values["names"]}
+        self.by_place = {(one.start, one.end): one for one in self.calls}
+        self._around: dict[int, tuple[list[int], list[int], list[Fact]]] = {}
+
+    def around(self, facts: Sequence[Fact], at: int) -> list[Fact]:
+        """Return the facts that enclose an offset, outer facts first.
+
+        Args:
+            facts: all calls, classes, functions or annotations of this file.
+        """
+        starts, outer, ordered = self._nested(facts)
+        found: list[Fact] = []
+        index = bisect_right(starts, at) - 1
+        while index >= 0 and len(found) < _MOST_AROUND:
+            if ordered[index].end > at:
+                found.append(ordered[index])
+            index = outer[index]
+        return found[::-1]
+
+    def _nested(self, facts: Sequence[Fact]) -> tuple[list[int], list[int], list[Fact]]:
+        """Return each fact's start, the index of the fact around it, and the facts, in order."""
+        known = self._around.get(id(facts))
+        if known is not None:
+            return known
+        ordered = sorted(facts, key=lambda one: (one.start, -one.end))
+        outer: list[int] = []
+        opened: list[int] = []
+        for index, fact in enumerate(ordered):
+            while opened and ordered[opened[-1]].end <= fact.start:
+                opened.pop()
+            outer.append(opened[-1] if opened else -1)
+            opened.append(index)
+        self._around[id(facts)] = [one.start for one in ordered], outer, ordered
+        return self._around[id(facts)]
+
+    def is_in_annotation(self, fact: Fact) -> bool:
+        """Return whether a call is written within an annotation."""
+        return bool(self.around(self.annotations, fact.start))
+
+    def call_of(self, value: Sequence[Any] | None) -> Fact | None:
+        """Return the call that returns this value; None for other values."""
+        if value is None or value[0] != "c":
+            return None
+        return self.by_place.get((value[1], value[2]))
+
+    def assigned(self, name: str, before: int | None = None) -> Fact | None:
+        """Return the last assignment of a name before an offset, else the first one."""
+        known = self._assigned.get(name, [])
+        if not known or before is None:
+            return known[0] if known else None
+        return known[max(bisect_right([one.start for one in known], before) - 1, 0)]
+
+    def name_of(self, call: Fact) -> str:
+        """Return the variable that receives the result of a chain of calls; "" if absent.
+
+        Args:
+            call: a call in the chain.
+        """
+        return self._names_of_calls.get(call.start, "")
+
+    @cached_property
+    def _assigned(self) -> Mapping[str, list[Fact]]:
+        found: dict[str, list[Fact]] = {}
+        for one in self.values:
+            found.setdefault(last_part(one.values["name"]), []).append(one)
+        return found
+
+    @cached_property
+    def _names_of_calls(self) -> Mapping[int, str]:
+        return {
+            one.values["value"][1]: one.values["name"]
+            for one in reversed(self.values)
+            if one.values["value"][0] == "c"
+        }
+
+    @cached_property
+    def imported(self) -> Mapping[str, str]:
+        """Return the module of each imported name; in Python and Rust, the name itself follows."""
+        found: dict[str, str] = {}
+        for fact in self.imports:
+            name = "." * int(fact.values.get("level", 0) or 0) + str(fact.values.get("name", ""))
+            if alias := fact.values.get("alias"):
+                found[str(alias)] = name
+            for one in fact.values.get("names", ()):
+                if len(one) > 1:
+                    found[str(one[1])] = name if self.language != "rust" else str(one[0])
+        return found
+
+    def original_name(self, name: str) -> str:
+        """Return the name of an imported definition in its module: `b` for `import {b as c}`."""
+        for fact in self.imports:
+            for one in fact.values.get("names", ()):
+                if len(one) > 1 and str(one[1]) == name:
+                    return last_part(str(one[0]))
+        return last_part(self.imported.get(name, name))
+
+
+class Repository:
+    """The files of one repository to which one framework's data apply."""
+
+    def __init__(self, files: Sequence[File]) -> None:
+        self.files = files
+
+    @cached_property
+    def calls(self) -> Mapping[str, list[tuple[File, Fact]]]:
+        """Return all calls by name."""
+        found: dict[str, list[tuple[File, Fact]]] = {}
+        for file in self.files:
+            for call in file.calls:
+                found.setdefault(call.values["name"], []).append((file, call))
+        return found
+
+    @cached_property
+    def functions(self) -> Mapping[str, list[tuple[File, Fact]]]:
+        """Return all kept functions by name."""
+        found: dict[str, list[tuple[File, Fact]]] = {}
+        for file in self.files:
+            for function in file.functions:
+                found.setdefault(function.values["name"], []).append((file, function))
+        return found
+
+    def text(self, file: File, value: Sequence[Any], at: int) -> str | None:
+        """Return the text that a value stands for; None if it is computed at run time.
+
+        Args:
+            at: offset of the value in its file.
+        """
+        todo: list[tuple[File, Sequence[Any], int]] = [(file, value, at)]
+        parts: list[str] = []
+        for _ in range(_MOST_STEPS_OF_TEXT):
+            if not todo:
+                return "".join(parts)[:_LONGEST_TEXT]
+            here, one, place = todo.pop()
+            if one[0] == "s":
+                parts.append(str(one[1]))
+            elif one[0] == "+":
+                todo += [(here, part, place) for part in reversed(one[1])]
+            elif one[0] == "l" and len(one[1]) == 1:
+                todo.append((here, one[1][0], place))
+            elif one[0] == "n" and (known := self._value_of_name(here, str(one[1]), place)):
+                todo.append(known)
+            else:
+                return None
+        return None
+
+    def _value_of_name(
+        self, file: File, name: str, at: int
+    ) -> tuple[File, Sequence[Any], int] | None:
+        """Return the value of a name with its place: in its file, or as a constant elsewhere."""
+        last = last_part(name)
+        held = file.assigned(last, at)
+        if held is not None:
+            return file, held.values["value"], held.start
+        texts = self._constants.get(last, ())
+        # If other files assign several texts to a name, imports or settings decide its value.
+        is_known = len(texts) == 1 and (last != name or last in file.imported or last.isupper())
+        return (file, ["s", texts[0]], at) if is_known else None
+
+    @cached_property
+    def _constants(self) -> Mapping[str, Sequence[str]]:
+        """Return all strings assigned to a name or attribute, by the last part of the name."""
+        found: dict[str, dict[str, None]] = {}
+        for file in self.files:
+            for one in file.values:
+                if one.values["value"][0] == "s":
+                    texts = found.setdefault(last_part(one.values["name"]), {})
+                    texts[str(one.values["value"][1])] = None
+        return {name: tuple(texts) for name, texts in found.items()}
+
+    def definitions(self, file: File, name: str) -> list[tuple[File, str]]:
+        """Return the files and variables that a name means, through imports; "*" is any variable.
+
+        Args:
+            file: the file that uses the name.
+            name: the whole name, including the object of an attribute: `orders.bp`.
+        """
+        found: dict[tuple[str, str], tuple[File, str]] = {}
+        todo = [(file, name, 0)]
+        seen: set[tuple[str, str]] = set()
+        while todo and len(found) < _MOST_STEPS:
+            here, said, depth = todo.pop()
+            if (here.path, said) in seen:
+                continue
+            seen.add((here.path, said))
+            first, _, rest = said.partition(".")
+            own = here.assigned(first)
+            is_own = own is not None and own.values["value"][0] == "c" and not rest
+            if first not in here.imported or is_own:
+                last = last_part(said)
+                holder = here if here.assigned(last) is not None else self._beside(here, last)
+                found.setdefault((holder.path, last), (holder, last))
+            elif depth < _MOST_STEPS:
+                last = last_part(rest)
+                todo += [(one, n, depth + 1) for one, n in self._exported(here, first, last)]
+        return [*found.values()]
+
+    def _beside(self, file: File, name: str) -> File:
+        """Return the only file of a package that assigns a name, else the file itself."""
+        if file.language not in _OPEN_IN_FOLDER:
+            return file
+        beside = self._by_folder.get((posixpath.dirname(file.path), file.language), ())
+        known = [one for one in beside if one.assigned(name) is not None]
+        return known[0] if len(known) == 1 else file
+
+    @cached_property
+    def _by_folder(self) -> Mapping[tuple[str, str], list[File]]:
+        found: dict[tuple[str, str], list[File]] = {}
+        for one in self.files:
+            found.setdefault((posixpath.dirname(one.path), one.language), []).append(one)
+        return found
+
+    def _exported(self, file: File, first: str, last: str) -> list[tuple[File, str]]:
+        """Return the files, and the names in them, that an imported name and attribute mean."""
+        module = file.imported[first]
+        if file.language != "python":
+            name = last or file.original_name(first)
+            known = self.modules(file, module)
+            return [(one, name if one.assigned(name) is not None else "*") for one in known]
+        owner, _, name = module.rpartition(".")
+        if last and (whole := self.modules(file, module)):
+            return [(one, last) for one in whole]
+        level = len(module) - len(module.lstrip("."))
+        owner = owner if len(owner) >= level else "." * level
+        return [(one, name) for one in self.modules(file, owner) if one is not file]
+
+    def modules(self, file: File, import_path: str) -> list[File]:
+        """Return the files that an import names, usually a single file.
+
+        Args:
+            file: the importing file.
+            import_path: the module's path as written; in Python with the leading dots.
+        """
+        folder = posixpath.dirname(file.path)
+        if file.language == "python":
+            levels = len(import_path) - len(import_path.lstrip("."))
+            for _ in range(levels - 1):
+                folder = posixpath.dirname(folder)
+            place = import_path.lstrip(".").replace(".", "/")
+            place = posixpath.join(folder, place).rstrip("/") if levels else place
+            is_relative = levels > 0
+        else:
+            plain = re.sub(r"\.[jt]sx?$", "", import_path)
+            is_relative = plain.startswith(".")
+            place = posixpath.normpath(posixpath.join(folder, plain)) if is_relative else plain
+            place = place if is_relative else place.lstrip("@~/")
+        found = self._by_stem.get(place) or self._by_stem.get(posixpath.join(place, "index"))
+        if found is None and not is_relative and place:
+            tail = self._by_last.get(place.rpartition("/")[2], ())
+            stems = [one for one in tail if one.endswith((f"/{place}", f"/{place}/index"))]
+            found = self._by_stem[stems[0]] if len(stems) == 1 else None
+        return found or []
+
+    @cached_property
+    def _by_stem(self) -> Mapping[str, list[File]]:
+        found: dict[str, list[File]] = {}
+        for one in self.files:
+            stem = posixpath.splitext(one.path)[0].removesuffix("/__init__")
+            found.setdefault(stem, []).append(one)
+        return found
+
+    @cached_property
+    def _by_last(self) -> Mapping[str, list[str]]:
+        """Return the stems of files by their last part."""
+        found: dict[str, list[str]] = {}
+        for stem in self._by_stem:
+            found.setdefault(stem.removesuffix("/index").rpartition("/")[2], []).append(stem)
+        return found
+
+
+def last_part(name: str) -> str:
+    """Return the last part of a name: `bp` for `orders.bp`."""
+    return name.rpartition(".")[2].rpartition("::")[2]
+
+
+def argument(fact: Fact, place: str) -> Value | None:
+    """Return the first existing argument that a rule names: `path|value|0`."""
+    given, named = fact.values["arguments"], fact.values.get("named", {})
+    for one in place.split("|"):
+        if one.lstrip("-").isdigit():
+            at = int(one)
+            if -len(given) <= at < len(given):
+                return list(given[at])
+        elif one in {"key", "value_of_key"}:
+            pair = next((p for p in named.items() if p[1][0] == "s" and "#" in p[1][1]), None)
+            if pair is not None and pair[0] != "to":
+                return ["s", pair[0]] if one == "key" else list(pair[1])
+        elif one in named:
+            return list(named[one])
+        elif held := next((v[1][one] for v in given if v[0] == "d" and one in v[1]), None):
+            return list(held)
+    return None
+
+
+def named_text(fact: Fact, name: str) -> str | None:
+    """Return the text of a named argument; None if absent."""
+    value = fact.values.get("named", {}).get(name)
+    return str(value[1]) if value and value[0] == "s" else None
+
+
+def named_words(fact: Fact, name: str) -> list[str] | None:
+    """Return the words of a named argument, which is a word or a list of words."""
+    value = fact.values.get("named", {}).get(name)
+    if value is None:
+        return None
+    return [str(one[-1]) for one in value[1]] if value[0] == "l" else [str(value[-1])]
+
+
+def join_paths(before: str, after: str) -> str:
+    """Return a path joined to a prefix."""
+    parts = [one for one in (before.strip("/"), after.strip("/")) if one]
+    return "/" + "/".join(parts)
+
+
+def join_all(
+    before: Sequence[str | None], after: Sequence[str | None], limit: int
+) -> list[str | None]:
+    """Return every combination of a prefix and a path.
+
+    None stands for a computed path. Paths beyond the limit are dropped.
+    """
+    found: dict[str | None, None] = {}
+    for one in before:
+        for other in after:
+            found[None if one is None or other is None else join_paths(one, other)] = None
+            if len(found) >= limit:
+                return [*found]
+    return [*found]
+
+
+def strings_of(values: Sequence[Value]) -> Iterator[str]:
+    """Yield the texts among values."""
+    return (str(one[1]) for one in values if one[0] == "s")

@@ -1,0 +1,365 @@
+"""The paths of routers: through variables, imports, groups, blocks and mounts."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any, Final
+
+from rag_assets.ingest.chunking.model import Fact
+from rag_assets.systems.code_memory.frameworks.definitions import Framework, Resources
+from rag_assets.systems.code_memory.frameworks.repository import (
+    LAST_PARTS,
+    File,
+    Repository,
+    argument,
+    join_all,
+    join_paths,
+    last_part,
+    named_text,
+    strings_of,
+)
+
+MOST_PREFIXES: Final = 20
+"""Maximum number of paths of one router, which may be mounted several times."""
+_DEEPEST: Final = 8
+"""Maximum depth of routers mounted in, passed to or created by each other."""
+_LONGEST_CHAIN: Final = 200
+"""Maximum number of calls in one chain; a longer chain has no router."""
+_NO_CALL: Final = ["?"]
+_COMPUTED: Final = ("?", "?")
+"""Key of mounted routers that are computed at run time."""
+
+
+class RouterPaths:
+    """Finds the paths of routers, by the data of one framework.
+
+    A list of paths is empty for a value that is not a router, and has several paths for a router
+    that is mounted several times. None in it is a path computed at run time.
+    """
+
+    def __init__(self, framework: Framework, repository: Repository) -> None:
+        self._framework = framework
+        self._routers = framework.routers
+        self._repository = repository
+        self._known: dict[tuple[str, str, int], list[str | None]] = {}
+        """Paths by file, name and place; empty during their computation."""
+
+    def of_call(self, file: File, fact: Fact) -> list[str | None]:
+        """Return the paths of the router on which a call is made that may define a route."""
+        on = fact.values.get("on")
+        if on is None:
+            return [self.of_blocks(file, fact)] if self._routers.is_implicit else []
+        found = self.of_value(file, on, fact.start)
+        if not found and on[0] == "n":
+            return self._of_block_parameter(file, fact)
+        inner = join_all(found, [self.of_blocks(file, fact)], MOST_PREFIXES)
+        return join_all(self.of_holders(file, fact), inner, MOST_PREFIXES)
+
+    def of_value(
+        self, file: File, value: Sequence[Any], at: int, depth: int = 0
+    ) -> list[str | None]:
+        """Return the paths of the router in this value."""
+        if depth > _DEEPEST:
+            return []
+        if (call := file.call_of(value)) is not None:
+            return self._of_chain(file, call, depth)
+        return self._of_name(file, str(value[1]), at, depth) if value[0] == "n" else []
+
+    def of_holders(self, file: File, fact: Fact, depth: int = 0) -> list[str | None]:
+        """Return the paths of the router to which an enclosing call adds its argument."""
+        holders = self._routers.holders
+        around = file.around(file.calls, fact.start) if holders and depth < _DEEPEST else []
+        for one in reversed(around):
+            on = one.values.get("on", _NO_CALL)
+            if one.values["name"] in holders and (on[0] != "c" or on[2] <= fact.start):
+                found = self.of_value(file, on, one.start, depth + 1)
+                return join_all(self.of_holders(file, one, depth + 1), found, MOST_PREFIXES)
+        return [""]
+
+    def of_added_function(self, function: str) -> list[str | None]:
+        """Return the paths of the routers that an annotated function is added to."""
+        found: list[str | None] = []
+        for holder in self._routers.holders:
+            for file, call in self._repository.calls.get(holder, ()):
+                names = (one[1] for one in call.values["arguments"] if one[0] == "n")
+                if any(LAST_PARTS.split(str(one))[-1] == function for one in names):
+                    own = self.of_value(file, call.values.get("on", _NO_CALL), call.start, 1)
+                    found += join_all(self.of_holders(file, call), own or [""], MOST_PREFIXES)
+        return found[:MOST_PREFIXES]
+
+    def of_blocks(self, file: File, fact: Fact) -> str | None:
+        """Return the path of the blocks around a call; None if it is computed."""
+        path: str | None = ""
+        resources = self._framework.resources
+        around = [one for one in file.around(file.calls, fact.start) if one is not fact]
+        for one in around:
+            name = one.values["name"]
+            if path is None or ["f"] not in one.values["arguments"]:
+                continue
+            part: str | None = ""
+            if name in self._routers.nested:
+                part = self._nested_path(file, one)
+            elif resources is not None and name in resources.calls:
+                part = self._resource_path(file, resources, one, fact)
+            path = None if part is None else join_paths(path, part)
+        return path
+
+    def modules_around(self, file: File, fact: Fact) -> Iterator[str]:
+        """Yield the controller modules named by the blocks around a call, outer blocks first."""
+        for one in file.around(file.calls, fact.start):
+            if one is not fact and one.values["name"] in self._routers.nested:
+                if self._framework.handlers == "alias":
+                    names = [a[1] for a in one.values["arguments"][1:2] if a[0] == "n"]
+                else:
+                    is_space = one.values["name"] == "namespace"
+                    text = named_text(one, "module")
+                    names = [text] if text else [*strings_of(one.values["arguments"][:1])]
+                    names = names if text or is_space else []
+                yield from map(str, names)
+
+    def _resource_path(
+        self, file: File, resources: Resources, resource: Fact, fact: Fact
+    ) -> str | None:
+        """Return the path prefix that a resource adds to the routes in its block.
+
+        For example `articles/{article_id}`.
+        """
+        value = argument(resource, "0")
+        text = self._repository.text(file, value, resource.start) if value else None
+        if text is None:
+            return None
+        around = (one for one in file.around(file.calls, fact.start) if one is not fact)
+        kinds = {resources.blocks.get(one.values["name"]) for one in around}
+        on = named_text(fact, "on")
+        if "" in kinds or on == "collection" or resources.calls[resource.values["name"]] == "one":
+            return text
+        key = named_text(resource, "param") or "id"
+        is_member = "id" in kinds or on == "member"
+        return f"{text}/{{{key if is_member else f'{singular(last_word(text))}_{key}'}}}"
+
+    def _nested_path(self, file: File, call: Fact) -> str | None:
+        """Return the path prefix that a call adds to the routes within it."""
+        if any(one.is_joined for one in self._framework.routes):
+            return "/".join(strings_of(call.values["arguments"]))
+        value = argument(call, "path|0")
+        if value is None or value[0] in {"f", "d"}:
+            return ""
+        if value[0] == "n" and self._framework.handlers == "alias":
+            named = argument(call, "path")
+            return "" if named is None else self._repository.text(file, named, call.start)
+        return self._repository.text(file, value, call.start)
+
+    def _of_block_parameter(self, file: File, fact: Fact) -> list[str | None]:
+        """Return the paths of the block around a route; the block's parameter may have any name."""
+        for one in reversed(file.around(file.calls, fact.start)):
+            is_block = one is not fact and ["f"] in one.values["arguments"]
+            if is_block and one.values["name"] in self._routers.nested:
+                return self._of_chain(file, one, 0)
+        return []
+
+    def _of_chain(self, file: File, call: Fact, depth: int, name: str = "") -> list[str | None]:
+        """Return the paths of the router that a chain of calls returns.
+
+        Args:
+            call: the last call of the chain.
+            name: the variable that receives the result.
+        """
+        path: str | None = ""
+        for _ in range(_LONGEST_CHAIN):
+            on = call.values.get("on")
+            if self._is_maker(call):
+                return join_all(self._of_maker(file, call, depth, name), [path], MOST_PREFIXES)
+            if call.values["name"] in self._routers.nested and on is not None:
+                part = self._nested_path(file, call)
+                path = None if path is None or part is None else join_paths(part, path)
+            before = file.call_of(on)
+            if before is None:
+                found = self._of_factory(file, call, depth)
+                if not found and on is not None:
+                    found = self.of_value(file, on, call.start, depth)
+                return join_all(found, [path], MOST_PREFIXES)
+            call = before
+        return []
+
+    def _is_maker(self, call: Fact) -> bool:
+        on, called = call.values.get("on"), call.values["name"]
+        qualified = f"{on[1]}.{called}" if on and on[0] == "n" else called
+        return called in self._routers.made_by or qualified in self._routers.made_by
+
+    def _of_maker(self, file: File, call: Fact, depth: int, name: str) -> list[str | None]:
+        """Return the paths of a router that a call creates: its own prefix, and its mounts."""
+        value = argument(call, self._routers.prefix) if self._routers.prefix else None
+        own: str | None = ""
+        if value is not None and value[0] not in {"f", "d"}:
+            own = self._repository.text(file, value, call.start)
+        mounted = self._mounted(file, name or file.name_of(call), depth, at=call.start)
+        is_root = call.values["name"] in self._routers.roots or not self._routers.roots
+        outside: list[str | None] = [None if self._has_computed_mounts and not is_root else ""]
+        return join_all(mounted or outside, [own], MOST_PREFIXES)
+
+    def _of_factory(self, file: File, call: Fact, depth: int) -> list[str | None]:
+        """Return the paths of the router that a function in the repository creates and returns."""
+        on = call.values.get("on")
+        if depth >= _DEEPEST or (on is not None and on[0] != "n"):
+            return []
+        owner = last_part(str(on[1])) if on else ""
+        for other, function in self._repository.functions.get(call.values["name"], ()):
+            places = {*posixpath.splitext(other.path)[0].split("/")[-2:]}
+            if other.language != file.language or (owner and owner not in places):
+                continue
+            for made in other.calls:
+                if function.start <= made.start < function.end and self._is_maker(made):
+                    return self._of_chain(other, made, depth + 1)
+        return []
+
+    def _of_name(self, file: File, name: str, at: int, depth: int) -> list[str | None]:
+        last = last_part(name)
+        passed = self._of_parameter(file, last, at, depth)
+        if passed is not None:
+            return passed
+        held = file.assigned(last, at)
+        if held is not None and held.start <= at:
+            value = held.values["value"]
+            if file.call_of(value) is not None:
+                return self._of_assigned(file, held, depth)
+            if value[0] == "n" and last_part(str(value[1])) != last:
+                return self.of_value(file, value, held.start, depth + 1)
+        for other, variable in self._repository.definitions(file, name):
+            held = other.assigned(variable) if other is not file else None
+            if held is not None and other.call_of(held.values["value"]) is not None:
+                return self._of_assigned(other, held, depth + 1)
+        if last not in self._routers.called:
+            return []
+        key = file.path, last, -1
+        if key not in self._known:
+            self._known[key] = []
+            self._known[key] = self._mounted(file, last, depth)
+        return self._known[key] or [""]
+
+    def _of_assigned(self, file: File, assignment: Fact, depth: int) -> list[str | None]:
+        """Return the paths of an assigned router; mounting a router in itself adds none."""
+        key = file.path, "", assignment.start
+        if key not in self._known:
+            self._known[key] = []
+            call = file.call_of(assignment.values["value"])
+            if call is not None:
+                name = last_part(assignment.values["name"])
+                self._known[key] = self._of_chain(file, call, depth, name)
+        return self._known[key]
+
+    def _of_parameter(self, file: File, name: str, at: int, depth: int) -> list[str | None] | None:
+        """Return the paths of a router that is a parameter; None if the name is not a parameter."""
+        for function in reversed(file.around(file.functions, at)):
+            parameters = [one for one in function.values["parameters"] if one[0] not in _OBJECTS]
+            for index, (parameter, type_) in enumerate(parameters):
+                if parameter == name and type_.lstrip("&*") in self._routers.types:
+                    key = file.path, f"{name}()", function.start
+                    if key not in self._known:
+                        self._known[key] = []
+                        self._known[key] = self._passed(function.values["name"], index, depth)
+                    return self._known[key] or [""]
+        return None
+
+    def _passed(self, function: str, index: int, depth: int) -> list[str | None]:
+        """Return the paths of the routers that calls pass to a function.
+
+        Args:
+            index: the position of the parameter.
+        """
+        found: list[str | None] = []
+        is_unknown = False
+        for file, call in self._repository.calls.get(function, ()):
+            given = call.values["arguments"]
+            if index >= len(given) or len(found) >= MOST_PREFIXES:
+                continue
+            own = self.of_value(file, given[index], call.start, depth + 1)
+            found += join_all(own, [self.of_blocks(file, call)], MOST_PREFIXES)
+            is_unknown = is_unknown or (not own and given[index][0] in {"n", "c"})
+        return [*dict.fromkeys(found)][:MOST_PREFIXES] or ([None] if is_unknown else [])
+
+    def _mounted(
+        self, file: File, name: str, depth: int, at: int | None = None
+    ) -> list[str | None]:
+        """Return the paths under which a router of a file is mounted.
+
+        Args:
+            name: the router's variable.
+            at: an offset in the function that creates it; callers of the function may mount it.
+        """
+        keys = [(file.path, name), (file.path, "*")]
+        if at is not None:
+            stem = posixpath.splitext(file.path)[0].removesuffix("/mod")
+            places = (posixpath.basename(stem), posixpath.basename(posixpath.dirname(file.path)))
+            owners = ("", *(f"{place}::" for place in places))
+            functions = [one.values["name"] for one in file.around(file.functions, at)]
+            keys += [("()", owner + function) for function in functions for owner in owners]
+        found: list[str | None] = []
+        for key in keys:
+            for other, call, path in self._mounts.get(key, ()):
+                on = call.values.get("on", _NO_CALL)
+                is_own = other is file and on == ["n", name] and key[0] != "()"
+                if len(found) >= MOST_PREFIXES or is_own:
+                    continue
+                outer = self.of_value(other, on, call.start, depth + 1) or [""]
+                found += join_all(outer, [path], MOST_PREFIXES)
+            if found:
+                break
+        return found[:MOST_PREFIXES]
+
+    @cached_property
+    def _mounts(self) -> Mapping[tuple[str, str], list[tuple[File, Fact, str | None]]]:
+        """Return the calls that mount a router, with their prefix, by the mounted router.
+
+        The keys are (file, variable), (file, "*") for any variable, ("()", function) for the result
+        of a function, and _COMPUTED.
+        """
+        found: dict[tuple[str, str], list[tuple[File, Fact, str | None]]] = {}
+        for called, (router, prefix) in self._routers.mounts.items():
+            for file, call in self._repository.calls.get(called, ()):
+                value = argument(call, router)
+                if value is None or value[0] not in {"n", "c"}:
+                    continue
+                given = argument(call, prefix) if prefix else None
+                path: str | None = ""
+                if given is not None and given != value and given[0] in "sn+?":
+                    path = self._repository.text(file, given, call.start)
+                keys = self._targets(file, value)
+                if path is None and value[0] == "n" and file.assigned(last_part(value[1])) is None:
+                    keys = [one for one in keys if one[0] != file.path] or [_COMPUTED]
+                for key in keys:
+                    found.setdefault(key, []).append((file, call, path))
+        return found
+
+    @property
+    def _has_computed_mounts(self) -> bool:
+        """Return whether the paths and names of some mounted routers are computed at run time."""
+        return _COMPUTED in self._mounts
+
+    def _targets(self, file: File, value: Sequence[Any]) -> list[tuple[str, str]]:
+        """Return the keys in _mounts of a router that is mounted."""
+        if value[0] == "n":
+            return [(o.path, n) for o, n in self._repository.definitions(file, str(value[1]))]
+        call = file.call_of(value)
+        if value[3] == "require" and call is not None and call.values["arguments"]:
+            required = str(call.values["arguments"][0][-1])
+            return [(one.path, "*") for one in self._repository.modules(file, required)]
+        on = call.values.get("on", _NO_CALL) if call is not None else _NO_CALL
+        before = f"{LAST_PARTS.split(str(on[1]))[-1]}::" if on[0] == "n" else ""
+        return [("()", f"{before}{value[3]}")]
+
+
+_OBJECTS: Final = frozenset({"self", "cls", "&self", "&mutself"})
+
+
+def last_word(path: str) -> str:
+    """Return the last part of a path."""
+    return path.rpartition("/")[2]
+
+
+def singular(name: str) -> str:
+    """Return the singular of a usual English plural."""
+    if name.endswith("ies"):
+        return name[:-3] + "y"
+    return name[:-1] if name.endswith("s") and not name.endswith("ss") else name

@@ -1,0 +1,311 @@
+"""Routes derived from the statements of a repository's files and the data of one framework.
+
+A path computed at run time is reported as unresolved and yields no route.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from rag_assets.ingest.chunking.model import Fact
+from rag_assets.systems.code_memory.frameworks.definitions import Framework, Pages, Routes
+from rag_assets.systems.code_memory.frameworks.repository import (
+    LAST_PARTS,
+    File,
+    Repository,
+    argument,
+    join_paths,
+    named_text,
+    strings_of,
+)
+from rag_assets.systems.code_memory.frameworks.resources import ResourceRoutes
+from rag_assets.systems.code_memory.frameworks.routers import MOST_PREFIXES, RouterPaths
+
+_MOST_VERBS: Final = 8
+"""Maximum number of methods of one path, as in `get(show).post(store)`."""
+_LONGEST_PATH: Final = 400
+"""Maximum characters of a path; a longer path is cut off."""
+_VERBS: Final = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "ANY"})
+
+
+@dataclass(slots=True)
+class Route:
+    """A route, with the fact that states it.
+
+    Attributes:
+        handler: the handler's name as written.
+        handler_at: offset of the handler in `file`; -1 if only its name is known.
+        name: the name of the route in the source; "" if absent.
+    """
+
+    methods: tuple[str, ...]
+    path: str
+    handler: str
+    file: File
+    fact: Fact
+    framework: str
+    handler_at: int = -1
+    name: str = ""
+
+
+@dataclass
+class RouteReader:
+    """Reads the routes of one framework in the files of one repository.
+
+    Attributes:
+        unresolved: file, line and reason of each route with a computed path.
+    """
+
+    framework: Framework
+    files: Sequence[File]
+    unresolved: list[tuple[str, int, str]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._repository = Repository(self.files)
+        self._paths = RouterPaths(self.framework, self._repository)
+        self._resources = ResourceRoutes(self.framework, self._paths)
+
+    def routes(self) -> Iterator[Route]:
+        """Yield the routes of all files."""
+        for file in self.files:
+            for routes in self.framework.routes:
+                if routes.calls:
+                    yield from self._called(file, routes)
+                if routes.annotations:
+                    yield from self._annotated(file, routes)
+            if self.framework.resources is not None:
+                yield from self._of_resources(file)
+            for pages in self.framework.pages:
+                yield from self._of_pages(file, pages)
+
+    def _called(self, file: File, routes: Routes) -> Iterator[Route]:
+        for fact in file.calls:
+            if fact.values["name"] not in routes.calls or file.is_in_annotation(fact):
+                continue
+            if routes.within and not self._is_within(file, fact, routes.within):
+                continue
+            if prefixes := self._paths.of_call(file, fact):
+                yield from self._routes_of_call(file, fact, routes, prefixes)
+
+    def _routes_of_call(
+        self, file: File, fact: Fact, routes: Routes, prefixes: Sequence[str | None]
+    ) -> Iterator[Route]:
+        """Yield the routes of one call, once per prefix."""
+        path = self._path(file, fact, routes)
+        if not path and self._has_path_in_chain(file, fact):
+            path = ""
+        elif path == "" and routes.needs_path:
+            return
+        methods = self._methods(routes.calls[fact.values["name"]], routes, fact)
+        if routes.has_method_in_path and path:
+            first, _, rest = path.partition(" ")
+            methods, path = ((first,), rest) if rest and first in _VERBS else (methods, path)
+            path = path[path.find("/") :] if "/" in path else path
+        if path is None or None in prefixes:
+            self._report_computed_path(file, fact)
+            return
+        verbs = [*self._chained_methods(file, fact, routes)] if routes.verbs else []
+        for prefix in prefixes[:MOST_PREFIXES]:
+            full = join_paths(str(prefix), path)
+            for each, handler in verbs or [(methods, self._handler(file, fact, routes))]:
+                yield self._route(each, full, handler, (file, fact, -1))
+
+    def _route(
+        self, methods: tuple[str, ...], path: str, handler: str, place: tuple[File, Fact, int]
+    ) -> Route:
+        """Return a route; its place is a file, the fact that states it and its handler's offset."""
+        file, fact, at = place
+        return Route(methods, path[:_LONGEST_PATH], handler, file, fact, self.framework.name, at)
+
+    def _is_within(self, file: File, fact: Fact, names: Sequence[str]) -> bool:
+        around = file.around(file.calls, fact.start)
+        return any(one.values["name"] in names for one in around if one is not fact)
+
+    def _report_computed_path(self, file: File, fact: Fact) -> None:
+        reason = f"the path of a route ({self.framework.name}) is computed"
+        self.unresolved.append((file.path, fact.line_start, reason))
+
+    def _has_path_in_chain(self, file: File, fact: Fact) -> bool:
+        """Return whether an earlier call in its chain has the path: `route('/x').get(show)`."""
+        call: Fact | None = fact
+        for _ in range(_MOST_VERBS):
+            on = call.values.get("on", ["?"]) if call is not None else ["?"]
+            if on[0] != "c":
+                return False
+            if on[3] in self.framework.routers.nested:
+                return True
+            call = file.call_of(on)
+        return False
+
+    def _methods(self, method: str, routes: Routes, fact: Fact) -> tuple[str, ...]:
+        if method:
+            return tuple(method.split("|"))
+        value = argument(fact, routes.method) if routes.method else None
+        texts = [value] if value is not None and value[0] in {"s", "n"} else []
+        if value is not None and value[0] == "l":
+            texts = value[1]
+        words = (LAST_PARTS.split(str(one[1]))[-1].upper() for one in texts if one[0] in {"s", "n"})
+        found = tuple(one.removeprefix("METHOD") for one in words)
+        return tuple(one for one in found if one in _VERBS) or (("ANY",) if texts else ("GET",))
+
+    def _path(self, file: File, fact: Fact, routes: Routes) -> str | None:
+        """Return the path of a route; "" if it has none, None if it is computed."""
+        if routes.is_joined:
+            is_computed = any(one[0] not in "sfnc" for one in fact.values["arguments"])
+            return None if is_computed else "/".join(strings_of(fact.values["arguments"]))
+        value = argument(fact, routes.path)
+        if value is None or value[0] in {"f", "d"} or (value[0] == "c" and routes.verbs):
+            return ""
+        return self._repository.text(file, value, fact.start)
+
+    def _handler(self, file: File, fact: Fact, routes: Routes) -> str:
+        """Return the name of a route's handler; "" if its call has none."""
+        value = argument(fact, routes.handler)
+        handlers = self.framework.handlers
+        if value is None and handlers == "rails":
+            path = argument(fact, routes.path)
+            return self._resources.action_in_block(file, fact, str(path[-1]) if path else "")
+        if value is not None and value[0] == "l" and value[1]:
+            value = value[1][-1]
+        if value is None or value[0] not in {"n", "s", "c"}:
+            return ""
+        name = str(value[3] if value[0] == "c" else value[1])
+        if handlers == "alias" and value[0] == "n":
+            action = fact.values["arguments"][2:3]
+            parts = [*self._paths.modules_around(file, fact), name]
+            return "::".join([*parts, *strings_of(action)])
+        if handlers == "rails" and "#" in name:
+            owner, _, action_name = name.partition("#")
+            return f"{self._resources.controller(file, fact, owner)}::{action_name}"
+        return name if value[0] != "s" else ""
+
+    def _chained_methods(
+        self, file: File, fact: Fact, routes: Routes
+    ) -> Iterator[tuple[tuple[str, ...], str]]:
+        """Yield methods and handlers of the calls in an argument: `get(show).post(store)`."""
+        value: Sequence[Any] | None = next(
+            (one for one in fact.values["arguments"] if one[0] == "c"), None
+        )
+        found: list[tuple[tuple[str, ...], str]] = []
+        handler = ""
+        while (call := file.call_of(value)) is not None and len(found) < _MOST_VERBS:
+            given = [one for one in call.values["arguments"] if one[0] in {"n", "f"}]
+            name = given[-1][1] if given and given[-1][0] == "n" else handler
+            if (method := routes.verbs.get(call.values["name"])) is not None:
+                found.append((tuple(method.split("|")), name))
+            elif given:
+                handler = name
+            value = call.values.get("on")
+        yield from reversed(found)
+
+    def _annotated(self, file: File, routes: Routes) -> Iterator[Route]:
+        classes = {one.start for one in file.classes}
+        for fact in file.annotations:
+            values = fact.values
+            start = values["target"][0]
+            if values["name"] not in routes.annotations or start in classes:
+                continue
+            around = file.around(file.classes, start)
+            enclosing_classes = [one for one in around if one.start < start]
+            path = self._annotated_path(file, fact, routes)
+            if path == "" and routes.needs_path:
+                continue
+            methods = self._methods(routes.annotations[values["name"]], routes, fact)
+            handler = values["of"]
+            if enclosing_classes:
+                handler = f"{enclosing_classes[-1].values['name']}.{handler}"
+            for prefix in self._annotated_prefixes(file, fact, routes, enclosing_classes):
+                if prefix is None or path is None:
+                    self._report_computed_path(file, fact)
+                    break
+                full = path if path[:2] == "~/" else join_paths(prefix, path)
+                full = self._with_names(full.lstrip("~"), enclosing_classes, values["of"])
+                route = self._route(methods, full, handler, (file, fact, start))
+                route.name = named_text(fact, routes.name) or ""
+                yield route
+
+    def _annotated_path(self, file: File, fact: Fact, routes: Routes) -> str | None:
+        """Return the path of an annotation, or of another annotation of the same function.
+
+        "" if there is no path, None if it is computed.
+        """
+        path = self._path(file, fact, routes)
+        target = fact.values["target"]
+        for other in file.annotations if path == "" and routes.path_annotation else ():
+            if other.values["target"] == target and other.values["name"] in routes.path_annotation:
+                return self._path(file, other, routes)
+        return path
+
+    def _annotated_prefixes(
+        self, file: File, fact: Fact, routes: Routes, enclosing_classes: Sequence[Fact]
+    ) -> list[str | None]:
+        """Return the prefixes of an annotated route.
+
+        They come from its class, its router, or the call that adds its function.
+        """
+        if enclosing_classes and routes.class_prefix:
+            return self._class_prefixes(file, enclosing_classes[-1], routes)
+        if "on" in fact.values:
+            return self._paths.of_value(file, fact.values["on"], fact.start)
+        if routes.is_plain:
+            return self._paths.of_added_function(fact.values["of"]) or [""]
+        return [] if self.framework.routers.made_by and not routes.class_prefix else [""]
+
+    def _class_prefixes(self, file: File, owner: Fact, routes: Routes) -> list[str | None]:
+        found: list[str | None] = []
+        for one in file.annotations:
+            if one.values["target"][0] != owner.start:
+                continue
+            if one.values["name"] in routes.class_prefix:
+                value = argument(one, "path|value|0")
+                if value is not None and value[0] == "d":
+                    value = value[1].get("path")
+                given = value[1] if value is not None and value[0] == "l" else [value]
+                texts = (
+                    "" if each is None else self._repository.text(file, each, owner.start)
+                    for each in given
+                )
+                found += texts
+        return found[:MOST_PREFIXES] or [""]
+
+    def _with_names(self, path: str, enclosing_classes: Sequence[Fact], action: str) -> str:
+        """Return a path with the names of its controller and action: `api/[controller]`."""
+        name = enclosing_classes[-1].values["name"] if enclosing_classes else ""
+        name = name.removesuffix("Controller")
+        return path.replace("[controller]", name).replace("[action]", action)
+
+    def _of_resources(self, file: File) -> Iterator[Route]:
+        within = [one.within for one in self.framework.routes if one.within]
+        resources = self.framework.resources
+        for fact in file.calls:
+            if resources is None or fact.values["name"] not in resources.calls:
+                continue
+            if within and not any(self._is_within(file, fact, names) for names in within):
+                continue
+            for one in self._resources.routes(file, fact):
+                if one.path is None:
+                    self._report_computed_path(file, fact)
+                else:
+                    yield self._route(one.methods, one.path, one.handler, (file, fact, -1))
+
+    def _of_pages(self, file: File, pages: Pages) -> Iterator[Route]:
+        """Yield the routes of a file with a path that states its route."""
+        found = re.search(pages.path, file.path[-_LONGEST_PATH:])
+        if found is None:
+            return
+        route = f"/{found['route'] or ''}"
+        route = re.sub(pages.drop, "", route) if pages.drop else route
+        path = join_paths(pages.prefix, route.removesuffix("/index"))
+        exported = next((d for d in file.declared if d.values.get("exported")), None)
+        if not pages.methods:
+            place = exported or next(iter(file.declared), None)
+            if place is not None:
+                methods = ("ANY",) if pages.prefix else ("GET",)
+                yield self._route(methods, path, place.symbol, (file, place, place.start))
+            return
+        for one in file.declared:
+            if one.symbol in pages.methods:
+                yield self._route((one.symbol,), path, one.symbol, (file, one, one.start))

@@ -1,0 +1,501 @@
+"""Statements of a text in the terms of framework data: calls, annotations, classes, functions.
+
+The forms are the same for every language, so that framework data can say `call = ["get"]` whatever
+the grammar's name for a call. Values are JSON lists that start with their kind: `["s", text]` a
+string, `["n", name]` a name, `["c", start, end, name]` a call, `["l", values]` a list, `["d", {…}]`
+a map, `["f"]` a function, `["t", name]` a declared type without a value, `["?"]` a value computed
+at run time.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator, Sequence
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from rag_assets.ingest.chunking.model import Fact
+from rag_assets.systems.code_memory.languages.tree import SyntaxTree
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+Value: TypeAlias = list[Any]
+_Visit: TypeAlias = "tuple[Node, int, Node | None, str]"
+"""A node, its depth, the definition that it may annotate, and the type of its parent."""
+
+CALL: Final = "framework_call"
+ANNOTATION: Final = "framework_annotation"
+CLASS: Final = "framework_class"
+FUNCTION: Final = "framework_function"
+ASSIGNED: Final = "framework_value"
+STATEMENTS: Final = frozenset({CALL, ANNOTATION, CLASS, FUNCTION, ASSIGNED})
+"""Kinds of the facts that store statements."""
+
+GRAMMARS: Final[dict[str, tuple[str, str]]] = {
+    "csharp": ("tree_sitter_c_sharp", "language"),
+    "elixir": ("tree_sitter_language_pack.bindings.elixir", "language"),
+    "go": ("tree_sitter_go", "language"),
+    "java": ("tree_sitter_java", "language"),
+    "javascript": ("tree_sitter_javascript", "language"),
+    "php": ("tree_sitter_php", "language_php"),
+    "prisma": ("tree_sitter_language_pack.bindings.prisma", "language"),
+    "python": ("tree_sitter_python", "language"),
+    "ruby": ("tree_sitter_language_pack.bindings.ruby", "language"),
+    "rust": ("tree_sitter_rust", "language"),
+    "swift": ("tree_sitter_swift", "language"),
+    "typescript": ("tree_sitter_typescript", "language_typescript"),
+}
+"""Package and function of the grammar of each language that framework data may name."""
+
+_LONGEST: Final = 1_000_000
+"""Maximum characters of a text; a longer text has no statements, only a note."""
+_MOST: Final = 50_000
+"""Maximum number of statements read in one text; the text's note reports that others are
+dropped."""
+_LONGEST_VALUE: Final = 300
+"""Maximum characters of a value; a longer value is unknown, or cut off if it is a symbol or sum."""
+_LONGEST_NAME: Final = 80
+"""Maximum characters of a name; a call or assignment with a longer name is dropped."""
+_MOST_VALUES: Final = 24
+"""Maximum number of arguments, elements or parameters; further ones are dropped."""
+_DEEPEST: Final = 4
+"""Maximum depth of nested values; deeper values count as unknown."""
+_DEEPEST_NODE: Final = 400
+"""Maximum depth of a tree; deeper nodes are skipped. A call in a chain has two levels."""
+_UNKNOWN: Final[Value] = ["?"]
+_TYPES: Final = {
+    name: frozenset(types)
+    for name, types in tomllib.loads(
+        files(__package__).joinpath("node_types.toml").read_text("utf-8")
+    ).items()
+}
+_CALLS: Final = _TYPES["calls"]
+_MEMBERS: Final = _TYPES["members"]
+_NAMES: Final = _TYPES["names"]
+_STRINGS: Final = _TYPES["strings"]
+_LISTS: Final = _TYPES["lists"]
+_MAPS: Final = _TYPES["maps"]
+_FUNCTIONS: Final = _TYPES["functions"]
+_PAIRS: Final = _TYPES["pairs"]
+_CLASSES: Final = _TYPES["classes"]
+_DEFINED: Final = _TYPES["defined"]
+_ANNOTATIONS: Final = _TYPES["annotations"]
+_ASSIGNING: Final = _TYPES["assigning"]
+_SUMS: Final = frozenset({"binary_expression", "binary_operator", "binary"})
+_PLAIN: Final = frozenset(
+    {"parenthesized_expression", "reference_expression", "await_expression", "argument", "await"}
+    | {"unary_expression", "as_expression", "array_creation_expression", "prefix_expression"}
+)
+_BASES: Final = frozenset(
+    {"superclass", "class_heritage", "base_list", "interfaces", "super_interfaces"}
+    | {"inheritance_specifier", "argument_list", "extends_type_clause"}
+)
+_SPLICED: Final = frozenset({"interpolation", "template_substitution", "interpolated_expression"})
+_SPLICED_FORMATS: Final = frozenset({"format_specifier", "type_conversion"})
+_GENERIC: Final = frozenset({"generic_type", "generic_name", "generic_function"})
+_ARGUMENTS: Final = frozenset({"argument", "value_argument", "attribute_argument"})
+_AROUND_ANNOTATIONS: Final = frozenset({"modifiers", "attribute_list"})
+_BEFORE_DEFINITIONS: Final = frozenset(
+    {"decorator", "attribute_item", "comment", "line_comment", *_AROUND_ANNOTATIONS}
+)
+"""Types of nodes that may precede a definition: its annotations, and comments."""
+_HOLDING: Final = _AROUND_ANNOTATIONS | _CLASSES | _DEFINED | {"decorated_definition"}
+_STATING: Final = _CALLS | _CLASSES | _DEFINED | _ANNOTATIONS | _ASSIGNING
+_MARKS: Final = re.compile(r"^(?:[@$rRbBuU]{0,2}(?:'''|\"\"\"|[`'\"])|[:/])|(?:'''|\"\"\"|[`'\"])$")
+_OPENING: Final = re.compile(r"^[@$a-zA-Z]{0,3}(?:'''|\"\"\"|[`'\"])")
+_CLOSING: Final = re.compile(r"(?:'''|\"\"\"|[`'\"])$")
+
+
+def statements_of(tree: SyntaxTree, language: str) -> tuple[list[Fact], str]:
+    """Return the statements of a text in its order, and a note if some are left out.
+
+    Args:
+        language: its language, a key of GRAMMARS.
+    """
+    if tree.gave_up or len(tree.text) > _LONGEST:
+        return [], "frameworks: the text is too long or could not be parsed"
+    found: list[Fact] = []
+    todo: list[_Visit] = [(tree.root, 0, None, "")]
+    reader = _Reader(tree, language)
+    while todo:
+        node, depth, annotated, parent = todo.pop()
+        kind = node.type
+        if kind in _STATING:
+            found += reader.read(node, annotated, parent)
+            if len(found) > _MOST:
+                return found[:_MOST], f"frameworks: more than {_MOST} statements"
+        if depth >= _DEEPEST_NODE:
+            continue
+        children = node.named_children
+        if kind in _HOLDING or any(one.type in _BEFORE_DEFINITIONS for one in children):
+            todo.extend(_with_annotated(node, children, depth, annotated))
+        else:
+            todo.extend((one, depth + 1, None, kind) for one in reversed(children))
+    return found, ""
+
+
+def _with_annotated(
+    node: Node, children: Sequence[Node], depth: int, annotated: Node | None
+) -> Iterator[_Visit]:
+    """Yield the children of a node, the last child first, with the definitions they may annotate.
+
+    Args:
+        annotated: the definition that the node itself may annotate.
+    """
+    kind = node.type
+    own: Node | None = None
+    if kind == "decorated_definition":
+        own = node.child_by_field_name("definition") or node
+    elif kind in _AROUND_ANNOTATIONS:
+        own = annotated or node
+    elif kind in _CLASSES or kind in _DEFINED:
+        own = node
+    following: Node | None = None
+    for child in reversed(children):
+        is_before = child.type in _BEFORE_DEFINITIONS
+        if not is_before:
+            following = child
+        yield child, depth + 1, own or (following if is_before else None), kind
+
+
+class _Reader:
+    """Reads single nodes of a tree."""
+
+    def __init__(self, tree: SyntaxTree, language: str) -> None:
+        self.tree = tree
+        self.language = language
+
+    def read(self, node: Node, annotated: Node | None, parent: str) -> Iterator[Fact]:
+        """Yield the statements of a node itself, without its children.
+
+        Args:
+            annotated: the definition that it annotates, if it is an annotation.
+            parent: the type of the parent node.
+        """
+        kind = node.type
+        if kind in _CALLS:
+            if values := self._call(node):
+                yield self._fact(CALL, node, values)
+        elif kind in _ANNOTATIONS and (kind != "attribute" or parent == "attribute_list"):
+            yield from self._annotation(node, annotated)
+        elif kind in _CLASSES and (name := self._class_name(node)) is not None:
+            values = {"name": self._text(name), "bases": self._bases(node)}
+            yield self._fact(CLASS, node, values)
+        elif kind in _DEFINED and (name := node.child_by_field_name("name")) is not None:
+            values = {"name": self._text(name), "parameters": self._parameters(node)}
+            if "function" in kind or "method" in kind:
+                yield self._fact(FUNCTION, node, values)
+        if kind in _ASSIGNING:
+            yield from self._assigned(node)
+
+    def _class_name(self, node: Node) -> Node | None:
+        is_named_first = node.type == "model_block" and node.named_children
+        return node.named_children[0] if is_named_first else node.child_by_field_name("name")
+
+    def _fact(self, kind: str, node: Node, values: dict[str, Any]) -> Fact:
+        return Fact(kind, self.tree.start(node), self.tree.end(node), "", values)
+
+    def _text(self, node: Node | None) -> str:
+        """Return the text of a node without blanks; "" if there is no node or its text is long."""
+        if node is None or node.end_byte - node.start_byte > 4 * _LONGEST_VALUE:
+            return ""
+        text = self.tree.of(node)
+        return "".join(text.split()) if len(text) <= _LONGEST_VALUE else ""
+
+    def _callee(self, node: Node) -> Node | None:
+        for name in ("function", "target", "constructor", "type", "macro"):
+            if (found := node.child_by_field_name(name)) is not None:
+                return found
+        return None
+
+    def _call(self, node: Node) -> dict[str, Any] | None:
+        """Return the name, receiver and arguments of a call; None for a missing or long name."""
+        name, on = self._called_name(node)
+        if not name or len(name) > _LONGEST_NAME:
+            return None
+        ordered, named = self._arguments(node)
+        values: dict[str, Any] = {"name": name, "arguments": ordered}
+        if named:
+            values["named"] = named
+        if on is not None:
+            values["on"] = self.value(on)
+        return values
+
+    def _called_name(self, node: Node) -> tuple[str, Node | None]:
+        """Return the name of the called function, and the node of its receiver if there is one."""
+        callee = self._callee(node)
+        name_node = node.child_by_field_name("method") or node.child_by_field_name("name")
+        on: Node | None = None
+        if callee is None and name_node is not None:
+            on = node.child_by_field_name("receiver") or node.child_by_field_name("object")
+            name = self._text(name_node)
+        else:
+            callee = callee or (node.named_children[0] if node.named_children else None)
+            if callee is None:
+                return "", None
+            parts = callee.named_children
+            if callee.type in _MEMBERS and parts:
+                name, on = self._text(parts[-1]), (parts[0] if len(parts) > 1 else None)
+            elif callee.type in _GENERIC and parts:
+                name = self._text(parts[0])
+            else:
+                name = self._text(callee)
+        return name.lstrip(".").partition("<")[0], on
+
+    def _arguments(self, node: Node) -> tuple[list[Value], dict[str, Value]]:
+        """Return the arguments of a call or an annotation, in order and by name."""
+        given = node.child_by_field_name("arguments")
+        kinds = ("argument", "arguments", "value_arguments", "call_suffix", "token_tree")
+        if given is None:
+            given = next((c for c in node.named_children if c.type.startswith(kinds)), None)
+        if given is None:
+            given = next((c for c in node.named_children if "argument_list" in c.type), None)
+        if given is not None and given.type == "call_suffix":
+            inner = next((c for c in given.named_children if c.type == "value_arguments"), None)
+            lambdas = [c for c in given.named_children if c.type == "lambda_literal"]
+            parts = [*(inner.named_children if inner is not None else ()), *lambdas]
+        else:
+            parts = given.named_children if given is not None else []
+        ordered: list[Value] = []
+        named: dict[str, Value] = {}
+        for one in parts[:_MOST_VALUES]:
+            label = one.child_by_field_name("name")
+            if one.type in _PAIRS:
+                self._pairs(one, named, 0)
+            elif one.type in _ARGUMENTS and one.named_children:
+                equals = next((c for c in one.children if c.type == "name_equals"), None)
+                label = label or (equals.named_children[0] if equals is not None else None)
+                value = self.value(one.named_children[-1])
+                if label is not None:
+                    named[self._text(label)] = value
+                else:
+                    ordered.append(value)
+            elif "comment" not in one.type:
+                ordered.append(self.value(one))
+        last = node.child_by_field_name("block")
+        if last is None and node.named_children and node.named_children[-1].type == "do_block":
+            last = node.named_children[-1]
+        return ([*ordered, ["f"]] if last is not None else ordered), named
+
+    def _pairs(self, node: Node, add_to: dict[str, Value], depth: int) -> None:
+        if node.type == "keywords":
+            for one in node.named_children[:_MOST_VALUES]:
+                self._pairs(one, add_to, depth)
+            return
+        parts = node.named_children
+        key = node.child_by_field_name("key") or node.child_by_field_name("left")
+        value = node.child_by_field_name("value") or node.child_by_field_name("right")
+        if not parts:
+            return
+        if key is None or value is None:
+            key = node.child_by_field_name("name") or parts[0]
+            value = value or parts[-1]
+        told = self.value(key, depth + 1)
+        name = told[1] if told[0] in {"s", "n"} else ""
+        add_to[str(name).strip(": ")] = self.value(value, depth + 1)
+
+    def value(self, node: Node, depth: int = 0) -> Value:
+        """Return the value that a node represents."""
+        kind = node.type
+        if depth > _DEEPEST:
+            return _UNKNOWN
+        for types, read in (
+            (_STRINGS, self._string),
+            (_NAMES, self._named),
+            (_MEMBERS, self._member),
+            (_CALLS, self._called),
+            (_LISTS, self._listed),
+            (_MAPS, self._mapped),
+            (_SUMS, self._sum),
+            (_PLAIN, self._last),
+        ):
+            if kind in types:
+                return read(node, depth)
+        return ["f"] if kind in _FUNCTIONS else _UNKNOWN
+
+    def _named(self, node: Node, _: int) -> Value:
+        return ["n", self._text(node)]
+
+    def _member(self, node: Node, _: int) -> Value:
+        has_call = any(one.type in _CALLS for one in node.named_children)
+        text = "" if has_call else self._text(node)
+        return ["n", text] if text else _UNKNOWN
+
+    def _called(self, node: Node, _: int) -> Value:
+        if self.language == "ruby" and node.child_by_field_name("arguments") is None:
+            return ["n", self._text(node)]
+        name = self._called_name(node)[0][:_LONGEST_NAME]
+        return ["c", self.tree.start(node), self.tree.end(node), name]
+
+    def _listed(self, node: Node, depth: int) -> Value:
+        parts = [one for one in node.named_children if "comment" not in one.type][:_MOST_VALUES]
+        if node.type in {"string_array", "symbol_array"}:
+            return ["l", [["s", self._text(one)] for one in parts]]
+        return ["l", [self.value(one, depth + 1) for one in parts]]
+
+    def _mapped(self, node: Node, depth: int) -> Value:
+        held: dict[str, Value] = {}
+        for one in node.named_children[:_MOST_VALUES]:
+            if one.type == "shorthand_property_identifier":
+                held[self._text(one)] = ["n", self._text(one)]
+            elif one.type in _PAIRS:
+                self._pairs(one, held, depth + 1)
+            elif one.type == "method_definition":
+                held[self._text(one.child_by_field_name("name"))] = ["f"]
+        return ["d", held]
+
+    def _last(self, node: Node, depth: int) -> Value:
+        """Return the value in a node that only wraps another node."""
+        return self.value(node.named_children[-1], depth + 1) if node.named_children else _UNKNOWN
+
+    def _string(self, node: Node, depth: int = 0) -> Value:
+        if node.end_byte - node.start_byte > 4 * _LONGEST_VALUE:
+            return _UNKNOWN
+        spliced = [child for child in node.named_children if child.type in _SPLICED]
+        if spliced:
+            return self._spliced(node, spliced, depth)
+        text = self.tree.of(node).strip()
+        if node.type in {"simple_symbol", "atom", "hash_key_symbol", "keyword"}:
+            return ["s", text.strip(": ")[:_LONGEST_VALUE]]
+        text = _MARKS.sub("", text) if text[:1] != "/" else text
+        return ["s", text] if len(text) <= _LONGEST_VALUE else _UNKNOWN
+
+    def _spliced(self, node: Node, spliced: Sequence[Node], depth: int) -> Value:
+        """Return the parts of a string with interpolated names: `${PREFIX}/orders`."""
+        parts: list[Value] = []
+        at, end = self.tree.start(node), self.tree.end(node)
+        for one in spliced[:_MOST_VALUES]:
+            start = self.tree.start(one)
+            parts.append(
+                [
+                    "s",
+                    _OPENING.sub("", self.tree.text[at:start])
+                    if not parts
+                    else self.tree.text[at:start],
+                ]
+            )
+            parts.append(self._spliced_value(one, depth))
+            at = self.tree.end(one)
+        parts.append(["s", _CLOSING.sub("", self.tree.text[at:end])])
+        return ["+", parts] if len(spliced) <= _MOST_VALUES else _UNKNOWN
+
+    def _spliced_value(self, node: Node, depth: int) -> Value:
+        inner = [one for one in node.named_children if one.type not in _SPLICED_FORMATS]
+        return self.value(inner[0], depth + 1) if len(inner) == 1 else _UNKNOWN
+
+    def _sum(self, node: Node, depth: int) -> Value:
+        sign = node.child_by_field_name("operator")
+        parts = [self.value(one, depth + 1) for one in node.named_children[:2]]
+        is_sum = sign is not None and self.tree.of(sign) in {"+", "<>"}
+        if is_sum and all(one[0] == "s" for one in parts):
+            return ["s", (parts[0][1] + parts[1][1])[:_LONGEST_VALUE]]
+        return ["+", parts] if is_sum else _UNKNOWN
+
+    def _annotation(self, node: Node, annotated: Node | None) -> Iterator[Fact]:
+        """Yield an annotation with the place and name of the definition that it annotates."""
+        inner = node
+        values: dict[str, Any] = {"named": {}, "arguments": []}
+        if node.type == "attribute_item":
+            inner = node.named_children[0] if node.named_children else node
+            if inner.type != "attribute":
+                return
+            values["arguments"], values["named"] = self._tokens(inner)
+            name = self._text(inner.named_children[0]) if inner.named_children else ""
+        elif node.type == "decorator":
+            inner = node.named_children[0] if node.named_children else node
+            held = self._call(inner) if inner.type in _CALLS else None
+            name = held["name"] if held is not None else self._text(inner)
+            values |= held or {}
+        elif node.type == "model_multi_attribute":
+            name = self._text(node.named_children[0]).strip("@") if node.named_children else ""
+            values["arguments"] = [self.value(one) for one in node.named_children[1:_MOST_VALUES]]
+        else:
+            name = self._text(node.child_by_field_name("name"))
+            values["arguments"], values["named"] = self._arguments(node)
+        if not name or annotated is None:
+            return
+        values |= {
+            "name": name.rpartition(".")[2].rpartition("::")[2],
+            "target": [self.tree.start(annotated), self.tree.end(annotated)],
+            "of": self._text(annotated.child_by_field_name("name")),
+        }
+        yield self._fact(ANNOTATION, node, values)
+
+    def _tokens(self, node: Node) -> tuple[list[Value], dict[str, Value]]:
+        """Return the strings and `name = value` pairs in the tokens of a Rust attribute."""
+        tokens = [
+            c for one in node.named_children if one.type == "token_tree" for c in one.children
+        ]
+        ordered: list[Value] = []
+        named: dict[str, Value] = {}
+        name = ""
+        for at, one in enumerate(tokens[:_MOST_VALUES]):
+            if one.type not in _STRINGS and one.type not in {"identifier", "crate"}:
+                continue
+            if at > 1 and tokens[at - 1].type == "=":
+                name = self._text(tokens[at - 2])
+                named[name] = self.value(one)
+            elif at > 1 and tokens[at - 1].type == "::" and named:
+                named[name] = self.value(one)
+            else:
+                ordered.append(self.value(one))
+        return ordered, named
+
+    def _bases(self, node: Node) -> list[str]:
+        """Return the names of base classes, interfaces and embedded types; `model` in Prisma."""
+        held = [c for c in node.named_children if c.type in _BASES]
+        told = "".join(self.tree.of(one)[:_LONGEST_VALUE] + "," for one in held)
+        if node.type == "type_spec":
+            told = self._embedded(node)
+        elif node.type == "model_block":
+            told = "model"
+        words = re.split(r"[,\s()]+|:(?!:)", told)
+        skipped = {"", "extends", "implements"}
+        return [w.partition("<")[0].partition("[")[0] for w in words if w not in skipped][:12]
+
+    def _embedded(self, node: Node) -> str:
+        body = node.child_by_field_name("type")
+        if body is None or body.type != "struct_type" or not body.named_children:
+            return ""
+        parts = body.named_children[0].named_children[:60]
+        names = [self._text(one) for one in parts if one.child_by_field_name("name") is None]
+        tags = "gorm-tag" if any("gorm:" in self.tree.of(one)[:400] for one in parts) else ""
+        return ",".join([*names, tags])
+
+    def _parameters(self, node: Node) -> list[list[str]]:
+        held = node.child_by_field_name("parameters")
+        nodes = held.named_children if held is not None else node.named_children
+        found = []
+        for one in nodes[:_MOST_VALUES]:
+            if one.type in {"parameter_declaration", "parameter", "required_parameter"}:
+                name = one.child_by_field_name("name") or one.child_by_field_name("pattern")
+                found.append([self._text(name), self._text(one.child_by_field_name("type"))])
+                if not found[-1][1] and one.named_children:
+                    found[-1][1] = self._text(one.named_children[-1])
+            elif one.type in {"identifier", "typed_parameter"}:
+                found.append([self._text(one).partition(":")[0], self._text(one).partition(":")[2]])
+        return found
+
+    def _assigned(self, node: Node) -> Iterator[Fact]:
+        """Yield `name = value` if the value is a call, a string or a list."""
+        sign = node.child_by_field_name("operator")
+        if node.type == "binary_operator" and self.tree.of(sign) != "=":
+            return  # Only Elixir assigns by an operator node; in other languages it calculates.
+        names = ("name", "left", "pattern")
+        left = next((n for f in names if (n := node.child_by_field_name(f)) is not None), None)
+        fields = ("value", "right")
+        right = next((n for f in fields if (n := node.child_by_field_name(f)) is not None), None)
+        if node.type == "var_spec" and right is None and left is not None:
+            value = ["t", self._text(node.child_by_field_name("type"))]
+            yield self._fact(ASSIGNED, node, {"name": self._text(left), "value": value})
+        if left is None or (right is None and node.type != "variable_declarator"):
+            return
+        right = node.named_children[-1] if right is None else right
+        if right.type in {"expression_list", "equals_value_clause"} and right.named_children:
+            right = right.named_children[-1 if "equals" in right.type else 0]
+        value = self.value(right)
+        name = self._text(left.named_children[0] if left.type == "expression_list" else left)
+        if value[0] in {"c", "s", "n", "l"} and 0 < len(name) <= _LONGEST_NAME:
+            yield self._fact(ASSIGNED, node, {"name": name, "value": value})

@@ -1,0 +1,576 @@
+"""Tables derived from the classes and migrations of a repository and one framework's data.
+
+A table has the models that map to it, its columns with the tables they refer to, and the migrations
+that name it. A name computed at run time yields no table and no column.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Final
+
+from rag_assets.ingest.chunking.model import Fact
+from rag_assets.systems.code_memory.frameworks.definitions import (
+    Changes,
+    Columns,
+    Framework,
+    Tables,
+    matching,
+)
+from rag_assets.systems.code_memory.frameworks.repository import (
+    File,
+    Repository,
+    argument,
+    last_part,
+)
+from rag_assets.systems.code_memory.frameworks.statements import Value
+
+_WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+")
+_MOST_ANCESTORS: Final = 40
+"""Maximum number of ancestors followed for a class; further ancestors are ignored."""
+_MOST_RENAMES: Final = 20
+"""Maximum number of renames followed for a name; further renames are ignored."""
+_MOST_COLUMNS: Final = 300
+"""Maximum number of columns of a table; further columns are dropped."""
+
+
+@dataclass(frozen=True, slots=True)
+class Class:
+    """A class of the repository."""
+
+    file: File
+    fact: Fact
+
+    @property
+    def name(self) -> str:
+        """Return the name of the class without its module."""
+        return str(self.fact.values["name"])
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column.
+
+    Attributes:
+        kind: the call that creates it; "" for a column that the framework adds.
+        refers_to: the table that it refers to; "" if absent.
+        file, fact: its evidence.
+        is_key: whether the source states that it is the primary key.
+    """
+
+    name: str
+    kind: str
+    is_nullable: bool
+    refers_to: str
+    file: File
+    fact: Fact
+    is_key: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MappedClass:
+    """A class that maps to a table, with its evidence.
+
+    Attributes:
+        model: the class as written; "" if a call outside a class names the table.
+        is_named: whether the source states the table's name.
+    """
+
+    file: File
+    fact: Fact
+    model: str
+    is_named: bool
+
+
+@dataclass(slots=True)
+class Table:
+    """A table.
+
+    Attributes:
+        changes: calls of migrations that name it, with their files.
+    """
+
+    name: str
+    models: list[MappedClass] = field(default_factory=list)
+    columns: dict[str, Column] = field(default_factory=dict)
+    changes: list[tuple[File, Fact]] = field(default_factory=list)
+
+
+class TableReader:
+    """Reads the tables of one framework in the files of one repository."""
+
+    def __init__(self, framework: Framework, files: Sequence[File]) -> None:
+        self._framework = framework
+        self._files = files
+        self._repository = Repository(files)
+        self._tables: dict[str, Table] = {}
+        self._table_of: dict[tuple[str, int], str] = {}
+        self._mapped_classes: list[tuple[Tables, Class, str]] = []
+
+    def tables(self) -> list[Table]:
+        """Return the tables of all files, by name."""
+        for tables in self._framework.tables:
+            for file in self._files:
+                for mapping in _called(tables, file):
+                    self._add(mapping[0], mapping[1])
+                for fact in file.classes:
+                    one = Class(file, fact)
+                    is_new = (file.path, fact.start) not in self._table_of
+                    if is_new and (found := self._mapped(tables, one)) is not None:
+                        self._add(*found)
+                        self._table_of[file.path, fact.start] = found[0]
+                        self._mapped_classes.append((tables, one, found[0]))
+        for tables, one, name in self._mapped_classes:
+            if tables.columns is not None and not _is_true(_assigned(one, tables.shared)):
+                self._add_columns(tables.columns, one, self._tables[name])
+        self._add_changes()
+        return [self._tables[name] for name in sorted(self._tables)]
+
+    def _add(self, name: str, mapping: MappedClass) -> None:
+        self._tables.setdefault(name, Table(name)).models.append(mapping)
+
+    def _mapped(self, tables: Tables, one: Class) -> tuple[str, MappedClass] | None:
+        """Return the table of a class, and its mapping; None if it has no table."""
+        marks = [a for a in one.file.annotations if a.values["target"][0] == one.fact.start]
+        if one.name in tables.bases:
+            return None
+        lineage = self._lineage(one)
+        is_model = bool(
+            any(self._is_outer_base(tables, each) for each in lineage)
+            or {a.values["name"] for a in marks} & {*tables.annotations}
+            or self._is_created(one)
+        )
+        told = _assigned(one, tables.field) if tables.field else None
+        is_text = told is not None and told.values["value"][0] == "s"
+        if told is not None and is_text and (is_model or not tables.bases):
+            return told.values["value"][1].strip('"'), MappedClass(one.file, told, one.name, True)
+        if not is_model or _is_true(_assigned(one, tables.abstract)):
+            return None
+        if told is not None and not is_text:
+            return None
+        if tables.shared == "*" or _is_true(_assigned(one, tables.shared)):
+            for parent in lineage[1:]:
+                if (inherited := self._mapped(tables, parent)) is not None:
+                    return inherited[0], MappedClass(one.file, one.fact, one.name, False)
+        return self._stated_or_usual(tables, one, marks, lineage)
+
+    def _is_created(self, one: Class) -> bool:
+        key = self._app_of_path(one.file.path), one.name.lower()
+        return bool(one.fact.values["bases"]) and key in self._created
+
+    def _stated_or_usual(
+        self, tables: Tables, one: Class, marks: Sequence[Fact], lineage: Sequence[Class]
+    ) -> tuple[str, MappedClass] | None:
+        """Return the table that an annotation names, else the table with the conventional name."""
+        values = (
+            argument(a, tables.argument) for a in marks if a.values["name"] == tables.annotation
+        )
+        value = next((v for v in values if v is not None and v[0] in {"s", "n", "d"}), None)
+        if value is not None and value[0] == "d":
+            value = value[1].get("name")
+        if value is not None:
+            return str(value[1]), MappedClass(one.file, one.fact, one.name, True)
+        if not tables.naming:
+            return None
+        usual = MappedClass(one.file, one.fact, one.name, False)
+        if tables.naming == "app":
+            return f"{self._app_of(tables, one, lineage)}_{one.name.lower()}", usual
+        return _table_name(one.name, tables.naming), usual
+
+    def _is_outer_base(self, tables: Tables, one: Class) -> bool:
+        """Return whether a base of a class is a model from the framework or a package."""
+        of_bases = tables.columns.of_bases if tables.columns is not None else ()
+        for base in one.fact.values["bases"]:
+            is_known = base in tables.bases or last_part(base) in of_bases
+            # Only Python files state the origin of a name such as `Model`.
+            if is_known and (one.file.language != "python" or self._class(one.file, base) is None):
+                return True
+        return False
+
+    def _lineage(self, one: Class) -> list[Class]:
+        """Return a class and its ancestors in the repository, nearest first."""
+        found = {(one.file.path, one.fact.start): one}
+        todo = [one]
+        while todo and len(found) < _MOST_ANCESTORS:
+            here = todo.pop(0)
+            for base in here.fact.values["bases"]:
+                parent = self._class(here.file, base)
+                if parent is not None and (parent.file.path, parent.fact.start) not in found:
+                    found[parent.file.path, parent.fact.start] = parent
+                    todo.append(parent)
+        return [*found.values()]
+
+    @cached_property
+    def _classes(self) -> Mapping[str, list[Class]]:
+        """Return the outer classes by name."""
+        found: dict[str, list[Class]] = {}
+        for file in self._files:
+            for fact in file.classes:
+                if not [one for one in file.around(file.classes, fact.start) if one is not fact]:
+                    found.setdefault(last_part(fact.values["name"]), []).append(Class(file, fact))
+        return found
+
+    def _class(self, file: File, name: str) -> Class | None:
+        """Return the class that a name in a file means; None if it is outside the repository."""
+        first, _, rest = name.partition(".")
+        original = last_part(rest) if rest else file.original_name(first)
+        known = self._classes.get(original, ())
+        own = [one for one in known if one.file is file]
+        if own and not rest:
+            return own[0]
+        module = file.imported.get(first)
+        if module is None:
+            return known[0] if len(known) == 1 and file.language != "python" else None
+        owner = module if rest else module.rpartition(".")[0]
+        level = len(module) - len(module.lstrip("."))
+        owner = owner if len(owner) >= level else "." * level
+        places = [one.path for one in self._repository.modules(file, owner)]
+        stated = [one for one in known if one.file.path in places]
+        if stated or not places:
+            return stated[0] if stated else None
+        # A package may re-export the definitions of its modules.
+        folders = tuple(f"{posixpath.dirname(path)}/" for path in places if "__init__" in path)
+        passed = [one for one in known if one.file.path.startswith(folders)]
+        return passed[0] if len(passed) == 1 else (known[0] if len(known) == 1 else None)
+
+    def _app_of(self, tables: Tables, one: Class, lineage: Sequence[Class]) -> str:
+        """Return the label of the application to which a class belongs."""
+        for each in lineage:
+            if each is not one and not _is_true(_assigned(each, tables.abstract)):
+                continue
+            told = _assigned(each, tables.label)
+            if told is not None and told.values["value"][0] == "s":
+                return str(told.values["value"][1])
+            inner = _inner_class(each, tables.label.rpartition(".")[0])
+            if inner is not None and not [*filter(None, inner.values["bases"])]:
+                break
+        return self._app_of_path(one.file.path)
+
+    def _app_of_path(self, path: str) -> str:
+        folder = posixpath.dirname(path)
+        while folder:
+            if folder in self._labels:
+                return self._labels[folder]
+            folder = posixpath.dirname(folder)
+        parts = posixpath.splitext(path)[0].split("/")
+        for part in ("models", "migrations"):
+            if part in parts[1:]:
+                return parts[parts.index(part, 1) - 1]
+        return parts[-2] if len(parts) > 1 else parts[-1]
+
+    @cached_property
+    def _labels(self) -> Mapping[str, str]:
+        """Return the labels of applications, by the folder of the class that configures each."""
+        bases = {base for tables in self._framework.tables for base in tables.apps}
+        found: dict[str, str] = {}
+        for file in self._files:
+            for fact in file.classes:
+                if bases & {last_part(base) for base in fact.values["bases"]}:
+                    folder = posixpath.dirname(file.path)
+                    told = _assigned(Class(file, fact), "label")
+                    is_text = told is not None and told.values["value"][0] == "s"
+                    label = str(told.values["value"][1]) if told and is_text else ""
+                    found[folder] = label or posixpath.basename(folder)
+        return found
+
+    def _add_columns(self, columns: Columns, one: Class, table: Table) -> None:
+        """Add the columns stated by a class and by its ancestors without a table of their own."""
+        lineage = self._lineage(one)
+        parent = next((p for p in lineage[1:] if self._has_table(p, table.name)), None)
+        above = set() if parent is None else {id(p.fact) for p in self._lineage(parent)}
+        found: dict[str, Column] = {}
+        hidden: set[str] = set()
+        for each in lineage:
+            if id(each.fact) not in above:
+                for name, column in self._stated_columns(columns, each, one, table):
+                    if name not in hidden:
+                        found.setdefault(column.name, column)
+                hidden |= {last_part(v.values["name"]) for v in _own_values(each)}
+                for column in self._columns_of_bases(columns, each, one, table):
+                    found.setdefault(column.name, column)
+        first: list[Column] = []
+        if columns.key and not any(column.is_key for column in found.values()):
+            key = columns.key
+            if parent is not None and columns.parent_key:
+                key = columns.parent_key.replace("{parent}", parent.name.lower())
+            first = [Column(key, "", False, "", one.file, one.fact)]
+        for column in [*first, *found.values()][:_MOST_COLUMNS]:
+            table.columns.setdefault(column.name, column)
+
+    def _columns_of_bases(
+        self, columns: Columns, one: Class, heir: Class, table: Table
+    ) -> Iterator[Column]:
+        """Yield the columns that bases from other packages add to a class."""
+        for base in one.fact.values["bases"]:
+            known = columns.of_bases.get(last_part(base), "").split()
+            for name in known if self._class(one.file, base) is None else ():
+                column = Column(name, "", False, "", heir.file, heir.fact)
+                joined, _, target = name.partition(">")
+                if target:
+                    self._join(columns, heir, table, (joined, target, column))
+                else:
+                    yield column
+
+    def _has_table(self, one: Class, but: str) -> bool:
+        return self._table_of.get((one.file.path, one.fact.start), but) != but
+
+    def _stated_columns(
+        self, columns: Columns, one: Class, heir: Class, table: Table
+    ) -> Iterator[tuple[str, Column]]:
+        """Yield each assigned name with its column.
+
+        Args:
+            heir: the class of the table: this class or a subclass of it.
+        """
+        for value in _own_values(one):
+            call = one.file.call_of(value.values["value"])
+            name = last_part(value.values["name"])
+            if call is None:
+                continue
+            kind = call.values["name"]
+            if matching(kind, columns.joins):
+                if columns.through not in call.values.get("named", {}):
+                    target = self._name_of_target(columns, one, call)
+                    refers_to = self._referred(columns, one, call)
+                    place = Column("", kind, False, refers_to, one.file, value)
+                    self._join(columns, heir, table, (name, target, place))
+                continue
+            pattern = matching(kind, columns.calls)
+            if not pattern or not (shown := columns.calls[pattern]):
+                continue
+            stated = argument(call, columns.stated) if columns.stated else None
+            named = str(stated[1]) if stated is not None and stated[0] == "s" else ""
+            options = call.values.get("named", {})
+            flags = [_is_true_value(options.get(f)) for f in (columns.nullable, "primary_key")]
+            refers_to = self._referred(columns, one, call)
+            for each in shown.replace("{name}", name).split():
+                column = Column(named or each, kind, flags[0], refers_to, one.file, value, flags[1])
+                yield name, column
+
+    def _join(
+        self, columns: Columns, heir: Class, table: Table, join: tuple[str, str, Column]
+    ) -> None:
+        """Add the join table between the table of a class and another table.
+
+        Args:
+            join: the end of its name; the other class in lower case ("" if it is computed); and a
+                column with the evidence, which refers to the other table.
+        """
+        name, target, made_by = join
+        first, second = heir.name.lower(), target
+        if first == second:
+            first, second = f"from_{first}", f"to_{second}"
+        between = self._tables.setdefault(f"{table.name}_{name}", Table(f"{table.name}_{name}"))
+        keys = ((first, table.name), (second, made_by.refers_to))
+        names = [(columns.key, ""), *((f"{last}_id", other) for last, other in keys if last)]
+        for column, refers_to in names:
+            if column:
+                added = replace(made_by, name=column, kind="", refers_to=refers_to)
+                between.columns.setdefault(column, added)
+
+    def _name_of_target(self, columns: Columns, one: Class, call: Fact) -> str:
+        """Return, in lower case, the class that a call refers to; "" if it is computed."""
+        for value in self._targets(columns, one, call):
+            text = self._text_of_target(columns, one, value, call.start) or str(value[1])
+            return one.name.lower() if text == "self" else last_part(text).lower()
+        return ""
+
+    def _referred(self, columns: Columns, one: Class, call: Fact) -> str:
+        """Return the table that a column refers to; "" if absent or computed.
+
+        The call itself, or one of its arguments, names a class or a table with its column.
+        """
+        for value in self._targets(columns, one, call):
+            # A class, or one of its attributes: `Customer`, `Customer.id`.
+            names = (str(value[1]), str(value[1]).rpartition(".")[0]) if value[0] == "n" else ()
+            for name in filter(None, names):
+                if (known := self._class(one.file, name)) is not None:
+                    return self._table_of.get((known.file.path, known.fact.start), "")
+            text = self._text_of_target(columns, one, value, call.start)
+            if text == "self":
+                return self._table_of.get((one.file.path, one.fact.start), "")
+            return self._named_table(one, text)
+        return ""
+
+    def _targets(self, columns: Columns, one: Class, call: Fact) -> Iterator[Value]:
+        """Yield the targets that a call, or a call in its arguments, refers to."""
+        held = (one.file.call_of(value) for value in call.values["arguments"])
+        for each in (call, *(inner for inner in held if inner is not None)):
+            pattern = matching(each.values["name"], columns.references)
+            value = argument(each, columns.references[pattern]) if pattern else None
+            if value is not None and value[0] in {"n", "s", "c"}:
+                yield value
+
+    def _text_of_target(self, columns: Columns, one: Class, value: Value, at: int) -> str:
+        """Return the text that names a class: a string, or the value of a setting."""
+        name = last_part(str(value[3 if value[0] == "c" else 1]))
+        setting = columns.settings.get(name)
+        wanted = value if setting is None else ["n", f"settings.{setting}"]
+        text = self._repository.text(one.file, wanted, at)
+        return text or columns.defaults.get(setting or "", "")
+
+    def _named_table(self, one: Class, text: str) -> str:
+        """Return the table that a text means: `users.id`, `billing.Invoice` or `Invoice`."""
+        first, _, last = text.rpartition(".")
+        if first in self._tables:
+            return first
+        for name in (f"{first}_{last}".lower(), text):
+            if name in self._tables:
+                return name
+        known = self._classes.get(last, ())
+        own = [each for each in known if each.file is one.file] or known
+        held = own[0] if len(own) == 1 else None
+        return self._table_of.get((held.file.path, held.fact.start), "") if held else ""
+
+    def _add_changes(self) -> None:
+        """Add the calls of migrations that name a table or its class."""
+        for changes in self._framework.changes:
+            calls = self._calls_of(changes)
+            newer = dict(self._renamed(changes, calls))
+            for file, call in calls:
+                name = self._argument(call, changes.calls.get(call.values["name"], ""))
+                if not name:
+                    continue
+                known = self._changed_table(changes, file.path, name, newer)
+                if known is not None:
+                    known.changes.append((file, call))
+                    joined = f"{known.name}_{self._argument(call, 'name|1')}"
+                    if changes.naming == "model" and joined in self._tables:
+                        self._tables[joined].changes.append((file, call))
+
+    def _calls_of(self, changes: Changes) -> list[tuple[File, Fact]]:
+        place = re.compile(changes.files)
+        files = (file for file in self._files if place.search(file.path))
+        return [(file, call) for file in files for call in file.calls]
+
+    @cached_property
+    def _created(self) -> set[tuple[str, str]]:
+        """Return the application and lower-case name of each class with a table at the end."""
+        found: set[tuple[str, str]] = set()
+        deleted: set[tuple[str, str]] = set()
+        for changes in self._framework.changes:
+            calls = self._calls_of(changes) if changes.creates else []
+            for file, call in calls:
+                called = call.values["name"]
+                if called in {*changes.creates, *changes.deletes}:
+                    name = self._argument(call, changes.calls[called]).lower()
+                    ends = found if called in changes.creates else deleted
+                    ends.add((self._app_of_path(file.path), name))
+            newer = dict(self._renamed(changes, calls))
+            found |= {(app, name) for (app, _), name in newer.items()}
+        return found - deleted
+
+    def _renamed(
+        self, changes: Changes, calls: Sequence[tuple[File, Fact]]
+    ) -> Iterator[tuple[tuple[str, str], str]]:
+        """Yield the application with the old name, and the new name, of each rename."""
+        for file, call in calls:
+            if call.values["name"] in changes.renames:
+                old, new = changes.renames[call.values["name"]]
+                key = self._app_of_path(file.path), self._argument(call, old).lower()
+                yield key, self._argument(call, new).lower()
+
+    def _argument(self, call: Fact, place: str) -> str:
+        """Return an argument that is a text; "" if it is missing or another value."""
+        value = argument(call, place) if place else None
+        return str(value[1]) if value is not None and value[0] == "s" else ""
+
+    def _changed_table(
+        self, changes: Changes, path: str, name: str, newer: Mapping[tuple[str, str], str]
+    ) -> Table | None:
+        """Return the table that a migration names, found by its final name."""
+        app = self._app_of_path(path)
+        last = name if changes.naming == "table" else name.lower()
+        for _ in range(_MOST_RENAMES):
+            if (app, last) not in newer:
+                break
+            last = newer[app, last]
+        if changes.naming == "table":
+            return self._tables.get(last)
+        return self._tables.get(self._by_label.get((app, last), ""))
+
+    @cached_property
+    def _by_label(self) -> Mapping[tuple[str, str], str]:
+        """Return the tables of classes, by application and lower-case class name."""
+        return {
+            (self._app_of(tables, one, self._lineage(one)), one.name.lower()): name
+            for tables, one, name in self._mapped_classes
+        }
+
+
+def _own_values(one: Class) -> list[Fact]:
+    """Return the assignments in a class, excluding its nested classes and their methods."""
+    inner = [c for c in one.file.classes if one.fact.start < c.start and c.end <= one.fact.end]
+    return [
+        v
+        for v in one.file.values
+        if one.fact.start <= v.start < one.fact.end
+        and not any(c.start <= v.start < c.end for c in inner)
+    ]
+
+
+def _assigned(one: Class, name: str) -> Fact | None:
+    """Return the assignment of a name in a class: `db_table`, or `Meta.db_table` in its class Meta.
+
+    None if the class does not assign it, or the name is empty.
+    """
+    inner, _, last = name.rpartition(".")
+    if not name:
+        return None
+    holder = one.fact
+    if inner and inner != "self":
+        held = _inner_class(one, inner)
+        if held is None:
+            return None
+        holder = held
+    start, end = holder.start, holder.end
+    wanted = name if inner == "self" else last
+    return next(
+        (v for v in one.file.values if start <= v.start < end and v.values["name"] == wanted), None
+    )
+
+
+def _inner_class(one: Class, name: str) -> Fact | None:
+    start, end = one.fact.start, one.fact.end
+    held = (c for c in one.file.classes if start < c.start < end and c.values["name"] == name)
+    return next(held, None)
+
+
+def _is_true(fact: Fact | None) -> bool:
+    return fact is not None and _is_true_value(fact.values["value"])
+
+
+def _is_true_value(value: Sequence[Any] | None) -> bool:
+    return value is not None and value[0] == "n" and str(value[1]).lower() == "true"
+
+
+def _called(tables: Tables, file: File) -> Iterator[tuple[str, MappedClass]]:
+    """Yield tables that calls name: `schema "orders"`."""
+    for call in file.calls:
+        if call.values["name"] in tables.calls:
+            value = argument(call, tables.argument)
+            owner = file.around(
+                [c for c in file.calls if c.values["name"] == "defmodule"], call.start
+            )
+            held = file.around(file.classes, call.start)
+            name = held[-1].values["name"] if held else ""
+            if owner and owner[-1].values["arguments"]:
+                name = str(owner[-1].values["arguments"][0][-1])
+            name = name or file.name_of(call)
+            if value is not None and value[0] in {"s", "n"}:
+                yield str(value[1]), MappedClass(file, call, name, True)
+
+
+def _table_name(model: str, naming: str) -> str:
+    if naming == "same":
+        return model
+    name = "_".join(_WORD.findall(model)).lower()
+    if naming == "snake":
+        return name
+    if name.endswith("y") and name[-2:-1] not in "aeiou":
+        return name[:-1] + "ies"
+    return name + ("es" if name.endswith(("s", "x", "ch", "sh")) else "s")

@@ -1,0 +1,116 @@
+"""Reads a component file: its scripts by their grammar, with offsets into the whole file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from rag_assets.ingest.chunking.model import Fact
+from rag_assets.systems.code_memory.languages.components.blocks import Block, scripts
+from rag_assets.systems.code_memory.languages.definitions.layout import LARGE, covered
+from rag_assets.systems.code_memory.languages.definitions.reader import Reading, reading_of
+from rag_assets.systems.code_memory.languages.javascript.grammar import Jsx, Tsx, TypeScript
+from rag_assets.systems.code_memory.symbols.model import CodeText, Unit
+
+_GRAMMARS = {"ts": TypeScript, "typescript": TypeScript, "tsx": Tsx}
+_NAMED = re.compile(
+    r"defineOptions\(\s{0,80}\{[^}]{0,400}?\bname\s{0,9}:\s{0,9}[\"']([\w$-]{1,80})"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A kind of component file.
+
+    Attributes:
+        language: its name.
+        is_component: whether a script with these attributes is the component's own body.
+    """
+
+    language: str
+    is_component: Callable[[dict[str, str]], bool]
+
+
+def read_component(text: str, kind: Format) -> CodeText:
+    """Return the units and facts of a component file."""
+    units: list[Unit] = []
+    facts: list[Fact] = []
+    cuts: list[int] = []
+    notes: list[str] = []
+    for block in scripts(text):
+        grammar = _GRAMMARS.get(block.attributes.get("lang", "").lower(), Jsx)
+        reading = _moved(reading_of(text[block.first : block.last], grammar), block.first)
+        if block.attributes.get("src"):
+            values = {"name": block.attributes["src"], "names": []}
+            facts.append(Fact("imports", block.start, block.first, "", values))
+        if kind.is_component(block.attributes):
+            reading = _component(text, block, reading)
+        units += reading.units
+        facts += reading.facts
+        cuts += reading.cuts
+        notes += reading.notes
+    facts.sort(key=lambda fact: (fact.start, fact.end))
+    return CodeText(covered(text, units, sorted(cuts)), tuple(facts), kind.language, tuple(notes))
+
+
+def _moved(reading: Reading, by: int) -> Reading:
+    """Return the reading of a part of a file with offsets into the whole file."""
+    return replace(
+        reading,
+        units=tuple(
+            replace(unit, start=unit.start + by, end=unit.end + by) for unit in reading.units
+        ),
+        facts=tuple(
+            replace(fact, start=fact.start + by, end=fact.end + by) for fact in reading.facts
+        ),
+        cuts=tuple(cut + by for cut in reading.cuts),
+    )
+
+
+def _component(text: str, block: Block, reading: Reading) -> Reading:
+    """Return the reading of a component's body; its definitions become members of the component."""
+    named = _NAMED.search(text, block.first, block.last)
+    name = "default" if named is None else named[1]
+    own = {fact.symbol for fact in reading.facts if fact.kind == "declares"}
+    tag = " ".join(text[block.start : min(block.first, block.start + 300)].split())
+    declared = {
+        "name": name,
+        "role": "export",
+        "what": "component",
+        "exported": True,
+        "signature": tag,
+    }
+    exported = {"name": "default", "local": name}
+    facts = (
+        Fact("declares", block.start, min(block.first, block.start + 200), name, declared),
+        Fact("exports", block.start, min(block.first, block.start + 200), "", exported),
+        *_members(reading.facts, name, own),
+    )
+    units = tuple(_units(text, block, reading.units, Unit(0, 0, "export", name, tag)))
+    return replace(reading, units=units, facts=facts)
+
+
+def _members(facts: Iterable[Fact], name: str, own: set[str]) -> Iterator[Fact]:
+    for fact in facts:
+        if fact.kind == "exports":  # a property of the component, not a name in the module
+            continue
+        values = dict(fact.values)
+        if "module" not in values and values.get("name") in own:
+            values["name"] = f"{name}.{values['name']}"
+        symbol = f"{name}.{fact.symbol}" if fact.symbol else name
+        if fact.kind == "imports":
+            symbol = ""
+        yield replace(fact, symbol=symbol, values=values)
+
+
+def _units(text: str, block: Block, inner: tuple[Unit, ...], head: Unit) -> Iterator[Unit]:
+    if block.end - block.start <= LARGE or not inner:
+        yield replace(head, start=block.start, end=block.end)
+        return
+    last = inner[0].start
+    end = block.start + len(text[block.start : last].rstrip())
+    yield replace(head, start=block.start, end=end)
+    for unit in inner:
+        symbol = f"{head.symbol}.{unit.symbol}" if unit.symbol else head.symbol
+        yield replace(unit, symbol=symbol)

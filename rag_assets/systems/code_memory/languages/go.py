@@ -1,0 +1,260 @@
+"""Go: functions, methods, types and blocks of constants; symbols start with the package."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+from rag_assets.ingest.chunking.model import Fact
+from rag_assets.systems.code_memory.languages.definitions.model import (
+    Binding,
+    Definition,
+    Grammar,
+    Name,
+)
+from rag_assets.systems.code_memory.languages.definitions.reader import read_code
+from rag_assets.systems.code_memory.languages.tree import SyntaxTree
+from rag_assets.systems.code_memory.symbols.model import CodeText
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+_SPECS: Final = frozenset({"type_spec", "type_alias", "const_spec", "var_spec"})
+_VALUES: Final = frozenset({"const_declaration", "var_declaration"})
+_TYPE = re.compile(r"\*?\s*([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)?)")
+_VERSION = re.compile(r"v\d+")
+_LONG: Final = 200
+_LITERAL: Final = frozenset({"func", "map", "chan", "struct", "interface"})
+_PREDECLARED: Final = re.compile(
+    r"any|bool|byte|comparable|complex\d*|error|float\d+|u?int\d*|uintptr|rune|string|append|cap"
+    r"|clear|close|copy|delete|imag|len|make|max|min|new|panic|print|println|real|recover"
+)
+
+
+def read_go(text: str) -> CodeText:
+    """Return the units and facts of a .go file."""
+    return read_code(text, Go)
+
+
+class Go(Grammar):
+    """Definitions, imports and calls in Go's grammar."""
+
+    language = "go"
+    module = "tree_sitter_go"
+    lists = frozenset(
+        {
+            "source_file",
+            "statement_list",
+            "field_declaration_list",
+            "interface_type",
+            "const_declaration",
+            "var_spec_list",
+            "literal_value",
+            "expression_switch_statement",
+        }
+    )
+    scopes = frozenset({"func_literal", "block"})
+    package_wide = True
+
+    def __init__(self, tree: SyntaxTree) -> None:
+        super().__init__(tree)
+        self._package = ""
+        for node in tree.root.named_children:
+            if node.type == "package_clause":
+                self._package = tree.of(node).split()[-1]
+
+    def _qualified(self, *names: str) -> str:
+        return ".".join(name for name in (self._package, *names) if name)
+
+    def define(self, node: Node, outer: Definition | None) -> Sequence[Definition]:
+        """Return the definitions in a statement or member."""
+        if node.type == "function_declaration":
+            name = self.tree.of(node.child_by_field_name("name"))
+            return [self._function(node, name, "")]
+        if node.type == "method_declaration":
+            name = self.tree.of(node.child_by_field_name("name"))
+            return [self._function(node, name, self._receiver(node))]
+        if node.type == "type_declaration":
+            specs = [one for one in node.named_children if one.type in _SPECS]
+            if len(specs) == 1:
+                return [self._type(node, specs[0])]
+            return [Definition(node, "", "group", "types", node, True)] if specs else ()
+        if node.type in {"type_spec", "type_alias"}:
+            return [self._type(node, node)]
+        return list(self._values(node)) if node.type in _VALUES else ()
+
+    def _function(self, node: Node, name: str, receiver: str) -> Definition:
+        type_ = self._qualified(receiver) if receiver else ""
+        result = " ".join(self.tree.of(node.child_by_field_name("result"))[:_LONG].split())
+        parameters = tuple(self._parameters(node.child_by_field_name("parameters")))
+        bound = tuple(self._parameters(node.child_by_field_name("receiver")))
+        return Definition(
+            node,
+            self._qualified(receiver, name),
+            "method" if receiver else "function",
+            "method" if receiver else "func",
+            node.child_by_field_name("body"),
+            False,
+            name[:1].isupper(),
+            True,
+            parameters,
+            result,
+            type=type_,
+            locals=tuple(pair for pair in bound if pair[0]),
+        )
+
+    def _receiver(self, node: Node) -> str:
+        pairs = list(self._parameters(node.child_by_field_name("receiver")))
+        return self.type_name(pairs[0][1]) if pairs else ""
+
+    def _parameters(self, listed: Node | None) -> Iterator[tuple[str, str]]:
+        if listed is None:
+            return
+        for node in listed.named_children:
+            if not node.type.endswith("parameter_declaration"):
+                continue
+            type_ = " ".join(self.tree.of(node.child_by_field_name("type"))[:_LONG].split())
+            if node.type.startswith("variadic"):
+                type_ = f"...{type_}"
+            names = [one for one in node.named_children if one.type == "identifier"]
+            for name in names:
+                yield self.tree.of(name), type_
+            if not names:
+                yield "", type_
+
+    def _type(self, node: Node, spec: Node) -> Definition:
+        name = self.tree.of(spec.child_by_field_name("name"))
+        type_ = spec.child_by_field_name("type")
+        kind = "" if type_ is None else type_.type.removesuffix("_type")
+        embedded, fields = [], []
+        for field_name, field_type in self._fields(type_):
+            if field_name:
+                fields.append((field_name, field_type))
+            else:
+                embedded.append(self.type_name(field_type))
+        symbol = self._qualified(name)
+        return Definition(
+            node,
+            symbol,
+            "type",
+            kind if kind in {"struct", "interface"} else "type",
+            type_,
+            False,
+            name[:1].isupper(),
+            extends=tuple(one for one in embedded if one),
+            type=symbol,
+            fields=tuple(fields),
+        )
+
+    def _fields(self, type_: Node | None) -> Iterator[tuple[str, str]]:
+        if type_ is None or type_.type not in {"struct_type", "interface_type"}:
+            return
+        for node in type_.named_children:
+            if node.type == "type_elem":
+                written = self.tree.of(node)
+                if "|" not in written and "~" not in written:
+                    yield "", written
+            for one in node.named_children if node.type == "field_declaration_list" else ():
+                named = [c for c in one.named_children if c.type == "field_identifier"]
+                written = self.tree.of(one.child_by_field_name("type"))[:_LONG]
+                for name in named:
+                    yield self.tree.of(name), written
+                if not named and one.type == "field_declaration":
+                    yield "", written
+
+    def _values(self, node: Node) -> Iterator[Definition]:
+        what = node.type.removesuffix("_declaration")
+        todo = list(reversed(node.named_children))
+        while todo:
+            spec = todo.pop()
+            if spec.type == "var_spec_list":
+                todo += reversed(spec.named_children)
+            elif spec.type in _SPECS:
+                for one in spec.named_children:
+                    if one.type != "identifier":
+                        break
+                    name = self.tree.of(one)
+                    type_ = self.tree.of(spec.child_by_field_name("type"))[:_LONG]
+                    symbol, shown = self._qualified(name), name[:1].isupper()
+                    yield Definition(
+                        node, symbol, "definition", what, None, False, shown, shown, (), type_
+                    )
+
+    def imports(self, node: Node) -> Iterable[tuple[Fact, dict[str, Binding]]]:
+        """Yield the imports of an import statement."""
+        if node.type == "import_declaration":
+            for spec in node.named_children:
+                for one in spec.named_children if spec.type == "import_spec_list" else [spec]:
+                    if one.type == "import_spec":
+                        yield self._import(one)
+
+    def _import(self, spec: Node) -> tuple[Fact, dict[str, Binding]]:
+        path = self.tree.of(spec.child_by_field_name("path")).strip('"`')
+        alias = self.tree.of(spec.child_by_field_name("name"))
+        package = _package(path)
+        values = {"name": path, "names": [[package, alias]] if alias else []}
+        fact = Fact("imports", self.tree.start(spec), self.tree.end(spec), "", values)
+        bound = {} if alias in {".", "_"} else {alias or package: Binding(Name(package, path))}
+        return fact, bound
+
+    def declared(self, node: Node) -> Iterator[tuple[str, str]]:
+        """Yield the names that a node binds, each with its declared type."""
+        if node.type in {"var_spec", "parameter_declaration"}:
+            written = self.tree.of(node.child_by_field_name("type"))[:_LONG]
+            for one in node.named_children:
+                if one.type == "identifier":
+                    yield self.tree.of(one), written
+        elif node.type in {"short_var_declaration", "range_clause"}:
+            left, right = (node.child_by_field_name(side) for side in ("left", "right"))
+            named = [] if left is None else left.named_children
+            values = right.named_children if right is not None else []
+            made = [self._made(value) for value in values] if len(values) == len(named) else []
+            for at, one in enumerate(named):
+                if one.type == "identifier":
+                    yield self.tree.of(one), made[at] if made else ""
+
+    def _made(self, value: Node) -> str:
+        """Return the type of `T{…}` or `&T{…}`; "" for any other value."""
+        if value.type == "unary_expression":
+            value = value.child_by_field_name("operand") or value
+        if value.type != "composite_literal":
+            return ""
+        return self.tree.of(value.child_by_field_name("type"))[:_LONG]
+
+    def called(self, node: Node) -> tuple[list[str], bool] | None:
+        """Return the chain of names in a call."""
+        if node.type == "composite_literal":
+            type_ = node.child_by_field_name("type")
+            if type_ is None or type_.type not in {"type_identifier", "qualified_type"}:
+                return None
+            return self.tree.of(type_).split("."), True
+        if node.type != "call_expression":
+            return None
+        names: list[str] = []
+        target = node.child_by_field_name("function")
+        while target is not None and target.type == "selector_expression":
+            names.append(self.tree.of(target.child_by_field_name("field")))
+            target = target.child_by_field_name("operand")
+        if target is None or target.type != "identifier":
+            return None
+        return [self.tree.of(target), *reversed(names)], False
+
+    def beside(self, name: str) -> str:
+        """Return a type's name within its package."""
+        return name if _PREDECLARED.fullmatch(name) else self._qualified(name)
+
+    def type_name(self, written: str) -> str:
+        """Return the bare name of a type."""
+        found = _TYPE.match(written)
+        return "" if found is None or found[1] in _LITERAL else found[1]
+
+
+def _package(path: str) -> str:
+    """Return the expected name of a package: the last part of its path that is not a version."""
+    parts = [part for part in path.split("/") if part]
+    if len(parts) > 1 and _VERSION.fullmatch(parts[-1]):
+        parts.pop()
+    name = parts[-1] if parts else ""
+    name = re.sub(r"\.v\d+$", "", name)
+    return name.removeprefix("go-").removesuffix(".go")

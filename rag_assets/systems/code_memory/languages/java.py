@@ -1,0 +1,261 @@
+"""Java: classes, interfaces, enums and records; symbols start with the package."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+from rag_assets.ingest.chunking.model import Fact
+from rag_assets.systems.code_memory.languages.definitions.model import (
+    Binding,
+    Definition,
+    Grammar,
+    Name,
+)
+from rag_assets.systems.code_memory.languages.definitions.reader import read_code
+from rag_assets.systems.code_memory.languages.tree import SyntaxTree
+from rag_assets.systems.code_memory.symbols.model import CodeText, Role
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+_TYPES: Final[dict[str, tuple[Role, str]]] = {
+    "class_declaration": ("class", "class"),
+    "interface_declaration": ("class", "interface"),
+    "enum_declaration": ("class", "enum"),
+    "record_declaration": ("class", "record"),
+    "annotation_type_declaration": ("type", "annotation"),
+}
+_METHODS: Final = frozenset(
+    {
+        "method_declaration",
+        "constructor_declaration",
+        "compact_constructor_declaration",
+        "annotation_type_element_declaration",
+    }
+)
+_PARAMETERS: Final = frozenset({"formal_parameter", "spread_parameter", "resource"})
+_PRIMITIVE: Final = frozenset(
+    {"boolean", "byte", "char", "double", "float", "int", "long", "short", "void", "var"}
+)
+_TYPE = re.compile(r"(?:final\s+)?([A-Za-z_$][\w$]*(?:\.[A-Za-z_$][\w$]*)*)(?:<|\s*$)")
+_LONG: Final = 200
+_MOST_PACKAGES: Final = 10
+"""Maximum number of wildcard-imported packages in which names are looked up."""
+
+
+def read_java(text: str) -> CodeText:
+    """Return the units and facts of a .java file."""
+    reading = read_code(text, Java)
+    packages = list(_opened(reading.facts))
+    if not packages:
+        return reading
+    facts = tuple(
+        replace(one, values={**one.values, "packages": packages})
+        if one.kind in {"extends", "implements", "calls"}
+        else one
+        for one in reading.facts
+    )
+    return replace(reading, facts=facts)
+
+
+def _opened(facts: Iterable[Fact]) -> Iterator[str]:
+    """Yield the packages that a file imports by wildcard, except those in Java's own library."""
+    found = (str(one.values["name"]) for one in facts if one.kind == "imports")
+    packages = (name.removesuffix(".*") for name in found if name.endswith(".*"))
+    own = (name for name in packages if not name.startswith(("java.", "javax.")))
+    yield from islice(own, _MOST_PACKAGES)
+
+
+class Java(Grammar):
+    """Definitions, imports and calls in Java's grammar."""
+
+    language = "java"
+    module = "tree_sitter_java"
+    lists = frozenset(
+        {
+            "program",
+            "block",
+            "class_body",
+            "interface_body",
+            "enum_body",
+            "enum_body_declarations",
+            "constructor_body",
+            "array_initializer",
+            "switch_block",
+            "switch_block_statement_group",
+        }
+    )
+    scopes = frozenset({"block", "lambda_expression", "class_body", "for_statement"})
+    own = frozenset({"this"})
+    implicit = True
+
+    def __init__(self, tree: SyntaxTree) -> None:
+        super().__init__(tree)
+        self._package = ""
+        for node in tree.root.named_children:
+            if node.type == "package_declaration" and node.named_child_count:
+                name = tree.of(node.named_child(node.named_child_count - 1))
+                self._package = "".join(name.split())
+
+    def inside(self, node: Node) -> Node | None:
+        """Return a node with children that lie on the level of its own statement."""
+        return node if node.type in {"ERROR", "enum_body_declarations"} else None
+
+    def define(self, node: Node, outer: Definition | None) -> Sequence[Definition]:
+        """Return the definitions in a statement or member."""
+        if node.type in _TYPES:
+            return [self._type(node, outer)]
+        if node.type in _METHODS and outer is not None:
+            return [self._method(node, outer)]
+        return ()
+
+    def _type(self, node: Node, outer: Definition | None) -> Definition:
+        role, what = _TYPES[node.type]
+        name = self.tree.of(node.child_by_field_name("name"))
+        before = self._package if outer is None else outer.symbol
+        symbol = f"{before}.{name}" if before else name
+        body = node.child_by_field_name("body")
+        parameters = tuple(self._parameters(node))
+        extends, implements = self._ancestors(node)
+        fields = () if body is None else tuple(self._fields(body))
+        return Definition(
+            node,
+            symbol,
+            role,
+            what,
+            body,
+            True,
+            self._public(node, outer),
+            True,
+            parameters,
+            extends=extends,
+            implements=implements,
+            type=symbol,
+            fields=(*parameters, *fields),
+        )
+
+    def _method(self, node: Node, outer: Definition) -> Definition:
+        name = self.tree.of(node.child_by_field_name("name"))
+        return Definition(
+            node,
+            f"{outer.symbol}.{name}",
+            "method",
+            "constructor" if "constructor" in node.type else "method",
+            node.child_by_field_name("body"),
+            False,
+            self._public(node, outer),
+            True,
+            tuple(self._parameters(node)),
+            " ".join(self.tree.of(node.child_by_field_name("type"))[:_LONG].split()),
+            type=outer.type,
+        )
+
+    def _public(self, node: Node, outer: Definition | None) -> bool:
+        if outer is not None and outer.what in {"interface", "annotation"}:
+            return outer.exported
+        for child in node.named_children:
+            if child.type == "modifiers":
+                words = {one.type for one in child.children}
+                return bool(words & {"public", "protected"}) and (outer is None or outer.exported)
+        return False
+
+    def _parameters(self, node: Node) -> Iterator[tuple[str, str]]:
+        listed = node.child_by_field_name("parameters")
+        for one in () if listed is None else listed.named_children:
+            if one.type in _PARAMETERS:
+                yield from self._variables(one)
+
+    def _variables(self, node: Node) -> Iterator[tuple[str, str]]:
+        """Yield the names in a declaration, with their type."""
+        type_, names = node.child_by_field_name("type"), []
+        for child in node.named_children:
+            if child.type == "variable_declarator":
+                names.append(child.child_by_field_name("name"))
+            elif type_ is None and child.type.endswith(("type", "type_identifier")):
+                type_ = child
+        own = node.child_by_field_name("name")
+        written = " ".join(self.tree.of(type_)[:_LONG].split())
+        if node.type == "spread_parameter":
+            written += "..."
+        for name in names if own is None else [own]:
+            yield self.tree.of(name), written
+
+    def _fields(self, body: Node) -> Iterator[tuple[str, str]]:
+        for node in body.named_children:
+            if node.type == "field_declaration":
+                yield from self._variables(node)
+
+    def _ancestors(self, node: Node) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        extends: list[str] = []
+        implements: list[str] = []
+        for child in node.named_children:
+            if child.type in {"superclass", "extends_interfaces"}:
+                extends += self._names(child)
+            elif child.type == "super_interfaces":
+                implements += self._names(child)
+        return tuple(extends), tuple(implements)
+
+    def _names(self, clause: Node) -> Iterator[str]:
+        for node in clause.named_children:
+            for one in node.named_children if node.type == "type_list" else [node]:
+                name = self.type_name(self.tree.of(one))
+                if name:
+                    yield name
+
+    def imports(self, node: Node) -> Iterable[tuple[Fact, dict[str, Binding]]]:
+        """Yield the imports of an import statement."""
+        if node.type != "import_declaration":
+            return
+        words = self.tree.of(node).rstrip(" ;").split()
+        path = "".join(word for word in words if word not in {"import", "static"})
+        name = path.rsplit(".", 1)[-1]
+        bound = {} if name == "*" else {name: Binding(Name(path))}
+        values = {"name": path, "names": []}
+        yield Fact("imports", self.tree.start(node), self.tree.end(node), "", values), bound
+
+    def declared(self, node: Node) -> Iterator[tuple[str, str]]:
+        """Yield the names that a node binds, each with its declared type."""
+        if node.type == "local_variable_declaration" or node.type in _PARAMETERS:
+            yield from self._variables(node)
+        elif node.type == "enhanced_for_statement":
+            yield self.tree.of(node.child_by_field_name("name")), ""
+        elif node.type == "inferred_parameters":
+            for one in node.named_children:
+                yield self.tree.of(one), ""
+        elif node.type == "lambda_expression":
+            single = node.child_by_field_name("parameters")
+            if single is not None and single.type == "identifier":
+                yield self.tree.of(single), ""
+
+    def called(self, node: Node) -> tuple[list[str], bool] | None:
+        """Return the chain of names in a call."""
+        if node.type == "object_creation_expression":
+            name = self.type_name(self.tree.of(node.child_by_field_name("type")))
+            return (name.split("."), True) if name else None
+        if node.type != "method_invocation":
+            return None
+        names = [self.tree.of(node.child_by_field_name("name"))]
+        target: Node | None = node.child_by_field_name("object")
+        if target is None:
+            return names, False
+        while target is not None and target.type == "field_access":
+            names.append(self.tree.of(target.child_by_field_name("field")))
+            target = target.child_by_field_name("object")
+        if target is None or target.type not in {"identifier", "this"}:
+            return None
+        return [self.tree.of(target), *reversed(names)], False
+
+    def is_type(self, name: str) -> bool:
+        """Return whether a name follows the convention for types."""
+        return name[:1].isupper() and not name.isupper()
+
+    def type_name(self, written: str) -> str:
+        """Return the bare name of a type."""
+        found = _TYPE.match(written)
+        if found is None or found[1] in _PRIMITIVE or written.endswith(("]", "...")):
+            return ""
+        return found[1]

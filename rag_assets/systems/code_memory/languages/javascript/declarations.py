@@ -1,0 +1,333 @@
+"""Statements of JavaScript and TypeScript that define names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+from rag_assets.systems.code_memory.languages.definitions.model import Definition
+from rag_assets.systems.code_memory.languages.javascript.imports import string_of
+from rag_assets.systems.code_memory.languages.javascript.parameters import (
+    parameters,
+    pattern_names,
+    type_of,
+)
+from rag_assets.systems.code_memory.languages.tree import SyntaxTree
+from rag_assets.systems.code_memory.symbols.model import Role
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+_NAMED: Final = frozenset(
+    {"identifier", "type_identifier", "member_expression", "nested_type_identifier"}
+)
+
+
+def heritage(tree: SyntaxTree, node: Node) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the names that a class or interface extends, and the names that it implements."""
+    extends: list[str] = []
+    implements: list[str] = []
+    for clause in node.named_children:
+        if clause.type == "extends_type_clause":
+            extends += _names(tree, clause)
+        elif clause.type == "class_heritage":
+            for inner in clause.named_children:
+                if inner.type == "implements_clause":
+                    implements += _names(tree, inner)
+                elif inner.type == "extends_clause":
+                    extends += _names(tree, inner)
+                elif inner.type in _NAMED:
+                    extends.append(tree.of(inner))
+    return tuple(extends), tuple(implements)
+
+
+def _names(tree: SyntaxTree, clause: Node) -> Iterator[str]:
+    for node in clause.named_children:
+        inner: Node | None = node
+        if node.type == "generic_type":
+            inner = node.child_by_field_name("name")
+        if inner is not None and inner.type in _NAMED:
+            yield tree.of(inner)
+
+
+def fields_of(tree: SyntaxTree, node: Node) -> tuple[tuple[str, str], ...]:
+    """Return a class's fields with their declared types, including constructor parameters."""
+    body = node.child_by_field_name("body")
+    return () if body is None else tuple(_fields(tree, body))
+
+
+def _fields(tree: SyntaxTree, body: Node) -> Iterator[tuple[str, str]]:
+    for member in body.named_children:
+        if member.type == "public_field_definition":
+            type_ = type_of(tree, member)
+            if type_:
+                yield tree.of(member.child_by_field_name("name")), type_
+        elif member.type == "method_definition":
+            listed = member.child_by_field_name("parameters")
+            if listed is None or tree.of(member.child_by_field_name("name")) != "constructor":
+                continue
+            for node in listed.named_children:
+                kinds = {child.type for child in node.children}
+                if kinds & {"accessibility_modifier", "readonly"}:
+                    yield tree.of(node.child_by_field_name("pattern")), type_of(tree, node)
+
+
+FUNCTIONS: Final = frozenset(
+    {
+        "function_declaration",
+        "generator_function_declaration",
+        "function_signature",
+        "function_expression",
+        "generator_function",
+        "arrow_function",
+        "method_definition",
+    }
+)
+_CLASSES: Final = frozenset({"class_declaration", "abstract_class_declaration", "class"})
+_TYPES: Final[dict[str, tuple[Role, str]]] = {
+    "interface_declaration": ("class", "interface"),
+    "enum_declaration": ("class", "enum"),
+    "type_alias_declaration": ("type", "type"),
+    "import_alias": ("definition", "alias"),
+}
+_VALUES: Final = frozenset({"lexical_declaration", "variable_declaration"})
+_SPACES: Final = frozenset({"internal_module", "module"})
+_METHODS: Final = frozenset({"method_definition", "abstract_method_signature", "method_signature"})
+_FIELDS: Final = frozenset({"public_field_definition", "field_definition"})
+_SECTIONS: Final = frozenset(
+    {"methods", "computed", "watch", "actions", "mutations", "getters", "filters"}
+)
+
+
+class Declarations:
+    """Finds the definitions of one file.
+
+    Args:
+        exported: names exported by statements other than their declarations.
+    """
+
+    def __init__(self, tree: SyntaxTree, exported: frozenset[str]) -> None:
+        self._tree = tree
+        self._exported = exported
+
+    def of(self, node: Node, outer: Definition | None) -> Sequence[Definition]:
+        """Return the definitions in a statement, a class member, or an object entry."""
+        if outer is not None and outer.what == "class":
+            return list(self._member(node, outer))
+        if outer is not None and outer.what == "object":
+            return list(self._entry(node, outer))
+        return list(self._statement(node, outer))
+
+    def _statement(self, node: Node, outer: Definition | None) -> Iterator[Definition]:
+        if node.type == "export_statement":
+            inner = node.child_by_field_name("declaration")
+            default = any(child.type == "default" for child in node.children)
+            if inner is not None:
+                yield from self._declaration(node, _unwrapped(inner), outer, True)
+            elif default:
+                value = node.child_by_field_name("value")
+                if value is not None and value.type != "identifier":
+                    yield self._value(node, "default", value, outer, True)
+        elif node.type == "expression_statement":
+            yield from self._expression(node, outer)
+        else:
+            yield from self._declaration(node, _unwrapped(node), outer, False)
+
+    def _expression(self, node: Node, outer: Definition | None) -> Iterator[Definition]:
+        if not node.named_child_count:
+            return
+        inner = node.named_child(0)
+        if inner.type in _SPACES:
+            yield from self._declaration(node, inner, outer, False)
+        elif inner.type == "assignment_expression":
+            left = "".join(self._tree.of(inner.child_by_field_name("left")).split())
+            value = inner.child_by_field_name("right")
+            if value is None or value.type == "identifier":
+                return
+            path = left.removeprefix("module.")
+            if path == "exports" and left != path:
+                yield self._value(node, "module.exports", value, outer, True)
+            elif path.startswith("exports."):
+                yield self._value(node, path.removeprefix("exports."), value, outer, True)
+
+    def _declaration(
+        self, node: Node, inner: Node, outer: Definition | None, stated: bool
+    ) -> Iterator[Definition]:
+        if inner.type in _VALUES:
+            yield from self._values(node, inner, outer, stated)
+            return
+        named = inner.child_by_field_name("name")
+        if inner.type == "import_alias":
+            named = inner.named_child(0)
+        name = string_of(self._tree, named) or self._tree.of(named) or "default"
+        exported = self._public(name, outer, stated)
+        symbol = _joined(outer, name)
+        if inner.type in _CLASSES:
+            yield self._class(node, inner, symbol, exported)
+        elif inner.type in FUNCTIONS:
+            yield self._function(node, inner, symbol, exported)
+        elif inner.type in _TYPES:
+            yield self._type(node, inner, symbol, exported)
+        elif inner.type in _SPACES:
+            body = inner.child_by_field_name("body")
+            yield Definition(
+                node, symbol, "class", "namespace", body, True, exported, alone=exported
+            )
+
+    def _public(self, name: str, outer: Definition | None, stated: bool) -> bool:
+        if outer is not None:
+            return stated and (outer.exported or outer.what == "namespace")
+        return stated or name in self._exported
+
+    def _class(self, node: Node, inner: Node, symbol: str, exported: bool) -> Definition:
+        extends, implements = heritage(self._tree, inner)
+        return Definition(
+            node,
+            symbol,
+            "class",
+            "class",
+            inner.child_by_field_name("body"),
+            True,
+            exported,
+            exported,
+            extends=extends,
+            implements=implements,
+            type=symbol,
+            fields=fields_of(self._tree, inner),
+        )
+
+    def _type(self, node: Node, inner: Node, symbol: str, exported: bool) -> Definition:
+        role, what = _TYPES[inner.type]
+        extends, _ = heritage(self._tree, inner)
+        body = inner.child_by_field_name("body") or inner.child_by_field_name("value")
+        return Definition(
+            node, symbol, role, what, body, False, exported, exported, extends=extends
+        )
+
+    def _function(
+        self, node: Node, inner: Node, symbol: str, exported: bool, *, of: str | None = None
+    ) -> Definition:
+        return Definition(
+            node,
+            symbol,
+            "function" if of is None else "method",
+            "function" if of is None else "method",
+            inner.child_by_field_name("body"),
+            False,
+            exported,
+            exported,
+            parameters(self._tree, inner),
+            type_of(self._tree, inner, "return_type"),
+            type=of or "",
+        )
+
+    def _values(
+        self, node: Node, inner: Node, outer: Definition | None, stated: bool
+    ) -> Iterator[Definition]:
+        for declarator in inner.named_children:
+            named = declarator.child_by_field_name("name")
+            if named is None:
+                continue
+            value = declarator.child_by_field_name("value")
+            for name in pattern_names(self._tree, named):
+                exported = self._public(name, outer, stated)
+                yield self._value(node, name, value, outer, exported)
+
+    def _value(
+        self, node: Node, name: str, value: Node | None, outer: Definition | None, exported: bool
+    ) -> Definition:
+        symbol = _joined(outer, name)
+        inner = _made(value)
+        if inner is not None and inner.type in FUNCTIONS:
+            return self._function(node, inner, symbol, exported)
+        if inner is not None and inner.type in _CLASSES:
+            return self._class(node, inner, symbol, exported)
+        if inner is not None and inner.type == "object":
+            return self._object(node, inner, symbol, exported)
+        role: Role = "export" if exported else "definition"
+        return Definition(node, symbol, role, "value", value, False, exported, exported)
+
+    def _object(self, node: Node, inner: Node, symbol: str, exported: bool) -> Definition:
+        component = _entry_text(self._tree, inner, "name") if symbol == "default" else ""
+        role: Role = "export" if exported else "definition"
+        return Definition(
+            node, component or symbol, role, "object", inner, True, exported, exported
+        )
+
+    def _member(self, node: Node, outer: Definition) -> Iterator[Definition]:
+        name = self._tree.of(
+            node.child_by_field_name("name") or node.child_by_field_name("property")
+        )
+        if not name:
+            return
+        symbol = f"{outer.symbol}.{name}"
+        exported = outer.exported and not name.startswith("#") and not _private(node)
+        if node.type in _METHODS:
+            found = self._function(node, node, symbol, exported, of=outer.type)
+            yield found
+        elif node.type in _FIELDS:
+            value = node.child_by_field_name("value")
+            if value is not None and value.type in FUNCTIONS:
+                yield self._function(node, value, symbol, exported, of=outer.type)
+
+    def _entry(self, node: Node, outer: Definition) -> Iterator[Definition]:
+        if node.type == "method_definition":
+            name = self._tree.of(node.child_by_field_name("name"))
+            yield self._function(node, node, f"{outer.symbol}.{name}", outer.exported, of="")
+        elif node.type == "pair":
+            key = node.child_by_field_name("key")
+            name = string_of(self._tree, key) or self._tree.of(key)
+            value = node.child_by_field_name("value")
+            symbol = f"{outer.symbol}.{name}"
+            if value is None:
+                return
+            if value.type in FUNCTIONS:
+                yield self._function(node, value, symbol, outer.exported, of="")
+            elif value.type == "object" and name in _SECTIONS:
+                yield self._object(node, value, symbol, outer.exported)
+
+
+def _unwrapped(node: Node) -> Node:
+    if node.type == "ambient_declaration":
+        for child in node.named_children:
+            if child.type != "comment":
+                return child
+    return node
+
+
+def _made(value: Node | None) -> Node | None:
+    """Return the function, class or object inside a value: `defineComponent({…})`, `x as T`."""
+    for _ in range(8):
+        if value is None:
+            return None
+        if value.type in {"as_expression", "satisfies_expression", "parenthesized_expression"}:
+            value = value.named_child(0)
+        elif value.type == "call_expression":
+            listed = value.child_by_field_name("arguments")
+            if listed is None or not listed.named_child_count:
+                return None
+            last = listed.named_child(listed.named_child_count - 1)
+            value = last
+        else:
+            return value
+    return None
+
+
+def _joined(outer: Definition | None, name: str) -> str:
+    return f"{outer.symbol}.{name}" if outer is not None and outer.symbol else name
+
+
+def _private(node: Node) -> bool:
+    for child in node.children:
+        if child.type == "accessibility_modifier":
+            return all(word.type != "public" for word in child.children)
+    return False
+
+
+def _entry_text(tree: SyntaxTree, node: Node, name: str) -> str:
+    for entry in node.named_children:
+        if entry.type == "pair" and tree.of(entry.child_by_field_name("key")) == name:
+            return string_of(tree, entry.child_by_field_name("value"))
+    return ""

@@ -1,0 +1,186 @@
+"""The facts that a PHP file states without reference to other files.
+
+| kind | symbol | values |
+|---|---|---|
+| declares | the definition | role, public, abstract, parameters [{name, type}], returns |
+| imports | "" | name, alias, of (class, function, const) |
+| extends, implements, uses_trait | the class | name |
+| calls | the enclosing definition | name: `Class::method`, or a function's |
+| creates_object | the enclosing definition | name: the class |
+| takes | the enclosing definition | name: the class of a closure's parameter |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rag_assets.ingest.chunking.model import Fact
+from rag_assets.systems.code_memory.languages.php.calls import CALLS, CLOSURES, MEMBER_CALLS
+from rag_assets.systems.code_memory.languages.php.classes import (
+    OR,
+    ClassLike,
+    Method,
+    parameters_of,
+)
+from rag_assets.systems.code_memory.languages.php.names import NO_CLASSES
+from rag_assets.systems.code_memory.languages.php.source import PhpSource
+from rag_assets.systems.code_memory.languages.php.types import (
+    NAMED,
+    class_of_creation,
+    class_of_value,
+    types_of,
+)
+from rag_assets.systems.code_memory.languages.tree import SyntaxTree
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+_OWN = frozenset({"$this", "self", "static"})
+
+
+def facts_of(source: PhpSource) -> Iterator[Fact]:
+    """Yield the facts of a file, in no particular order."""
+    for scope in source.scopes:
+        for one in scope.used:
+            values = {"name": one.name, "alias": one.alias, "of": one.kind}
+            yield _fact(source, "imports", one.node, "", values)
+    for declared in source.classes:
+        yield from _of_class(source, declared)
+    for name, function in source.functions:
+        yield _declared(source, "function", name, function)
+        yield from _of_body(source, function, name, None)
+    yield from _of_top_level(source)
+
+
+def _of_class(source: PhpSource, one: ClassLike) -> Iterator[Fact]:
+    values = {"role": one.role, "public": True, "abstract": one.abstract}
+    yield _fact(source, "declares", one.node, one.name, values)
+    for kind, names in (
+        ("extends", one.parents),
+        ("implements", one.interfaces),
+        ("uses_trait", one.traits),
+    ):
+        for name in names:
+            yield _fact(source, kind, one.node, one.name, {"name": name})
+    for method in one.methods:
+        symbol = f"{one.name}::{method.name}"
+        yield _declared(source, "method", symbol, method)
+        yield from _of_body(source, method, symbol, one)
+
+
+def _declared(source: PhpSource, role: str, symbol: str, method: Method) -> Fact:
+    values = {
+        "role": role,
+        "public": method.public,
+        "abstract": method.abstract,
+        "parameters": [{"name": p.name, "type": p.type} for p in method.parameters],
+        "returns": method.returns,
+    }
+    return _fact(source, "declares", method.node, symbol, values)
+
+
+def _of_body(
+    source: PhpSource, method: Method, symbol: str, around: ClassLike | None
+) -> Iterator[Fact]:
+    if method.body is not None:
+        types = types_of(source, method, around)
+        yield from _calls(source, _Body(method.body, symbol, types, around))
+
+
+def _of_top_level(source: PhpSource) -> Iterator[Fact]:
+    declarations = {"class_declaration", "interface_declaration", "trait_declaration"}
+    declarations |= {"enum_declaration", "function_definition", "anonymous_class"}
+    into = frozenset(declarations)
+    for statement in source.statements():
+        if statement.type not in into:
+            yield from _calls(source, _Body(statement, "", {}), into)
+
+
+@dataclass(frozen=True, slots=True)
+class _Body:
+    """A body, its symbol and class, and the classes of the expressions in it."""
+
+    node: Node
+    symbol: str
+    types: Mapping[str, str]
+    around: ClassLike | None = None
+
+    def inherited(self, method: str) -> tuple[str, ...]:
+        """Return the traits and parents that may define a method; () if the class defines it."""
+        if self.around is None or any(one.name == method for one in self.around.methods):
+            return ()
+        return (*self.around.traits, *self.around.parents)
+
+
+def _calls(
+    source: PhpSource, body: _Body, into: frozenset[str] = frozenset({"anonymous_class"})
+) -> Iterator[Fact]:
+    seen: set[tuple[str, str]] = set()
+    inner_end = -1
+    for node in source.tree.nodes(CALLS | CLOSURES | into, body.node):
+        if node.start_byte < inner_end:
+            continue
+        if node.type in into:
+            inner_end = node.end_byte
+        for kind, name in _stated(source, node, body):
+            if (kind, name) not in seen:
+                seen.add((kind, name))
+                yield _fact(source, kind, node, body.symbol, {"name": name})
+
+
+def _stated(source: PhpSource, node: Node, body: _Body) -> list[tuple[str, str]]:
+    """Return the facts of a call; an inherited method yields a fact for each possible class."""
+    if node.type in CLOSURES:
+        taken = [one.type for one in parameters_of(source.tree, node, source.scope_at(node))]
+        types = [name for one in taken for name in one.split(OR)]
+        return [("takes", name) for name in types if name and name not in NO_CLASSES]
+    called = _called(source, node, body)
+    if called is None:
+        return []
+    if OR in called[1]:
+        owners, _, method = called[1].rpartition("::")
+        return [(called[0], f"{owner}::{method}") for owner in owners.split(OR)]
+    receiver = _written(
+        source.tree, node.child_by_field_name("object") or node.child_by_field_name("scope")
+    )
+    method = called[1].rpartition("::")[2]
+    above = body.inherited(method) if receiver in _OWN else ()
+    return [called, *((called[0], f"{name}::{method}") for name in above)]
+
+
+def _called(source: PhpSource, node: Node, body: _Body) -> tuple[str, str] | None:
+    """Return the kind and name of a call; its class may be a union."""
+    tree, types = source.tree, body.types
+    if node.type == "object_creation_expression":
+        created = class_of_creation(source, node)
+        return ("creates_object", created) if created else None
+    if node.type == "function_call_expression":
+        function = node.child_by_field_name("function")
+        if function is None or function.type not in NAMED:
+            return None
+        return "calls", source.scope_at(node).function_name(tree.of(function))
+    name = node.child_by_field_name("name")
+    if name is None or name.type != "name":
+        return None
+    owner = ""
+    if node.type == "scoped_call_expression":
+        scope = node.child_by_field_name("scope")
+        if scope is not None and scope.type in NAMED:
+            owner = source.class_name(tree.of(scope), node)
+    elif node.type in MEMBER_CALLS:
+        receiver = node.child_by_field_name("object")
+        owner = types.get(_written(tree, receiver), "") or class_of_value(
+            source, receiver, body.around
+        )
+    return ("calls", f"{owner}::{tree.of(name)}") if owner else None
+
+
+def _written(tree: SyntaxTree, receiver: Node | None) -> str:
+    """Return the receiver of a call as written; "" for a call, which would repeat the chain."""
+    return "" if receiver is not None and receiver.type in MEMBER_CALLS else tree.of(receiver)
+
+
+def _fact(source: PhpSource, kind: str, node: Node, symbol: str, values: Mapping[str, Any]) -> Fact:
+    return Fact(kind, source.tree.start(node), source.tree.end(node), symbol, values)

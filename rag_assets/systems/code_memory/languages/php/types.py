@@ -1,0 +1,189 @@
+"""The classes of variables and properties, if the text of a method shows a single class."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Final
+
+from rag_assets.systems.code_memory.languages.php.calls import CLOSURES, MEMBER_CALLS, arguments_of
+from rag_assets.systems.code_memory.languages.php.classes import (
+    OR,
+    ClassLike,
+    Method,
+    parameters_of,
+)
+from rag_assets.systems.code_memory.languages.php.names import NO_CLASSES
+from rag_assets.systems.code_memory.languages.php.source import PhpSource
+from rag_assets.systems.code_memory.languages.tree import SyntaxTree
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+NAMED: Final = frozenset({"name", "qualified_name", "relative_name", "relative_scope"})
+_CALLS_WITH_NAMES: Final = MEMBER_CALLS | {"scoped_call_expression"}
+_ASSIGNING: Final = CLOSURES | {"assignment_expression"}
+_COMMENT: Final = "comment"
+_NOTED: Final = re.compile(r"@var\s+([\w\\|?]{1,200})\s+(\$\w{1,100})")
+_OWN: Final = frozenset({"$this", "self", "static"})
+_CONTAINER: Final = frozenset({"app", "resolve"})
+_CONTAINERS: Final = frozenset({"App", "app()", "$app", "$this->app"})
+"""Receivers that return an object for the name of its class."""
+
+_MADE_BY_NAME: Final = frozenset({"make", "makewith"})
+_GIVE_ONE: Final = frozenset(
+    {
+        *("create", "find", "findorfail", "findornew", "first", "firstor", "firstorcreate"),
+        *("firstorfail", "firstornew", "forcecreate", "make", "sole", "updateorcreate"),
+    }
+)
+"""Methods of records, in lower case, that return one object of the class at the chain's start."""
+
+
+def types_of(source: PhpSource, method: Method, around: ClassLike | None) -> Mapping[str, str]:
+    """Return the classes of variables and properties, as written; unions with `|` in between.
+
+    Args:
+        method: with the body to read.
+        around: the class of the method.
+    """
+    types = {f"${p.name}": p.type for p in method.parameters}
+    if around is not None:
+        types |= {f"$this->{p.name}": p.type for p in around.properties}
+        types["$this"] = around.name
+    if method.body is None:
+        return types
+    # A name with several types has no known type.
+    for name, found in _assigned(source, method.body, around).items():
+        known = found | ({types[name]} if name in types else set())
+        types[name] = known.pop() if len(known) == 1 else ""
+    return {name: kind for name, kind in types.items() if kind and kind not in NO_CLASSES}
+
+
+def _assigned(source: PhpSource, body: Node, around: ClassLike | None) -> Mapping[str, set[str]]:
+    """Return the classes of the values assigned in a body; "" if unknown."""
+    assigned: dict[str, set[str]] = {}
+    noted: dict[str, set[str]] = {}
+    signed_in: set[str] = set()
+    for node in source.tree.nodes(_ASSIGNING | {_COMMENT}, body):
+        if node.type == _COMMENT:
+            for name, kind in _noted(source, node):
+                noted.setdefault(name, set()).add(kind)
+        elif node.type in CLOSURES:
+            for parameter in parameters_of(source.tree, node, source.scope_at(node)):
+                assigned.setdefault(f"${parameter.name}", set()).add(parameter.type)
+        else:
+            name = source.tree.of(node.child_by_field_name("left"))
+            value = node.child_by_field_name("right")
+            assigned.setdefault(name, set()).add(class_of_value(source, value, around))
+            signed_in |= {name} if _is_signed_in(source.tree, value) else set()
+    for name, kinds in noted.items():
+        if name in signed_in:
+            continue  # The signed-in user is not the model that a method is about.
+        # A comment gives the type of a variable if its value does not show it.
+        assigned.setdefault(name, set()).discard("")
+        assigned[name] |= kinds
+    return assigned
+
+
+def _noted(source: PhpSource, comment: Node) -> Iterator[tuple[str, str]]:
+    """Yield variables with the class that a comment gives them: `@var Invoice|null $invoice`."""
+    for kind, name in _NOTED.findall(source.tree.of(comment)):
+        named = [one for one in kind.lstrip("?").split(OR) if one.lower() not in NO_CLASSES]
+        if classes := OR.join(source.class_name(one, comment) for one in named):
+            yield name, classes
+
+
+def _is_signed_in(tree: SyntaxTree, value: Node | None) -> bool:
+    """Return whether a value is the signed-in user: `auth()->user()`, `$request->user()`."""
+    if value is None or value.type not in _CALLS_WITH_NAMES:
+        return False
+    return tree.of(value.child_by_field_name("name")).lower() == "user"
+
+
+def class_of_value(source: PhpSource, value: Node | None, around: ClassLike | None = None) -> str:
+    """Return the class of an object that is created, looked up by class name, or returned.
+
+    Args:
+        value: the expression; the result is "" if its class is unknown.
+        around: the class with methods that may return it.
+    """
+    if value is not None and value.type == "parenthesized_expression":
+        return class_of_value(source, next(iter(value.named_children), None), around)
+    if value is None:
+        return ""
+    if value.type == "object_creation_expression":
+        return class_of_creation(source, value)
+    if named := _asked_by_name(source, value) or _returned(source, value, around):
+        return named
+    begun = _begun_by(source.tree, value)
+    if begun is None:
+        return ""
+    scope = source.tree.of(begun.child_by_field_name("scope"))
+    return source.class_name(scope, value) if scope else ""
+
+
+def _returned(source: PhpSource, value: Node, around: ClassLike | None) -> str:
+    """Return the declared return class of one of the class's own methods."""
+    if around is None or value.type not in _CALLS_WITH_NAMES:
+        return ""
+    of = value.child_by_field_name("object") or value.child_by_field_name("scope")
+    if source.tree.of(of) not in _OWN:
+        return ""
+    called = around.method(source.tree.of(value.child_by_field_name("name")))
+    returns = called.returns if called is not None else ""
+    if returns in {"self", "static"}:
+        return around.name
+    return "" if returns in NO_CLASSES else returns
+
+
+def _asked_by_name(source: PhpSource, value: Node) -> str:
+    """Return the class that the container is asked for.
+
+    Examples: `app(Bills::class)`, `App::make(Bills::class)`.
+    """
+    tree = source.tree
+    if value.type == "function_call_expression":
+        called = tree.of(value.child_by_field_name("function")).lower().lstrip("\\")
+        asks = called in _CONTAINER
+    elif value.type in _CALLS_WITH_NAMES:
+        of = value.child_by_field_name("object") or value.child_by_field_name("scope")
+        by_name = tree.of(value.child_by_field_name("name")).lower() in _MADE_BY_NAME
+        asks = by_name and tree.of(of).lstrip("\\") in _CONTAINERS
+    else:
+        return ""
+    given = arguments_of(tree, value)[:1] if asks else ()
+    named = given[0].value if given else None
+    if named is None or named.type != "class_constant_access_expression":
+        return ""
+    return class_of_constant(source, named)
+
+
+def class_of_constant(source: PhpSource, node: Node) -> str:
+    """Return the class of `Invoice::class`; "" for any other constant."""
+    scope, name = node.named_children[0], node.named_children[-1]
+    is_class = source.tree.of(name).lower() == "class" and scope.type in NAMED
+    return source.class_name(source.tree.of(scope), node) if is_class else ""
+
+
+def _begun_by(tree: SyntaxTree, value: Node) -> Node | None:
+    """Return the static call at the start of a chain if only its last call returns one object.
+
+    It stops at the first call that rules this out, because it runs for every call of a chain.
+    """
+    at: Node | None = value
+    while at is not None and at.type in _CALLS_WITH_NAMES:
+        name = tree.of(at.child_by_field_name("name")).lower()
+        if (name in _GIVE_ONE) != (at is value):
+            return None
+        if at.type not in MEMBER_CALLS:
+            return at
+        at = at.child_by_field_name("object")
+    return None
+
+
+def class_of_creation(source: PhpSource, node: Node) -> str:
+    """Return the class that `new` instantiates; "" if it is computed."""
+    named = next((n for n in node.named_children if n.type in NAMED), None)
+    written = source.tree.of(named)
+    return source.class_name(written, node) if written else ""

@@ -1,0 +1,237 @@
+"""Units of a PHP file: heads of classes, methods, functions, groups of routes, keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from rag_assets.systems.code_memory.languages.php.calls import MEMBER_CALLS, Chain
+from rag_assets.systems.code_memory.languages.php.classes import CLASS_ROLES, ClassLike, Method
+from rag_assets.systems.code_memory.languages.php.source import PhpSource
+from rag_assets.systems.code_memory.languages.php.values import elements
+from rag_assets.systems.code_memory.languages.tree import is_comment
+from rag_assets.systems.code_memory.languages.units import covering
+from rag_assets.systems.code_memory.symbols.model import Role, Unit
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+_ROUTERS = frozenset({"$router", "$this->router", "$app->router", "$r"})
+_HEAD = frozenset(
+    {"php_tag", "namespace_definition", "namespace_use_declaration", "declare_statement", "comment"}
+)
+_STATEMENTS = frozenset(
+    {"expression_statement", "return_statement", "if_statement", "foreach_statement"}
+    | {"for_statement", "while_statement", "do_statement", "switch_statement", "try_statement"}
+    | {"echo_statement", "unset_statement", "throw_expression", "case_statement"}
+)
+_RELATIONS = frozenset(
+    {"hasone", "hasmany", "belongsto", "belongstomany", "hasonethrough", "hasmanythrough"}
+    | {"morphto", "morphone", "morphmany", "morphtomany", "morphedbymany"}
+)
+
+
+def units_of(source: PhpSource) -> tuple[Unit, ...]:
+    """Return the units of a file; they cover it."""
+    found = [*_of_classes(source), *_of_functions(source), *_of_statements(source)]
+    return covering(source.text, _with_head(source, _outermost(found)))
+
+
+def _of_classes(source: PhpSource) -> Iterator[Unit]:
+    for one in source.classes:
+        around = source.class_at(one.node.parent or one.node)
+        if one.body is None or (around is not None and around is not one):
+            continue
+        yield from _of_class(source, one)
+
+
+def _of_class(source: PhpSource, one: ClassLike) -> Iterator[Unit]:
+    tree = source.tree
+    start = tree.start(_first(_statement_of(one.node)))
+    end = tree.end(_statement_of(one.node))
+    members = list(_members(source, one))
+    head = members[0].start if members else end
+    head = len(source.text[:head].rstrip())
+    yield Unit(
+        start, head, "class", one.name, _signature(source, one.node), cuts=_cuts(source, one.node)
+    )
+    yield from members[:-1]
+    for last in members[-1:]:
+        closes = not source.text[last.end : end].strip(" \t\r\n};")
+        yield replace(last, end=end) if closes else last
+
+
+def _members(source: PhpSource, one: ClassLike) -> Iterator[Unit]:
+    for method in one.methods:
+        symbol = f"{one.name}::{method.name}"
+        plugged = list(_statements_of_schema(source, one, method))
+        if plugged:
+            yield from plugged
+            continue
+        yield _unit(
+            source,
+            method.node,
+            "relation" if _is_relation(source, method) else "method",
+            symbol,
+            alone=method.public and not _goes_down(one, method),
+        )
+
+
+def _statements_of_schema(source: PhpSource, one: ClassLike, method: Method) -> Iterator[Unit]:
+    """Yield the statements in a migration's `up` that create, alter or drop a table."""
+    if not _is_migration(one) or method.name.lower() != "up" or method.body is None:
+        return
+    for statement in method.body.named_children:
+        chain = _chain(source, statement)
+        if chain is not None and chain.static and chain.root.rpartition("\\")[2] == "Schema":
+            table = source.value(chain.calls[-1].argument(0))
+            name = table if isinstance(table, str) else ""
+            yield _unit(source, statement, "schema", name, alone=True)
+
+
+def _of_functions(source: PhpSource) -> Iterator[Unit]:
+    for name, function in source.functions:
+        if source.class_at(function.node) is None:
+            yield _unit(source, function.node, "function", name, alone=True)
+
+
+def _of_statements(source: PhpSource) -> Iterator[Unit]:
+    for statement in source.statements():
+        if statement.type == "return_statement":
+            yield from _keys(source, statement)
+            continue
+        chain = _chain(source, statement)
+        if chain is not None and _routes(source, chain):
+            role: Role = "group" if chain.call("group") else "route"
+            yield _unit(source, statement, role, "", alone=role == "group")
+
+
+def _keys(source: PhpSource, statement: Node) -> Iterator[Unit]:
+    """Yield the top-level keys of an array that a file returns."""
+    value = next(iter(statement.named_children), None)
+    if value is None or value.type != "array_creation_expression":
+        return
+    for key, element in elements(value):
+        name = source.value(key)
+        if isinstance(name, str):
+            yield _unit(source, element.parent or element, "key", name, alone=True)
+
+
+def _routes(source: PhpSource, chain: Chain) -> bool:
+    if not chain.static:
+        return chain.root in _ROUTERS
+    name = source.class_name(chain.root, chain.node)
+    return name in {"Illuminate\\Support\\Facades\\Route", "Route"}
+
+
+def _chain(source: PhpSource, statement: Node) -> Chain | None:
+    if statement.type != "expression_statement" or not statement.named_children:
+        return None
+    return source.chain(statement.named_children[0])
+
+
+def _is_relation(source: PhpSource, method: Method) -> bool:
+    """Return whether a method contains a relation call on `$this`."""
+    if method.body is None or method.static or method.parameters:
+        return False
+    for node in source.tree.nodes(MEMBER_CALLS, method.body):
+        if source.tree.of(node.child_by_field_name("object")) == "$this":
+            called = source.tree.of(node.child_by_field_name("name")).lower()
+            if called in _RELATIONS:
+                return True
+    return False
+
+
+def _is_migration(one: ClassLike) -> bool:
+    return any(parent.rpartition("\\")[2] == "Migration" for parent in one.parents)
+
+
+def _goes_down(one: ClassLike, method: Method) -> bool:
+    return _is_migration(one) and method.name.lower() == "down"
+
+
+def _unit(source: PhpSource, node: Node, role: Role, symbol: str, *, alone: bool) -> Unit:
+    tree = source.tree
+    signed = role in {"method", "relation", "function"}
+    return Unit(
+        tree.start(_first(node)),
+        _after(source, node),
+        role,
+        symbol,
+        _signature(source, node) if signed else "",
+        alone=alone,
+        cuts=_cuts(source, node),
+    )
+
+
+def _after(source: PhpSource, node: Node) -> int:
+    """Return the end, including the comma after an array element and a comment on the same line."""
+    last, following = node, node.next_sibling
+    if following is not None and following.type == ",":
+        last, following = following, following.next_sibling
+    while following is not None and is_comment(following):
+        if following.start_point.row != last.end_point.row:
+            break
+        last, following = following, following.next_sibling
+    return source.tree.end(last)
+
+
+def _first(node: Node) -> Node:
+    """Return the first comment directly above a node, else the node."""
+    first = node
+    before = node.prev_sibling
+    while before is not None and is_comment(before):
+        if before.end_point.row + 1 < first.start_point.row:
+            break
+        above = before.prev_sibling
+        # A comment at the end of a line belongs to that line.
+        if above is not None and above.end_point.row == before.start_point.row:
+            break
+        first, before = before, above
+    return first
+
+
+def _statement_of(node: Node) -> Node:
+    """Return the statement that returns an anonymous class, or the class itself."""
+    at = node
+    while at.type not in CLASS_ROLES or at.type == "anonymous_class":
+        above = at.parent
+        if above is None or at.type in _STATEMENTS:
+            break
+        at = above
+    return at
+
+
+def _signature(source: PhpSource, node: Node) -> str:
+    """Return the declaration up to its body, in one line, without attributes."""
+    body = node.child_by_field_name("body")
+    attributes = node.child_by_field_name("attributes")
+    start = source.tree.start(node) if attributes is None else source.tree.end(attributes)
+    end = source.tree.end(node) if body is None else source.tree.start(body)
+    return " ".join(source.text[start:end].split()).rstrip(";")
+
+
+def _cuts(source: PhpSource, node: Node) -> tuple[int, ...]:
+    return tuple(sorted({source.tree.end(n) for n in source.tree.nodes(_STATEMENTS, node)}))
+
+
+def _outermost(units: Iterable[Unit]) -> list[Unit]:
+    """Return units, except units that start within another unit."""
+    found: list[Unit] = []
+    for unit in sorted(units, key=lambda unit: (unit.start, -unit.end)):
+        if not found or unit.start >= found[-1].end:
+            found.append(unit)
+    return found
+
+
+def _with_head(source: PhpSource, units: list[Unit]) -> list[Unit]:
+    """Return units with the namespace and imports added to the head of the first class."""
+    if not units or units[0].role != "class":
+        return units
+    first = units[0]
+    above = source.tree.root.children
+    if any(n.type not in _HEAD for n in above if source.tree.end(n) <= first.start):
+        return units
+    start = len(source.text) - len(source.text.lstrip())
+    return [replace(first, start=start), *units[1:]]

@@ -1,0 +1,251 @@
+"""Static values in a file: strings, numbers, arrays, names of classes; computed values are not run.
+
+Callers that can read variables and calls pass readers for them in `further`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from rag_assets.systems.code_memory.languages.tree import SyntaxTree
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+_DEEPEST = 40
+"""Maximum depth of nesting; deeper values count as computed."""
+
+_ESCAPES: Mapping[str, str] = {
+    "n": "\n", "t": "\t", "r": "\r", "v": "\v", "e": "\x1b", "f": "\f",
+    "\\": "\\", "$": "$", '"': '"',
+}  # fmt: skip
+_ESCAPE = re.compile(r"\\(?:u\{([0-9A-Fa-f]{1,6})\}|x([0-9A-Fa-f]{1,2})|([0-7]{1,3})|(.))", re.S)
+_LARGEST = 0x10FFFF
+
+
+class Computed:
+    """A value that is computed at run time."""
+
+    def __repr__(self) -> str:
+        return "COMPUTED"
+
+
+COMPUTED: Final = Computed()
+
+
+class Closure(Computed):
+    """A function as a value.
+
+    Attributes:
+        node: the function.
+    """
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+
+
+Value: TypeAlias = "str | int | float | bool | list[Any] | dict[str, Any] | Computed | None"
+"""An array is a list if all of its keys are left out, else a dict with its keys as text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Constants:
+    """How to resolve names in values.
+
+    Attributes:
+        class_name: returns the fully qualified name of a class, given as written.
+        constant: returns the value of a class constant or an enum case in the same file, by class
+            and name; COMPUTED if it is unknown.
+        further: readers of further expressions by type, called with the node and the remaining
+            depth; a reader returns NotImplemented to leave an expression to the default reader.
+    """
+
+    class_name: Callable[[str], str]
+    constant: Callable[[str, str], Value] = lambda _class, _name: COMPUTED
+    further: Mapping[str, Callable[[Node, int], Any]] = field(
+        default_factory=lambda: MappingProxyType({})
+    )
+
+
+def value_of(
+    tree: SyntaxTree, node: Node | None, constants: Constants, depth: int = _DEEPEST
+) -> Value:
+    """Return the value of an expression; COMPUTED if it is not static.
+
+    Args:
+        node: the expression; None for no value.
+        constants: resolves its names.
+        depth: remaining depth of nesting.
+    """
+    if node is None:
+        return None
+    if depth <= 0:
+        return COMPUTED
+    further = constants.further.get(node.type)
+    told: Value = NotImplemented if further is None else further(node, depth - 1)
+    if told is not NotImplemented:
+        return told
+    read = _READERS.get(node.type)
+    return COMPUTED if read is None else read(tree, node, constants, depth - 1)
+
+
+def elements(array: Node) -> Iterator[tuple[Node | None, Node]]:
+    """Yield key and value of each array element; an unpacked element has no key."""
+    for element in array.named_children:
+        if element.type != "array_element_initializer":
+            continue
+        parts = [child for child in element.named_children if child.type != "comment"]
+        if len(parts) > 1:
+            yield parts[0], parts[-1]
+        elif parts:
+            yield None, parts[0]
+
+
+def is_static(value: Value) -> bool:
+    """Return whether no part of a value is computed."""
+    todo: list[Any] = [value]
+    while todo:
+        found = todo.pop()
+        if isinstance(found, Computed):
+            return False
+        if isinstance(found, list):
+            todo += found
+        elif isinstance(found, dict):
+            todo += found.values()
+    return True
+
+
+def _string(tree: SyntaxTree, node: Node, _constants: Constants, _depth: int) -> Value:
+    text = tree.of(node)
+    return re.sub(r"\\([\\'])", r"\1", text[text.find("'") + 1 : -1])
+
+
+def _encapsed(tree: SyntaxTree, node: Node, constants: Constants, depth: int) -> Value:
+    parts = []
+    for child in node.named_children:
+        text = tree.of(child)
+        if child.type == "escape_sequence":
+            text = _ESCAPE.sub(_unescaped, text)
+        elif child.type != "string_content":
+            value = value_of(tree, child, constants, depth)
+            if not isinstance(value, str | int) or isinstance(value, bool):
+                return COMPUTED
+            text = str(value)
+        parts.append(text)
+    return "".join(parts)
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    if found[1] or found[2]:
+        code = int(found[1] or found[2], 16)
+        return chr(code) if code <= _LARGEST else found[0]
+    if found[3]:
+        return chr(int(found[3], 8) & 0xFF)
+    return _ESCAPES.get(found[4], found[0])
+
+
+def _document(tree: SyntaxTree, node: Node, _constants: Constants, _depth: int) -> Value:
+    body = node.child_by_field_name("value")
+    if body is None:
+        return ""
+    plain = {"string_content", "escape_sequence", "nowdoc_string"}
+    if any(child.type not in plain for child in body.named_children):
+        return COMPUTED
+    return tree.of(body).strip("\r\n")
+
+
+def _number(tree: SyntaxTree, node: Node, _constants: Constants, _depth: int) -> Value:
+    text = tree.of(node).replace("_", "").lower()
+    try:
+        if node.type == "float":
+            return float(text)
+        octal = len(text) > 1 and text[0] == "0" and text.isdigit()
+        return int(text, 8) if octal else int(text, 0)
+    except ValueError:
+        return COMPUTED
+
+
+def _word(tree: SyntaxTree, node: Node, _constants: Constants, _depth: int) -> Value:
+    return {"true": True, "false": False}.get(tree.of(node).lower())
+
+
+def _negative(tree: SyntaxTree, node: Node, constants: Constants, depth: int) -> Value:
+    value = value_of(tree, node.child_by_field_name("argument"), constants, depth)
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if number and tree.of(node).startswith("-"):
+        return -value  # type: ignore[operator]
+    return COMPUTED
+
+
+def _joined(tree: SyntaxTree, node: Node, constants: Constants, depth: int) -> Value:
+    """Return a concatenation; the grammar nests a long concatenation to the left."""
+    parts: list[str] = []
+    at: Node | None = node
+    while at is not None and at.type == "binary_expression":
+        operator = at.child_by_field_name("operator")
+        if tree.of(operator) != ".":
+            return COMPUTED
+        right = value_of(tree, at.child_by_field_name("right"), constants, depth)
+        if not isinstance(right, str | int) or isinstance(right, bool):
+            return COMPUTED
+        parts.append(str(right))
+        at = at.child_by_field_name("left")
+    first = value_of(tree, at, constants, depth)
+    if not isinstance(first, str | int) or isinstance(first, bool):
+        return COMPUTED
+    return "".join([str(first), *reversed(parts)])
+
+
+def _array(tree: SyntaxTree, node: Node, constants: Constants, depth: int) -> Value:
+    keyed: dict[str, Any] = {}
+    plain = True
+    following = 0
+    for key_node, value_node in elements(node):
+        if value_node.type == "variadic_unpacking":
+            return COMPUTED
+        value = value_of(tree, value_node, constants, depth)
+        if key_node is None:
+            key: Value = following
+        else:
+            key, plain = value_of(tree, key_node, constants, depth), False
+        if not isinstance(key, str | int):
+            return COMPUTED
+        if isinstance(key, int):
+            following = max(following, key + 1)
+        keyed[str(key)] = value
+    return list(keyed.values()) if plain else keyed
+
+
+def _class_constant(tree: SyntaxTree, node: Node, constants: Constants, _depth: int) -> Value:
+    scope, name = node.named_children[0], tree.of(node.named_children[-1])
+    if scope.type not in {"name", "qualified_name", "relative_scope", "relative_name"}:
+        return COMPUTED
+    owner = constants.class_name(tree.of(scope))
+    return owner if name.lower() == "class" else constants.constant(owner, name)
+
+
+def _inner(tree: SyntaxTree, node: Node, constants: Constants, depth: int) -> Value:
+    inner = next(iter(node.named_children), None)
+    return COMPUTED if inner is None else value_of(tree, inner, constants, depth)
+
+
+_READERS: Mapping[str, Callable[[SyntaxTree, Node, Constants, int], Value]] = {
+    "string": _string,
+    "encapsed_string": _encapsed,
+    "heredoc": _document,
+    "nowdoc": _document,
+    "integer": _number,
+    "float": _number,
+    "boolean": _word,
+    "null": _word,
+    "unary_op_expression": _negative,
+    "binary_expression": _joined,
+    "array_creation_expression": _array,
+    "class_constant_access_expression": _class_constant,
+    "parenthesized_expression": _inner,
+    "argument": _inner,
+}

@@ -1,0 +1,271 @@
+"""Static expressions: the value of an expression's text, as JSON.
+
+| expression | value |
+|---|---|
+| text, number, True, False, None | itself |
+| list, tuple, set | {of: list, tuple or set, items, at} |
+| dictionary | {of: dict, items: [[key, value] …], at} |
+| name, dotted name | {of: name, name: reference, at} |
+| call | {of: call, call: expression, arguments, named, at} |
+| attribute of anything but a name | {of: attribute, object, name, at} |
+| a + b, text with names in it (f"…{a}…") | {of: sum, items, at} |
+| *a, **a | {of: spread, value, at} |
+| a if b else c, a or b | {of: choice, items, at} |
+| anything else | {of: computed, why, at} |
+
+`at` has the character offsets of the expression.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from rag_assets.systems.code_memory.languages.tree import SyntaxTree, is_comment
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+Expression: TypeAlias = Any
+"""A JSON value in the form that this module describes."""
+
+References: TypeAlias = Callable[[str], str]
+"""Returns the reference that a name stands for; the name itself if it is unknown."""
+
+_DEEPEST = 40
+_DIGITS = 40
+_TEXT = 2_000
+_DOTTED = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
+_ITEMS = {"list": "list", "tuple": "tuple", "set": "set", "expression_list": "tuple"}
+_CONSTANTS = {"true": True, "false": False, "none": None}
+_WHY = {
+    "list_comprehension": "comprehension",
+    "dictionary_comprehension": "comprehension",
+    "set_comprehension": "comprehension",
+    "generator_expression": "comprehension",
+    "subscript": "subscript",
+    "lambda": "lambda",
+    "await": "await",
+}
+
+
+def expression_of(
+    tree: SyntaxTree, node: Node | None, references: References, depth: int = 0
+) -> Expression:
+    """Return the value of an expression.
+
+    Args:
+        tree: that contains it.
+        references: of names.
+        depth: nesting depth in the outermost expression; below a depth of 40, values are not read.
+    """
+    if node is None:
+        return None
+    if depth > _DEEPEST:
+        return computed(tree, node, "nesting")
+    return _Reader(tree, references, depth).read(node)
+
+
+def computed(tree: SyntaxTree, node: Node, why: str) -> Expression:
+    """Return the value of an expression that is computed at run time."""
+    return {"of": "computed", "why": why, "at": _at(tree, node)}
+
+
+def _at(tree: SyntaxTree, node: Node) -> list[int]:
+    return [tree.start(node), tree.end(node)]
+
+
+def dotted_name(tree: SyntaxTree, node: Node | None) -> str:
+    """Return a name, or names joined by dots; "" for anything else."""
+    parts: list[str] = []
+    at = node
+    while at is not None and at.type == "attribute":
+        parts.append(tree.of(at.child_by_field_name("attribute")))
+        at = at.child_by_field_name("object")
+    if at is None or at.type != "identifier":
+        return ""
+    parts.append(tree.of(at))
+    return ".".join(reversed(parts))
+
+
+def text_of(tree: SyntaxTree, node: Node) -> str | None:
+    """Return the value of a string without computed parts; None for anything else."""
+    parts = node.named_children if node.type == "concatenated_string" else [node]
+    found = []
+    for part in parts:
+        if is_comment(part):
+            continue
+        if part.type != "string" or any(n.type == "interpolation" for n in part.named_children):
+            return None
+        try:
+            value = ast.literal_eval(tree.of(part).lstrip("fF"))
+        except (ValueError, SyntaxError):
+            return None
+        if not isinstance(value, str):
+            return None
+        found.append(value)
+    return "".join(found)
+
+
+def parts_of(tree: SyntaxTree, node: Node) -> list[tuple[bool, str]] | None:
+    """Return the parts of an f-string that contains only names, in order.
+
+    Returns:
+        whether a part is a name, with the name or the text; None if the string contains anything
+        else.
+    """
+    try:
+        held = ast.parse(tree.of(node), mode="eval").body
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return None
+    found: list[tuple[bool, str]] = []
+    for one in held.values if isinstance(held, ast.JoinedStr) else ():
+        if isinstance(one, ast.Constant):
+            found.append((False, str(one.value)))
+            continue
+        if not isinstance(one, ast.FormattedValue) or one.conversion >= 0 or one.format_spec:
+            return None
+        name = ast.unparse(one.value)
+        if not _DOTTED.fullmatch(name):
+            return None
+        found.append((True, name))
+    return found or None
+
+
+class _Reader:
+    def __init__(self, tree: SyntaxTree, references: References, depth: int) -> None:
+        self._tree = tree
+        self._references = references
+        self._depth = depth
+        self._special: dict[str, Callable[[Node], Expression]] = {
+            "identifier": self._name,
+            "attribute": self._name,
+            "call": self._call,
+            "dictionary": self._dictionary,
+            "binary_operator": self._sum,
+        }
+
+    def read(self, node: Node) -> Expression:
+        kind = node.type
+        if kind in _CONSTANTS:
+            return _CONSTANTS[kind]
+        if kind in {"string", "concatenated_string"}:
+            text = text_of(self._tree, node)
+            return self._joined(node) if text is None else text
+        if kind in {"integer", "float", "unary_operator"}:
+            return self._number(node)
+        return self._compound(node)
+
+    def _compound(self, node: Node) -> Expression:
+        kind = node.type
+        special = self._special.get(kind)
+        if special is not None:
+            return special(node)
+        if kind in _ITEMS:
+            items = [self._inner(child) for child in _inside(node)]
+            return {"of": _ITEMS[kind], "items": items, "at": self._at(node)}
+        if kind == "parenthesized_expression":
+            inside = _inside(node)
+            return self._inner(inside[0]) if len(inside) == 1 else self._computed(node)
+        if kind in {"list_splat", "dictionary_splat"}:
+            value = self._inner(_inside(node)[0])
+            return {"of": "spread", "value": value, "at": self._at(node)}
+        if kind == "conditional_expression":
+            inside = _inside(node)
+            items = [self._inner(inside[0]), self._inner(inside[-1])]
+            return {"of": "choice", "items": items, "at": self._at(node)}
+        return self._computed(node)
+
+    def _joined(self, node: Node) -> Expression:
+        """Return the value of a string with interpolated parts."""
+        parts = parts_of(self._tree, node) if len(self._tree.of(node)) < _TEXT else None
+        if parts is None:
+            return computed(self._tree, node, "text")
+        at = self._at(node)
+        items = [
+            {"of": "name", "name": self._references(text), "at": at} if named else text
+            for named, text in parts
+        ]
+        return {"of": "sum", "items": items, "at": at}
+
+    def _number(self, node: Node) -> Expression:
+        text = self._tree.of(node)
+        try:
+            value = ast.literal_eval(text) if len(text) < _DIGITS else None
+        except (ValueError, SyntaxError):
+            value = None
+        return value if isinstance(value, int | float) else self._computed(node)
+
+    def _name(self, node: Node) -> Expression:
+        name = dotted_name(self._tree, node)
+        if name:
+            return {"of": "name", "name": self._references(name), "at": self._at(node)}
+        return {
+            "of": "attribute",
+            "object": self._inner(node.child_by_field_name("object")),
+            "name": self._tree.of(node.child_by_field_name("attribute")),
+            "at": self._at(node),
+        }
+
+    def _call(self, node: Node) -> Expression:
+        arguments, named = [], {}
+        held = node.child_by_field_name("arguments")
+        if held is not None and held.type == "argument_list":
+            for child in _inside(held):
+                if child.type == "keyword_argument":
+                    name = self._tree.of(child.child_by_field_name("name"))
+                    named[name] = self._inner(child.child_by_field_name("value"))
+                else:
+                    arguments.append(self._inner(child))
+        elif held is not None:
+            arguments.append(self._inner(held))
+        called = self._inner(node.child_by_field_name("function"))
+        return {
+            "of": "call",
+            "call": called,
+            "arguments": arguments,
+            "named": named,
+            "at": self._at(node),
+        }
+
+    def _dictionary(self, node: Node) -> Expression:
+        items = []
+        for child in _inside(node):
+            if child.type == "pair":
+                key = self._inner(child.child_by_field_name("key"))
+                items.append([key, self._inner(child.child_by_field_name("value"))])
+            else:
+                items.append([None, self._inner(child)])
+        return {"of": "dict", "items": items, "at": self._at(node)}
+
+    def _sum(self, node: Node) -> Expression:
+        """Return a sum; the grammar nests `a + b + c` to the left."""
+        found: list[Node] = []
+        at: Node | None = node
+        while at is not None and at.type == "binary_operator" and self._adds(at):
+            found.extend(n for n in [at.child_by_field_name("right")] if n is not None)
+            at = at.child_by_field_name("left")
+        if not found or at is None:
+            return self._computed(node)
+        items = [self._inner(part) for part in [at, *reversed(found)]]
+        if all(isinstance(item, str) for item in items):
+            return "".join(items)
+        return {"of": "sum", "items": items, "at": self._at(node)}
+
+    def _adds(self, node: Node) -> bool:
+        return self._tree.of(node.child_by_field_name("operator")) == "+"
+
+    def _inner(self, node: Node | None) -> Expression:
+        return expression_of(self._tree, node, self._references, self._depth + 1)
+
+    def _computed(self, node: Node) -> Expression:
+        return computed(self._tree, node, _WHY.get(node.type, "expression"))
+
+    def _at(self, node: Node) -> list[int]:
+        return _at(self._tree, node)
+
+
+def _inside(node: Node) -> list[Node]:
+    return [child for child in node.named_children if not is_comment(child)]

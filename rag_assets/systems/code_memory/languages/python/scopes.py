@@ -1,0 +1,256 @@
+"""Meanings of names within a function: imports, definitions, and objects of known classes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rag_assets.systems.code_memory.languages.python.expressions import dotted_name
+from rag_assets.systems.code_memory.languages.python.source import Definition, PythonSource
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+_DEEPEST = 20
+_LONGEST = 200
+_OPTIONAL = frozenset({"Optional", "Annotated", "Final", "ClassVar"})
+_TARGETS = {
+    "for_statement": "left",
+    "for_in_clause": "left",
+    "assignment": "left",
+    "augmented_assignment": "left",
+    "named_expression": "name",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """The meaning of a name.
+
+    Attributes:
+        reference: of a module, class or function; "" if it is unknown.
+        instance: whether the name stands for an object of that class.
+    """
+
+    reference: str = ""
+    instance: bool = False
+
+
+_UNKNOWN = Meaning()
+
+
+class Scopes:
+    """The names of a file, by the definition that uses them."""
+
+    def __init__(self, source: PythonSource) -> None:
+        self._source = source
+        self._own = {f":{one.symbol}": one for one in source.definitions if one.sort == "class"}
+        self._top = {name: Meaning(ref) for name, ref in source.names.items()}
+        self._local: dict[Definition, dict[str, Meaning]] = {}
+        self._fields: dict[Definition, dict[str, str]] = {}
+
+    def reference(self, written: str, near: Definition | None) -> str:
+        """Return the reference of a dotted name; the name as written if it is unknown."""
+        root, dot, rest = written.partition(".")
+        meaning = self.meaning(root, near)
+        if meaning is None or not meaning.reference or meaning.instance:
+            return written
+        return f"{meaning.reference}{dot}{rest}"
+
+    def meaning(self, name: str, near: Definition | None) -> Meaning | None:
+        """Return the meaning of a name; None if the file does not bind it."""
+        at, steps = near, 0
+        while at is not None and steps < _DEEPEST:
+            # Names in a class body are not visible in its methods.
+            if at.sort != "class" or at is near:
+                found = self._bound(at).get(name)
+                if found is not None:
+                    return found
+            at, steps = at.within, steps + 1
+        return self._top.get(name) if at is None else _UNKNOWN
+
+    def called(self, node: Node, near: Definition | None) -> str:
+        """Return the reference of the called name; "" if its receiver is unknown."""
+        function = node.child_by_field_name("function")
+        name = dotted_name(self._source.tree, function)
+        if name:
+            return self._named(name, near)
+        if function is None or function.type != "attribute":
+            return ""
+        owner = self._receiver(function.child_by_field_name("object"), near)
+        method = self._source.tree.of(function.child_by_field_name("attribute"))
+        return f"{owner}.{method}" if owner else ""
+
+    def _named(self, name: str, near: Definition | None) -> str:
+        root, dot, rest = name.partition(".")
+        meaning = self.meaning(root, near)
+        if meaning is None or not meaning.reference:
+            return ""
+        if not meaning.instance:
+            return f"{meaning.reference}{dot}{rest}"
+        first, more, last = rest.partition(".")
+        if not more:
+            return f"{meaning.reference}.{first}" if first else ""
+        held = self._field(meaning.reference, first) if root == "self" else ""
+        return f"{held}.{last}" if held and "." not in last else ""
+
+    def _receiver(self, node: Node | None, near: Definition | None) -> str:
+        """Return the class of `X()` or `super()`."""
+        if node is None or node.type != "call":
+            return ""
+        function = node.child_by_field_name("function")
+        written = dotted_name(self._source.tree, function)
+        if written == "super":
+            return self._parent(near)
+        return self._class(written, near) if written else ""
+
+    def _parent(self, near: Definition | None) -> str:
+        around = near
+        while around is not None and around.sort != "class":
+            around = around.within
+        found = [] if around is None else list(self.parents(around))
+        return found[0] if len(found) == 1 else ""
+
+    def parents(self, one: Definition) -> Iterator[str]:
+        """Yield the references of a class's bases; computed bases are left out."""
+        held = one.node.child_by_field_name("superclasses")
+        for child in [] if held is None else held.named_children:
+            base = child.child_by_field_name("value") if child.type == "subscript" else child
+            name = dotted_name(self._source.tree, base)
+            if name:
+                yield self.reference(name, one.within)
+
+    def _class(self, written: str, near: Definition | None) -> str:
+        """Return the reference of a name that is a class: in this file, or by naming convention."""
+        found = self._named(written, near)
+        if found.startswith(":"):
+            return found if found in self._own else ""
+        last = found.rpartition(".")[2]
+        return found if last[:1].isupper() and not last.isupper() else ""
+
+    def _annotated(self, node: Node | None, near: Definition | None) -> str:
+        """Return the class in an annotation, also with `| None` and Optional."""
+        at = node
+        while at is not None and at.type in {"type", "binary_operator", "subscript"}:
+            at = self._plain(at)
+        if at is None or at.type == "string":
+            written = "" if at is None else self._source.tree.of(at).strip("\"'")
+            return self._class(written, near) if _dotted(written) else ""
+        written = dotted_name(self._source.tree, at)
+        return self._class(written, near) if written else ""
+
+    def _plain(self, node: Node) -> Node | None:
+        if node.type == "type":
+            return node.named_children[0] if len(node.named_children) == 1 else None
+        tree = self._source.tree
+        if node.type == "binary_operator":
+            sides = [n for n in node.named_children if n.type != "none"]
+            return sides[0] if len(sides) == 1 else None
+        outer = dotted_name(tree, node.child_by_field_name("value")).rpartition(".")[2]
+        return node.child_by_field_name("subscript") if outer in _OPTIONAL else None
+
+    def _field(self, owner: str, name: str) -> str:
+        """Return the class of an attribute annotated in the body of a class in this file."""
+        one = self._own.get(owner)
+        if one is None:
+            return ""
+        if one not in self._fields:
+            self._fields[one] = dict(self._annotations(one))
+        return self._fields[one].get(name, "")
+
+    def _annotations(self, one: Definition) -> Iterator[tuple[str, str]]:
+        for statement, _ in self._source.statements(one.body):
+            for node in statement.named_children:
+                if node.type == "assignment" and node.child_by_field_name("type") is not None:
+                    found = self._annotated(node.child_by_field_name("type"), one.within)
+                    yield self._source.tree.of(node.child_by_field_name("left")), found
+
+    def _bound(self, one: Definition) -> dict[str, Meaning]:
+        if one not in self._local:
+            found: dict[str, Meaning] = {}
+            self._local[one] = found
+            self._bind(one, found)
+        return self._local[one]
+
+    def _bind(self, one: Definition, found: dict[str, Meaning]) -> None:
+        for each in one.imports:
+            found[each.alias] = Meaning(each.reference)
+        for member in one.members:
+            found[member.name] = Meaning(f":{member.symbol}")
+        if one.sort == "class":
+            return
+        for name, meaning in [*self._parameters(one), *self._assigned(one)]:
+            same = found.get(name, meaning) == meaning
+            found[name] = meaning if same else _UNKNOWN
+
+    def _parameters(self, one: Definition) -> Iterator[tuple[str, Meaning]]:
+        tree = self._source.tree
+        held = one.node.child_by_field_name("parameters")
+        for index, node in enumerate([] if held is None else held.named_children):
+            name = node if node.type == "identifier" else node.child_by_field_name("name")
+            if name is None and node.named_children:
+                name = node.named_children[0]
+            around = one.within
+            if index == 0 and one.sort == "method" and around is not None:
+                yield tree.of(name), self._first(one, around)
+                continue
+            kind = self._annotated(node.child_by_field_name("type"), around)
+            plain = name is not None and name.type == "identifier"
+            yield tree.of(name), Meaning(kind, True) if kind and plain else _UNKNOWN
+
+    def _first(self, one: Definition, around: Definition) -> Meaning:
+        """Return the meaning of a method's first parameter."""
+        marks = {self._source.tree.of(n).strip("@ \n") for n in one.decorators}
+        if "staticmethod" in marks:
+            return _UNKNOWN
+        return Meaning(f":{around.symbol}", "classmethod" not in marks)
+
+    def _assigned(self, one: Definition) -> Iterator[tuple[str, Meaning]]:
+        tree = self._source.tree
+        for node in inside(one):
+            if node.type in _TARGETS:
+                target = node.child_by_field_name(_TARGETS[node.type])
+                if target is not None and target.type == "identifier":
+                    yield tree.of(target), self._given(node, one)
+                elif target is not None and target.type not in {"attribute", "subscript"}:
+                    yield from ((tree.of(n), _UNKNOWN) for n in _identifiers(target))
+            elif node.type in {"as_pattern_target", "lambda_parameters"}:
+                yield from ((tree.of(n), _UNKNOWN) for n in _identifiers(node))
+
+    def _given(self, node: Node, near: Definition) -> Meaning:
+        if node.type != "assignment":
+            return _UNKNOWN
+        value = node.child_by_field_name("right")
+        kind = self._annotated(node.child_by_field_name("type"), near.within)
+        if not kind and value is not None and value.type == "call":
+            written = dotted_name(self._source.tree, value.child_by_field_name("function"))
+            kind = self._class(written, near) if written else ""
+        return Meaning(kind, True) if kind else _UNKNOWN
+
+
+def inside(one: Definition) -> Iterator[Node]:
+    """Yield the nodes of a definition's body, without the nodes of definitions within it."""
+    todo = [] if one.body is None else [one.body]
+    while todo:
+        node = todo.pop()
+        yield node
+        todo.extend(
+            child
+            for child in reversed(node.named_children)
+            if child.type not in {"class_definition", "function_definition"}
+        )
+
+
+def _identifiers(node: Node) -> Iterator[Node]:
+    todo = [node]
+    while todo:
+        at = todo.pop()
+        if at.type == "identifier":
+            yield at
+        elif at.type not in {"attribute", "subscript"}:
+            todo.extend(at.named_children)
+
+
+def _dotted(text: str) -> bool:
+    return len(text) < _LONGEST and all(part.isidentifier() for part in text.split("."))

@@ -1,0 +1,179 @@
+"""One Python file as units, facts and frameworks read it: definitions, imports, statements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from rag_assets.systems.code_memory.languages.python.names import IMPORTS, Import, imports_of
+from rag_assets.systems.code_memory.languages.tree import is_comment, syntax_tree
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+Sort: TypeAlias = Literal["class", "method", "function"]
+DEFINITIONS = frozenset({"class_definition", "function_definition"})
+
+
+@dataclass(slots=True, eq=False)
+class Definition:
+    """A class or a function, with the definition around it.
+
+    Attributes:
+        node: the definition without its decorators.
+        sort: method for a function directly in a class.
+        name, symbol: its own name; the dotted name that includes all definitions around it.
+        within: the definition around it; None at top level.
+        depth: number of definitions around it.
+        decorators: in order.
+        members: the definitions directly within it, in order.
+        imports: imports within it but not within another definition.
+    """
+
+    node: Node
+    sort: Sort
+    name: str
+    symbol: str
+    within: Definition | None
+    depth: int
+    decorators: tuple[Node, ...]
+    members: list[Definition] = field(default_factory=list)
+    imports: list[Import] = field(default_factory=list)
+
+    @property
+    def whole(self) -> Node:
+        """Return the definition with its decorators."""
+        above = self.node.parent
+        return above if self.decorators and above is not None else self.node
+
+    @property
+    def last(self) -> Node:
+        """Return the last token of its code; comments may follow it in the block."""
+        at = self.node
+        while True:
+            code = [child for child in at.children if not is_comment(child) and child.end_byte]
+            if not code:
+                return at
+            at = code[-1]
+
+    @property
+    def public(self) -> bool:
+        """Return whether its name has no leading underscore, or is a dunder name."""
+        special = self.name.startswith("__") and self.name.endswith("__")
+        return special or not self.name.startswith("_")
+
+    @property
+    def body(self) -> Node | None:
+        """Return its block."""
+        return self.node.child_by_field_name("body")
+
+
+class PythonSource:
+    """A Python file.
+
+    Attributes:
+        tree: its syntax tree.
+        definitions: all classes and functions, in order.
+        imports: all imports at top level, including conditional imports.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.tree = syntax_tree(text, "tree_sitter_python")
+        self.definitions: list[Definition] = []
+        self.imports: list[Import] = []
+        self._read()
+
+    @property
+    def text(self) -> str:
+        """Return the text of the file."""
+        return self.tree.text
+
+    @cached_property
+    def names(self) -> dict[str, str]:
+        """Return the references of top-level names; assigned names are left out."""
+        found: dict[str, str] = {}
+        for one in self.definitions:
+            if one.within is None:
+                found.setdefault(one.name, f":{one.name}")
+        for each in self.imports:
+            found.setdefault(each.alias, each.reference)
+        return found
+
+    @property
+    def outermost(self) -> Iterator[Definition]:
+        """Return the definitions at top level."""
+        return (one for one in self.definitions if one.within is None)
+
+    def statements(self, block: Node | None = None) -> Iterator[tuple[Node, str]]:
+        """Yield the statements of a block, including statements under a condition or in a loop.
+
+        Args:
+            block: of a class, or the module.
+
+        Yields:
+            each simple statement or definition, and the outermost compound statement around it
+            (`if`, `for`, `try` …); "" if absent.
+        """
+        todo = [(child, "") for child in reversed((block or self.tree.root).named_children)]
+        while todo:
+            node, under = todo.pop()
+            if node.type in _COMPOUND or node.type in _PARTS:
+                inner = under or _COMPOUND.get(node.type, "")
+                todo.extend((child, inner) for child in reversed(node.named_children))
+            elif not is_comment(node) and (node.type in _STATEMENTS or node.type in DEFINITIONS):
+                yield node, under
+
+    def _read(self) -> None:
+        """Find definitions and imports in one pass over the tree."""
+        todo: list[tuple[Node, Definition | None]] = [(self.tree.root, None)]
+        while todo:
+            node, around = todo.pop()
+            inner = around
+            if node.type in DEFINITIONS:
+                inner = self._define(node, around)
+            elif node.type in IMPORTS:
+                held = self.imports if around is None else around.imports
+                held.extend(imports_of(self.tree, node))
+                continue
+            todo.extend((child, inner) for child in reversed(node.named_children))
+
+    def _define(self, node: Node, around: Definition | None) -> Definition:
+        name = self.tree.of(node.child_by_field_name("name"))
+        depth = 0 if around is None else around.depth + 1
+        # With deep nesting, the size of names would grow quadratically.
+        prefix = "" if around is None else f"{around.symbol}." if depth < _DEEP else "…."
+        sort: Sort = "class" if node.type == "class_definition" else "function"
+        if sort == "function" and around is not None and around.sort == "class":
+            sort = "method"
+        above = node.parent
+        decorators: tuple[Node, ...] = ()
+        if above is not None and above.type == "decorated_definition":
+            decorators = tuple(n for n in above.named_children if n.type == "decorator")
+        found = Definition(node, sort, name, prefix + name, around, depth, decorators)
+        self.definitions.append(found)
+        if around is not None:
+            around.members.append(found)
+        return found
+
+
+_DEEP = 30
+_COMPOUND = {
+    "if_statement": "if",
+    "for_statement": "for",
+    "while_statement": "while",
+    "try_statement": "try",
+    "with_statement": "with",
+    "match_statement": "match",
+}
+_PARTS = frozenset(
+    {"block", "else_clause", "elif_clause", "except_clause", "finally_clause", "case_clause"}
+    | {"except_group_clause"}
+)
+_STATEMENTS = frozenset(
+    {"expression_statement", "decorated_definition", "return_statement", "delete_statement"}
+    | {"type_alias_statement", "pass_statement", "raise_statement", "assert_statement"}
+    | {"import_statement", "import_from_statement", "future_import_statement"}
+    | {"global_statement", "print_statement", "exec_statement"}
+)

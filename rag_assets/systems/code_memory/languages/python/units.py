@@ -1,0 +1,299 @@
+"""Units of a Python file: classes, their heads, methods and relations, functions, settings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from rag_assets.systems.code_memory.languages.python.expressions import dotted_name
+from rag_assets.systems.code_memory.languages.python.source import Definition, PythonSource
+from rag_assets.systems.code_memory.languages.tree import descendants, is_comment
+from rag_assets.systems.code_memory.languages.units import covering
+from rag_assets.systems.code_memory.symbols.model import Role, Unit
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+SMALL = 2_500
+"""Maximum characters of a class that stays in one piece, unless its framework requires a cut."""
+
+_VIEWS = re.compile(r"(?:View|ViewSet|Viewset|APIView)$")
+_RELATIONS = re.compile(
+    r"(?:^|\.)(?:\w*ForeignKey|\w*OneToOneField|\w*ManyToManyField|ParentalKey|GenericRelation)$"
+)
+_OPERATIONS = re.compile(
+    r"^(?:migrations\.)?(?:(?:Create|Delete|Rename)Model|(?:Add|Alter|Remove|Rename)Field"
+    r"|AlterModelTable|(?:Add|Remove|Rename)Index|(?:Add|Remove)Constraint|RunSQL"
+    r"|SeparateDatabaseAndState|Alter(?:Unique|Index)Together)$"
+)
+_SETTINGS = frozenset({"INSTALLED_APPS", "MIDDLEWARE", "ROOT_URLCONF", "DATABASES", "SECRET_KEY"})
+_LEVELS = 3
+_FEW = 3
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """A part of a class that is a unit of its own, or a nested class with several units."""
+
+    node: Node
+    role: Role
+    symbol: str
+    alone: bool
+    of: Definition | None = None
+
+
+def units_of(source: PythonSource) -> tuple[Unit, ...]:
+    """Return the units of a file; they cover it."""
+    found: list[Unit] = []
+    for one in source.outermost:
+        found += _of_definition(source, one, 0)
+    found += _of_statements(source)
+    return covering(source.text, _apart(found))
+
+
+def _of_definition(source: PythonSource, one: Definition, level: int) -> Iterator[Unit]:
+    if one.sort != "class":
+        alone = one.public
+        yield _unit(source, one.whole, one.sort, one.symbol, alone=alone, signed=one.node)
+        return
+    pieces = list(_pieces(source, one))
+    if not pieces or level >= _LEVELS:
+        yield _unit(source, one.whole, "class", one.symbol, alone=True, signed=one.node)
+        return
+    yield from _split(source, one, pieces, level)
+
+
+def _split(
+    source: PythonSource, one: Definition, pieces: list[_Piece], level: int
+) -> Iterator[Unit]:
+    """Yield the head of a class, its pieces, and the text between them."""
+    text, at = source.text, source.tree.start(_first(one.whole))
+    end = _after(source, one.whole)
+    cuts = _cuts(source, one.node)
+    first = True
+    for piece in pieces:
+        start = source.tree.start(_first(piece.node))
+        if start < at:
+            continue
+        yield from _between(one, text, at, start, cuts, head=first, source=source)
+        first = False
+        if piece.of is not None:
+            yield from _of_definition(source, piece.of, level + 1)
+        else:
+            signed = piece.node if piece.role == "method" else None
+            yield _unit(
+                source, piece.node, piece.role, piece.symbol, alone=piece.alone, signed=signed
+            )
+        at = _after(source, piece.node)
+    yield from _between(one, text, at, end, cuts, head=first, source=source)
+
+
+def _between(
+    one: Definition,
+    text: str,
+    start: int,
+    end: int,
+    cuts: tuple[int, ...],
+    *,
+    head: bool,
+    source: PythonSource,
+) -> Iterator[Unit]:
+    """Yield the head of a class, or the text between two of its pieces."""
+    piece = text[start:end]
+    if not piece.strip():
+        return
+    begin = start + len(piece) - len(piece.lstrip())
+    stop = start + len(piece.rstrip())
+    inner = tuple(cut for cut in cuts if begin < cut <= stop)
+    if head:
+        signature = _signature(source, one.node)
+        yield Unit(begin, stop, "class", one.symbol, signature, alone=True, cuts=inner)
+    else:
+        yield Unit(begin, stop, "rest", one.symbol, "", alone=False, cuts=inner)
+
+
+def _pieces(source: PythonSource, one: Definition) -> Iterator[_Piece]:
+    """Yield the parts of a class that are units of their own, in order."""
+    by_node = {member.node.id: member for member in one.members}
+    small = _is_small(source, one)
+    for statement, _ in source.statements(one.body):
+        relation = _relation(source, one, statement)
+        if relation is not None:
+            yield relation
+        elif _is_operations(source, one, statement):
+            yield from _operations(source, statement)
+        elif not small:
+            node = statement.child_by_field_name("definition") or statement
+            member = by_node.get(node.id)
+            if member is not None and member.sort == "method":
+                whole = member.whole
+                yield _Piece(whole, "method", member.symbol, member.public)
+            elif member is not None and member.members:
+                yield _Piece(member.whole, "class", member.symbol, True, member)
+
+
+def _is_small(source: PythonSource, one: Definition) -> bool:
+    if one.node.end_byte - one.node.start_byte > SMALL:
+        return False
+    held = one.node.child_by_field_name("superclasses")
+    bases = [] if held is None else held.named_children
+    names = [one.name, *(source.tree.of(base) for base in bases if base.type != "call")]
+    return not any(_VIEWS.search(name) for name in names)
+
+
+def _relation(source: PythonSource, one: Definition, statement: Node) -> _Piece | None:
+    """Return the field that relates a model to another model; None for other statements."""
+    node = next(iter(statement.named_children), None)
+    if node is None or node.type != "assignment":
+        return None
+    value = node.child_by_field_name("right")
+    if value is None or value.type != "call":
+        return None
+    called = dotted_name(source.tree, value.child_by_field_name("function"))
+    name = source.tree.of(node.child_by_field_name("left"))
+    if not _RELATIONS.search(called) or not name.isidentifier():
+        return None
+    return _Piece(statement, "relation", f"{one.symbol}.{name}", True)
+
+
+def _is_operations(source: PythonSource, one: Definition, statement: Node) -> bool:
+    node = next(iter(statement.named_children), None)
+    if one.name != "Migration" or node is None or node.type != "assignment":
+        return False
+    return source.tree.of(node.child_by_field_name("left")) == "operations"
+
+
+def _operations(source: PythonSource, statement: Node) -> Iterator[_Piece]:
+    """Yield the operations of a migration that change tables; the symbol is the model's name."""
+    value = statement.named_children[0].child_by_field_name("right")
+    for node in [] if value is None or value.type != "list" else value.named_children:
+        called = dotted_name(source.tree, node.child_by_field_name("function"))
+        if node.type == "call" and _OPERATIONS.match(called):
+            yield _Piece(node, "schema", _model_of(source, node), True)
+
+
+def _model_of(source: PythonSource, call: Node) -> str:
+    held = call.child_by_field_name("arguments")
+    plain = [] if held is None else [n for n in held.named_children if not is_comment(n)]
+    named = {
+        source.tree.of(n.child_by_field_name("name")): n.child_by_field_name("value")
+        for n in plain
+        if n.type == "keyword_argument"
+    }
+    first = next((n for n in plain if n.type == "string"), None)
+    node = named.get("model_name") or first or named.get("name") or named.get("old_name")
+    text = "" if node is None or node.type != "string" else source.tree.of(node).strip("\"'rRbBuU")
+    return text if text.isidentifier() else ""
+
+
+def _of_statements(source: PythonSource) -> Iterator[Unit]:
+    """Yield units of top-level assignments: lists of routes, settings."""
+    named = [
+        (statement, source.tree.of(node.child_by_field_name("left")))
+        for statement, under in source.statements()
+        if not under and statement.type == "expression_statement"
+        for node in statement.named_children[:1]
+        if node.type == "assignment"
+    ]
+    names = [name for _, name in named]
+    settings = _are_settings(source, names)
+    for statement, name in named:
+        if name == "urlpatterns":
+            yield _unit(source, statement, "group", "urlpatterns", alone=True)
+        elif settings and name.isupper() and name.isidentifier():
+            yield _unit(source, statement, "key", name, alone=True)
+
+
+def _are_settings(source: PythonSource, names: list[str]) -> bool:
+    if not _SETTINGS.isdisjoint(names):
+        return True
+    upper = sum(name.isupper() for name in names)
+    return upper >= _FEW and upper == len(names) and not source.definitions
+
+
+def _unit(
+    source: PythonSource,
+    node: Node,
+    role: Role,
+    symbol: str,
+    *,
+    alone: bool,
+    signed: Node | None = None,
+) -> Unit:
+    return Unit(
+        source.tree.start(_first(node)),
+        _after(source, node),
+        role,
+        symbol,
+        "" if signed is None else _signature(source, signed),
+        alone=alone,
+        cuts=_cuts(source, node),
+    )
+
+
+def _signature(source: PythonSource, node: Node) -> str:
+    """Return the declaration up to its body, in one line."""
+    found = node.child_by_field_name("definition") or node
+    body = found.child_by_field_name("body")
+    end = source.tree.end(found) if body is None else source.tree.start(body)
+    # There may be a comment between the declaration and its body.
+    comment = next((n for n in found.children if is_comment(n)), None)
+    if comment is not None and source.tree.start(comment) < end:
+        end = source.tree.start(comment)
+    return " ".join(source.text[source.tree.start(found) : end].split()).rstrip(":")
+
+
+def _after(source: PythonSource, node: Node) -> int:
+    """Return the end, including the comma after an element and a comment on the same line."""
+    last, following = node, node.next_sibling
+    if following is not None and following.type == ",":
+        last, following = following, following.next_sibling
+    comment = following is not None and is_comment(following)
+    if comment and following is not None and following.start_point.row == last.end_point.row:
+        last = following
+    return source.tree.end(last)
+
+
+def _first(node: Node) -> Node:
+    """Return the first comment directly above a node, else the node."""
+    first = node
+    before = node.prev_sibling
+    while before is not None and is_comment(before):
+        above = before.prev_sibling
+        if before.end_point.row + 1 < first.start_point.row:
+            break
+        # A comment at the end of a line belongs to that line.
+        if above is not None and above.end_point.row == before.start_point.row:
+            break
+        first, before = before, above
+    return first
+
+
+def _cuts(source: PythonSource, node: Node) -> tuple[int, ...]:
+    """Return the ends of statements, and of the elements of long lists."""
+    ends = {source.tree.end(n) for n in descendants(node) if n.type in _ENDS}
+    value = next((n for n in descendants(node) if n.type in {"list", "dictionary"}), None)
+    if node.type == "expression_statement" and value is not None:
+        ends |= {_after(source, child) for child in value.named_children}
+    return tuple(sorted(ends))
+
+
+def _apart(units: list[Unit]) -> list[Unit]:
+    """Return units without overlaps; units within another unit are left out."""
+    found: list[Unit] = []
+    for unit in sorted(units, key=lambda unit: (unit.start, -unit.end)):
+        if not found or unit.start >= found[-1].end:
+            found.append(unit)
+        elif unit.end > found[-1].end:
+            found.append(replace(unit, start=found[-1].end))
+    return found
+
+
+_ENDS = frozenset(
+    {"expression_statement", "return_statement", "if_statement", "for_statement"}
+    | {"while_statement", "with_statement", "try_statement", "match_statement"}
+    | {"raise_statement", "assert_statement", "import_statement", "import_from_statement"}
+    | {"delete_statement", "pass_statement", "function_definition", "decorated_definition"}
+)

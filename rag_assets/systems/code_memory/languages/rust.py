@@ -1,0 +1,259 @@
+"""Rust: functions, types, traits, implementations and modules; symbols are paths with `::`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+from rag_assets.ingest.chunking.model import Fact
+from rag_assets.systems.code_memory.languages.definitions.model import (
+    Binding,
+    Definition,
+    Grammar,
+    Name,
+)
+from rag_assets.systems.code_memory.languages.definitions.reader import read_code
+from rag_assets.systems.code_memory.symbols.model import CodeText, Role
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+_ITEMS: Final[dict[str, tuple[Role, str]]] = {
+    "struct_item": ("type", "struct"),
+    "enum_item": ("class", "enum"),
+    "union_item": ("type", "union"),
+    "trait_item": ("class", "trait"),
+    "type_item": ("type", "type"),
+    "const_item": ("definition", "const"),
+    "static_item": ("definition", "static"),
+    "macro_definition": ("definition", "macro"),
+    "mod_item": ("class", "mod"),
+    "impl_item": ("class", "impl"),
+}
+_FUNCTIONS: Final = frozenset({"function_item", "function_signature_item"})
+_HOLD: Final = frozenset({"trait", "mod", "impl"})
+_TYPE = re.compile(
+    r"(?:&\s*)?(?:'\w+\s+)?(?:mut\s+)?(?:dyn\s+|impl\s+)?([A-Za-z_]\w*(?:::[A-Za-z_]\w*)*)"
+)
+_PATH = re.compile(r"\s+")
+_LONG: Final = 200
+_ALONE: Final = frozenset({"const", "static"})
+
+
+def read_rust(text: str) -> CodeText:
+    """Return the units and facts of a .rs file."""
+    return read_code(text, Rust)
+
+
+class Rust(Grammar):
+    """Definitions, imports and calls in Rust's grammar."""
+
+    language = "rust"
+    module = "tree_sitter_rust"
+    separator = "::"
+    leading = frozenset({"attribute_item"})
+    lists = frozenset(
+        {
+            "source_file",
+            "block",
+            "declaration_list",
+            "field_declaration_list",
+            "enum_variant_list",
+            "match_block",
+            "array_expression",
+            "field_initializer_list",
+        }
+    )
+    scopes = frozenset({"block", "closure_expression", "match_arm"})
+    own = frozenset({"self"})
+    own_types = frozenset({"Self"})
+
+    def inside(self, node: Node) -> Node | None:
+        """Return a node with children that lie on the level of its own statement."""
+        if node.type == "foreign_mod_item":
+            return node.child_by_field_name("body")
+        return node if node.type == "ERROR" else None
+
+    def belongs(self, node: Node) -> bool:
+        """Return whether a statement belongs to the definition after it."""
+        inner = node.child_by_field_name("inner") is not None  # `//!` documents the enclosing item
+        return super().belongs(node) and not inner
+
+    def define(self, node: Node, outer: Definition | None) -> Sequence[Definition]:
+        """Return the definitions in a statement or member."""
+        if node.type in _FUNCTIONS:
+            return [self._function(node, outer)]
+        if node.type not in _ITEMS:
+            return ()
+        role, what = _ITEMS[node.type]
+        if what == "mod" and node.child_by_field_name("body") is None:
+            return ()
+        name = self.tree.of(node.child_by_field_name("type" if what == "impl" else "name"))
+        if what == "impl":
+            name = self.type_name(name) or name
+        symbol = _joined(outer, name)
+        exported = what == "impl" or self._public(node)
+        trait = self.type_name(self.tree.of(node.child_by_field_name("trait")))
+        return [
+            Definition(
+                node,
+                symbol,
+                role,
+                what,
+                node.child_by_field_name("body") or node.child_by_field_name("value"),
+                what in _HOLD,
+                exported,
+                exported or what not in _ALONE,
+                extends=tuple(self._bounds(node)) if what == "trait" else (),
+                implements=(trait,) if trait else (),
+                type="" if what in {"mod", "macro", "const", "static"} else symbol,
+                fields=tuple(self._fields(node)),
+            )
+        ]
+
+    def _function(self, node: Node, outer: Definition | None) -> Definition:
+        name = self.tree.of(node.child_by_field_name("name"))
+        member = outer is not None and outer.what in {"trait", "impl"}
+        exported = self._public(node)
+        if outer is not None and member:
+            exported = exported or outer.what == "trait" or bool(outer.implements)
+        return Definition(
+            node,
+            _joined(outer, name),
+            "method" if member else "function",
+            "method" if member else "fn",
+            node.child_by_field_name("body"),
+            False,
+            exported,
+            True,
+            tuple(self._parameters(node)),
+            " ".join(self.tree.of(node.child_by_field_name("return_type"))[:_LONG].split()),
+            type=outer.type if outer is not None and member else "",
+        )
+
+    def _public(self, node: Node) -> bool:
+        return any(child.type == "visibility_modifier" for child in node.named_children)
+
+    def _parameters(self, node: Node) -> Iterator[tuple[str, str]]:
+        listed = node.child_by_field_name("parameters")
+        for one in () if listed is None else listed.named_children:
+            if one.type == "parameter":
+                name = self.tree.of(one.child_by_field_name("pattern"))[:_LONG]
+                type_ = self.tree.of(one.child_by_field_name("type"))[:_LONG]
+                yield name.removeprefix("mut "), " ".join(type_.split())
+
+    def _bounds(self, node: Node) -> Iterator[str]:
+        bounds = node.child_by_field_name("bounds")
+        for one in () if bounds is None else bounds.named_children:
+            name = self.type_name(self.tree.of(one)) if one.type != "lifetime" else ""
+            if name:
+                yield name
+
+    def _fields(self, node: Node) -> Iterator[tuple[str, str]]:
+        body = node.child_by_field_name("body")
+        if node.type != "struct_item" or body is None:
+            return
+        for one in body.named_children:
+            if one.type == "field_declaration":
+                written = self.tree.of(one.child_by_field_name("type"))[:_LONG]
+                yield self.tree.of(one.child_by_field_name("name")), written
+
+    def imports(self, node: Node) -> Iterable[tuple[Fact, dict[str, Binding]]]:
+        """Yield the imports of an import statement."""
+        if node.type == "use_declaration":
+            names = list(self._used(node.child_by_field_name("argument")))
+            bound = {
+                local: Binding(Name(path))
+                for path, local in names
+                if local not in {"*", "_", "self"}
+            }
+            argument = self.tree.of(node.child_by_field_name("argument"))
+            start = self.tree.start(node)
+            values: dict[str, object] = {
+                "name": _PATH.sub("", argument.split("{", 1)[0]).removesuffix("::"),
+                "names": [list(pair) for pair in names],
+            }
+            if any(child.type == "visibility_modifier" for child in node.children):
+                values["public"] = True
+            end = min(self.tree.end(node), start + _LONG)
+            yield Fact("imports", start, end, "", values), bound
+        elif node.type == "mod_item" and node.child_by_field_name("body") is None:
+            name = self.tree.of(node.child_by_field_name("name"))
+            values = {"name": f"self::{name}", "names": []}
+            fact = Fact("imports", self.tree.start(node), self.tree.end(node), "", values)
+            yield fact, {name: Binding(Name(name))}
+
+    def _used(self, argument: Node | None) -> Iterator[tuple[str, str]]:
+        """Yield the paths in a `use`, each with its local name."""
+        todo = [] if argument is None else [(argument, "")]
+        while todo:
+            node, before = todo.pop()
+            if node.type in {"use_list", "scoped_use_list"}:
+                listed = node
+                if node.type == "scoped_use_list":
+                    before = _path(before, self._path(node.child_by_field_name("path")))
+                    listed = node.child_by_field_name("list") or node
+                todo += [(one, before) for one in reversed(listed.named_children)]
+            elif node.type == "use_as_clause":
+                path = _path(before, self._path(node.child_by_field_name("path")))
+                yield path, self.tree.of(node.child_by_field_name("alias"))
+            elif node.type == "use_wildcard":
+                yield _path(before, self._path(node)).removesuffix("::*"), "*"
+            elif node.type == "self":
+                yield before, before.rsplit("::", 1)[-1]
+            elif node.type not in {"line_comment", "block_comment"}:
+                path = _path(before, self._path(node))
+                yield path, path.rsplit("::", 1)[-1]
+
+    def _path(self, node: Node | None) -> str:
+        return _PATH.sub("", self.tree.of(node))
+
+    def declared(self, node: Node) -> Iterator[tuple[str, str]]:
+        """Yield the names that a node binds, each with its declared type."""
+        if node.type in {"let_declaration", "parameter"}:
+            pattern = node.child_by_field_name("pattern")
+            if pattern is not None and pattern.type == "identifier":
+                written = self.tree.of(node.child_by_field_name("type"))[:_LONG]
+                yield self.tree.of(pattern), written
+        elif node.type == "closure_parameters":
+            for one in node.named_children:
+                if one.type == "identifier":
+                    yield self.tree.of(one), ""
+
+    def called(self, node: Node) -> tuple[list[str], bool] | None:
+        """Return the chain of names in a call."""
+        if node.type == "struct_expression":
+            return self.tree.of(node.child_by_field_name("name")).split("::"), True
+        if node.type != "call_expression":
+            return None
+        names: list[str] = []
+        target = node.child_by_field_name("function")
+        if target is not None and target.type == "generic_function":
+            target = target.child_by_field_name("function")
+        while target is not None and target.type == "field_expression":
+            names.append(self.tree.of(target.child_by_field_name("field")))
+            target = target.child_by_field_name("value")
+        if target is None or target.type not in {"identifier", "self", "scoped_identifier"}:
+            return None
+        path = self._path(target)
+        if "<" in path:
+            return None
+        return [*path.split("::"), *reversed(names)], False
+
+    def is_type(self, name: str) -> bool:
+        """Return whether a name follows the convention for types."""
+        return name in {"crate", "super"} or (name[:1].isupper() and len(name) > 1)
+
+    def type_name(self, written: str) -> str:
+        """Return the bare name of a type."""
+        found = _TYPE.match(written)
+        return "" if found is None else found[1]
+
+
+def _joined(outer: Definition | None, name: str) -> str:
+    return f"{outer.symbol}::{name}" if outer is not None and outer.symbol else name
+
+
+def _path(before: str, name: str) -> str:
+    return f"{before}::{name}" if before and name else before or name

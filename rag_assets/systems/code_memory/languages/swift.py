@@ -1,0 +1,275 @@
+"""Swift: types, views, extensions and functions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from rag_assets.ingest.chunking.model import Fact
+from rag_assets.systems.code_memory.languages.definitions.model import Binding, Definition, Grammar
+from rag_assets.systems.code_memory.languages.definitions.reader import read_code
+from rag_assets.systems.code_memory.manifests.lines import swift as swift_packages
+from rag_assets.systems.code_memory.symbols.model import CodeText, Role
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+_ROLES: Final[dict[str, Role]] = {"class": "class", "enum": "class", "actor": "class"}
+_FUNCTIONS: Final = {
+    "function_declaration": "",
+    "protocol_function_declaration": "",
+    "init_declaration": "init",
+    "deinit_declaration": "deinit",
+    "subscript_declaration": "subscript",
+}
+_HIDDEN: Final = frozenset({"private", "fileprivate"})
+_TYPE = re.compile(r"\s*(?:inout\s+|some\s+|any\s+|@\w+\s+)*([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)")
+_PROTOCOLS: Final = frozenset(
+    {"AnyObject", "Error", "ObservableObject", "View", "App", "Scene", "Sequence", "Collection"}
+)
+_PROTOCOL_ENDS: Final = ("able", "Protocol", "Delegate", "DataSource", "Providing")
+_LONG: Final = 200
+
+
+def read_swift(text: str) -> CodeText:
+    """Return the units and facts of a .swift file."""
+    reading = read_code(text, Swift)
+    if "PackageDescription" not in text:
+        return reading
+    facts = sorted((*reading.facts, *swift_packages(text)), key=lambda one: (one.start, one.end))
+    return replace(reading, facts=tuple(facts))
+
+
+class Swift(Grammar):
+    """Definitions, imports and calls in Swift's grammar."""
+
+    language = "swift"
+    module = "tree_sitter_swift"
+    lists = frozenset(
+        {
+            "source_file",
+            "class_body",
+            "enum_class_body",
+            "protocol_body",
+            "statements",
+            "array_literal",
+            "dictionary_literal",
+            "computed_property",
+            "switch_statement",
+        }
+    )
+    scopes = frozenset({"statements", "lambda_literal"})
+    own = frozenset({"self"})
+    own_types = frozenset({"Self"})
+    implicit = True
+
+    def define(self, node: Node, outer: Definition | None) -> Sequence[Definition]:
+        """Return the definitions in a statement or member."""
+        if node.type == "class_declaration":
+            return [self._type(node, outer)]
+        if node.type == "protocol_declaration":
+            return [self._protocol(node, outer)]
+        if node.type in _FUNCTIONS:
+            return [self._function(node, outer)]
+        if node.type == "property_declaration":
+            return self._property(node, outer)
+        if node.type == "typealias_declaration" and outer is None:
+            name = self.tree.of(node.child_by_field_name("name"))
+            return [Definition(node, name, "type", "typealias", exported=self._public(node))]
+        return ()
+
+    def _type(self, node: Node, outer: Definition | None) -> Definition:
+        kind = self.tree.of(node.child_by_field_name("declaration_kind")) or "class"
+        named = self.tree.of(node.child_by_field_name("name"))
+        symbol = _joined(outer, "".join(named.split("<", 1)[0].split()))
+        inherited = list(self._inherited(node))
+        if kind == "struct" and {"View", "SwiftUI.View"} & set(inherited):
+            kind = "view"
+        extends: tuple[str, ...] = ()
+        if kind == "class" and inherited and not _is_protocol(inherited[0]):
+            extends = (inherited.pop(0),)
+        body = node.child_by_field_name("body")
+        return Definition(
+            node,
+            symbol,
+            _ROLES.get(kind, "type"),
+            kind,
+            body,
+            True,
+            self._public(node),
+            extends=extends,
+            implements=tuple(inherited),
+            type=symbol,
+            fields=() if body is None else tuple(self._fields(body)),
+        )
+
+    def _protocol(self, node: Node, outer: Definition | None) -> Definition:
+        symbol = _joined(outer, self.tree.of(node.child_by_field_name("name")))
+        return Definition(
+            node,
+            symbol,
+            "type",
+            "protocol",
+            node.child_by_field_name("body"),
+            True,
+            self._public(node),
+            extends=tuple(self._inherited(node)),
+            type=symbol,
+        )
+
+    def _inherited(self, node: Node) -> Iterator[str]:
+        for child in node.named_children:
+            if child.type == "inheritance_specifier":
+                found = _TYPE.match(self.tree.of(child))
+                if found is not None:
+                    yield found[1]
+
+    def _fields(self, body: Node) -> Iterator[tuple[str, str]]:
+        for node in body.named_children:
+            if node.type == "property_declaration":
+                yield from self._typed(node)
+
+    def _typed(self, node: Node) -> Iterator[tuple[str, str]]:
+        """Yield the names of a property or variable, each with its declared type or ""."""
+        name = ""
+        for child in node.named_children:
+            if child.type == "pattern":
+                name = self.tree.of(child.child_by_field_name("bound_identifier"))
+            elif child.type == "type_annotation" and name:
+                yield name, " ".join(self.tree.of(child)[:_LONG].lstrip(":").split())
+                name = ""
+        if name:
+            yield name, ""
+
+    def _property(self, node: Node, outer: Definition | None) -> Sequence[Definition]:
+        pairs = list(self._typed(node))
+        if not pairs:
+            return ()
+        name, type_ = pairs[0]
+        computed = node.child_by_field_name("computed_value")
+        exported = self._public(node)
+        symbol = _joined(outer, name)
+        if outer is None:
+            value = computed or node.child_by_field_name("value")
+            return [
+                Definition(
+                    node, symbol, "definition", "value", value, False, exported, False, (), type_
+                )
+            ]
+        if computed is None:
+            return ()
+        return [
+            Definition(
+                node,
+                symbol,
+                "method",
+                "property",
+                computed,
+                exported=exported,
+                returns=type_,
+                type=outer.type,
+            )
+        ]
+
+    def _function(self, node: Node, outer: Definition | None) -> Definition:
+        name = _FUNCTIONS[node.type] or self.tree.of(node.child_by_field_name("name"))
+        body = node.child_by_field_name("body")
+        if body is None:
+            body = next((one for one in node.children if one.type == "computed_property"), None)
+        return Definition(
+            node,
+            _joined(outer, name),
+            "function" if outer is None else "method",
+            "func" if outer is None else "method",
+            body,
+            False,
+            self._public(node),
+            True,
+            tuple(self._parameters(node)),
+            self._returns(node, body),
+            type="" if outer is None else outer.type,
+        )
+
+    def _parameters(self, node: Node) -> Iterator[tuple[str, str]]:
+        for child in node.named_children:
+            if child.type == "parameter":
+                name = self.tree.of(child.child_by_field_name("name"))
+                _, _, type_ = self.tree.of(child)[: 2 * _LONG].partition(":")
+                yield name, " ".join(type_.split())[:_LONG]
+
+    def _returns(self, node: Node, body: Node | None) -> str:
+        for child in node.children:
+            if child.type == "->":
+                end = self.tree.end(node) if body is None else self.tree.start(body)
+                start = self.tree.end(child)
+                written = self.tree.text[start : min(end, start + _LONG)]
+                return " ".join(written.partition(" where ")[0].split())
+        return ""
+
+    def _public(self, node: Node) -> bool:
+        for child in node.named_children:
+            if child.type == "modifiers":
+                return not any(
+                    one.type == "visibility_modifier" and self.tree.of(one) in _HIDDEN
+                    for one in child.named_children
+                )
+        return True
+
+    def imports(self, node: Node) -> Iterable[tuple[Fact, dict[str, Binding]]]:
+        """Return the imports of an import statement."""
+        if node.type != "import_declaration":
+            return ()
+        words = self.tree.of(node).split()
+        module, _, name = words[-1].partition(".")
+        kinds = {"struct", "class", "enum", "protocol", "func", "var", "let", "typealias"}
+        one = name if kinds & set(words[:-1]) else ""
+        values = {"name": module if one else words[-1], "names": [[one, one]] if one else []}
+        return [(Fact("imports", self.tree.start(node), self.tree.end(node), "", values), {})]
+
+    def declared(self, node: Node) -> Iterator[tuple[str, str]]:
+        """Yield the names that a node binds, each with its declared type."""
+        if node.type == "property_declaration":
+            yield from self._typed(node)
+        elif node.type == "lambda_parameter":
+            yield self.tree.of(node.child_by_field_name("name")), ""
+        elif node.type == "for_statement":
+            item = node.child_by_field_name("item")
+            if item is not None:
+                yield self.tree.of(item.child_by_field_name("bound_identifier")), ""
+
+    def called(self, node: Node) -> tuple[list[str], bool] | None:
+        """Return the chain of names in a call."""
+        if node.type != "call_expression" or not node.named_child_count:
+            return None
+        names: list[str] = []
+        target = node.named_child(0)
+        while target is not None and target.type in {"navigation_expression", "optional_chain"}:
+            suffix = target.child_by_field_name("suffix")
+            if suffix is not None:
+                names.append(self.tree.of(suffix.child_by_field_name("suffix")))
+            target = target.child_by_field_name("target") or target.named_child(0)
+        if target is None or target.type not in {"simple_identifier", "self_expression"}:
+            return None
+        chain = [self.tree.of(target), *reversed(names)]
+        return chain, chain[-1][:1].isupper()
+
+    def is_type(self, name: str) -> bool:
+        """Return whether a name follows the convention for types."""
+        return name[:1].isupper()
+
+    def type_name(self, written: str) -> str:
+        """Return the bare name of a type."""
+        found = _TYPE.match(written)
+        if found is None or "->" in written or "&" in written:
+            return ""
+        return found[1]
+
+
+def _is_protocol(name: str) -> bool:
+    return name in _PROTOCOLS or name.endswith(_PROTOCOL_ENDS)
+
+
+def _joined(outer: Definition | None, name: str) -> str:
+    return f"{outer.symbol}.{name}" if outer is not None and outer.symbol else name

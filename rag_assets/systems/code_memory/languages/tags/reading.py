@@ -1,0 +1,395 @@
+"""Runs a language's tag query on a text: definitions with nested names, and references."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from time import thread_time
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias, get_args
+
+from rag_assets.systems.code_memory.languages.tags.languages import (
+    TagGrammar,
+    TagLanguage,
+    query_of,
+)
+from rag_assets.systems.code_memory.languages.tree import SyntaxTree, syntax_tree
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+DefinitionKind: TypeAlias = Literal[
+    "class", "function", "method", "type", "constant", "module", "signature"
+]
+"""Kinds of definitions; a signature declares a member without a body."""
+
+ReferenceKind: TypeAlias = Literal["implementation", "call", "import", "type"]
+"""How a name is used; if several kinds apply at one place, the first in this order counts."""
+
+LONGEST: Final = 1_000_000
+"""Maximum characters of a text; no query runs on a longer text."""
+_SECONDS: Final = 5.0
+"""Processor time after which a query gives up.
+
+Ordinary code takes a tenth of a second for 100,000 characters.
+"""
+_WINDOW: Final = 1 << 15
+"""Bytes of text per query run; the elapsed time is checked after each run."""
+_MOST_CHILDREN: Final = 4_000
+_DEEPEST: Final = 1_000
+"""Limits on nodes that could not be parsed; beyond them, no query runs.
+
+It would take quadratic time.
+"""
+_DEEPEST_WINDOW: Final = 2_000
+"""Maximum levels above the first byte of a window; at a deeper byte, a query gives up.
+
+A query visits these levels again in each window.
+"""
+_OVERLAP: Final = 1 << 11
+"""Bytes by which windows overlap, so that no match falls between two windows."""
+_MOST_STATES: Final = 1 << 9
+"""Maximum number of unfinished matches of a query; further matches are dropped.
+
+Each node is compared with all of them, and each level of nesting adds some.
+"""
+_LONGEST_NAME: Final = 120
+_LONGEST_HOLDER: Final = 300
+_LONGEST_RECEIVER: Final = 300
+_LONGEST_IMPORT: Final = 2_000
+"""Limits in characters: longer names are dropped; holders, receivers and imports are cut off."""
+_RANKS: Final[Mapping[str, int]] = {kind: at for at, kind in enumerate(get_args(ReferenceKind))}
+_CONTAINERS: Final = frozenset({"class", "module", "scope"})
+_BODIES: Final = frozenset({"function", "method"})
+_BRACKETS: Final = re.compile(r"\([^()]*\)|\[[^\[\]]*\]|\{[^{}]*\}|<[^<>]*>|\"[^\"\n]*\"|'[^'\n]*'")
+_LAST_NAME: Final = re.compile(r"(\w+)[?!]?\W*$")
+_MADE: Final = re.compile(r"(?<=\w)(?:\.|::|->|#)(?:new|instance|getInstance|shared)\W*$")
+"""Matches the end of an expression that creates or returns an instance of a class: `Order.new`."""
+_SELF: Final = frozenset({"cls", "me", "parent", "self", "static", "super", "this"})
+_IMPORT_WORDS: Final = frozenset(
+    {
+        "alias",
+        "as",
+        "crate",
+        "do",
+        "end",
+        "export",
+        "exposing",
+        "from",
+        "import",
+        "include",
+        "library",
+    }
+    | {
+        "load",
+        "open",
+        "package",
+        "pub",
+        "qualified",
+        "require",
+        "require_relative",
+        "refer",
+        "self",
+    }
+    | {"source", "static", "super", "use", "using", "with"}
+)
+
+
+class TagDefinition(NamedTuple):
+    """A definition in a text.
+
+    Attributes:
+        name: qualified by the definitions around it, parts joined by `::`.
+        start, end: character offsets.
+        line, line_end: counted from 1.
+        is_local: whether it lies in the body of a function.
+    """
+
+    kind: DefinitionKind
+    name: str
+    start: int
+    end: int
+    line: int
+    line_end: int
+    is_local: bool
+
+
+class TagReference(NamedTuple):
+    """A use of a name in a text.
+
+    Attributes:
+        name: its last part, without qualifiers.
+        line: counted from 1.
+        receiver: the last name in front of it; `self` for the object itself, "" if absent.
+    """
+
+    kind: ReferenceKind
+    name: str
+    line: int
+    receiver: str = ""
+
+
+class Tags(NamedTuple):
+    """The result of a tag query on a text.
+
+    Attributes:
+        definitions: in order, outer definitions before inner definitions.
+        references: in order.
+        comments: character offsets of comments.
+        note: why the text was not read; "" if it was.
+    """
+
+    definitions: tuple[TagDefinition, ...] = ()
+    references: tuple[TagReference, ...] = ()
+    comments: tuple[tuple[int, int], ...] = ()
+    note: str = ""
+
+
+class _Found(NamedTuple):
+    """A definition as a query finds it, with the offsets of its node and of its name."""
+
+    start: int
+    end: int
+    line: int
+    line_end: int
+    name_start: int
+    name_end: int
+    kind: str
+    name: str
+
+
+def read_tags(text: str, language: TagLanguage) -> Tags:
+    """Return the definitions and references in a text.
+
+    Args:
+        text: the text of a file; parts of it that cannot be parsed are left out.
+    """
+    if len(text) > LONGEST:
+        return Tags(note=f"{len(text)} characters are more than a query is run on")
+    tree, grammar = _tree(text, language)
+    if tree.gave_up:
+        return Tags(note=f"the parser gave up on {len(text)} characters of {language.name}")
+    matches = None if _is_shapeless(tree.root) else _matches(tree, grammar)
+    if matches is None:
+        return Tags(note=f"a query of {language.name} gave up on {len(text)} characters")
+    found: dict[int, _Found] = {}
+    used: dict[int, tuple[int, TagReference]] = {}
+    comments: list[tuple[int, int]] = []
+    for captures in matches:
+        comments += ((tree.start(one), tree.end(one)) for one in captures.get("comment", ()))
+        for capture, nodes in captures.items():
+            what, _, kind = capture.partition(".")
+            if what in {"scope", "definition"}:
+                one = _definition(tree, nodes[0], captures, kind or what, language)
+                if one is not None:
+                    found.setdefault(one.name_start, one)
+            elif what == "reference":
+                _keep(used, _references(tree, nodes[0], captures, kind))
+    definitions = _qualified(found.values())
+    named = sorted((one.name_start, one.name_end) for one in found.values() if one.kind != "scope")
+    return Tags(definitions, tuple(_outside(used, named)), tuple(sorted(comments)))
+
+
+def _tree(text: str, language: TagLanguage) -> tuple[SyntaxTree, TagGrammar]:
+    """Return the first tree without an error, else the first tree."""
+    first: tuple[SyntaxTree, TagGrammar] | None = None
+    for grammar in language.grammars:
+        if grammar.where is not None and grammar.where.search(text) is None:
+            continue
+        tree = syntax_tree(text, grammar.module, grammar.function)
+        if first is None:
+            first = tree, grammar
+        if not tree.has_errors:
+            return tree, grammar
+    if first is None:
+        raise ValueError(f"{language.name} has no grammar")
+    return first
+
+
+def _is_shapeless(root: Node) -> bool:
+    """Return whether the unparsable parts of a tree are too long or too deep for a query."""
+    todo = [(root, 0)] if root.has_error else []
+    while todo:
+        node, depth = todo.pop()
+        if node.child_count > _MOST_CHILDREN or depth > _DEEPEST:
+            return True
+        todo += ((child, depth + 1) for child in node.children if child.has_error)
+    return False
+
+
+def _matches(tree: SyntaxTree, grammar: TagGrammar) -> list[dict[str, list[Node]]] | None:
+    """Return the captures of each match; None if the tree is too deep or the query takes too long.
+
+    The query runs on one window of the text after another, with a time check in between, because
+    tree-sitter 0.26 crashes if a cursor is given a callback.
+    """
+    from tree_sitter import QueryCursor
+
+    cursor = QueryCursor(query_of(grammar), match_limit=_MOST_STATES)
+    last = thread_time() + _SECONDS
+    found: list[dict[str, list[Node]]] = []
+    size = tree.root.end_byte
+    for start in range(0, max(size, 1), _WINDOW):
+        if _depth(tree.root, start) > _DEEPEST_WINDOW:
+            return None
+        cursor.set_byte_range(start, min(start + _WINDOW + _OVERLAP, size))
+        found += (captures for _, captures in cursor.matches(tree.root))
+        if thread_time() > last:
+            return None
+    return found
+
+
+def _depth(root: Node, byte: int) -> int:
+    """Return the number of nodes around a byte."""
+    cursor = root.walk()
+    depth = 0
+    while cursor.goto_first_child_for_byte(byte) is not None:
+        depth += 1
+    return depth
+
+
+def _definition(
+    tree: SyntaxTree,
+    node: Node,
+    captures: Mapping[str, Sequence[Node]],
+    kind: str,
+    language: TagLanguage,
+) -> _Found | None:
+    name_node = captures["name"][0] if captures.get("name") else None
+    if name_node is None or not (name := _name(_written(tree, name_node), language)):
+        return None
+    if owner := captures.get("owner"):
+        name = f"{_written(tree, owner[0])[:_LONGEST_NAME]}::{name}"
+    last = (captures.get("end") or [node])[-1]
+    return _Found(
+        *(tree.start(node), tree.end(last), node.start_point.row + 1, _last_line(last)),
+        *(tree.start(name_node), tree.end(name_node), kind, name),
+    )
+
+
+def _last_line(node: Node) -> int:
+    """Return the last line of a node; a node that ends with a newline ends on that line."""
+    end = node.end_point
+    return end.row if end.column == 0 and end.row > node.start_point.row else end.row + 1
+
+
+def _name(written: str, language: TagLanguage) -> str:
+    """Return a written name with `::` between its parts; "" if it is not a name."""
+    name = "".join(written.split()).strip("\"':`")
+    if language.separators:
+        marks = "|".join(map(re.escape, ("::", *language.separators)))
+        name = "::".join(part for part in re.split(marks, name) if part) or name
+    return name if 0 < len(name) <= _LONGEST_NAME and "|" not in name else ""
+
+
+def _references(
+    tree: SyntaxTree, node: Node, captures: Mapping[str, Sequence[Node]], kind: str
+) -> Iterator[tuple[int, TagReference]]:
+    """Yield the references in a match, with the offset of each name."""
+    named: ReferenceKind = kind  # type: ignore[assignment]
+    receivers = captures.get("receiver", ())
+    receiver = _receiver(_written(tree, receivers[-1])) if receivers else ""
+    for name_node in captures.get("name", ()):
+        name = _written(tree, name_node).strip("\"':`").rpartition("::")[2].rpartition("\\")[2]
+        if 0 < len(name) <= _LONGEST_NAME and not any(one in name for one in "|\n "):
+            line = name_node.start_point.row + 1
+            yield tree.start(name_node), TagReference(named, name, line, receiver)
+    if named == "import" and not captures.get("name"):
+        start = tree.start(node)
+        written = tree.text[start : min(tree.end(node), start + _LONGEST_IMPORT)]
+        for found in re.finditer(r"[\w-]*\w", written):
+            if len(found[0]) > 1 and found[0] not in _IMPORT_WORDS:
+                line = node.start_point.row + 1 + written.count("\n", 0, found.start())
+                yield start + found.start(), TagReference(named, found[0], line)
+
+
+def _written(tree: SyntaxTree, node: Node) -> str:
+    """Return the last characters of a node; full texts of nested nodes take quadratic time."""
+    end = tree.end(node)
+    return tree.text[max(tree.start(node), end - _LONGEST_RECEIVER) : end]
+
+
+def _receiver(written: str) -> str:
+    """Return the last name in an expression: `AccessTokens` for `store.AccessTokens()`."""
+    plain = written
+    for _ in range(5):
+        shorter = _BRACKETS.sub("", plain)
+        if shorter == plain:
+            break
+        plain = shorter
+    plain = _MADE.sub("", plain)
+    found = _LAST_NAME.search(plain) or _LAST_NAME.search(written)
+    if found is None:
+        return ""
+    return "self" if found[1] in _SELF else found[1][:_LONGEST_NAME]
+
+
+def _keep(
+    used: dict[int, tuple[int, TagReference]], found: Iterable[tuple[int, TagReference]]
+) -> None:
+    """Add references, unless a more precise reference is known at the same offset."""
+    for at, reference in found:
+        rank = _RANKS[reference.kind]
+        known = used.get(at)
+        if known is None or (rank, not reference.receiver) < (known[0], not known[1].receiver):
+            used[at] = rank, reference
+
+
+def _outside(
+    used: Mapping[int, tuple[int, TagReference]], named: Sequence[tuple[int, int]]
+) -> Iterator[TagReference]:
+    """Yield the references that are not part of a definition's name, in order."""
+    names = iter(named)
+    current = next(names, None)
+    for at in sorted(used):
+        while current is not None and current[1] <= at:
+            current = next(names, None)
+        if current is None or at < current[0]:
+            yield used[at][1]
+
+
+class _Around(NamedTuple):
+    """The definitions around a definition.
+
+    Attributes:
+        end: offset after the innermost definition.
+        holder: name of the innermost definition that qualifies others; "" if absent.
+        is_local: whether one of them is a function.
+        in_type: whether one of them is a type.
+    """
+
+    end: int
+    holder: str = ""
+    is_local: bool = False
+    in_type: bool = False
+
+
+def _qualified(found: Iterable[_Found]) -> tuple[TagDefinition, ...]:
+    """Return definitions with their names qualified by the definitions around them."""
+    made: list[TagDefinition] = []
+    above: list[_Around] = []
+    for one in sorted(found, key=lambda each: (each.start, -each.end, each.name_start)):
+        while above and above[-1].end <= one.start:
+            above.pop()
+        around = above[-1] if above else _Around(0)
+        name = one.name
+        if around.holder and not name.startswith(f"{around.holder}::"):
+            name = f"{around.holder}::{name}"
+        above.append(
+            _Around(
+                min(one.end, around.end) if above else one.end,
+                name[:_LONGEST_HOLDER] if one.kind in _CONTAINERS else around.holder,
+                around.is_local or one.kind in _BODIES,
+                around.in_type or one.kind in {"class", "scope"},
+            )
+        )
+        if one.kind == "scope":
+            continue
+        kind: DefinitionKind = one.kind  # type: ignore[assignment]
+        if kind == "function" and (around.in_type or "::" in one.name):
+            kind = "method"
+        made.append(
+            TagDefinition(
+                *(kind, name, one.start, one.end, one.line, one.line_end), around.is_local
+            )
+        )
+    return tuple(made)

@@ -1,0 +1,136 @@
+"""Calls that check gates and policies: the ability, and the class or variable it is about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from rag_assets.systems.code_memory.languages.php.calls import Call
+from rag_assets.systems.code_memory.languages.php.classes import OR
+from rag_assets.systems.code_memory.languages.php.source import PhpSource
+from rag_assets.systems.code_memory.languages.php.types import NAMED
+from rag_assets.systems.code_memory.symbols.policy_names import OF_RESOURCES
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+ASKS: Final = frozenset(
+    {
+        "authorize",
+        "authorizeforuser",
+        "allows",
+        "denies",
+        "check",
+        "can",
+        "cannot",
+        "cant",
+        "canany",
+    }
+)
+"""Methods, in lower case, that check a user's abilities."""
+
+ASK_GATES: Final = ASKS | {"any", "none", "inspect"}
+"""The same for a gate."""
+
+VARIABLE: Final = "variable"
+"""Fact value with the name of a variable until its class is known."""
+
+SUBJECT: Final = "subject"
+"""Fact value with the expression that is the variable, or starts with it."""
+
+CONSTANT: Final = "constant"
+"""Fact value with the constant in another class that holds the ability."""
+
+_OF_GATES: Final = ("viewAny", "view", "create", "update", "delete")
+"""Abilities that a gate defines for a resource."""
+
+_PAIR: Final = 2
+_INVOKED: Final = "__invoke"
+_Values = Mapping[str, Any]
+
+
+def asked(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
+    """Yield the checked ability with its subject: a class, or a variable with an object.
+
+    If the subject is the only argument, the enclosing method determines the ability.
+    """
+    given = [call.argument(0), call.argument(1), call.argument(2)]
+    # The user that is checked comes first.
+    first, second = given[1:] if call.name.lower() == "authorizeforuser" else given[:2]
+    told = source.value(first)
+    is_subject = first is not None and first.type == "variable_name"
+    alone = second is None and (is_subject or (isinstance(told, str) and "\\" in told))
+    subject, told = (first, "") if alone else (_first_of(second), told)
+    about = source.value(subject)
+    model = about if isinstance(about, str) else ""
+    variable = source.tree.of(subject) if subject is not None else ""
+    if constant := _constant_of(source, first):
+        yield "authorizes_of", {CONSTANT: constant, "model": model, SUBJECT: subject}
+    for ability in told if isinstance(told, list) else [told]:
+        if isinstance(ability, str):
+            values = {"ability": ability, "model": model}
+            held = {VARIABLE: variable, SUBJECT: subject} if variable.startswith("$") else {}
+            yield "authorizes", {**values, **held}
+
+
+def _constant_of(source: PhpSource, node: Node | None) -> str:
+    """Return the constant of another class in an expression: `InvoicePolicy::SEND`."""
+    if node is None or node.type != "class_constant_access_expression":
+        return ""
+    if isinstance(source.value(node), str):
+        return ""
+    scope, name = node.named_children[0], node.named_children[-1]
+    written = source.tree.of(scope) if scope.type in NAMED else ""
+    return f"{source.class_name(written, node)}::{source.tree.of(name)}" if written else ""
+
+
+def _first_of(node: Node | None) -> Node | None:
+    """Return the subject of a check: the first item of a list, which also has further arguments."""
+    if node is None or node.type != "array_creation_expression":
+        return node
+    entries = [one for one in node.named_children if one.type == "array_element_initializer"]
+    return entries[0].named_children[0] if entries and entries[0].named_children else None
+
+
+def asked_of_resource(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
+    """Yield the checks that `authorizeResource` adds to the methods of a controller."""
+    model = source.value(call.argument(0))
+    for method, ability in OF_RESOURCES.items() if isinstance(model, str) else ():
+        yield "authorizes", {"ability": ability, "model": model, "method": method}
+
+
+def defined(source: PhpSource, call: Call) -> Iterator[tuple[str, _Values]]:
+    """Yield the abilities that a gate defines, each with the method that answers for it."""
+    if call.name.lower() not in {"define", "resource"}:
+        return
+    name, action = (source.value(call.argument(at)) for at in (0, 1))
+    if not isinstance(name, str) or not name:
+        return
+    if call.name.lower() == "define":
+        yield "defines_ability", {"ability": name, "answers": _answering(action)}
+    elif isinstance(action, str):
+        told = source.value(call.argument(2))
+        methods = told if isinstance(told, dict) else {one: one for one in _OF_GATES}
+        for ability, method in methods.items():
+            if isinstance(method, str):
+                answers = f"{action}::{method}"
+                yield "defines_ability", {"ability": f"{name}.{ability}", "answers": answers}
+
+
+def _answering(action: Any) -> str:
+    """Return the method in an action, given as a pair or one text; "" for anything else."""
+    if isinstance(action, list) and all(isinstance(one, str) for one in action):
+        action = "@".join(action[:_PAIR])
+    if not isinstance(action, str) or not action:
+        return ""
+    owner, _, method = action.lstrip("\\").partition("@")
+    return f"{owner}::{method or _INVOKED}"
+
+
+def settled(values: _Values, types: Mapping[str, str]) -> Iterator[_Values]:
+    """Yield the checks on the object in a variable, one for each possible class."""
+    model = values["model"] or types.get(values[VARIABLE], "")
+    for one in model.split(OR):
+        told = {"ability": values["ability"], "model": one}
+        if any(told.values()):
+            yield told

@@ -1,0 +1,145 @@
+"""Laravel's inflection: plural and singular nouns, letter cases of names, and derived names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import cache, lru_cache
+
+from rag_assets.systems.code_memory.laravel import inflection_rules as rules
+
+_COUNTABLE_END = re.compile(r"[A-Za-z0-9\u0080-\uffff]\n?\Z")
+_BEFORE_CAPITAL = re.compile(r"([^\n])(?=[A-Z])")
+_SPACES = re.compile(r"\s+")
+_LONGEST = 256
+
+
+@lru_cache(maxsize=8192)
+def plural(word: str) -> str:
+    """Return the plural of an English noun as `Str::plural` does.
+
+    Args:
+        word: a noun, or words that end in a noun; a word longer than any name is returned
+            unchanged.
+    """
+    if len(word) > _LONGEST or word.lower() in rules.UNCOUNTABLE or not _COUNTABLE_END.search(word):
+        return word
+    return _in_case(_inflected(word, "plural"), word)
+
+
+@lru_cache(maxsize=8192)
+def singular(word: str) -> str:
+    """Return the singular of an English noun as `Str::singular` does.
+
+    Args:
+        word: see `plural`.
+    """
+    if len(word) > _LONGEST or not word:
+        return word
+    return _in_case(_inflected(word, "singular"), word)
+
+
+def plural_studly(name: str) -> str:
+    """Return a name in studly case with its last word in the plural: InvoiceLine, InvoiceLines."""
+    cut = max((found.end() for found in _BEFORE_CAPITAL.finditer(name)), default=0)
+    return name[:cut] + plural(name[cut:])
+
+
+def snake(name: str) -> str:
+    """Return a name in snake case as `Str::snake` does: InvoiceLine, invoice_line."""
+    if name and all("a" <= letter <= "z" for letter in name):
+        return name
+    words = re.sub(
+        r"(^|[ \t\r\n\f\v])([a-z])", lambda found: found.group(1) + found.group(2).upper(), name
+    )
+    return _BEFORE_CAPITAL.sub(r"\1_", _SPACES.sub("", words)).lower()
+
+
+def studly(name: str) -> str:
+    """Return a name in studly case as `Str::studly` does: invoice_line, InvoiceLine."""
+    words = name.replace("-", " ").replace("_", " ").split(" ")
+    return "".join(word[:1].upper() + word[1:] for word in words)
+
+
+def camel(name: str) -> str:
+    """Return a name in camel case as `Str::camel` does: invoice_line, invoiceLine."""
+    made = studly(name)
+    return made[:1].lower() + made[1:] if made[:1].isascii() else made
+
+
+def table_of_class(name: str, *, pivot: bool = False) -> str:
+    r"""Return the conventional table of a model.
+
+    Args:
+        name: of the class, with or without its namespace (`App\\Models\\InvoiceLine`).
+        pivot: whether it is a pivot class, which has a table name in the singular.
+    """
+    base = class_basename(name)
+    return snake(singular(base)) if pivot else snake(plural_studly(base))
+
+
+def class_basename(name: str) -> str:
+    """Return the name of a class without its namespace."""
+    return name.rsplit("\\", 1)[-1]
+
+
+def joining_table(*classes: str) -> str:
+    """Return the table between two models: their names in snake case, in alphabetical order.
+
+    Args:
+        classes: names of both classes.
+    """
+    return "_".join(sorted(snake(class_basename(name)) for name in classes)).lower()
+
+
+def morph_table(name: str) -> str:
+    """Return the table of a polymorphic many-to-many relation: taggable, taggables."""
+    head, underscore, last = name.rpartition("_")
+    return head + underscore + plural(last)
+
+
+def _inflected(word: str, form: str) -> str:
+    """Return the word changed by the first rule that applies."""
+    if _uninflected(form).fullmatch(word):
+        return word
+    irregular = _irregular(form).get(word.lower())
+    if irregular is not None:
+        return irregular[0].upper() + irregular[1:] if word[0].lower() != word[0] else irregular
+    for pattern, replacement in _patterns(form):
+        if pattern.search(word):
+            return pattern.sub(replacement, word)
+    return word
+
+
+@cache
+def _uninflected(form: str) -> re.Pattern[str]:
+    further: Iterable[str] = (
+        (*rules.NO_PLURAL, r"\w+ware") if form == "plural" else (*rules.NO_SINGULAR, ".*ss")
+    )
+    every = (*rules.UNINFLECTED_PATTERNS, *rules.UNINFLECTED, *further)
+    return re.compile(f"(?:{'|'.join(every)})\n?", re.IGNORECASE | re.ASCII)
+
+
+@cache
+def _irregular(form: str) -> dict[str, str]:
+    if form == "plural":
+        return dict(rules.IRREGULAR)
+    return {many: one for one, many in rules.IRREGULAR}
+
+
+@cache
+def _patterns(form: str) -> tuple[tuple[re.Pattern[str], str], ...]:
+    chosen = rules.PLURAL if form == "plural" else rules.SINGULAR
+    flags = re.IGNORECASE | re.ASCII
+    return tuple((re.compile(pattern, flags), replacement) for pattern, replacement in chosen)
+
+
+def _in_case(word: str, like: str) -> str:
+    """Return the word in the letter case of another word: lower, upper, or capitalized."""
+    if like.lower() == like:
+        return word.lower()
+    if like.upper() == like:
+        return word.upper()
+    if not "a" <= like[:1] <= "z":
+        return word[:1].upper() + word[1:] if word[:1].isascii() else word
+    return word

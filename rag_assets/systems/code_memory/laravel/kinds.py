@@ -1,0 +1,203 @@
+"""Source types in Laravel: by ancestry through the repository's classes, by use, and by place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from rag_assets.ingest.chunking.model import Fact
+from rag_assets.systems.code_memory.symbols.model import FileFacts
+from rag_assets.systems.code_memory.symbols.source_types import SourceType
+
+_ILLUMINATE = "Illuminate\\"
+_BASES: Mapping[str, SourceType] = {
+    f"{_ILLUMINATE}Database\\Eloquent\\Model": "model",
+    f"{_ILLUMINATE}Database\\Eloquent\\Relations\\Pivot": "model",
+    f"{_ILLUMINATE}Database\\Eloquent\\Relations\\MorphPivot": "model",
+    f"{_ILLUMINATE}Foundation\\Auth\\User": "model",
+    f"{_ILLUMINATE}Notifications\\DatabaseNotification": "model",
+    f"{_ILLUMINATE}Routing\\Controller": "controller",
+    f"{_ILLUMINATE}Foundation\\Http\\FormRequest": "request",
+    f"{_ILLUMINATE}Http\\Resources\\Json\\JsonResource": "resource",
+    f"{_ILLUMINATE}Http\\Resources\\Json\\ResourceCollection": "resource",
+    f"{_ILLUMINATE}Database\\Migrations\\Migration": "migration",
+}
+_OTHERS = (
+    f"{_ILLUMINATE}Mail\\Mailable",
+    f"{_ILLUMINATE}Notifications\\Notification",
+    f"{_ILLUMINATE}Console\\Command",
+    f"{_ILLUMINATE}Support\\ServiceProvider",
+    f"{_ILLUMINATE}Foundation\\Support\\Providers\\",
+    f"{_ILLUMINATE}Foundation\\Http\\Kernel",
+    f"{_ILLUMINATE}Foundation\\Console\\Kernel",
+    f"{_ILLUMINATE}Foundation\\Exceptions\\Handler",
+)
+"""Ancestors of classes that may be queued or lie in such a place, but have no type of their own."""
+
+_QUEUED = f"{_ILLUMINATE}Contracts\\Queue\\ShouldQueue"
+_PLACES: tuple[tuple[str, SourceType], ...] = (
+    ("Http/Controllers/", "controller"),
+    ("Http/Middleware/", "middleware"),
+    ("Http/Requests/", "request"),
+    ("Http/Resources/", "resource"),
+    ("Listeners/", "listener"),
+    ("Policies/", "policy"),
+    ("Events/", "event"),
+    ("Jobs/", "job"),
+    ("Services/", "service"),
+)
+_NEVER_JOBS = frozenset({"listener", "controller", "policy", "middleware"})
+_BY_USE: tuple[tuple[str, str, SourceType], ...] = (
+    ("listens_to", "listener", "listener"),
+    ("listens_to", "event", "event"),
+    ("policy_of", "policy", "policy"),
+    ("uses_middleware", "name", "middleware"),
+    ("routes_to", "controller", "controller"),
+)
+"""Kind of a fact, its value that names a class, and the type of that class."""
+
+_TRAIT = "trait"
+_ROLES = frozenset({"class", "interface", _TRAIT})
+_HANDLES = "::handle"
+_DECIDING = frozenset(
+    {"extends", "implements", "dispatches", "binds", *(kind for kind, _, _ in _BY_USE)}
+)
+"""Kinds of facts that are read in addition to declarations."""
+
+
+@dataclass(slots=True)
+class _Class:
+    path: str
+    symbol: str
+    role: str
+    parents: list[str] = field(default_factory=list)
+    interfaces: list[str] = field(default_factory=list)
+    handles: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Uses:
+    """Uses of classes in other files.
+
+    Attributes:
+        types: types that follow directly from the use, by class.
+        dispatched: jobs and events.
+        bound: classes of services.
+    """
+
+    types: Mapping[str, SourceType]
+    dispatched: frozenset[str]
+    bound: frozenset[str]
+
+    @classmethod
+    def of(cls, files: Sequence[FileFacts]) -> _Uses:
+        facts = [f for one in files for f in one.facts if f.kind in _DECIDING]
+        types: dict[str, SourceType] = {}
+        for kind, value, source_type in _BY_USE:
+            for fact in facts:
+                if fact.kind == kind and fact.values.get(value):
+                    types.setdefault(str(fact.values[value]), source_type)
+        return cls(
+            types,
+            frozenset(str(fact.values["name"]) for fact in facts if fact.kind == "dispatches"),
+            frozenset(name for fact in facts for name in _bound(fact)),
+        )
+
+
+def deciding(facts: Sequence[Fact]) -> list[object]:
+    """Return the part of a file's facts that kinds_of reads, in order."""
+    return [
+        (fact.kind, fact.symbol, fact.values.get("role"))
+        if fact.kind == "declares"
+        else (fact.kind, fact.symbol, fact.values)
+        for fact in facts
+        if _decides(fact)
+    ]
+
+
+def _decides(fact: Fact) -> bool:
+    if fact.kind == "declares":
+        return fact.values.get("role") in _ROLES or fact.symbol.endswith(_HANDLES)
+    return fact.kind in _DECIDING
+
+
+def kinds_of(files: Sequence[FileFacts]) -> dict[tuple[str, str], SourceType]:
+    """Return the source type of each class that has one, by path and qualified name.
+
+    Ancestry decides first, then use, then the place. A class that extends another framework class
+    has no type, wherever it lies. Ancestors may form a circle.
+    """
+    classes, uses = _classes(files), _Uses.of(files)
+    found: dict[tuple[str, str], SourceType] = {}
+    for name, one in classes.items():
+        if one.role == _TRAIT:
+            # Routes run the methods of traits next to controllers; other traits have no type.
+            if _place(one.path) == "controller":
+                found[one.path, one.symbol] = "controller"
+            continue
+        above = set(_ancestors(name, classes))
+        inherited = next((_BASES[base] for base in _BASES if base in above), None)
+        kind = inherited or uses.types.get(name)
+        if kind is None and not any(base.startswith(_OTHERS) for base in above):
+            kind = _by_purpose(name, one, uses, queued=_QUEUED in above)
+        if kind is not None:
+            found[one.path, one.symbol] = kind
+    return found
+
+
+def _by_purpose(name: str, one: _Class, uses: _Uses, *, queued: bool) -> SourceType | None:
+    """Return the type of a class that neither its ancestors nor a fact about it show."""
+    place = _place(one.path)
+    if queued and place not in _NEVER_JOBS:
+        return "job"
+    if name in uses.dispatched and place is None:
+        # A job has a handle method; an event only carries data.
+        return "job" if one.handles else "event"
+    return place or ("service" if name in uses.bound and one.role == "class" else None)
+
+
+def _classes(files: Sequence[FileFacts]) -> dict[str, _Class]:
+    """Return all classes by their names; anonymous classes by path and name."""
+    found: dict[str, _Class] = {}
+    for one in files:
+        own: dict[str, _Class] = {}
+        for fact in one.facts:
+            if fact.kind == "declares" and fact.values.get("role") in _ROLES:
+                own[fact.symbol] = _Class(one.path, fact.symbol, str(fact.values["role"]))
+        for fact in one.facts:
+            declared = own.get(fact.symbol.partition("::")[0])
+            if declared is not None:
+                _complete(declared, fact)
+        for name, declared in own.items():
+            found.setdefault(f"{one.path} {name}" if "@" in name else name, declared)
+    return found
+
+
+def _complete(declared: _Class, fact: Fact) -> None:
+    if fact.kind == "extends":
+        declared.parents.append(str(fact.values["name"]))
+    elif fact.kind == "implements":
+        declared.interfaces.append(str(fact.values["name"]))
+    elif fact.kind == "declares" and fact.symbol.endswith(_HANDLES):
+        declared.handles = True
+
+
+def _ancestors(name: str, classes: Mapping[str, _Class]) -> Iterator[str]:
+    """Yield every class and interface above a class, each once."""
+    seen, todo = {name}, [name]
+    while todo:
+        one = classes.get(todo.pop())
+        for above in (*one.parents, *one.interfaces) if one is not None else ():
+            if above not in seen:
+                seen.add(above)
+                yield above
+                todo.append(above)
+
+
+def _bound(fact: Fact) -> Iterator[str]:
+    if fact.kind == "binds":
+        yield from (str(fact.values[name]) for name in ("abstract", "concrete"))
+
+
+def _place(path: str) -> SourceType | None:
+    return next((kind for part, kind in _PLACES if f"/{part}" in f"/{path}"), None)

@@ -1,0 +1,30 @@
+"""Reads a PHP file, including its Laravel facts."""
+
+from __future__ import annotations
+
+from rag_assets.systems.code_memory.languages.php import facts, flows
+from rag_assets.systems.code_memory.languages.php.keys import key_facts
+from rag_assets.systems.code_memory.languages.php.source import PhpSource
+from rag_assets.systems.code_memory.languages.php.units import units_of
+from rag_assets.systems.code_memory.laravel import statements
+from rag_assets.systems.code_memory.laravel.controllers_reader import guard_facts
+from rag_assets.systems.code_memory.laravel.models_reader import model_facts
+from rag_assets.systems.code_memory.laravel.routes import reader as routes
+from rag_assets.systems.code_memory.laravel.schema_reader import schema_facts
+from rag_assets.systems.code_memory.symbols.model import CodeText
+
+
+def read(text: str) -> CodeText:
+    """Return the units and facts of a PHP file."""
+    source = PhpSource(text)
+    bodies = flows.Bodies(source)
+    found = [*facts.facts_of(source), *statements.facts_of(source, bodies)]
+    found += flows.facts_of(source, bodies)
+    found += schema_facts(source.tree)
+    found += model_facts(source.tree)
+    found += guard_facts(source)
+    found += routes.facts_of(source)
+    found += key_facts(source)
+    notes = ("parts of it are no PHP that could be parsed",) if source.tree.has_errors else ()
+    found.sort(key=lambda fact: (fact.start, fact.end))
+    return CodeText(units_of(source), tuple(found), "php", notes)

@@ -1,0 +1,278 @@
+"""The classes of objects that several files determine: results of helpers, relations and queries.
+
+Return values of functions and methods that declare no class are resolved in rounds, each from the
+results of the previous round. The result does not depend on the order of files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Literal, TypeAlias
+
+from rag_assets.ingest.chunking.model import Fact
+from rag_assets.systems.code_memory.languages.php.classes import OR
+from rag_assets.systems.code_memory.languages.php.names import NO_CLASSES
+from rag_assets.systems.code_memory.languages.php.origins import CALLED, ELEMENT, SIGNED_IN, THEN
+from rag_assets.systems.code_memory.laravel.inheritance import Inheritance
+from rag_assets.systems.code_memory.laravel.models import Model, Relation
+from rag_assets.systems.code_memory.symbols.model import FileFacts
+
+Form: TypeAlias = Literal["one", "query", "many"]
+"""A class as an object, as a query for records, or as several objects."""
+
+_ONE: Final = frozenset(
+    {"create", "createorfirst", "createquietly", "find", "findor", "findorfail", "findornew"}
+    | {"first", "firstor", "firstorcreate", "firstorfail", "firstornew", "firstwhere"}
+    | {"forcecreate", "getmodel", "getrelated", "make", "newmodelinstance", "sole"}
+    | {"updateorcreate", "findsole", "findbyuuid"}
+)
+_MANY: Final = frozenset(
+    {"all", "createmany", "cursor", "cursorpaginate", "findmany", "get", "lazy", "lazybyid"}
+    | {"paginate", "simplepaginate", "getresults", "fastpaginate"}
+)
+_NEITHER: Final = frozenset(
+    {"attach", "average", "avg", "count", "decrement", "delete", "detach", "doesntexist", "exists"}
+    | {"forcedelete", "implode", "increment", "insert", "insertgetid", "max", "min", "pluck"}
+    | {"sum", "sync", "syncwithoutdetaching", "toggle", "touch", "update", "upsert", "value"}
+    | {"updateexistingpivot", "save", "savemany", "tosql", "chunk", "chunkbyid", "each", "toggle"}
+    | {"aggregate", "explain", "dd", "dump", "truncate", "restore", "associate", "dissociate"}
+)
+_SAME_RECORD: Final = frozenset(
+    {"append", "fill", "forcefill", "fresh", "load", "loadcount", "loadmissing", "makehidden"}
+    | {"makevisible", "refresh", "replicate", "setattribute", "setrelation", "loadmorph"}
+    | {"setconnection", "withoutrelations", "associate", "dissociate", "each"}
+)
+_BEGIN: Final = frozenset(
+    {"distinct", "doesnthave", "groupby", "has", "inrandomorder", "join", "latest", "leftjoin"}
+    | {"limit", "newquery", "offset", "oldest", "on", "onlytrashed", "orderby", "orderbydesc"}
+    | {"query", "select", "selectraw", "skip", "take", "when", "with", "withavg", "withcount"}
+    | {"withexists", "withmax", "withmin", "withonly", "withoutglobalscope"}
+    | {"withoutglobalscopes", "withouttrashed", "withsum", "withtrashed", "lockforupdate"}
+)
+_OF_SEVERAL_ONE: Final = frozenset(
+    {"find", "findorfail", "first", "firstorfail", "firstwhere", "last", "pop", "random", "shift"}
+    | {"sole"}
+)
+_OF_SEVERAL_SAME: Final = frozenset(
+    {"each", "except", "exceptids", "filter", "fresh", "keyby", "load", "loadcount"}
+    | {"loadmissing", "only", "reject", "reverse", "shuffle", "skip", "slice", "sort"}
+    | {"sortby", "sortbydesc", "sortdesc", "take", "tap", "unique", "values"}
+    | {"where", "wherein", "wherenotin", "wherenotnull", "wherenull", "items", "getcollection"}
+)
+
+
+def form_after(form: Form, name: str) -> Form | None:
+    """Return the form that an Eloquent method returns for its class; None for anything else.
+
+    Args:
+        form: of the receiver.
+        name: of the method.
+    """
+    name = name.lower()
+    if form == "many":
+        return "one" if name in _OF_SEVERAL_ONE else "many" if name in _OF_SEVERAL_SAME else None
+    if name in _ONE or (form == "one" and name in _SAME_RECORD):
+        return "one"
+    if name in _MANY:
+        return "many"
+    if name in _NEITHER:
+        return None
+    # Any other method of a query returns a query: there are many condition methods.
+    is_begun = form == "query" or name in _BEGIN or name.startswith(("where", "orwhere"))
+    return "query" if is_begun else None
+
+
+_ROUNDS: Final = 6
+"""Maximum number of functions that return each other's results in a row."""
+
+_MOST_KINDS: Final = 6
+_SCOPE: Final = "scope"
+_TO_ONE: Final = frozenset({"belongsTo", "hasOne", "hasOneThrough", "morphOne"})
+_AUTH_USER: Final = "Illuminate\\Foundation\\Auth\\User"
+_USUAL_USERS: Final = ("App\\Models\\User", "App\\User")
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A possible value of an expression.
+
+    Attributes:
+        owner: the class.
+        form: an object of the class, a query for objects, or several objects.
+        aside: whether it is or comes from the signed-in user, was read as a property, or was
+            returned by a function or a class that is not a model: then it is not the model that a
+            method is about.
+    """
+
+    owner: str
+    form: Form = "one"
+    aside: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """A method in a chain of calls.
+
+    Attributes:
+        on: its receiver.
+        method: its qualified name; "" for a framework method.
+    """
+
+    on: Kind
+    method: str
+
+
+class Receivers:
+    """Resolves origins to classes.
+
+    Args:
+        files: of the repository.
+    """
+
+    def __init__(
+        self, files: Iterable[FileFacts], models: Mapping[str, Model], inheritance: Inheritance
+    ) -> None:
+        self._models = models
+        self._inheritance = inheritance
+        self._relations = {
+            name: {one.name.lower(): one for one in reversed(model.relations)}
+            for name, model in models.items()
+        }
+        self._functions: dict[str, str] = {}
+        gives: dict[str, list[str]] = {}
+        for one in files:
+            for fact in one.facts:
+                if fact.kind == "gives":
+                    gives.setdefault(fact.symbol, [*fact.values["of"]])
+                elif fact.kind == "declares" and fact.values.get("role") == "function":
+                    returns = str(fact.values.get("returns", ""))
+                    self._functions.setdefault(fact.symbol, returns)
+        self._user = self._signed_in()
+        self._given: Mapping[str, frozenset[Kind]] = {}
+        for _ in range(_ROUNDS):
+            found = {name: self._all_of(name, origins) for name, origins in gives.items()}
+            if found == self._given:
+                break
+            self._given = found
+
+    def is_model(self, name: str) -> bool:
+        """Return whether a class is a model."""
+        return name in self._models
+
+    def classes(self, origins: Iterable[str]) -> list[str]:
+        """Return the classes of the objects that origins lead to, except the signed-in user."""
+        others = (one for one in origins if one != SIGNED_IN)
+        kinds = [kind for one in others for kind in self._followed(one, "")[0]]
+        return sorted({one.owner for one in kinds if one.form == "one"})
+
+    def calls(self, origins: Iterable[str], own: str) -> Iterator[Called]:
+        """Yield the methods in chains of calls, in order.
+
+        Args:
+            origins: of the chains.
+            own: the class that contains them.
+        """
+        for origin in origins:
+            yield from self._followed(origin, own)[1]
+
+    def _all_of(self, name: str, origins: Sequence[str]) -> frozenset[Kind]:
+        """Return the values of a function or method, if each of its origins can be resolved."""
+        own = name.rpartition("::")[0]
+        found = [self._followed(one, own)[0] for one in origins]
+        return _few(frozenset().union(*found)) if all(found) else frozenset()
+
+    def _followed(self, origin: str, own: str) -> tuple[frozenset[Kind], list[Called]]:
+        begun, *steps = origin.split(THEN)
+        called: list[Called] = []
+        kinds = self._begun(begun, own, called)
+        for step in steps:
+            kinds = _few(
+                frozenset(
+                    given
+                    for one in sorted(kinds, key=lambda kind: (kind.owner, kind.form))
+                    for given in self._after(one, step, own, called)
+                )
+            )
+        return kinds, called
+
+    def _begun(self, begun: str, own: str, called: list[Called]) -> frozenset[Kind]:
+        if begun == SIGNED_IN:
+            return frozenset({Kind(self._user, aside=True)} if self._user else ())
+        owner, separator, method = begun.partition("::")
+        if separator:
+            return self._after(Kind(owner), method, own, called)
+        if begun.endswith(CALLED):
+            name = begun.removesuffix(CALLED)
+            returns = self._functions.get(name)
+            if returns is None:
+                return frozenset()
+            given = self._given.get(name) or _kinds_of(returns, Kind(""))
+            return frozenset(replace(one, aside=True) for one in given)
+        return frozenset({Kind(begun)})
+
+    def _after(self, on: Kind, step: str, own: str, called: list[Called]) -> frozenset[Kind]:
+        """Return the values after a step; methods on the way are added to `called`."""
+        if step == ELEMENT:
+            return frozenset({replace(on, form="one")} if on.form != "one" else ())
+        if not step.endswith(CALLED):
+            return self._of_property(on, step)
+        name = step.removesuffix(CALLED)
+        if on.form != "many":
+            method = self._inheritance.method(on.owner, name) if on.form == "one" else None
+            if method is not None:
+                called.append(Called(on, method.symbol))
+                given = self._of_method(on, name, method)
+                is_other = on.owner not in self._models and on.owner != own
+                return frozenset(replace(one, aside=True) for one in given) if is_other else given
+            if on.owner not in self._models:
+                return frozenset()
+            scope = self._inheritance.method(on.owner, _SCOPE + name)
+            called.append(Called(on, scope.symbol if scope is not None else ""))
+            if scope is not None:
+                return frozenset({replace(on, form="query")})
+        form = form_after(on.form, name)
+        return frozenset({replace(on, form=form)} if form is not None else ())
+
+    def _of_property(self, on: Kind, name: str) -> frozenset[Kind]:
+        relation = self._relation(on, name)
+        if relation is None or on.form != "one":
+            return frozenset()
+        form: Form = "one" if relation.kind in _TO_ONE else "many"
+        return frozenset({Kind(relation.related, form, aside=True)})
+
+    def _of_method(self, on: Kind, name: str, method: Fact) -> frozenset[Kind]:
+        """Return the results of an own method: a relation's query, or its declared or real type."""
+        relation = self._relation(on, name)
+        if relation is not None:
+            return frozenset({Kind(relation.related, "query")})
+        owner = method.symbol.rpartition("::")[0]
+        declared = _kinds_of(str(method.values["returns"]), on)
+        given = declared or self._given.get(method.symbol, frozenset())
+        # A method that returns its defining class or trait returns the inheriting class here.
+        return frozenset(
+            Kind(on.owner if one.owner == owner else one.owner, one.form, one.aside or on.aside)
+            for one in given
+        )
+
+    def _relation(self, on: Kind, name: str) -> Relation | None:
+        found = self._relations.get(on.owner, {}).get(name.lower())
+        return found if found is not None and found.related else None
+
+    def _signed_in(self) -> str:
+        """Return the class of the signed-in user: the only candidate, or the usual one."""
+        able = {name for name in self._models if _AUTH_USER in {*self._inheritance.ancestors(name)}}
+        usual = [name for name in _USUAL_USERS if name in able]
+        return usual[0] if usual else able.pop() if len(able) == 1 else ""
+
+
+def _kinds_of(returns: str, on: Kind) -> frozenset[Kind]:
+    """Return the objects of a declared type, except framework types, which hold other objects."""
+    if returns in {"self", "static"}:
+        return frozenset({Kind(on.owner)})
+    named = (one for one in returns.split(OR) if one and one not in NO_CLASSES)
+    return frozenset(Kind(one) for one in named if not one.startswith("Illuminate\\"))
+
+
+def _few(kinds: frozenset[Kind]) -> frozenset[Kind]:
+    return kinds if len(kinds) <= _MOST_KINDS else frozenset()

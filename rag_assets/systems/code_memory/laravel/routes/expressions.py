@@ -1,0 +1,329 @@
+"""PHP expressions as JSON, to be evaluated once the other files are known.
+
+A string, a number, a boolean or null is itself; anything else is an object with its kind in `of`:
+
+| of | further values |
+|---|---|
+| array | items: pairs of a key, or null, and a value; an unpacked value is a `spread` |
+| spread | value |
+| join | parts |
+| variable | name; `this` for `$this` |
+| property | object, name |
+| constant | class, "" for a global constant, and name |
+| directory, file | of the file that contains it |
+| item | array, key |
+| choice | condition, yes, no; without `yes`, the condition's own value is used |
+| default | value, otherwise: `??` |
+| not | value |
+| chain | root: an expression, null for a function call; class: of a static call, or ""; calls |
+| new | class |
+| closure | parameters: name, type and optional default; block: 0 if its body does not matter |
+| load | path: of a required file |
+| set | name, value: of a variable |
+| computed | why: the kind of syntax |
+
+A call has a name, arguments, and optional named arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+
+from rag_assets.systems.code_memory.languages.php.calls import (
+    CLOSURES,
+    MEMBER_CALLS,
+    Call,
+    chain_of,
+)
+from rag_assets.systems.code_memory.languages.php.classes import parameters_of
+from rag_assets.systems.code_memory.languages.php.source import PhpSource
+from rag_assets.systems.code_memory.languages.php.values import COMPUTED, elements
+from rag_assets.systems.code_memory.languages.tree import is_comment
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+Json: TypeAlias = Any
+
+LOADS = frozenset(
+    {"require_expression", "require_once_expression", "include_expression"}
+    | {"include_once_expression"}
+)
+_DEEPEST = 40
+"""Maximum depth of nesting; deeper expressions count as computed."""
+
+_NAMES = frozenset({"name", "qualified_name", "relative_name", "relative_scope"})
+_RUN = frozenset(
+    {"withmiddleware"}
+    | {"group", "routes", "macro", "withrouting", "each", "booted", "loadroutesusing", "when"}
+    | {"unless", "tap", "call", "afterresolving", "resolving", "callafterresolving", "configure"}
+)
+"""Calls with closures that may create routes; closures of other calls are skipped, as actions
+are."""
+
+
+class Expressions:
+    """Reads the expressions of one file.
+
+    Args:
+        block: takes the body of a closure and returns its block number.
+    """
+
+    def __init__(self, source: PhpSource, block: Callable[[Node], int]) -> None:
+        self._source = source
+        self._block = block
+        self._left = _DEEPEST
+
+    def read(self, node: Node | None, *, runs: bool = True) -> Json:
+        """Return an expression as JSON.
+
+        Args:
+            node: the expression; None is null.
+            runs: whether the body may create routes, if it is a closure.
+        """
+        if node is None:
+            return None
+        if node.type in CLOSURES:
+            return self._closure(node, runs=runs)
+        read = self._readers.get(node.type, Expressions._computed)
+        if self._left <= 0:
+            return _why("nesting")
+        self._left -= 1
+        found = read(self, node)
+        self._left += 1
+        return found
+
+    def parameters(self, node: Node) -> list[Json]:
+        """Return the parameters of a function, a method or a closure."""
+        held = node.child_by_field_name("parameters")
+        nodes = [] if held is None else held.named_children
+        named = [child for child in nodes if child.type.endswith("parameter")]
+        known = parameters_of(self._source.tree, node, self._source.scope_at(node))
+        found = []
+        for one, child in zip(known, named, strict=True):
+            entry: dict[str, Json] = {"name": one.name, "type": one.type}
+            default = child.child_by_field_name("default_value")
+            if default is not None:
+                entry["default"] = self.read(default)
+            found.append(entry)
+        return found
+
+    def _closure(self, node: Node, *, runs: bool) -> Json:
+        body = node.child_by_field_name("body")
+        if not runs or body is None:
+            return {"of": "closure", "parameters": [], "block": 0}
+        return {
+            "of": "closure",
+            "parameters": self.parameters(node),
+            "block": self._block(body),
+        }
+
+    def _scalar(self, node: Node) -> Json:
+        value = self._source.value(node)
+        return _why(node.type) if value is COMPUTED else value
+
+    def _array(self, node: Node) -> Json:
+        items = []
+        for key, value in elements(node):
+            if value.type == "variadic_unpacking":
+                inner = next(iter(value.named_children), None)
+                items.append([None, {"of": "spread", "value": self.read(inner)}])
+            else:
+                items.append([None if key is None else self.read(key), self.read(value)])
+        return {"of": "array", "items": items}
+
+    def _text(self, node: Node) -> Json:
+        """Return a string with variables in it."""
+        parts: list[Json] = []
+        for child in node.named_children:
+            if child.type == "string_content":
+                parts.append(self._source.tree.of(child))
+            elif child.type == "escape_sequence":
+                parts.append(_unescaped(self._source.tree.of(child)))
+            else:
+                parts.append(self.read(child))
+        if all(isinstance(part, str) for part in parts):
+            return self._scalar(node)
+        return {"of": "join", "parts": parts}
+
+    def _binary(self, node: Node) -> Json:
+        operator = self._operator(node)
+        if operator == "??":
+            left = node.child_by_field_name("left")
+            right = node.child_by_field_name("right")
+            return {"of": "default", "value": self.read(left), "otherwise": self.read(right)}
+        if operator != ".":
+            return _why(f"operator {operator}")
+        # The grammar nests a long concatenation to the left, one level per part.
+        parts: list[Json] = []
+        at: Node | None = node
+        while at is not None and at.type == "binary_expression" and self._operator(at) == ".":
+            parts.append(self.read(at.child_by_field_name("right")))
+            at = at.child_by_field_name("left")
+        parts.append(self.read(at))
+        return {"of": "join", "parts": parts[::-1]}
+
+    def _operator(self, node: Node) -> str:
+        return self._source.tree.of(node.child_by_field_name("operator"))
+
+    def _unary(self, node: Node) -> Json:
+        inner = node.named_children[-1] if node.named_children else None
+        if self._source.tree.of(node).startswith("!"):
+            return {"of": "not", "value": self.read(inner)}
+        return self._scalar(node)
+
+    def _variable(self, node: Node) -> Json:
+        return {"of": "variable", "name": self._source.tree.of(node).lstrip("$")}
+
+    def _property(self, node: Node) -> Json:
+        name = node.child_by_field_name("name")
+        if name is None or name.type != "name":
+            return _why(node.type)
+        held = self.read(node.child_by_field_name("object"))
+        return {"of": "property", "object": held, "name": self._source.tree.of(name)}
+
+    def _static_property(self, node: Node) -> Json:
+        name = self._source.tree.of(node.child_by_field_name("name")).lstrip("$")
+        return {"of": "property", "object": {"of": "variable", "name": "this"}, "name": name}
+
+    def _constant(self, node: Node) -> Json:
+        value = self._source.value(node)
+        if value is not COMPUTED:
+            return value
+        scope, name = node.named_children[0], self._source.tree.of(node.named_children[-1])
+        if scope.type not in _NAMES:
+            return _why(node.type)
+        owner = self._source.class_name(self._source.tree.of(scope), node)
+        return owner if name.lower() == "class" else _of("constant", **{"class": owner}, name=name)
+
+    def _name(self, node: Node) -> Json:
+        written = self._source.tree.of(node)
+        if written.upper() in {"__DIR__", "__FILE__"}:
+            return {"of": "directory" if written.upper() == "__DIR__" else "file"}
+        if written.upper() == "__NAMESPACE__":
+            return self._source.scope_at(node).namespace
+        if written.lstrip("\\").upper() == "DIRECTORY_SEPARATOR":
+            return "/"
+        return {"of": "constant", "class": "", "name": written.lstrip("\\")}
+
+    def _item(self, node: Node) -> Json:
+        parts = [child for child in node.named_children if not is_comment(child)]
+        if len(parts) != 2:  # noqa: PLR2004
+            return _why(node.type)
+        return {"of": "item", "array": self.read(parts[0]), "key": self.read(parts[1])}
+
+    def _choice(self, node: Node) -> Json:
+        found: dict[str, Json] = {
+            "of": "choice",
+            "condition": self.read(node.child_by_field_name("condition")),
+            "no": self.read(node.child_by_field_name("alternative")),
+        }
+        body = node.child_by_field_name("body")
+        return found if body is None else {**found, "yes": self.read(body)}
+
+    def _inner(self, node: Node) -> Json:
+        parts = [child for child in node.named_children if not is_comment(child)]
+        return self.read(parts[-1]) if parts else None
+
+    def _new(self, node: Node) -> Json:
+        named = next((child for child in node.named_children if child.type in _NAMES), None)
+        if named is None:
+            return _why(node.type)
+        written = self._source.tree.of(named)
+        return {"of": "new", "class": self._source.class_name(written, node)}
+
+    def _load(self, node: Node) -> Json:
+        return {"of": "load", "path": self._inner(node)}
+
+    def _assignment(self, node: Node) -> Json:
+        left = node.child_by_field_name("left")
+        if left is None or left.type != "variable_name":
+            return _why(node.type)
+        name = self._source.tree.of(left).lstrip("$")
+        value = self.read(node.child_by_field_name("right"))
+        if node.type == "augmented_assignment_expression":
+            joins = self._operator(node) == ".="
+            value = _of("join", parts=[self._variable(left), value]) if joins else _why(node.type)
+        return {"of": "set", "name": name, "value": value}
+
+    def _chain(self, node: Node) -> Json:
+        chain = chain_of(self._source.tree, node)
+        if chain is None:
+            return _why(node.type)
+        first: Node | None = node
+        while first is not None and first.type in MEMBER_CALLS:
+            first = first.child_by_field_name("object")
+        found: dict[str, Json] = {"of": "chain", "root": None, "class": ""}
+        calls = [self._call(call) for call in chain.calls]
+        if first is not None and first.type == "scoped_call_expression":
+            found |= self._scope(first)
+        elif first is not None and first.type == "function_call_expression":
+            function = first.child_by_field_name("function")
+            if function is None or function.type not in _NAMES:
+                found["root"] = self.read(function)
+            else:
+                calls[0]["name"] = calls[0]["name"].rpartition("\\")[2]
+        else:
+            found["root"] = self.read(first)
+        return {**found, "calls": calls}
+
+    def _scope(self, call: Node) -> dict[str, Json]:
+        scope = call.child_by_field_name("scope")
+        if scope is None or scope.type not in _NAMES:
+            return {"root": self.read(scope)}
+        written = self._source.tree.of(scope)
+        if written.lower() in {"self", "static", "parent"}:
+            return {"class": written.lower()}
+        return {"class": self._source.class_name(written, call)}
+
+    def _call(self, call: Call) -> dict[str, Json]:
+        runs = call.name.lower() in _RUN
+        found: dict[str, Json] = {
+            "name": call.name,
+            "arguments": [
+                self.read(one.value, runs=runs) for one in call.arguments if not one.name
+            ],
+        }
+        named = {one.name: self.read(one.value, runs=runs) for one in call.arguments if one.name}
+        return {**found, "named": named} if named else found
+
+    def _computed(self, node: Node) -> Json:
+        return _why(node.type)
+
+    _readers: ClassVar[Mapping[str, Callable[[Expressions, Node], Json]]] = {
+        **dict.fromkeys(("string", "heredoc", "nowdoc", "integer", "float"), _scalar),
+        **dict.fromkeys(("boolean", "null"), _scalar),
+        **dict.fromkeys(("parenthesized_expression", "cast_expression"), _inner),
+        **dict.fromkeys(("error_suppression_expression", "reference_modifier"), _inner),
+        **dict.fromkeys(LOADS, _load),
+        **dict.fromkeys(MEMBER_CALLS, _chain),
+        **dict.fromkeys(("scoped_call_expression", "function_call_expression"), _chain),
+        **dict.fromkeys(("name", "qualified_name", "relative_name"), _name),
+        **dict.fromkeys(("assignment_expression", "augmented_assignment_expression"), _assignment),
+        **dict.fromkeys(
+            ("member_access_expression", "nullsafe_member_access_expression"), _property
+        ),
+        "scoped_property_access_expression": _static_property,
+        "array_creation_expression": _array,
+        "encapsed_string": _text,
+        "binary_expression": _binary,
+        "unary_op_expression": _unary,
+        "variable_name": _variable,
+        "class_constant_access_expression": _constant,
+        "subscript_expression": _item,
+        "conditional_expression": _choice,
+        "object_creation_expression": _new,
+    }
+
+
+def _of(kind: str, **values: Json) -> Json:
+    return {"of": kind, **values}
+
+
+def _why(reason: str) -> Json:
+    return {"of": "computed", "why": reason}
+
+
+def _unescaped(text: str) -> str:
+    return {"\\n": "\n", "\\t": "\t", "\\\\": "\\", '\\"': '"', "\\$": "$"}.get(text, text)

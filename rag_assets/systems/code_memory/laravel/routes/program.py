@@ -1,0 +1,319 @@
+"""The files of a repository as input for routes: bodies, classes, settings and paths."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from rag_assets.ingest.chunking.model import Fact
+from rag_assets.systems.code_memory.laravel.routes.values import Body
+from rag_assets.systems.code_memory.laravel.version import framework_version
+from rag_assets.systems.code_memory.symbols.model import FileFacts
+
+ROOT: Final = "/@/"
+"""Stands for the repository's folder in evaluated paths."""
+
+_MOST_ANCESTORS: Final = 200
+_TESTS: Final = re.compile(r"(?:^|/)tests?/", re.IGNORECASE)
+
+
+@dataclass(slots=True)
+class ClassFacts:
+    """A class.
+
+    Attributes:
+        path: of its file.
+        abstract: as declared.
+        parents: classes that it extends.
+        traits: traits that it uses.
+        functions: its methods that may create routes, by name in lower case.
+        methods: the names of all of its methods, in lower case.
+        members: expressions of properties, by name.
+    """
+
+    path: str
+    abstract: bool = False
+    parents: list[str] = field(default_factory=list)
+    traits: list[str] = field(default_factory=list)
+    functions: dict[str, Function] = field(default_factory=dict)
+    methods: set[str] = field(default_factory=set)
+    members: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function or a method.
+
+    Attributes:
+        body: its statements.
+        parameters: as JSON.
+        fact: its declaration.
+    """
+
+    body: Body
+    parameters: tuple[Mapping[str, Any], ...]
+    fact: Fact
+
+
+class Program:
+    """The repository.
+
+    Attributes:
+        classes: by name.
+        functions: outside classes, by name in lower case.
+        paths: of all files.
+        version: major version of the framework that its manifest requires; None if it is unknown.
+        providers: classes that applications list as providers, in order, by their folder.
+        registered: names in statements of classes that look like provider classes.
+
+    Args:
+        files: of the repository: PHP files, and its manifest.
+    """
+
+    def __init__(self, files: Iterable[FileFacts]) -> None:
+        self.classes: dict[str, ClassFacts] = {}
+        self.functions: dict[str, Function] = {}
+        self.paths: set[str] = set()
+        self.providers: dict[str, dict[str, None]] = {}
+        self.registered: set[str] = set()
+        self._lineages: dict[str, list[str]] = {}
+        self._bodies: dict[Body, list[Fact]] = {}
+        self._constants: dict[tuple[str, str], Any] = {}
+        self._settings: dict[str, list[tuple[str, Mapping[str, Any]]]] = {}
+        given = list(files)
+        self.version = framework_version(given)
+        for one in given:
+            self.paths.add(one.path)
+            if one.language == "php":
+                self._read(one)
+        for facts in self._bodies.values():
+            facts.sort(key=lambda fact: fact.start)
+
+    def body(self, body: Body) -> Sequence[Fact]:
+        """Return the statements of a body, in order."""
+        return self._bodies.get(body, ())
+
+    def top_levels(self) -> Iterator[str]:
+        """Yield the paths of files with top-level statements that may create routes."""
+        yield from (body.path for body in self._bodies if not body.symbol and not body.block)
+
+    def constant(self, owner: str, name: str) -> Any:
+        """Return a constant of a class, possibly inherited; None if it is unknown."""
+        for one in self.lineage(owner):
+            if (one, name) in self._constants:
+                return self._constants[one, name]
+        return None
+
+    def lineage(self, name: str) -> list[str]:
+        """Return a class, its traits and parents, nearest first; ancestors may form a circle."""
+        known = self._lineages.get(name)
+        if known is not None:
+            return known
+        found: dict[str, None] = {}
+        todo = [name]
+        while todo and len(found) < _MOST_ANCESTORS:
+            at = todo.pop()
+            if at in found:
+                continue
+            found[at] = None
+            held = self.classes.get(at)
+            if held is not None:
+                todo += [*held.parents, *reversed(held.traits)]
+        return self._lineages.setdefault(name, list(found))
+
+    def method(self, owner: str, name: str, *, above: bool = False) -> Function | None:
+        """Return a method of a class, possibly inherited; None if it creates no routes.
+
+        Args:
+            owner: the class.
+            name: of the method.
+            above: whether to skip the class itself.
+        """
+        for one in self.lineage(owner)[1 if above else 0 :]:
+            held = self.classes.get(one)
+            if held is not None and name.lower() in held.methods:
+                return held.functions.get(name.lower())
+        return None
+
+    def member(self, owner: str, name: str) -> tuple[str, Any] | None:
+        """Return a property of a class, possibly inherited: the class's file and an expression.
+
+        Args:
+            owner: the class.
+            name: of the property.
+        """
+        for one in self.lineage(owner):
+            held = self.classes.get(one)
+            if held is not None and name in held.members:
+                return held.path, held.members[name]
+        return None
+
+    def settings_in(self, name: str) -> int:
+        """Return the cost of looking up a setting, from the number of settings to search."""
+        files = name.split(".")[:-1]
+        return sum(len(one[1]) for file in files for one in self._settings.get(file, ())) // 10
+
+    def setting(self, name: str, near: str) -> tuple[str, Any] | None:
+        """Return the file that states a setting and its value there; None if no file does.
+
+        A setting with other settings below it is `{"keys": names}`.
+
+        Args:
+            name: dotted, the file's name first.
+            near: path of the file that asks; the nearest folder with settings counts.
+        """
+        path, values, key = "", None, name
+        # The names of a package's settings start with the package, then the file.
+        while values is None and "." in key:
+            file, _, key = key.partition(".")
+            stated = [one for one in self._settings.get(file, ()) if _states(one[1], key)]
+            if stated:
+                path, values = max(stated, key=lambda one: _shared(one[0], near))
+        if values is None:
+            return None
+        if key in values:
+            return path, values[key]
+        below = [one[len(key) + 1 :] for one in values if one.startswith(f"{key}.")]
+        return path, {"keys": list(dict.fromkeys(one.partition(".")[0] for one in below))}
+
+    def root_of(self, path: str) -> str:
+        """Return a file's application folder: "", or a path with a trailing slash."""
+        folder = posixpath.dirname(path)
+        while folder:
+            if {f"{folder}/bootstrap/app.php", f"{folder}/artisan"} & self.paths:
+                return f"{folder}/"
+            folder = posixpath.dirname(folder)
+        return ""
+
+    def file_of(self, written: str, near: str) -> str | None:
+        """Return the path of a file from an evaluated path; None if it does not exist.
+
+        Args:
+            written: below ROOT, or relative to the application or to the file that asks.
+            near: path of the file that asks.
+        """
+        tried = self._places(written, near)
+        return next((path for path in tried if path in self.paths), None)
+
+    def matching(self, pattern: str, near: str) -> list[str]:
+        """Return the paths that match a `glob` pattern, in order."""
+        for place in self._places(pattern, near):
+            parts = place.split("/")
+            found = sorted(path for path in self.paths if _matches(path.split("/"), parts))
+            if found:
+                return found
+        return []
+
+    def _places(self, written: str, near: str) -> list[str]:
+        if written.startswith(ROOT):
+            return [_normal(written[len(ROOT) :])]
+        folder = posixpath.dirname(near)
+        own = _normal(f"{folder}/{written}" if folder else written)
+        return [_normal(self.root_of(near) + written), own]
+
+    def _read(self, one: FileFacts) -> None:
+        for fact in one.facts:
+            if fact.kind == "declares" and fact.values.get("role") in {"class", "trait"}:
+                self.classes.setdefault(
+                    fact.symbol, ClassFacts(one.path, bool(fact.values.get("abstract")))
+                )
+        for fact in one.facts:
+            if fact.kind == "routing":
+                self._statement(one.path, fact)
+            elif fact.kind == "constant":
+                self._constants.setdefault((fact.symbol, fact.values["name"]), fact.values["value"])
+            elif fact.kind == "configuration":
+                name = posixpath.basename(one.path).removesuffix(".php")
+                if name in {"app", "providers"}:
+                    root = posixpath.dirname(posixpath.dirname(one.path))
+                    listed = self.providers.setdefault(f"{root}/" if root else "", {})
+                    listed.update(dict.fromkeys(fact.values["values"].get("providers", ())))
+                self._settings.setdefault(name, []).append((one.path, fact.values["values"]))
+            else:
+                self._of_class(one.path, fact)
+
+    def _of_class(self, path: str, fact: Fact) -> None:
+        owner, _, name = fact.symbol.partition("::")
+        held = self.classes.get(owner)
+        if held is None or held.path != path:
+            return
+        if fact.kind == "declares" and name:
+            held.methods.add(name.lower())
+        elif fact.kind == "extends":
+            held.parents.append(fact.values["name"])
+        elif fact.kind == "uses_trait":
+            held.traits.append(fact.values["name"])
+
+    def _statement(self, path: str, fact: Fact) -> None:
+        values = fact.values
+        if fact.symbol:
+            self.registered.update(_providers_in(values))
+        owner, _, name = fact.symbol.partition("::")
+        held = self.classes.get(owner)
+        if values["op"] == "member":
+            if held is not None and held.path == path:
+                held.members[values["name"]] = values["value"]
+        elif values["op"] == "function":
+            function = Function(Body(path, fact.symbol, 0), tuple(values["parameters"]), fact)
+            if not name:
+                self.functions.setdefault(fact.symbol.lower(), function)
+            elif held is not None and held.path == path:
+                held.functions.setdefault(name.lower(), function)
+        else:
+            body = Body(path, fact.symbol, values["block"])
+            self._bodies.setdefault(body, []).append(fact)
+
+
+def is_test(path: str) -> bool:
+    """Return whether a file belongs to tests; applications do not use providers of tests."""
+    return _TESTS.search(path) is not None
+
+
+def _normal(path: str) -> str:
+    return posixpath.normpath("/" + path.lstrip("/")).lstrip("/")
+
+
+def _matches(folders: Sequence[str], patterns: Sequence[str]) -> bool:
+    return len(folders) == len(patterns) and all(map(_matches_name, folders, patterns))
+
+
+def _matches_name(name: str, pattern: str) -> bool:
+    """Return whether a name matches a pattern with stars; each star matches the minimum."""
+    first, *rest = pattern.split("*")
+    if not rest:
+        return name == pattern
+    if not name.startswith(first):
+        return False
+    at = len(first)
+    for part in rest[:-1]:
+        found = name.find(part, at)
+        if found < 0:
+            return False
+        at = found + len(part)
+    return len(name) - at >= len(rest[-1]) and name.endswith(rest[-1])
+
+
+def _providers_in(value: Any) -> Iterator[str]:
+    """Yield names in a statement that look like provider classes, at any depth."""
+    todo: list[Any] = [value]
+    while todo:
+        at = todo.pop()
+        if isinstance(at, str) and at.endswith("Provider"):
+            yield at
+        elif isinstance(at, Mapping):
+            todo += at.values()
+        elif isinstance(at, list):
+            todo += at
+
+
+def _states(values: Mapping[str, Any], key: str) -> bool:
+    return key in values or any(one.startswith(f"{key}.") for one in values)
+
+
+def _shared(one: str, other: str) -> int:
+    """Return the number of folders that two paths share."""
+    pairs = zip(one.split("/"), other.split("/"), strict=False)
+    return next((i for i, (a, b) in enumerate(pairs) if a != b), len(one))

@@ -1,0 +1,345 @@
+"""Facts of one file for the construction of routes, wherever the file lies.
+
+| kind | symbol | values |
+|---|---|---|
+| routing | the enclosing function | op, block, and the values in the table below |
+| routes_to | the enclosing function | controller: a class; action: a method, "" if not stated |
+| constant | the class | name, value: a constant or an enum case that is a string or a number |
+| configuration | "" | values: of a file with settings, by dotted keys; see settings.py |
+
+A file's statements are in blocks: 0 is the body of the function in the symbol, or of the file;
+others are bodies of closures and of statements, numbered within the file.
+
+| op | further values |
+|---|---|
+| function | parameters, static: of the function in the symbol; its body is its block 0 |
+| member | name, value: an expression; a property of the class in the symbol |
+| do, return | value: an expression |
+| if | branches: pairs of a condition and a block; otherwise: a block, if there is one |
+| each | over, key, item: names of variables, key may be ""; body: a block |
+| run | body: a block; repeats: whether it is a loop's |
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Set
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from rag_assets.ingest.chunking.model import Fact
+from rag_assets.systems.code_memory.languages.php.classes import CLASS_ROLES, ClassLike, Method
+from rag_assets.systems.code_memory.languages.php.source import PhpSource
+from rag_assets.systems.code_memory.laravel.routes.expressions import Expressions, Json
+from rag_assets.systems.code_memory.laravel.routes.marks import (
+    RESOURCES,
+    VERBS,
+    Marks,
+    is_kernel,
+    is_provider,
+)
+from rag_assets.systems.code_memory.laravel.routes.settings import settings_of
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+_CLASS: Final = re.compile(r"\\?[A-Za-z_]\w*(?:\\[A-Za-z_]\w*)+(?:@\w+)?")
+_ACTIONS: Final = VERBS | {"match", "any", "controller", "fallback"}
+_PAIR: Final = 2
+
+
+def targets_of(expression: Json) -> Iterator[tuple[str, str]]:
+    """Yield controllers and methods, fully qualified; "" for a method that is not stated."""
+    if not isinstance(expression, dict) or expression.get("of") != "chain":
+        return
+    for call in expression["calls"]:
+        name, arguments = call["name"].lower(), call["arguments"]
+        if name in _ACTIONS and arguments:
+            yield from _target(arguments[-1])
+        elif name in RESOURCES:
+            yield from _controllers(arguments)
+
+
+def _target(action: Json) -> Iterator[tuple[str, str]]:
+    if isinstance(action, str) and _CLASS.fullmatch(action):
+        controller, _, method = action.lstrip("\\").partition("@")
+        yield controller, method
+    elif isinstance(action, dict) and action.get("of") == "array":
+        keyed = {key: value for key, value in action["items"] if isinstance(key, str)}
+        plain = [value for _, value in action["items"] if isinstance(value, str)]
+        if isinstance(keyed.get("uses"), str):
+            yield from _target(keyed["uses"])
+        elif not keyed and len(plain) == len(action["items"]) == _PAIR:
+            yield from _target("@".join(plain))
+
+
+def _controllers(arguments: list[Json]) -> Iterator[tuple[str, str]]:
+    """Yield the controller of a resource, or of each of several resources."""
+    first = arguments[0] if arguments else None
+    if isinstance(first, dict) and first.get("of") == "array":
+        for _, value in first["items"]:
+            yield from _target(value)
+    elif len(arguments) > 1:
+        yield from _target(arguments[1])
+
+
+_ENTRIES = frozenset({"boot", "register", "map", "configurepackage"})
+_MIDDLEWARE = frozenset({"middlewareGroups", "routeMiddleware", "middlewareAliases"})
+"""Properties of kernels that name middleware."""
+
+_LONGEST_OF_KERNEL = 8_000
+_LISTED = frozenset({"listen", "subscribe", "policies", "bindings", "singletons", "observers"})
+"""Properties of providers that do not concern routes."""
+
+_OF_PROVIDERS = frozenset(
+    {"mergeconfigfrom", "publishes", "loadviewsfrom", "loadmigrationsfrom", "loadtranslationsfrom"}
+    | {"registerpolicies", "commands", "loadjsontranslationsfrom", "loadviewcomponentsas"}
+)
+_BRANCHES = frozenset({"if_statement", "else_if_clause", "else_clause"})
+_VALUES = frozenset(
+    {"array_creation_expression", "string", "encapsed_string", "binary_expression"}
+    | {"class_constant_access_expression", "member_access_expression"}
+)
+_DECLARATIONS = frozenset({*CLASS_ROLES, "function_definition", "namespace_definition"})
+_LONGEST = 500
+"""Maximum size of the value of a constant or property that may matter to a route."""
+
+
+def facts_of(source: PhpSource) -> Iterator[Fact]:
+    """Yield the facts of a file, in no particular order."""
+    marks = Marks(source)
+    yield from _constants(source)
+    settings = settings_of(source)
+    if settings is not None:
+        node, values = settings
+        start, end = source.tree.start(node), source.tree.end(node)
+        yield Fact("configuration", start, end, "", values)
+    if marks:
+        yield from _Reader(source, marks).facts()
+
+
+def _constants(source: PhpSource) -> Iterator[Fact]:
+    for one in source.classes:
+        for held in one.constants:
+            value = source.value(held.value)
+            plain = isinstance(value, str | int) and not isinstance(value, bool)
+            if plain and len(str(value)) <= _LONGEST:
+                values = {"name": held.name, "value": value}
+                start, end = source.tree.start(held.node), source.tree.end(held.node)
+                yield Fact("constant", start, end, one.name, values)
+
+
+class _Reader:
+    """Reads the statements of one file, block by block."""
+
+    def __init__(self, source: PhpSource, marks: Marks) -> None:
+        self._source = source
+        self._marks = marks
+        self._expressions = Expressions(source, self._queued)
+        self._blocks: deque[tuple[int, Node]] = deque()
+        self._last = 0
+        self._symbol = ""
+
+    def facts(self) -> Iterator[Fact]:
+        """Yield facts of statements that may concern routes, and of the functions around them."""
+        for one in self._source.classes:
+            if is_kernel(one):
+                yield from self._members(one, _MIDDLEWARE, _LONGEST_OF_KERNEL)
+            elif is_provider(one) or self._marks.within(one.node):
+                yield from self._of_class(one)
+        for name, function in self._source.functions:
+            if function.body is not None and self._marks.within(function.body):
+                yield from self._of_function(name, function)
+        self._symbol = ""
+        for statement in self._source.statements():
+            if statement.type not in _DECLARATIONS:
+                yield from self._statement(0, statement)
+        yield from self._rest()
+
+    def _of_class(self, one: ClassLike) -> Iterator[Fact]:
+        found = [
+            fact
+            for method in one.methods
+            if method.body is not None
+            for fact in self._of_function(f"{one.name}::{method.name}", method)
+        ]
+        yield from found
+        names = {held.name for held in one.properties} - _LISTED
+        yield from self._members(one, names, _LONGEST)
+
+    def _members(self, one: ClassLike, names: Set[str], longest: int) -> Iterator[Fact]:
+        """Yield the properties of a class with short values."""
+        self._symbol = one.name
+        for held in one.properties:
+            if held.value is None or held.name not in names or _size(held.value) > longest:
+                continue
+            value = self._expressions.read(held.value, runs=False)
+            if not isinstance(value, dict) or value["of"] != "computed":
+                yield self._fact(held.node, "member", name=held.name, value=value)
+
+    def _of_function(self, symbol: str, method: Method) -> Iterator[Fact]:
+        self._symbol = symbol
+        body = method.body
+        found = [
+            fact
+            for statement in (body.named_children if body is not None else ())
+            for fact in self._statement(0, statement)
+        ]
+        found += self._rest()
+        if found or method.name.lower() in _ENTRIES:
+            parameters = self._expressions.parameters(method.node)
+            values = {"parameters": parameters, "static": method.static}
+            yield self._fact(method.node, "function", body, **values)
+            yield from found
+
+    def _rest(self) -> Iterator[Fact]:
+        """Yield the statements of blocks found on the way."""
+        while self._blocks:
+            block, body = self._blocks.popleft()
+            if body.type in {"compound_statement", "colon_block", "switch_block"}:
+                for statement in body.named_children:
+                    yield from self._statement(block, statement)
+            elif body.type.endswith("_statement"):
+                yield from self._statement(block, body)
+            else:  # the expression of an arrow function
+                yield from self._valued(block, body, "return", body)
+
+    def _queued(self, body: Node) -> int:
+        self._last += 1
+        self._blocks.append((self._last, body))
+        return self._last
+
+    def _statement(self, block: int, node: Node) -> Iterator[Fact]:
+        if not self._marks.within(node) and not self._leads_on(node):
+            return
+        read = self._readers.get(node.type)
+        if read is not None:
+            yield from read(self, block, node)
+
+    def _leads_on(self, node: Node) -> bool:
+        """Return whether a statement sets a variable, or may create routes through a call."""
+        held = next(iter(node.named_children), None)
+        if node.type not in {"expression_statement", "return_statement"} or held is None:
+            return False
+        if held.type in {"assignment_expression", "augmented_assignment_expression"}:
+            return self._within_marked(node)
+        if held.type in _VALUES:
+            return node.type == "return_statement" and _size(held) <= _LONGEST
+        return self._calls_on(held)
+
+    def _calls_on(self, held: Node) -> bool:
+        chain = self._source.chain(held)
+        if chain is None:
+            return False
+        if chain.static:
+            owner = self._source.class_name(chain.root, held)
+            return not owner.startswith("Illuminate\\")
+        if chain.root == "$this":
+            return len(chain.calls) == 1 and chain.calls[0].name.lower() not in _OF_PROVIDERS
+        registers = chain.calls[0].name.lower() == "register"
+        return not chain.root or (registers and chain.root in {"$this->app", "$app"})
+
+    def _within_marked(self, node: Node) -> bool:
+        around = node.parent
+        return around is not None and self._marks.within(around)
+
+    def _expression(self, block: int, node: Node) -> Iterator[Fact]:
+        held = next(iter(node.named_children), None)
+        if held is not None:
+            op = "return" if node.type == "return_statement" else "do"
+            yield from self._valued(block, node, op, held)
+
+    def _valued(self, block: int, node: Node, op: str, held: Node) -> Iterator[Fact]:
+        before = len(self._blocks)
+        value = self._expressions.read(held)
+        body = self._blocks[before][1] if len(self._blocks) > before else None
+        yield self._fact(node, op, body, block=block, value=value)
+        start, end = self._span(node, body)
+        for controller, action in targets_of(value):
+            values = {"controller": controller, "action": action}
+            yield Fact("routes_to", start, end, self._symbol, values)
+
+    def _if(self, block: int, node: Node) -> Iterator[Fact]:
+        branches: list[Json] = []
+        otherwise = None
+        for part in [node, *node.named_children]:
+            body = part.child_by_field_name("body")
+            if body is None or part.type not in _BRANCHES:
+                continue
+            if part.type == "else_clause":
+                otherwise = self._queued(body)
+                continue
+            condition = self._expressions.read(part.child_by_field_name("condition"), runs=False)
+            branches.append([condition, self._queued(body)])
+        values = {} if otherwise is None else {"otherwise": otherwise}
+        yield self._fact(node, "if", _body(node), block=block, branches=branches, **values)
+
+    def _switch(self, block: int, node: Node) -> Iterator[Fact]:
+        body = node.child_by_field_name("body")
+        cases = [] if body is None else body.named_children
+        branches = [[{"of": "computed", "why": "a case"}, self._queued(case)] for case in cases]
+        yield self._fact(node, "if", body, block=block, branches=branches)
+
+    def _each(self, block: int, node: Node) -> Iterator[Fact]:
+        body = _body(node)
+        parts = [part for part in node.named_children if part != body and part.type != "comment"]
+        if body is None or len(parts) != _PAIR:
+            return
+        named = parts[1].named_children if parts[1].type == "pair" else [parts[1]]
+        names = [self._source.tree.of(one).lstrip("&$") for one in named]
+        values = {
+            "over": self._expressions.read(parts[0]),
+            "key": names[0] if len(names) > 1 else "",
+            "item": names[-1],
+            "body": self._queued(body),
+        }
+        yield self._fact(node, "each", body, block=block, **values)
+
+    def _run(self, block: int, node: Node) -> Iterator[Fact]:
+        body = node if node.type == "compound_statement" else _body(node)
+        if body is not None:
+            repeats = node.type not in {"try_statement", "compound_statement"}
+            number = self._queued(body)
+            yield self._fact(node, "run", body, block=block, body=number, repeats=repeats)
+
+    def _case(self, block: int, node: Node) -> Iterator[Fact]:
+        for statement in node.named_children:
+            if statement.type.endswith("_statement"):
+                yield from self._statement(block, statement)
+
+    _readers: ClassVar[Mapping[str, Callable[[_Reader, int, Node], Iterator[Fact]]]] = {
+        "expression_statement": _expression,
+        "return_statement": _expression,
+        "if_statement": _if,
+        "switch_statement": _switch,
+        "case_statement": _case,
+        "default_statement": _case,
+        "foreach_statement": _each,
+        **dict.fromkeys(("compound_statement", "try_statement", "while_statement"), _run),
+        **dict.fromkeys(("do_statement", "for_statement"), _run),
+    }
+
+    def _fact(self, node: Node, op: str, until: Node | None = None, **values: Json) -> Fact:
+        start, end = self._span(node, until)
+        return Fact("routing", start, end, self._symbol, {"op": op, **values})
+
+    def _span(self, node: Node, body: Node | None) -> tuple[int, int]:
+        """Return the offsets of a statement up to the first body in it."""
+        tree = self._source.tree
+        start = tree.start(node)
+        if body is None or body.start_byte <= node.start_byte:
+            return start, tree.end(node)
+        return start, start + len(tree.text[start : tree.start(body)].rstrip())
+
+
+def _size(node: Node) -> int:
+    return node.end_byte - node.start_byte
+
+
+def _body(node: Node) -> Node | None:
+    """Return the body of a statement: its last block or statement."""
+    held = node.child_by_field_name("body")
+    if held is not None:
+        return held
+    found = [n for n in node.named_children if n.type.endswith(("_statement", "_block"))]
+    return found[-1] if found else None

@@ -1,0 +1,197 @@
+"""The routes of a repository, as in Laravel's router after all providers ran."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from typing import Final
+
+from rag_assets.ingest.chunking.model import Fact
+from rag_assets.systems.code_memory.laravel.routes.drafts import Context
+from rag_assets.systems.code_memory.laravel.routes.evaluation import evaluate
+from rag_assets.systems.code_memory.laravel.routes.frames import Arguments, Exhausted, Frame
+from rag_assets.systems.code_memory.laravel.routes.guards import Configuration
+from rag_assets.systems.code_memory.laravel.routes.machine import Machine
+from rag_assets.systems.code_memory.laravel.routes.marks import DIRECT, FACADES, RESOURCES, VERBS
+from rag_assets.systems.code_memory.laravel.routes.model import Evidence, Routes, Unresolved
+from rag_assets.systems.code_memory.laravel.routes.program import ROOT, ClassFacts, Program, is_test
+from rag_assets.systems.code_memory.laravel.routes.values import Body, Instance, Value
+from rag_assets.systems.code_memory.symbols.model import FileFacts
+
+_WITHOUT_KERNEL: Final = 11
+"""From this version on, the framework itself names its middleware."""
+
+
+def middleware_of(machine: Machine) -> Mapping[str, tuple[str, ...]]:
+    """Return the classes of each alias and group of middleware, in order.
+
+    They come from kernels, from `withMiddleware`, or from router calls in providers. Parameters are
+    left out: `throttle:api` in a group is the class of `throttle`. Names that only a package
+    defines are left out.
+
+    Args:
+        machine: after a full run of a repository; read its routes first.
+    """
+    late = (machine.program.version or 0) >= _WITHOUT_KERNEL
+    if late and not machine.guards.aliases:
+        Configuration().applied_to(machine.guards)
+    return machine.guards.classes()
+
+
+def providers_of(program: Program) -> Iterator[str]:
+    """Yield the classes: listed providers, then the application's, then those in packages.
+
+    A provider of an application is skipped if the application lists other providers of its own and
+    no statement names this one: Laravel's skeleton comes with such a provider.
+    """
+    names = (name for listed in program.providers.values() for name in listed)
+    listed = {name: index for index, name in enumerate(dict.fromkeys(names))}
+    found = [
+        (listed.get(name, len(listed)), not one.path.startswith("app/"), one.path, name)
+        for name, one in program.classes.items()
+        if not one.abstract and not is_test(one.path) and _is_provider(program, name)
+        if name in listed or name in program.registered or not _is_left_out(program, one)
+    ]
+    yield from (name for *_, name in sorted(found))
+
+
+def _is_provider(program: Program, name: str) -> bool:
+    *own, last = program.lineage(name)
+    return bool(own) and any(
+        one not in program.classes and one.rpartition("\\")[2].endswith("Provider")
+        for one in (*own, last)
+    )
+
+
+def _is_left_out(program: Program, one: ClassFacts) -> bool:
+    """Return whether the application of a class lists other providers of its own."""
+    for root, listed in program.providers.items():
+        own = f"{root}app/"
+        held = (program.classes.get(name) for name in listed)
+        if one.path.startswith(own) and any(c and c.path.startswith(own) for c in held):
+            return True
+    return False
+
+
+KERNEL = "Illuminate\\Foundation\\Http\\Kernel"
+_ROUTES = "Illuminate\\Foundation\\Support\\Providers\\RouteServiceProvider"
+_MAKES = VERBS | RESOURCES | DIRECT | {"group"}
+
+
+def routes_of(files: Iterable[FileFacts]) -> Routes:
+    """Return the routes of a repository.
+
+    Files are loaded by providers, `withRouting`, `loadRoutesFrom` and `require`; a file that is
+    never loaded has no routes, and is reported as unresolved.
+
+    Args:
+        files: of the repository.
+    """
+    return routes_made_by(run_of(files))
+
+
+def run_of(files: Iterable[FileFacts]) -> Machine:
+    """Run everything in a repository that creates routes; return the machine.
+
+    Args:
+        files: of the repository.
+    """
+    program = Program(files)
+    machine = Machine(program)
+    for name in program.classes:
+        if KERNEL in program.lineage(name):
+            _kernel(machine, name)
+    providers = list(providers_of(program))
+    for name in providers:
+        _enter(machine, name, ("register", "configurePackage"))
+    for name in providers:
+        machine.deferred.clear()
+        _enter(machine, name, ("boot",))
+        _booted(machine, name)
+    for path in sorted(program.top_levels()):
+        if path.endswith("bootstrap/app.php") and not is_test(path):
+            first = Evidence(path, program.body(Body(path, "", 0))[0])
+            _run(machine, partial(machine.load, ROOT + path, _frame(path), stated=False), first)
+    return machine
+
+
+def _kernel(machine: Machine, name: str) -> None:
+    """Read the middleware that a kernel names."""
+    fact = Fact("declares", 0, 0)
+
+    def read() -> Value:
+        told = []
+        for one in ("middlewareGroups", "routeMiddleware", "middlewareAliases"):
+            held = machine.program.member(name, one)
+            told.append(None if held is None else evaluate(machine, held[1], _frame(held[0])))
+        machine.guards.of_kernel(*told)
+
+    _run(machine, read, Evidence(machine.program.classes[name].path, fact))
+
+
+def _enter(machine: Machine, name: str, methods: Iterable[str]) -> None:
+    for method in methods:
+        function = machine.program.method(name, method)
+        if function is not None:
+            frame = _frame(function.body.path)
+            run = partial(machine.function, function, Instance(name), Arguments(()), frame)
+            _run(machine, run, Evidence(function.body.path, function.fact))
+
+
+def _booted(machine: Machine, name: str) -> None:
+    """Run a route provider's work after boot: its last closure, else its `map`."""
+    if machine.deferred:
+        last, evidence = machine.deferred[-1]
+        frame = _frame(evidence.path)
+        _run(machine, partial(machine.closure, last, Arguments(()), frame), evidence)
+    elif _ROUTES in machine.program.lineage(name):
+        _enter(machine, name, ("map",))
+
+
+def _run(machine: Machine, run: Callable[[], Value], evidence: Evidence) -> None:
+    machine.begin()
+    try:
+        run()
+    except RecursionError:
+        machine.unresolved.append(Unresolved("what lies too deep", evidence))
+    except Exhausted:
+        machine.unresolved.append(Unresolved("more statements than are run", evidence))
+
+
+def _frame(path: str) -> Frame:
+    return Frame(path, "", None, {}, Context(), 0)
+
+
+def routes_made_by(machine: Machine) -> Routes:
+    """Return the routes that a run created, and the statements that it could not resolve."""
+    routes, unresolved = [], list(machine.unresolved)
+    for draft in machine.router.drafts:
+        if isinstance(draft.uri, str):
+            routes.append(draft.route())
+        elif draft.context.evidence:
+            reason = f"the URI is computed: {draft.uri.why}"
+            unresolved.append(Unresolved(reason, draft.context.evidence[-1]))
+    unresolved += _never_loaded(machine)
+    return Routes(tuple(routes), tuple(dict.fromkeys(unresolved)))
+
+
+def _never_loaded(machine: Machine) -> Iterator[Unresolved]:
+    for path in sorted(machine.program.top_levels()):
+        if path in machine.loaded or is_test(path):
+            continue
+        facts = machine.program.body(Body(path, "", 0))
+        first = next((fact for fact in facts if makes_routes(fact)), None)
+        if first is not None:
+            yield Unresolved(
+                "a file of routes that nothing is known to load", Evidence(path, first)
+            )
+
+
+def makes_routes(fact: Fact) -> bool:
+    """Return whether a fact is a statement that asks the router for routes."""
+    value = fact.values.get("value")
+    if not isinstance(value, dict) or value.get("of") != "chain":
+        return False
+    names = {call["name"].lower() for call in value["calls"]}
+    router = value["root"] == {"of": "variable", "name": "router"}
+    return (router or value["class"] in FACADES) and not names.isdisjoint(_MAKES)

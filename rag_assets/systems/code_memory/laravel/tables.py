@@ -1,0 +1,364 @@
+"""The tables that result from a repository's migrations, replayed in Laravel's order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
+from typing import Any, Final
+
+from rag_assets.ingest.chunking.model import Fact
+from rag_assets.systems.code_memory.laravel.schema_settings import Settings
+from rag_assets.systems.code_memory.laravel.tables_state import TableState
+from rag_assets.systems.code_memory.symbols.model import FileFacts
+
+
+class Conditions:
+    """Answers to conditions of migrations.
+
+    The existence of a table or column is evaluated once, at the first request.
+
+    Args:
+        states: the current tables.
+    """
+
+    def __init__(self, states: Mapping[str, TableState]) -> None:
+        self._states = states
+        self._answers: dict[tuple[str, int, str, str], bool] = {}
+
+    def hold(self, path: str, guards: Sequence[Mapping[str, Any]]) -> bool:
+        """Return whether conditions hold; unknown conditions are assumed to hold.
+
+        Args:
+            path: of the file that states them.
+            guards: as in facts of the kind `schema`, with settings in place of their marks.
+        """
+        # Evaluate all conditions now, before the guarded statements change the answers.
+        answers = [self._answer(path, guard) for guard in guards]
+        return all(answer is not False for answer in answers)
+
+    def known(self, path: str, guards: Sequence[Mapping[str, Any]]) -> bool:
+        """Return whether the answers to all conditions are known; see hold."""
+        return all(self._answer(path, guard) is not None for guard in guards)
+
+    def _answer(self, path: str, guard: Mapping[str, Any]) -> bool | None:
+        truth = self._truth(path, guard)
+        return None if truth is None else truth is guard["wanted"]
+
+    def _truth(self, path: str, guard: Mapping[str, Any]) -> bool | None:
+        kind = guard["kind"]
+        if kind in {"table", "column"}:
+            return self._there(path, guard)
+        if kind == "equal":
+            values = [guard["value"], *guard["values"]]
+            if any(isinstance(one, Mapping) for one in values):
+                return None
+            return any(_alike(values[0], other) for other in values[1:])
+        if kind == "set":
+            value = guard["value"]
+            return None if isinstance(value, Mapping) else value not in (None, False, 0, "", "0")
+        return self._any(path, guard) if kind == "any" else None
+
+    def _any(self, path: str, guard: Mapping[str, Any]) -> bool | None:
+        answers = []
+        for listed in guard["lists"]:
+            held = [self._answer(path, one) for one in listed]
+            answers.append(False if False in held else (None if None in held else True))
+        return True if True in answers else (None if None in answers else False)
+
+    def _there(self, path: str, guard: Mapping[str, Any]) -> bool | None:
+        table, column = guard["table"], guard["column"]
+        if not isinstance(table, str) or not isinstance(column, str):
+            return None
+        key = (path, guard["at"], table, column)
+        if key not in self._answers:
+            state = self._states.get(table)
+            self._answers[key] = state is not None and (
+                guard["kind"] == "table" or column in state.columns
+            )
+        return self._answers[key]
+
+
+def _alike(one: Any, other: Any) -> bool:
+    return type(one) is type(other) and one == other
+
+
+_DUMPS: Final = ("mysql", "mariadb", "pgsql", "sqlite", "sqlsrv")
+_DUMP_SUFFIXES: Final = frozenset({".sql", ".dump"})
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a resulting table.
+
+    Attributes:
+        name: of the column.
+        type: Laravel's name (`string`, `bigInteger`), or SQL's if SQL created it.
+        nullable: whether it may be null.
+        attributes: all other stated attributes: default, length, unsigned, allowed, comment,
+            autoIncrement, virtualAs and so on, as in facts of the kind `schema`.
+    """
+
+    name: str
+    type: str
+    nullable: bool
+    attributes: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """An index.
+
+    Attributes:
+        name: stated, or by Laravel's convention.
+        kind: primary, unique, index, fulltext or spatialIndex.
+        columns: in order.
+    """
+
+    name: str
+    kind: str
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignKey:
+    """A foreign key.
+
+    Attributes:
+        name: stated, or by Laravel's convention.
+        columns: of this table.
+        table: the referenced table; "" if it is computed.
+        references: columns of the referenced table.
+        on_delete, on_update: in lower case; "" if not stated.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    table: str
+    references: tuple[str, ...]
+    on_delete: str
+    on_update: str
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """A statement that changed a table.
+
+    Attributes:
+        path: of the file.
+        fact: of the kind `schema`.
+    """
+
+    path: str
+    fact: Fact
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table after all migrations.
+
+    Attributes:
+        name: its last name.
+        columns, indexes, foreign_keys: in the order of their creation.
+        evidence: every statement that changed it under any of its names, as they run.
+        complete: whether no part of it was computed.
+        reasons: why it is incomplete.
+    """
+
+    name: str
+    columns: tuple[Column, ...]
+    indexes: tuple[Index, ...]
+    foreign_keys: tuple[ForeignKey, ...]
+    evidence: tuple[Evidence, ...]
+    complete: bool
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """The tables after a repository's migrations.
+
+    Attributes:
+        tables: by name.
+        unresolved: statements on a computed table, which may change any table.
+    """
+
+    tables: Mapping[str, Table]
+    unresolved: tuple[Evidence, ...]
+
+
+def tables_of(
+    files: Iterable[FileFacts], *, change_keeps: bool = True, driver: str | None = None
+) -> Tables:
+    """Replay migrations: a dump first, then by file name; `down()` is never read.
+
+    Args:
+        files: of one repository, in any order; settings are read from the files that state them.
+        change_keeps: whether `change()` keeps attributes that it does not repeat, as before Laravel
+            11.
+        driver: of the database, for migrations that depend on it; None for the driver of the
+            repository's default connection.
+    """
+    given = list(files)
+    settings = Settings(given, driver)
+    states: dict[str, TableState] = {}
+    conditions = Conditions(states)
+    unresolved: list[Evidence] = []
+    for stated in _statements(given):
+        evidence = _settled(stated, settings)
+        if not isinstance(evidence.fact.values["table"], str):
+            unresolved.append(evidence)
+        elif conditions.hold(evidence.path, evidence.fact.values["guards"]):
+            _apply(evidence, states, conditions, change_keeps)
+    return Tables({name: _table(name, states[name]) for name in sorted(states)}, tuple(unresolved))
+
+
+def _settled(evidence: Evidence, settings: Settings) -> Evidence:
+    """Return a statement with the repository's settings in place of marks."""
+    values = settings.resolved(evidence.fact.values)
+    unread = list(values["unread"])
+    if isinstance(values["table"], Mapping):
+        unread.append("the name of the table")
+    left_out = [one for one in values.get("columns", ()) if not isinstance(one["name"], str)]
+    if left_out:
+        values["columns"] = [one for one in values["columns"] if isinstance(one["name"], str)]
+        unread.append("the name of a column")
+    values["unread"] = unread
+    return Evidence(evidence.path, replace(evidence.fact, values=values))
+
+
+def _statements(files: Sequence[FileFacts]) -> Iterator[Evidence]:
+    """Yield the statements of the dump and of all migrations outside it, as they run."""
+    dump = _dump(files)
+    ran: set[str] = set()
+    if dump is not None:
+        for fact in _ordered(dump):
+            if fact.values["action"] == "ran":
+                ran.update(fact.values["migrations"])
+            else:
+                yield Evidence(dump.path, fact)
+    migrations = [file for file in files if file.path.endswith(".php")]
+    for file in sorted(migrations, key=lambda file: (PurePosixPath(file.path).name, file.path)):
+        if PurePosixPath(file.path).stem not in ran:
+            for fact in _ordered(file):
+                yield Evidence(file.path, fact)
+
+
+def _dump(files: Sequence[FileFacts]) -> FileFacts | None:
+    """Return the dump that Laravel would load; the most common database takes precedence."""
+    found = [
+        file
+        for file in files
+        if PurePosixPath(file.path).suffix in _DUMP_SUFFIXES
+        and PurePosixPath(file.path).parent.name == "schema"
+    ]
+    order = {name: place for place, name in enumerate(_DUMPS)}
+    return min(
+        found,
+        key=lambda file: (
+            order.get(PurePosixPath(file.path).name.split("-", 1)[0], len(order)),
+            file.path,
+        ),
+        default=None,
+    )
+
+
+def _ordered(file: FileFacts) -> list[Fact]:
+    found = [fact for fact in file.facts if fact.kind == "schema"]
+    return sorted(found, key=lambda fact: fact.values["order"])
+
+
+def _apply(
+    evidence: Evidence,
+    states: dict[str, TableState],
+    conditions: Conditions,
+    change_keeps: bool,
+) -> None:
+    values = evidence.fact.values
+    name, action = values["table"], values["action"]
+    if action == "drop":
+        states.pop(name, None)
+        return
+    if name in states and action == "create" and values.get("if_not_exists"):
+        return
+    state = states.setdefault(name, TableState())
+    if not state.touched and action != "create":
+        state.reasons.append("it is altered here but made elsewhere")
+    known = conditions.known(evidence.path, values["guards"])
+    state.touch(evidence.path, evidence.fact, known=known)
+    for column in values.get("columns", ()):
+        if conditions.hold(evidence.path, column.get("guards", ())):
+            state.add_column(column, change_keeps)
+    commands = [
+        command
+        for command in values.get("commands", ())
+        if conditions.hold(evidence.path, command.get("guards", ()))
+    ]
+    _run(commands, name, states)
+    target = values.get("to")
+    if isinstance(target, str):
+        _rename(states, name, target)
+    elif action == "rename":
+        state.reasons.append("its new name is computed")
+
+
+def _run(commands: Sequence[Mapping[str, Any]], name: str, states: dict[str, TableState]) -> None:
+    """Run the commands of a statement on a table; one of them may drop the table."""
+    state = states[name]
+    for command in commands:
+        state.run(command)
+        if command["name"] == "renameColumn":
+            _rename_referred(states, name, command["from"], command["to"])
+        elif command["name"] in {"drop", "dropIfExists"}:
+            states.pop(name, None)
+
+
+def _rename(states: dict[str, TableState], name: str, target: str) -> None:
+    moved = states.pop(name, None)
+    if moved is None or target == name:
+        return
+    states[target] = moved
+    for state in states.values():
+        for key in state.foreign.values():
+            if key.get("on") == name:
+                key["on"] = target
+
+
+def _rename_referred(states: dict[str, TableState], name: str, old: Any, new: Any) -> None:
+    for state in states.values():
+        for key in state.foreign.values():
+            if key.get("on") == name and key.get("references") == old:
+                key["references"] = new
+
+
+def _table(name: str, state: TableState) -> Table:
+    columns = tuple(
+        Column(
+            key,
+            str(attributes.get("type", "")),
+            bool(attributes.get("nullable")),
+            {k: v for k, v in attributes.items() if k not in {"name", "type", "nullable"}},
+        )
+        for key, attributes in state.columns.items()
+    )
+    indexes = tuple(
+        Index(key, index["name"], tuple(map(str, index["columns"])))
+        for key, index in state.indexes.items()
+    )
+    keys = tuple(_foreign_key(key, stated) for key, stated in state.foreign.items())
+    evidence = tuple(Evidence(path, fact) for path, fact in state.touched)
+    reasons = tuple(dict.fromkeys(state.reasons))
+    return Table(name, columns, indexes, keys, evidence, not reasons, reasons)
+
+
+def _foreign_key(name: str, stated: Mapping[str, Any]) -> ForeignKey:
+    references = stated.get("references") or "id"
+    listed = references if isinstance(references, list) else [references]
+    return ForeignKey(
+        name,
+        tuple(map(str, stated["columns"])),
+        stated["on"] if isinstance(stated.get("on"), str) else "",
+        tuple(map(str, listed)),
+        str(stated.get("onDelete") or "").lower(),
+        str(stated.get("onUpdate") or "").lower(),
+    )

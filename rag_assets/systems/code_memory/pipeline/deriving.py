@@ -1,0 +1,197 @@
+"""Derived documents: the routes and tables that are derived from a repository's indexed files.
+
+They are derived at the end of a sync, from the texts that answer searches, once no document is
+pending: half of a repository has other tables than the whole. Differences become records, which the
+next listing finds. Labels are compared at the same time, from the same facts: even after an
+interrupted run, they are right once this is done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Final
+
+from rag_assets.common.formatting import counted
+from rag_assets.common.hashing import key_of
+from rag_assets.ingest.sources.model import SourceMetadata
+from rag_assets.pipeline.context import TenantContext
+from rag_assets.pipeline.slices import pending_count
+from rag_assets.storage.catalog.catalog import Catalog
+from rag_assets.storage.catalog.pushed_records import PushedRecord
+from rag_assets.systems.code_memory.catalog.code_catalog import code_catalog
+from rag_assets.systems.code_memory.catalog.derivations import DerivedRecords
+from rag_assets.systems.code_memory.catalog.document_kinds import CodeDocument
+from rag_assets.systems.code_memory.derived.documents import derived_documents
+from rag_assets.systems.code_memory.derived.model import MEDIA_TYPE, Derivation, DerivedDocument
+from rag_assets.systems.code_memory.derived.text import rendered
+from rag_assets.systems.code_memory.derived.unresolved import Unresolved, first_of
+from rag_assets.systems.code_memory.pipeline.derived_marks import derived_configs, due_sources
+from rag_assets.systems.code_memory.pipeline.labelling import changed_labels, files_of, is_labelled
+from rag_assets.systems.code_memory.sources.derived import DerivedConfig
+from rag_assets.tenants.model import Tenant
+
+_MOST_UNRESOLVED: Final = 300
+"""Most unresolved statements about routes, and about tables, kept per group of files with the same
+readers."""
+_SCOPE_CHARACTERS: Final = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """The result of deriving documents.
+
+    Attributes:
+        changed: documents that are new, changed or deleted; the next listing finds them.
+        documents: all documents of the sources that were derived.
+    """
+
+    changed: int = 0
+    documents: int = 0
+
+    @property
+    def lines(self) -> Mapping[str, str]:
+        """Return the figures for the run's page."""
+        if not self.documents and not self.changed:
+            return {}
+        shown = f"{counted(self.documents, 'document')}, {self.changed:,} of them to be listed"
+        return {"derived of files": shown}
+
+
+@dataclass(frozen=True, slots=True)
+class _WorkedOut:
+    """Documents and labels derived from sources.
+
+    Attributes:
+        records: the derived documents of each source.
+        labels: the new labels of documents that were recorded with others.
+    """
+
+    records: tuple[DerivedRecords, ...] = ()
+    labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+
+def derive_documents(ctx: TenantContext) -> Derived:
+    """Derive the documents of sources with changed files again."""
+    configs = derived_configs(ctx.tenant)
+    serving = ctx.catalog.generations.serving(ctx.ref.id) if configs else None
+    if serving is None or pending_count(ctx):
+        return Derived()
+    due = due_sources(ctx.catalog, ctx.tenant, serving.number)
+    changed = documents = 0
+    found = _worked_out(ctx, serving.number, due)
+    code = code_catalog(ctx.catalog)
+    if found.labels:
+        ctx.guard()
+        code.kinds.record(ctx.ref, found.labels)
+    for one in found.records:
+        ctx.guard()
+        changed += code.derivations.record(ctx.ref, one)
+        documents += len(one.records)
+    return Derived(changed, documents)
+
+
+def derivations_as_recorded(ctx: TenantContext) -> list[DerivedRecords]:
+    """Derive the documents of sources with up-to-date records again, for comparison.
+
+    A source is left out if the lake has lost one of its texts: fewer documents would seem to
+    follow.
+    """
+    configs = derived_configs(ctx.tenant)
+    serving = ctx.catalog.generations.serving(ctx.ref.id) if configs else None
+    if serving is None:
+        return []
+    due = due_sources(ctx.catalog, ctx.tenant, serving.number)
+    code = code_catalog(ctx.catalog)
+    recorded = code.derivations.recorded(ctx.ref.id)
+    done = {of: key for of, key in recorded.items() if of in configs and of not in due}
+    texts = [
+        (one.source, one.chunk_set_key)
+        for one in code.kinds.indexed(ctx.ref.id, serving.number)
+        if one.source in done
+    ]
+    lost = ctx.lake.missing_chunk_sets({key for _, key in texts})
+    damaged = {source for source, key in texts if key in lost}
+    intact = {of: key for of, key in done.items() if of not in damaged}
+    return list(_worked_out(ctx, serving.number, intact).records)
+
+
+def _worked_out(ctx: TenantContext, generation: int, fingerprints: Mapping[str, str]) -> _WorkedOut:
+    """Derive documents and labels from some sources.
+
+    Args:
+        ctx: of the tenant.
+        generation: the build with the files to read.
+        fingerprints: of the files, by source.
+    """
+    if not fingerprints:
+        return _WorkedOut()
+    configs = derived_configs(ctx.tenant)
+    indexed = sorted(
+        (
+            d
+            for d in code_catalog(ctx.catalog).kinds.indexed(ctx.ref.id, generation)
+            if d.source in fingerprints
+        ),
+        key=_repository,
+    )
+    records: dict[str, list[PushedRecord]] = {source: [] for source in fingerprints}
+    unresolved: dict[str, list[Unresolved]] = {source: [] for source in fingerprints}
+    labels: dict[str, Mapping[str, str]] = {}
+    own = ctx.tenant.own_frameworks
+    for (source, scope), group in groupby(indexed, key=_repository):
+        documents = list(group)
+        # No document can be derived unless a file's language has frameworks.
+        files = files_of(ctx, documents) if any(map(is_labelled, documents)) else {}
+        labels |= changed_labels(documents, files)
+        found = derived_documents([*files.values()], own) if files else Derivation((), ())
+        records[source] += _records(ctx, configs[source], scope, found.documents)
+        unresolved[source] += first_of(found.unresolved, _MOST_UNRESOLVED)
+    derived = [
+        DerivedRecords(
+            source,
+            configs[source].name,
+            fingerprint,
+            tuple(records[source]),
+            tuple(unresolved[source]),
+        )
+        for source, fingerprint in fingerprints.items()
+    ]
+    return _WorkedOut(tuple(derived), labels)
+
+
+def underived(catalog: Catalog, tenant: Tenant, generation: int) -> str | None:
+    """Return why a tenant needs a run although no document is pending; None if it needs none.
+
+    Args:
+        catalog: holds the recorded fingerprints.
+        tenant: of the documents.
+        generation: the serving build.
+    """
+    if due_sources(catalog, tenant, generation):
+        return "routes and tables are derived of files that have changed"
+    return None
+
+
+def _repository(document: CodeDocument) -> tuple[str, str]:
+    return document.source, document.access_scope
+
+
+def _records(
+    ctx: TenantContext, config: DerivedConfig, scope: str, documents: tuple[DerivedDocument, ...]
+) -> Iterator[PushedRecord]:
+    own = scope != ctx.tenant.access.scope
+    # Files of several scopes may each have a route with the same name.
+    before = f"{key_of('scope', scope)[:_SCOPE_CHARACTERS]}/" if own else ""
+    for document in documents:
+        yield PushedRecord(
+            source=config.name,
+            source_type=document.source_type,
+            source_id=before + document.lines[0].partition(" ")[2],
+            text=rendered(document),
+            media_type=MEDIA_TYPE,
+            source_metadata=SourceMetadata(
+                title=document.lines[0], access_scope=scope if own else None
+            ),
+        )

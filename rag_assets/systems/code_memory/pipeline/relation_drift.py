@@ -1,0 +1,133 @@
+"""Compare the relations of source code in the catalog with the facts in the lake, and repair them.
+
+Symbols and edges come from single texts, derived documents from all files of a repository. A lost
+fact is found by the lake's own comparison; relations that follow from it are compared once it is
+restored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from rag_assets.common.batches import batched
+from rag_assets.common.formatting import counted
+from rag_assets.pipeline.catalog_mark import may_delete
+from rag_assets.pipeline.context import TenantContext
+from rag_assets.pipeline.shares import Share
+from rag_assets.systems.code_memory.catalog.code_catalog import code_catalog
+from rag_assets.systems.code_memory.catalog.derivations import DerivedRecords
+from rag_assets.systems.code_memory.catalog.relation_drift import IndexedText, rows_to_record
+from rag_assets.systems.code_memory.chunker import reads_code
+from rag_assets.systems.code_memory.pipeline.deriving import derivations_as_recorded
+from rag_assets.systems.code_memory.pipeline.labelling import relations_of_texts
+from rag_assets.systems.code_memory.relations.relations import Relations
+
+_BATCH: Final = 500
+
+
+@dataclass(frozen=True, slots=True)
+class RelationDrift:
+    """The difference between recorded relations and the indexed texts.
+
+    Attributes:
+        compared: texts with rows that were compared.
+        altered: ids of documents with a text that has wrong rows.
+        nobodys: texts that have rows, but are in no build.
+        derived: number of derived documents that differ from those that the files yield, by source.
+    """
+
+    compared: int = 0
+    altered: tuple[str, ...] = ()
+    nobodys: int = 0
+    derived: Mapping[str, int] | None = None
+
+    @property
+    def none(self) -> bool:
+        """Return whether all relations are right."""
+        return not (self.altered or self.nobodys or self.derived)
+
+    def __str__(self) -> str:
+        """Return the differences in words."""
+        found = [f"relations of {counted(len(self.altered), 'text')}"] if self.altered else []
+        if self.nobodys:
+            found.append(f"relations of {counted(self.nobodys, 'text')} that no build has")
+        for source, number in (self.derived or {}).items():
+            found.append(f"{counted(number, 'document')} derived of {source}")
+        return ", ".join(found)
+
+
+def compare_relations(ctx: TenantContext, share: Share) -> RelationDrift:
+    """Compare the rows of a share of the texts, and all derived documents; read-only.
+
+    Args:
+        ctx: of the tenant.
+        share: of the texts, by their chunk_set_key.
+    """
+    return _compared(ctx, share, mend=False)
+
+
+def repair_relations(ctx: TenantContext, share: Share) -> RelationDrift:
+    """Repair the differences that compare_relations finds; return those differences.
+
+    Rows of a text are replaced in one transaction; the next sync lists derived documents.
+    """
+    return _compared(ctx, share, mend=True)
+
+
+def _compared(ctx: TenantContext, share: Share, *, mend: bool) -> RelationDrift:
+    if not reads_code(ctx.tenant):
+        return RelationDrift()
+    rows = code_catalog(ctx.catalog).relation_drift
+    compared = 0
+    altered: list[str] = []
+    for batch in batched(rows.texts(ctx.ref.id, share.hashes), _BATCH):
+        texts = {one.chunk_set_key: one for one in batch}
+        compared += len(texts)
+        wrong = _differing(ctx, texts)
+        altered += (texts[key].document_id for key in wrong)
+        if mend and wrong:
+            ctx.guard()
+            rows.record_anew(ctx.ref, wrong)
+    nobodys = rows.nobodys(ctx.ref.id)
+    derived = {one.of: (number, one) for number, one in _differing_derivations(ctx)}
+    # While the catalog may have been set back, unreferenced rows may be the only ones left.
+    if mend and may_delete(ctx):
+        _mend(ctx, nobodys, [one for _, one in derived.values()])
+    numbers = {source: number for source, (number, _) in derived.items()}
+    return RelationDrift(compared, tuple(sorted(altered)), len(nobodys), numbers)
+
+
+def _differing(ctx: TenantContext, texts: Mapping[str, IndexedText]) -> dict[str, Relations]:
+    """Return the relations of the texts with recorded rows that differ from them."""
+    lost = ctx.lake.missing_chunk_sets(texts)
+    readable = {key: one.media_type for key, one in texts.items() if key not in lost}
+    stated = relations_of_texts(ctx, readable)
+    wanted = rows_to_record(ctx.ref, stated)
+    recorded = code_catalog(ctx.catalog).relation_drift.recorded(ctx.ref.id, readable)
+    nothing: frozenset[tuple[object, ...]] = frozenset()
+    return {
+        key: stated.get(key, Relations((), ()))
+        for key in readable
+        if wanted.get(key, nothing) != recorded.get(key, nothing)
+    }
+
+
+def _differing_derivations(ctx: TenantContext) -> Iterator[tuple[int, DerivedRecords]]:
+    for one in derivations_as_recorded(ctx):
+        number = code_catalog(ctx.catalog).derivations.differing(ctx.ref, one)
+        if number:
+            yield number, one
+
+
+def _mend(
+    ctx: TenantContext, nobodys: Collection[str], derived: Collection[DerivedRecords]
+) -> None:
+    code = code_catalog(ctx.catalog)
+    if nobodys:
+        ctx.guard()
+        code.relation_drift.record_anew(ctx.ref, dict.fromkeys(nobodys, Relations((), ())))
+    for one in derived:
+        ctx.guard()
+        code.derivations.record(ctx.ref, one)

@@ -1,0 +1,178 @@
+"""Reads a text in any language: its units and facts."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from importlib import import_module
+from types import MappingProxyType
+from typing import Any, Final, TypeAlias
+
+from rag_assets.ingest.chunking.model import Fact
+from rag_assets.systems.code_memory.frameworks.facts import framework_facts
+from rag_assets.systems.code_memory.languages.queries import with_queries
+from rag_assets.systems.code_memory.languages.tags.languages import tag_languages
+from rag_assets.systems.code_memory.languages.tags.name_index import index_names
+from rag_assets.systems.code_memory.languages.tags.reading import Tags, read_tags
+from rag_assets.systems.code_memory.languages.tags.units import with_definitions
+from rag_assets.systems.code_memory.languages.tree import syntax_tree
+from rag_assets.systems.code_memory.languages.units import covering
+from rag_assets.systems.code_memory.symbols.model import CodeText
+from rag_assets.systems.code_memory.symbols.name_uses import USES
+
+Reader: TypeAlias = Callable[[str], CodeText]
+
+_LAST_PART: Final = re.compile(r"::|[.#\\]")
+
+READERS: Mapping[str, str] = MappingProxyType(
+    {
+        "text/markdown": "languages.markdown:read_markdown",
+        "text/plain": "manifests.lines:read_plain",
+        "text/x-derived": "derived.text:read",
+        "text/x-elixir": "manifests.lines:read_elixir",
+        "text/x-go": "languages.go:read_go",
+        "text/x-groovy": "manifests.lines:read_groovy",
+        "text/x-ini": "settings.reader:read_ini",
+        "text/x-java": "languages.java:read_java",
+        "text/x-json": "settings.reader:read_json",
+        "text/x-kotlin": "manifests.lines:read_kotlin",
+        "text/x-javascript": "languages.javascript:read_javascript",
+        "text/x-php": "laravel.reader:read",
+        "text/x-python": "languages.python.reader:read",
+        "text/x-ruby": "manifests.lines:read_ruby",
+        "text/x-run-event": "languages.run_events:read",
+        "text/x-rust": "languages.rust:read_rust",
+        "text/x-sql": "languages.sql:read_sql",
+        "text/x-svelte": "languages.components:read_svelte",
+        "text/x-swift": "languages.swift:read_swift",
+        "text/x-toml": "settings.reader:read_toml",
+        "text/x-typescript": "languages.javascript:read_any_typescript",
+        "text/x-vue": "languages.components:read_vue",
+        "text/x-xml": "manifests.lines:read_xml",
+        "text/x-yaml": "settings.reader:read_yaml",
+    }
+)
+"""The reader of each media type, as "module:function" below rag_assets.systems.code_memory."""
+
+READ_FOR_USE: Final = frozenset(
+    {"go", "java", "javascript", "php", "python", "rust", "sql", "svelte", "swift", "typescript"}
+    | {"vue"}
+)
+"""Languages whose readers extract uses of names in addition to definitions."""
+_KNOWN_QUERIES: Final = frozenset({"php", "sql"})
+"""Languages with strings that are not searched for queries: the code that sends them is known."""
+_PROSE: Final = frozenset({"markdown", "plain"})
+"""Prose: only words that look like names are indexed."""
+_STRUCTURED: Final = frozenset({"ini", "json", "toml", "xml", "yaml"})
+_NOT_INDEXED: Final = frozenset({"css", "derived", "run-event"})
+_LONGEST_STRUCTURED: Final = 1 << 17
+"""Number of characters above which a structured file counts as data, without names to index."""
+
+
+def read_code(text: str, media_type: str, frameworks: str = "") -> CodeText:
+    """Return the units and facts of a text.
+
+    A text in a language without an interpreter is cut at the definitions that its tag query finds
+    (see languages.tags); in an unknown language, at blank lines. The last fact is the index of the
+    names in the text.
+
+    Args:
+        text: of one file.
+        frameworks: the tenant's own; see all_frameworks.
+    """
+    language = language_of_type(media_type)
+    try:
+        reading = _read(text, media_type)
+        is_data = language in _STRUCTURED and len(text) > _LONGEST_STRUCTURED
+        if language not in _NOT_INDEXED and not is_data:
+            reading = _with_names(text, reading, language, frameworks)
+        return _without_nul(reading)
+    finally:
+        syntax_tree.cache_clear()
+
+
+def _read(text: str, media_type: str) -> CodeText:
+    name = READERS.get(media_type)
+    if name is None:
+        return unread(text, media_type)
+    module, _, function = name.partition(":")
+    reader: Reader = getattr(import_module(f"{__package__}.{module}"), function)
+    return reader(text)
+
+
+def _without_nul(reading: CodeText) -> CodeText:
+    r"""Return a reading with U+FFFD in place of each NUL in its names and values.
+
+    A literal may contain NUL (`["\0" => 1]`), and Postgres cannot store it.
+    """
+    units = tuple(
+        replace(one, symbol=_storable(one.symbol), signature=_storable(one.signature))
+        if "\0" in one.symbol or "\0" in one.signature
+        else one
+        for one in reading.units
+    )
+    facts = tuple(
+        replace(one, symbol=_storable(one.symbol), values=_storable(dict(one.values)))
+        if "\0" in one.symbol or _has_nul(one.values)
+        else one
+        for one in reading.facts
+    )
+    return replace(reading, units=units, facts=facts)
+
+
+def _has_nul(value: object) -> bool:
+    if isinstance(value, str):
+        return "\0" in value
+    if isinstance(value, Mapping):
+        return any(_has_nul(key) or _has_nul(one) for key, one in value.items())
+    return isinstance(value, list | tuple) and any(map(_has_nul, value))
+
+
+def _storable(value: Any) -> Any:
+    """Return a JSON value with U+FFFD in place of each NUL."""
+    if isinstance(value, str):
+        return value.replace("\0", "\ufffd")
+    if isinstance(value, Mapping):
+        return {_storable(key): _storable(one) for key, one in value.items()}
+    return type(value)(map(_storable, value)) if isinstance(value, list | tuple) else value
+
+
+def _with_names(text: str, reading: CodeText, name: str, frameworks: str) -> CodeText:
+    """Return a reading with the index of its names, and with definitions if a query reads them."""
+    language = tag_languages().get(name)
+    if language is None:
+        tags = Tags(comments=((0, len(text)),)) if name in _PROSE else Tags()
+    else:
+        tags = read_tags(text, language)
+        if not language.is_interpreted:
+            reading = with_definitions(text, reading, tags)
+    if (language is not None or name in READ_FOR_USE) and name not in _KNOWN_QUERIES:
+        reading = with_queries(text, reading)
+    defined = () if tags.definitions else _defined(text, reading)
+    names = index_names(text, tags, language, defined=defined)
+    stated, note = framework_facts(text, name, reading.facts, frameworks)
+    # A text without names gets the fact too: it shows that the text was read.
+    index = Fact(USES, 0, 0, values={"names": names})
+    notes = filter(None, (tags.note, note))
+    return replace(reading, facts=(*reading.facts, *stated, index), notes=(*reading.notes, *notes))
+
+
+def _defined(text: str, reading: CodeText) -> list[tuple[str, int]]:
+    """Return the names with definitions found by a reader, with their lines."""
+    declared = [fact for fact in reading.facts if fact.kind == "declares" and fact.symbol]
+    ends = [found.start() for found in re.finditer("\n", text)] if declared else []
+    return [
+        (_LAST_PART.split(fact.symbol)[-1], bisect_left(ends, fact.start) + 1) for fact in declared
+    ]
+
+
+def unread(text: str, media_type: str, *notes: str) -> CodeText:
+    """Return a text without a grammar: units between blank lines, and no facts."""
+    return CodeText(covering(text, ()), (), language_of_type(media_type), notes)
+
+
+def language_of_type(media_type: str) -> str:
+    """Return the language of a media type of source code: `ruby` for `text/x-ruby`."""
+    return media_type.rpartition("/")[2].removeprefix("x-")

@@ -1,0 +1,225 @@
+"""Rules that turn facts into edges: kind, source and target, by the kind of the fact.
+
+Facts of PHP have qualified names; for the other languages see spelled_rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final, TypeAlias, TypeGuard
+
+from rag_assets.ingest.chunking.model import Fact
+from rag_assets.systems.code_memory.symbols.names import keys_of
+from rag_assets.systems.code_memory.symbols.naming import CALLED
+from rag_assets.systems.code_memory.symbols.nodes import (
+    ABILITY,
+    ASKS,
+    CONFIG,
+    ENDPOINT,
+    ENV,
+    EVENT,
+    EVERY_FILE,
+    FILE,
+    GLOB,
+    MEMBER,
+    MIDDLEWARE,
+    OWN_SETTING,
+    PACKAGE,
+    TABLE,
+    endpoint_of,
+    short_name,
+)
+from rag_assets.systems.code_memory.symbols.policy_names import asker_of, method_of, usual_policies
+
+_ACTIONS: Final = {"create": "creates", "alter": "alters", "rename": "renames", "drop": "drops"}
+"""Edge kinds by the action of a statement on a table."""
+
+_OR: Final = "|"
+"""Separates the classes of a union type."""
+
+EVENTS: Final = ("emits_event", "listens_to_event")
+"""Kinds of facts about named events."""
+
+Triple: TypeAlias = tuple[str, str, str]
+"""Kind, source and target of an edge."""
+
+
+def _plain(kind: str, prefix: str = "", value: str = "name") -> Callable[[Fact], list[Triple]]:
+    def made(fact: Fact) -> list[Triple]:
+        name = fact.values.get(value)
+        return [(kind, fact.symbol, prefix + name)] if isinstance(name, str) and name else []
+
+    return made
+
+
+def _between(kind: str, source: str, target: str) -> Callable[[Fact], list[Triple]]:
+    def made(fact: Fact) -> list[Triple]:
+        return [(kind, str(fact.values.get(source, "")), str(fact.values.get(target, "")))]
+
+    return made
+
+
+def _declared(fact: Fact) -> list[Triple]:
+    """Return the classes that a method takes and returns; built-in types have no namespace."""
+    types = [str(one.get("type", "")) for one in fact.values.get("parameters", ())]
+    takes = [name for one in types for name in one.split(_OR)]
+    found = [("takes", fact.symbol, name) for name in takes if _is_class(name)]
+    owner, separator, _ = fact.symbol.rpartition("::")
+    if separator:
+        found.append((MEMBER, fact.symbol, owner))
+    returns = str(fact.values.get("returns", "")).split(_OR)
+    return [*found, *(("returns", fact.symbol, name) for name in returns if _is_class(name))]
+
+
+def _called(fact: Fact) -> list[Triple]:
+    """Return the call, and an edge to the class of the method, which may be inherited."""
+    name = str(fact.values.get("name", ""))
+    owner, separator, _ = name.partition("::")
+    calls = [("calls", fact.symbol, name)]
+    own = owner == fact.symbol.rpartition("::")[0]
+    return [*calls, ("touches", fact.symbol, owner)] if separator and not own else calls
+
+
+def _on_table(fact: Fact) -> list[Triple]:
+    """Return the action of a statement on a table, and the tables that its foreign keys name."""
+    found = []
+    table, action = fact.values.get("table"), _ACTIONS.get(str(fact.values.get("action")))
+    if isinstance(table, str) and action is not None:
+        found.append((action, fact.symbol, TABLE + table))
+    renamed = fact.values.get("to")
+    if isinstance(renamed, str):
+        found.append(("renames", fact.symbol, TABLE + renamed))
+    foreign = [c.get("on") for c in fact.values.get("commands", ()) if c.get("name") == "foreign"]
+    others = [name for name in foreign if isinstance(name, str)]
+    return [*found, *(("references", fact.symbol, TABLE + name) for name in others)]
+
+
+def of_event(fact: Fact) -> list[Triple]:
+    """Return the edge from the emitter or listener of a named event."""
+    event = EVENT + str(fact.values["event"])
+    if fact.kind == "emits_event":
+        return [("fires", fact.symbol, event)]
+    return [("listens_to", str(fact.values["listener"]), event)]
+
+
+def _relates(fact: Fact) -> list[Triple]:
+    """Return the model that a relation leads to, and the tables and models in between."""
+    given = fact.values.get("arguments", {})
+    related, through, table = (given.get(name) for name in ("related", "through", "table"))
+    found = [("relates_to", fact.symbol, name) for name in (related, through) if _is_text(name)]
+    return [*found, ("relates_to", fact.symbol, TABLE + table)] if _is_text(table) else found
+
+
+def _authorizes(fact: Fact) -> list[Triple]:
+    """Return the ability that a gate may define, the model that is checked, and its policies."""
+    model, source, method = str(fact.values.get("model", "")), asker_of(fact), method_of(fact)
+    ability = str(fact.values.get("ability", ""))
+    found = [("authorizes", source, ABILITY + ability)] if ability else []
+    if not model:
+        return found
+    if not method.isidentifier():
+        # The ability is not a valid method name, so no policy can answer for it.
+        return [*found, ("touches", source, model)]
+    asked = [(ASKS, source, f"{policy}::{method}") for policy in usual_policies(model)]
+    return [*found, ("authorizes", source, model), *asked]
+
+
+def _defines_ability(fact: Fact) -> list[Triple]:
+    """Return the edge from an ability to the method that answers for it."""
+    ability, answers = str(fact.values["ability"]), str(fact.values["answers"])
+    return [("authorizes", ABILITY + ability, answers)] if answers else []
+
+
+def _guards(fact: Fact) -> list[Triple]:
+    """Return the middleware that a controller states, for some of its methods or for all."""
+    name = str(fact.values.get("name", ""))
+    target = name if "\\" in name else MIDDLEWARE + name
+    methods = [one for one in fact.values.get("methods", ()) if _is_text(one)]
+    guarded = [f"{fact.symbol}::{one}" for one in methods] or [fact.symbol]
+    return [("guarded_by", one, target) for one in guarded]
+
+
+def _applies(fact: Fact) -> list[Triple]:
+    """Return the files that a rule applies to: its globs, or all files."""
+    globs = [one for one in fact.values.get("globs", ()) if _is_text(one) and one]
+    if fact.values.get("always"):
+        globs = [EVERY_FILE]
+    return [("applies_to", fact.symbol, GLOB + one) for one in globs]
+
+
+def _mentions(fact: Fact) -> list[Triple]:
+    """Return what a document mentions: a file, or the definition with that name if it is unique."""
+    name, what = str(fact.values.get("name", "")), str(fact.values.get("what", ""))
+    return [("documents", "", target) for target in targets_of_mention(name, what)]
+
+
+def targets_of_mention(name: str, what: str) -> list[str]:
+    """Return the targets of the edges for a name that a document mentions.
+
+    Args:
+        name: as it is written there.
+        what: its apparent kind: path, symbol, route or name.
+    """
+    if what == "path":
+        return [FILE + name.lstrip("./")]
+    if what == "symbol":
+        return [CALLED + short_name(name.removesuffix("()").replace("@", "::"))]
+    return [CALLED + key for key in keys_of(name)]
+
+
+def _operation(fact: Fact) -> list[Triple]:
+    method, path = str(fact.values.get("method", "")), str(fact.values.get("path", ""))
+    return [("serves", fact.symbol, ENDPOINT + endpoint_of(method, path))]
+
+
+def _maps(fact: Fact) -> list[Triple]:
+    table = fact.values.get("table")
+    return [("maps_to", fact.symbol, TABLE + table)] if _is_text(table) else []
+
+
+def _environment(fact: Fact) -> list[Triple]:
+    """Return the reader of an environment variable: the setting, if the file names it."""
+    of, key = fact.values.get("setting"), fact.values.get("key")
+    source = OWN_SETTING + of if _is_text(of) else fact.symbol
+    return [("configured_by", source, ENV + key)] if _is_text(key) else []
+
+
+def _is_text(value: object) -> TypeGuard[str]:
+    return isinstance(value, str)
+
+
+def _is_class(name: str) -> bool:
+    return name[:1].isupper() or "\\" in name
+
+
+OF_FACTS: Final[Mapping[str, Callable[[Fact], list[Triple]]]] = {
+    "declares": _declared,
+    "imports": _plain("imports"),
+    "extends": _plain("extends"),
+    "implements": _plain("implements"),
+    "uses_trait": _plain("uses_trait"),
+    "calls": _called,
+    "creates_object": _plain("makes"),
+    "takes": _plain("takes"),
+    "dispatches": _plain("dispatches"),
+    "fires": _plain("fires"),
+    "listens_to": _between("listens_to", "listener", "event"),
+    **dict.fromkeys(EVENTS, of_event),
+    "observes": _between("observes", "observer", "model"),
+    "policy_of": _between("authorizes", "policy", "model"),
+    "authorizes": _authorizes,
+    "defines_ability": _defines_ability,
+    "binds": _between("binds", "abstract", "concrete"),
+    "queries_table": _plain("queries_table", TABLE, "table"),
+    "configured_by": _plain("configured_by", CONFIG, "key"),
+    "reads_env": _environment,
+    "schema": _on_table,
+    "relation": _relates,
+    "guards": _guards,
+    "applies_to": _applies,
+    "mentions": _mentions,
+    "operation": _operation,
+    "eloquent_class": _maps,
+    "depends_on": _plain("depends_on", PACKAGE, "package"),
+    "changed_by": _between("changed_by", "file", "run"),
+}

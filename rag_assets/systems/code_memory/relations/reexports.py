@@ -1,0 +1,235 @@
+"""Re-exported names: `export { X } from`, `export *`, `pub use`, or an import in Python.
+
+A re-exported name means its target. An edge of the kind `hands_on` records this. Both of its ends
+have the prefix `as:`, so that searches for callers and importers do not match them. `as:*` stands
+for everything in a module. The effect of `__all__` in Python is recorded too: `as::!log` is
+excluded from `*`; `as::+_bill` is included although its name starts with an underscore; `as::!*`
+excludes names that the module itself imports by `*`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Final, TypeAlias
+
+from rag_assets.ingest.chunking.model import Fact
+from rag_assets.systems.code_memory.relations.spelled_rules import from_module, rust_path
+from rag_assets.systems.code_memory.symbols.naming import ALL, HANDED, OWN, NameStyle, meant
+from rag_assets.systems.code_memory.symbols.nodes import PACKAGE
+
+DEFAULT: Final = "default"
+KEPT: Final = "!"
+"""Mark of a name that `*` of its module excludes, although the name looks public."""
+
+GIVEN: Final = "+"
+"""Mark of a name that `*` of its module includes, although only `__all__` shows it."""
+_Stated: TypeAlias = tuple[Fact, str, str]
+"""A fact, the re-exported name, and its target."""
+
+
+def handed_on(facts: Iterable[Fact], names: NameStyle) -> Iterator[tuple[Fact, str, str]]:
+    """Return the re-exports of a file: the fact that states each, the name, and its target.
+
+    Args:
+        names: how its names are formed.
+    """
+    made = _BY_STYLE.get(names)
+    for fact, name, target in () if made is None else made(facts):
+        if name and target and not target.startswith(PACKAGE):
+            yield fact, HANDED + OWN + name, HANDED + target
+
+
+def _python(facts: Iterable[Fact]) -> Iterator[_Stated]:
+    """Yield the names that a module imports at top level: they can all be imported from it."""
+    found = [*facts]
+    listed = next((fact for fact in found if fact.kind == "exports"), None)
+    names = dict.fromkeys([] if listed is None else map(str, listed.values["names"]))
+    for fact in found:
+        values = fact.values
+        if fact.kind != "imports" or fact.symbol or not values.get("member"):
+            continue
+        name, alias, level = str(values["name"]), str(values["alias"]), int(values["level"])
+        inner = level or name.partition(".")[0] not in sys.stdlib_module_names
+        if inner and (not alias.startswith("_") or alias in names):
+            yield fact, alias, "." * level + name
+    if listed is not None:
+        for mark in _limits(found, names):
+            yield listed, mark, OWN + mark
+
+
+def _limits(facts: Sequence[Fact], listed: Mapping[str, None]) -> Iterator[str]:
+    """Return the marked names that `__all__` adds to or removes from `*` of a Python module."""
+    own = {fact.symbol for fact in facts if fact.kind == "declares" and "." not in fact.symbol}
+    own |= {
+        str(fact.values["alias"]) for fact in facts if fact.kind == "imports" and not fact.symbol
+    }
+    yield from (
+        KEPT + name for name in sorted(own - {*listed}) if name == ALL or not name.startswith("_")
+    )
+    # Of the names that a module imports by `*`, only those in `__all__` are known.
+    yield from (GIVEN + name for name in listed if ALL in own or name.startswith("_"))
+
+
+def _javascript(facts: Iterable[Fact]) -> Iterator[_Stated]:
+    found = [*facts]
+    imported = {
+        str(local): from_module(str(fact.values["name"]), str(name))
+        for fact in found
+        if fact.kind == "imports"
+        for name, local in fact.values.get("names", ())
+    }
+    for fact in found:
+        if fact.kind != "exports":
+            continue
+        values = fact.values
+        name, local = str(values["name"]), str(values.get("local", ""))
+        name = DEFAULT if name == "export=" else name
+        if module := str(values.get("module", "")):
+            yield fact, name, from_module(module, str(values.get("original", "")))
+        elif local in imported:
+            yield fact, name, imported[local]
+        elif local and local != name:
+            yield fact, name, OWN + local
+
+
+def _rust(facts: Iterable[Fact]) -> Iterator[_Stated]:
+    for fact in facts:
+        if fact.kind != "imports" or fact.symbol or not fact.values.get("public"):
+            continue
+        for path, local in fact.values.get("names", ()):
+            if local != "_":
+                yield fact, str(local), rust_path(f"{path}::*" if local == ALL else str(path))
+
+
+_BY_STYLE: Final[Mapping[NameStyle, Callable[[Iterable[Fact]], Iterator[_Stated]]]] = {
+    "python": _python,
+    "javascript": _javascript,
+    "rust": _rust,
+}
+
+Handed: TypeAlias = Mapping[str, Sequence[tuple[str, str]]]
+"""Re-exports: the targets of each name, with the path of the module."""
+
+
+def parts_of(name: str) -> Iterator[tuple[str, str, str]]:
+    """Split a name into module, name and members in every way that is possible.
+
+    Args:
+        name: `billing.Bill.total`, `web/src/lib#format`.
+
+    Yields:
+        the module with the separator after it, the name, and the members.
+    """
+    module, mark, local = name.rpartition("#")
+    if mark:
+        first, dot, rest = local.partition(".")
+        yield f"{module}#", first, dot + rest
+        return
+    module, dot, last = name.rpartition(".")
+    if dot:
+        yield f"{module}.", last, ""
+        outer, dot, first = module.rpartition(".")
+        if dot:
+            yield f"{outer}.", first, f".{last}"
+
+
+def asked_of(name: str) -> Iterator[str]:
+    """Return the re-exports to look up in order to resolve a name."""
+    for module, first, _ in parts_of(name):
+        yield module + first
+        yield module + ALL
+        if module.endswith("."):
+            yield from (module + mark for mark in (KEPT + first, KEPT + ALL, GIVEN + first))
+        if _may_be_default(module, first):
+            yield module + DEFAULT
+
+
+def behind(name: str, path: str, handed: Handed) -> set[tuple[str, str]]:
+    """Return the targets of a name that a module re-exports, with the paths of modules.
+
+    Names that a module re-exports explicitly take precedence over its `*` re-exports.
+
+    Args:
+        name: as named_by returns it.
+        path: of the file that uses it.
+        handed: re-exports, at least of the names that asked_of returns.
+    """
+    for module, first, rest in parts_of(name):
+        defaults = [DEFAULT] if _may_be_default(module, first) else []
+        for own in (first, *defaults):
+            alias = meant(module + own, path, handed)
+            if alias is not None:
+                return {(_member(to, rest), at) for to, at in handed[alias]}
+    found = set()
+    for module, first, rest in parts_of(name):
+        alias = meant(module + ALL, path, handed)
+        if alias is not None:
+            inner = [(to, at) for to, at in handed[alias] if _gives(to, first, at, handed)]
+            found |= {(to.removesuffix(ALL) + first + rest, at) for to, at in inner}
+    return found
+
+
+def _gives(target: str, name: str, path: str, handed: Handed) -> bool:
+    """Return whether `*` of a module includes a name.
+
+    Args:
+        target: everything in that module.
+        name: to import from it.
+        path: of the file that imports by `*`.
+        handed: see behind.
+    """
+    module = target.removesuffix(ALL)
+    if not target.endswith(f".{ALL}"):
+        return target.endswith(ALL)
+    given, *kept = (
+        meant(module + mark, path, handed) is not None
+        for mark in (GIVEN + name, KEPT + name, KEPT + ALL)
+    )
+    return given or not (name.startswith("_") or any(kept))
+
+
+def beyond(names: Iterable[str]) -> dict[str, list[str]]:
+    """Return the members that names refer to, by the re-export that may lead to them.
+
+    For a name that ends with `*`, which stands for a whole module, the member is the full name in
+    that module.
+    """
+    found: dict[str, list[str]] = {}
+    for name in names:
+        for module, first, rest in parts_of(name):
+            found.setdefault(module + first, []).append(rest)
+            found.setdefault(module + ALL, []).append(first + rest)
+    return found
+
+
+def handed_names(alias: str, target: str, members: Iterable[str]) -> Iterator[str]:
+    """Return the names by which a re-exported definition is imported from the module.
+
+    Args:
+        alias: the re-exported name.
+        target: of the re-export.
+        members: of the target, each with its leading dot; for a whole module: names in it.
+    """
+    module, mark, local = alias.rpartition("#")
+    default = f"{module}#{module.rpartition('/')[2]}" if mark and local == DEFAULT else ""
+    whole = target.endswith(ALL)
+    for member in members:
+        if alias.endswith(ALL):
+            yield alias.removesuffix(ALL) + member
+            continue
+        yield f"{alias}.{member}" if whole else alias + member
+        if default:
+            yield default + member
+
+
+def _member(target: str, rest: str) -> str:
+    if target.endswith(f"#{ALL}") and rest:
+        return target.removesuffix(ALL) + rest.removeprefix(".")
+    return target + rest
+
+
+def _may_be_default(module: str, name: str) -> bool:
+    """Return whether a name may be the default export of a module, named after its file."""
+    place, mark = module[:-1], module[-1]
+    return mark == "#" and place.rpartition("/")[2] == name

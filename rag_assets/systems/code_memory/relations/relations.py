@@ -1,0 +1,235 @@
+"""Relations: symbols and edges that the facts of one file yield, before names are resolved.
+
+A node is a qualified name, or has a prefix for its kind: `table:invoices`, `config:mail.from`,
+`package:laravel/framework`. Other files decide the type of a class. An edge therefore keeps what
+its file states (it takes, returns, makes or calls something), and gets its user-facing name at
+query time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from types import MappingProxyType
+from typing import Final, Literal, TypeAlias
+
+from rag_assets.ingest.chunking.model import Fact
+from rag_assets.systems.code_memory.relations.edge_rules import EVENTS, OF_FACTS
+from rag_assets.systems.code_memory.relations.reexports import handed_on
+from rag_assets.systems.code_memory.relations.spelled_rules import SPELLED, named_event, queried
+from rag_assets.systems.code_memory.symbols.name_uses import USES
+from rag_assets.systems.code_memory.symbols.naming import NameStyle
+from rag_assets.systems.code_memory.symbols.nodes import (
+    ABILITY,
+    ASKS,
+    ENV,
+    HANDS_ON,
+    MEMBER,
+    OWN_SETTING,
+    short_name,
+)
+
+How: TypeAlias = Literal["stated", "convention", "inferred"]
+
+_CONFIDENCE: Final[Mapping[How, float]] = {"stated": 1.0, "convention": 0.9, "inferred": 0.6}
+_DEFINING: Final = frozenset({"declares", "operation"})
+"""Kinds of facts that are definitions."""
+
+_SHOWN_ALONE: Final = frozenset({"changed_in"})
+"""Kinds of statements in derived documents that are not relations, because the files have them."""
+
+_BY_CONVENTION: Final = frozenset({ASKS})
+"""Kinds of edges with ends named as the framework looks them up."""
+
+_BUILT_IN: Final = frozenset({"", "self", "static", "parent"})
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """A definition in a file.
+
+    Attributes:
+        name: qualified.
+        role: class, interface, trait, enum, function, method and the like.
+        public: whether other files may use it.
+        line_start, line_end: in the file, counted from 1.
+        content_hash: of its embedded text; None if it has no chunk of its own.
+        called: a search key that replaces its short name; "" if absent.
+    """
+
+    name: str
+    role: str
+    public: bool
+    line_start: int
+    line_end: int
+    content_hash: str | None = None
+    called: str = ""
+
+    @property
+    def short(self) -> str:
+        """Return the short name: without its namespace, in lower case."""
+        return self.called or short_name(self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """A relation from one definition to another.
+
+    Attributes:
+        kind: of the relation.
+        source: the node that the relation starts from; "" for the file itself.
+        target: the node that the relation leads to.
+        how: stated; by a convention of the framework; or inferred.
+        confidence: 0 to 1.
+        line_start, line_end: of the evidence, counted from 1.
+        evidence: its text, with credentials masked.
+        path: of the file with the evidence; None if it is the file that states the edge.
+    """
+
+    kind: str
+    source: str
+    target: str
+    how: How
+    confidence: float
+    line_start: int
+    line_end: int
+    evidence: str
+    path: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Relations:
+    """The symbols and edges of one file.
+
+    Attributes:
+        names: the index of its names, see symbols.name_uses; "" if absent.
+    """
+
+    symbols: tuple[Symbol, ...]
+    edges: tuple[Edge, ...]
+    names: str = ""
+
+
+NAMED: Final[Mapping[tuple[str, str], str]] = {
+    ("takes", "request"): "validates_with",
+    ("takes", "model"): "uses_model",
+    ("touches", "model"): "uses_model",
+    ("makes", "model"): "uses_model",
+    ("returns", "model"): "uses_model",
+    ("touches", "resource"): "responds_with",
+    ("makes", "resource"): "responds_with",
+    ("makes", "job"): "dispatches",
+    ("makes", "event"): "fires",
+    ("returns", "resource"): "responds_with",
+    ("dispatches", "event"): "fires",
+    ("fires", "job"): "dispatches",
+    (ASKS, "policy"): "authorizes",
+}
+"""User-facing name of an edge, by its kind and the source type of its target."""
+
+_EVERYWHERE: Final = frozenset(
+    {"applies_to", "changed_by", "depends_on", "mentions", "operation", "queries_table", "states"}
+)
+"""Kinds of facts with targets that have the same name in every repository."""
+
+UNNAMED: Final = frozenset({"takes", "returns", "makes", "touches", ASKS, MEMBER, HANDS_ON})
+"""Kinds of edges that are shown only under another name."""
+
+
+def relations_of(
+    facts: Iterable[Fact],
+    hashes: Mapping[str, str] = MappingProxyType({}),
+    *,
+    names: NameStyle = "qualified",
+) -> Relations:
+    """Return the symbols and edges of one file, each edge once.
+
+    Args:
+        hashes: content hashes of the embedded definitions, by name.
+        names: how its names are formed; "none": only edges to names that are the same in every
+            repository.
+    """
+    symbols: dict[tuple[str, int, str], Symbol] = {}
+    edges: dict[tuple[str, str, str], Edge] = {}
+    facts = [*facts]
+    for fact in facts:
+        if fact.kind == "defines_setting" and (setting := _setting(fact, hashes)):
+            symbols.setdefault((setting.name, setting.line_start, setting.called), setting)
+        if fact.kind == "defines_ability":
+            ability = _ability(fact)
+            symbols.setdefault((ability.name, ability.line_start, ability.called), ability)
+        if fact.kind in _DEFINING and fact.symbol:
+            public = bool(fact.values.get("public", fact.values.get("exported", True)))
+            role = str(fact.values.get("role", fact.kind))
+            lines = fact.line_start, fact.line_end
+            held = hashes.get(fact.symbol)
+            for called in fact.values.get("called", ("",)):
+                found = Symbol(fact.symbol, role, public, *lines, content_hash=held, called=called)
+                symbols.setdefault((fact.symbol, lines[0], called), found)
+        for edge in _edges(fact, names) if names != "none" or fact.kind in _EVERYWHERE else ():
+            edges.setdefault((edge.kind, edge.source, edge.target), edge)
+    for fact, name, target in handed_on(facts, names):
+        edge = _stated(fact, HANDS_ON, name, target)
+        edges.setdefault((edge.kind, edge.source, edge.target), edge)
+    index = next((str(fact.values["names"]) for fact in facts if fact.kind == USES), "")
+    return Relations(tuple(symbols.values()), tuple(edges.values()), index)
+
+
+def _edges(fact: Fact, names: NameStyle) -> Iterator[Edge]:
+    if fact.kind == "states" and fact.values["kind"] not in _SHOWN_ALONE:
+        yield _stated_elsewhere(fact)
+    made = OF_FACTS.get(fact.kind)
+    if fact.kind == "queries_table" and names != "qualified":
+        made = partial(queried, names=names)
+    elif fact.kind in EVENTS and names in SPELLED:
+        made = named_event
+    elif names in SPELLED and fact.kind not in _EVERYWHERE:
+        made = SPELLED[names]
+    for kind, source, target in made(fact) if made is not None else ():
+        if target and target not in _BUILT_IN:
+            yield _stated(fact, kind, source, target)
+
+
+def _stated(fact: Fact, kind: str, source: str, target: str) -> Edge:
+    shown = fact.evidence.partition("{")[0].rstrip() if fact.kind == "declares" else ""
+    lines = fact.line_start, fact.line_end
+    how: How = "convention" if kind in _BY_CONVENTION else "stated"
+    return Edge(kind, source, target, how, _CONFIDENCE[how], *lines, shown or fact.evidence)
+
+
+def _ability(fact: Fact) -> Symbol:
+    """Return the symbol of an ability that a gate defines; its key is its whole name."""
+    name = str(fact.values["ability"])
+    return Symbol(
+        *(ABILITY + name, "ability", True, fact.line_start, fact.line_end), called=name.lower()
+    )
+
+
+def _setting(fact: Fact, hashes: Mapping[str, str]) -> Symbol | None:
+    """Return the symbol of a key in a settings file, or of an environment variable with a value."""
+    name, lines = str(fact.values["name"]), (fact.line_start, fact.line_end)
+    held = hashes.get(fact.symbol)
+    if fact.values.get("of") == "code":
+        key = f"setting {name.lower()}".rstrip()
+        return Symbol(OWN_SETTING + name, "key", True, *lines, content_hash=held, called=key)
+    if fact.values.get("of") == "environment":
+        key = f"setting {name.lower()}"
+        return Symbol(ENV + name, "key", True, *lines, content_hash=held, called=key)
+    return None
+
+
+def _stated_elsewhere(fact: Fact) -> Edge:
+    """Return the edge that a derived document states, with the file lines that support it."""
+    values = fact.values
+    how: How = values["how"]
+    first, last = values["lines"]
+    return Edge(
+        *(values["kind"], values["source"], values["target"]),
+        how=how,
+        confidence=_CONFIDENCE[how],
+        line_start=first,
+        line_end=last,
+        evidence=values["evidence"],
+        path=values["path"],
+    )

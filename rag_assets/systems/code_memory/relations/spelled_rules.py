@@ -1,0 +1,235 @@
+"""Edge rules for languages with names that depend on the path of their file.
+
+Facts of Java have names that are nearly qualified; those in the other languages spell them, see
+naming.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from itertools import takewhile
+from typing import Final
+
+from rag_assets.ingest.chunking.model import Fact
+from rag_assets.systems.code_memory.relations.edge_rules import Triple, of_event
+from rag_assets.systems.code_memory.symbols.names import requested_template
+from rag_assets.systems.code_memory.symbols.naming import OWN, NameStyle, go_module, stem
+from rag_assets.systems.code_memory.symbols.nodes import (
+    CONFIG,
+    ENDPOINT,
+    ENV,
+    MEMBER,
+    PACKAGE,
+    TABLE,
+    endpoint_of,
+)
+
+
+def _own(name: str) -> str:
+    return OWN + name if name else ""
+
+
+READING: Final[Mapping[str, str]] = {"configured_by": CONFIG, "reads_env": ENV}
+"""Prefix of the name that a fact reads."""
+
+
+def read_settings(fact: Fact, source: str) -> list[Triple]:
+    """Return the edge from the reader of a setting or an environment variable."""
+    key = str(fact.values.get("key", ""))
+    return [("configured_by", source, READING[fact.kind] + key)] if key else []
+
+
+def named_event(fact: Fact) -> list[Triple]:
+    """Return the edge from the emitter or listener of a named event."""
+    is_own = not fact.values.get("is_imported")
+    return [(kind, _own(who) if is_own else who, event) for kind, who, event in of_event(fact)]
+
+
+def _member(fact: Fact) -> list[Triple]:
+    owner = fact.symbol.rpartition(".")[0]
+    return [(MEMBER, _own(fact.symbol), _own(owner))] if owner else []
+
+
+def _of_python(fact: Fact) -> list[Triple]:
+    """Return edges of Python; its facts spell names as described in naming."""
+    if fact.kind == "declares":
+        return _member(fact)
+    name = str(fact.values.get("name", ""))
+    if fact.kind == "imports":
+        return [("imports", "", "." * int(fact.values.get("level", 0)) + name)]
+    if fact.kind in READING:
+        return read_settings(fact, _own(fact.symbol))
+    if fact.kind not in {"extends", "calls"} or not name:
+        return []
+    return [(fact.kind, _own(fact.symbol), name)]
+
+
+_MOST_NAMES: Final = 50
+
+
+def _of_javascript(fact: Fact) -> list[Triple]:
+    """Return edges of JavaScript and of languages with its syntax."""
+    values = fact.values
+    if fact.kind == "declares":
+        return _member(fact)
+    if fact.kind == "fetches":
+        path = requested_template(str(values.get("path", "")))
+        asked = endpoint_of(str(values.get("method", "")), path)
+        return [("requests", _own(fact.symbol), ENDPOINT + asked)]
+    if fact.kind in READING:
+        return read_settings(fact, _own(fact.symbol))
+    if fact.kind == "imports":
+        module = str(values.get("name", ""))
+        names = [str(one[0]) for one in values.get("names", ())][:_MOST_NAMES] or ["default"]
+        return [("imports", "", from_module(module, name)) for name in names]
+    name, module = str(values.get("name", "")), str(values.get("module", ""))
+    if fact.kind not in {"extends", "implements", "calls"} or not name:
+        return []
+    target = from_module(module, name) if module else _own(name)
+    return [(fact.kind, _own(fact.symbol), target)]
+
+
+def _of_java(fact: Fact) -> list[Triple]:
+    """Return edges of Java; a type that no import names belongs to the file's own package."""
+    name, symbol = str(fact.values.get("name", "")), fact.symbol
+    if fact.kind == "declares":
+        owner = symbol.rpartition(".")[0]
+        return [(MEMBER, symbol, owner)] if is_type(owner.rpartition(".")[2]) else []
+    if fact.kind == "imports":
+        return [] if name.endswith("*") else [("imports", "", name)]
+    if fact.kind not in {"extends", "implements", "calls"} or not name:
+        return []
+    if not is_type(name):
+        return [(fact.kind, symbol, name)]
+    own = ".".join(takewhile(lambda part: not is_type(part), symbol.split(".")))
+    # At most one package has such a type: otherwise javac would report an ambiguous name.
+    packages = [own, *fact.values.get("packages", ())]
+    return [(fact.kind, symbol, f"{one}.{name}".lstrip(".")) for one in dict.fromkeys(packages)]
+
+
+def _of_swift(fact: Fact) -> list[Triple]:
+    """Return edges of Swift; types of one module refer to each other by their names alone."""
+    if fact.kind == "imports":
+        return [("imports", "", PACKAGE + str(fact.values.get("name", "")))]
+    return _of_java(fact)
+
+
+def _of_go(fact: Fact) -> list[Triple]:
+    """Return edges of Go; its packages are folders."""
+    name, module = str(fact.values.get("name", "")), str(fact.values.get("module", ""))
+    if fact.kind == "declares":
+        owner = fact.symbol.rpartition(".")[0]
+        return [(MEMBER, _own(fact.symbol), _own(owner))] if "." in owner else []
+    if fact.kind == "imports":
+        return [("imports", "", PACKAGE + name)]
+    if fact.kind not in {"extends", "implements", "calls"} or not name:
+        return []
+    place = go_module(module)
+    target = f"{place}#{name.partition('.')[2]}" if place else PACKAGE + module
+    return [(fact.kind, _own(fact.symbol), target if module else _own(name))]
+
+
+def _of_rust(fact: Fact) -> list[Triple]:
+    """Return edges of Rust; its modules are files and folders."""
+    name, symbol = str(fact.values.get("name", "")), fact.symbol.replace("::", ".")
+    if fact.kind == "declares":
+        owner = symbol.rpartition(".")[0]
+        return [(MEMBER, _own(symbol), _own(owner))] if owner else []
+    if fact.kind == "imports":
+        names = [str(one[0]) for one in fact.values.get("names", ())][:_MOST_NAMES]
+        return [("imports", "", _used(one)) for one in names]
+    if fact.kind not in {"extends", "implements", "calls"} or not name:
+        return []
+    return [(fact.kind, _own(symbol), rust_path(name))]
+
+
+_CRATE: Final = "src"
+"""The folder of a crate's root module, by Cargo's convention."""
+
+
+def _used(path: str) -> str:
+    first = path.partition("::")[0]
+    return rust_path(path) if first in {"crate", "self", "super"} else PACKAGE + first
+
+
+def rust_path(name: str) -> str:
+    """Return a Rust path as naming spells it; without a prefix it is a module below, by its name.
+
+    Args:
+        name: `crate::tax::Rule::new`, `super::store::Repo`, `lines::count`, `Invoice::total`.
+    """
+    parts = name.split("::")
+    before, rest = "./", parts
+    if parts[0] == "crate":
+        before, rest = "@/", parts[1:]
+    elif parts[0] in {"self", "super"}:
+        above = len(list(takewhile(lambda part: part == "super", parts)))
+        before, rest = "../" * above or "./", parts[above or 1 :]
+    elif len(parts) == 1 or is_type(parts[0]):
+        return _own(".".join(parts))
+    modules = list(takewhile(lambda part: not is_type(part), rest[:-1]))
+    if before == "@/" and not modules:
+        return f"@/{_CRATE}#{'.'.join(rest)}"
+    return f"{before}{'/'.join(modules)}#{'.'.join(rest[len(modules) :])}"
+
+
+_SQL: Final = {"create": "creates", "alter": "alters", "drop": "drops", "rename": "renames"}
+"""Edge kinds by the action of a statement on a table."""
+
+
+def _of_sql(fact: Fact) -> list[Triple]:
+    """Return edges of SQL: actions on tables, and the tables that statements name."""
+    values, name = fact.values, fact.symbol
+    if fact.kind not in {"declares", "changes"} or not name:
+        return []
+    is_table = values.get("what") == "table"
+    kind = _SQL.get(str(values.get("verb"))) if is_table else None
+    found = [(kind, name, TABLE + _unqualified(name))] if kind is not None else []
+    named = "references" if is_table else "queries_table"
+    tables = [_unqualified(str(one)) for one in values.get("tables", ())]
+    return [*found, *((named, name, TABLE + one) for one in tables)]
+
+
+def _unqualified(name: str) -> str:
+    return name.rpartition(".")[2]
+
+
+def is_type(name: str) -> bool:
+    """Return whether a name is a type, by the convention that packages start in lower case."""
+    return name[:1].isupper()
+
+
+def from_module(module: str, name: str) -> str:
+    """Return a name in a JavaScript module; by convention the file's name for a default export."""
+    if not module.startswith((".", "@/", "~/", "#/", "$lib/", "src/")):
+        parts = module.split("/")
+        return PACKAGE + "/".join(parts[: 2 if module.startswith("@") else 1])
+    place = stem(module) if module.strip(".") else f"{module}/"
+    is_component = module.endswith((".vue", ".svelte"))
+    own = name if name != "default" or is_component else place.rpartition("/")[2]
+    return f"{place}#{own}"
+
+
+def queried(fact: Fact, names: NameStyle) -> list[Triple]:
+    """Return the edge to a table that a query in a string names.
+
+    Args:
+        fact: that states it.
+        names: how names of its file are formed; "none": the file itself is the source.
+    """
+    symbol = fact.symbol.replace("::", ".") if names == "rust" else fact.symbol
+    source = symbol if names in {"java", "swift"} else _own(symbol)
+    table = TABLE + _unqualified(str(fact.values["table"]))
+    return [("queries_table", "" if names == "none" else source, table)]
+
+
+SPELLED: Final[Mapping[NameStyle, Callable[[Fact], list[Triple]]]] = {
+    "python": _of_python,
+    "javascript": _of_javascript,
+    "java": _of_java,
+    "swift": _of_swift,
+    "go": _of_go,
+    "rust": _of_rust,
+    "sql": _of_sql,
+}
+"""The edge rule of each language, by name style."""

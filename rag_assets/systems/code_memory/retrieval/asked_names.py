@@ -1,0 +1,219 @@
+"""Repository names in a question, and whether it asks only about relations."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+from rag_assets.systems.code_memory.symbols.nodes import TABLE
+from rag_assets.systems.code_memory.symbols.source_types import SourceType
+
+MOST_NAMES = 12
+
+_METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+_UNSPACED: Final = (
+    r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3000-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff"
+    r"\uff00-\uffef"
+)
+"""Scripts in which particles or punctuation follow a name without a space."""
+_TOKEN: Final = re.compile(rf"[{_UNSPACED}]+|[^\s\x00,;!()\"'`{_UNSPACED}]+")
+_LONGEST: Final = 300
+"""Maximum length of a name in characters; longer tokens are not names."""
+
+_PART: Final = r"[A-Za-z_]\w*"
+_SHAPES: Final = (
+    # A file: app/Models/Invoice.php; a path: /invoices/{invoice}/edit.
+    r"(?:[\w.@-]+/)+[\w@-]+\.\w{1,8}",
+    r"/[\w{}<>:.*/-]+",
+    # Qualified: Invoice@total, App\Models\Invoice::total, App\Models\Invoice.
+    rf"\\?{_PART}(?:\\{_PART})*(?:(?:@|::|->|#){_PART})+(?:\(\))?",
+    rf"\\?{_PART}(?:\\{_PART})+",
+    # With dots: invoices.store, billing.models.Invoice; no abbreviation.
+    r"(?=[\w.-]*\w{3})[A-Za-z_][\w-]*(?:\.[A-Za-z_][\w-]*)+",
+    # InvoiceController, sendReminder, invoice_lines.
+    r"(?=\w*[a-z])[A-Z]\w*[A-Z]\w*|[a-z]+[A-Z]\w*|[A-Za-z0-9]+(?:_[A-Za-z0-9]+)+",
+)
+_NAME: Final = re.compile("|".join(f"(?:{one})" for one in _SHAPES))
+_WHOLE: Final = re.compile(
+    r"(?=.{2,300}$)[$\\@]?[A-Za-z_][\w]*(?:(?:::|->|[.#@\\/-])[\w]+)*[?!=]?(?:\(\))?"
+)
+_MARKED: Final = re.compile(r"[\w:.#]+[?!=]")
+_TYPES: Final = frozenset(
+    {"table", "model", "class", "controller", "route", "job", "event", "listener", "policy"}
+    | {"middleware", "service", "command"}
+)
+_ASKING: Final = frozenset({"which", "what", "whose"})
+_QUOTES: Final = "`\"'"
+_ENDS: Final = ".:?"
+_WORD: Final = re.compile(r"[A-Za-z]+")
+
+_WANTED: Final[Mapping[str, tuple[SourceType, ...]]] = MappingProxyType(
+    {
+        "controller": ("controller_method", "controller"),
+        "route": ("route",),
+        "endpoint": ("route", "api_endpoint"),
+        "url": ("route",),
+        "model": ("model", "model_relation"),
+        "relation": ("model_relation",),
+        "table": ("table",),
+        "column": ("table", "migration"),
+        "migration": ("migration",),
+        "job": ("job",),
+        "event": ("event",),
+        "listener": ("listener",),
+        "policy": ("policy",),
+        "policies": ("policy",),
+        "middleware": ("middleware",),
+        "request": ("request",),
+        "resource": ("resource",),
+        "service": ("service",),
+        "run": ("file_change", "run_summary"),
+        "bug": ("known_bug",),
+        "decision": ("adr",),
+        "rule": ("cursor_rule", "claude_rule"),
+        "package": ("package",),
+        "config": ("config",),
+    }
+)
+"""Source types that words ask for; keys are without the plural `s`."""
+
+_RELATIONAL: Final = frozenset(
+    _WORD.findall(
+        """
+    a about add added agent all also alter altered always an and answer any are at back be been
+    before behind being belong below by call called change changed class code column create
+    created decide decided define defined delete deleted depend dependent did dispatch
+    dispatched do doe done drop dropped each earlier else end every exist extend file find fire
+    fired follow for former from function get give go guard guarded had handle handled has have
+    her hi how i implement import in into is it its itself last lead list listen made make map
+    mapped me method migrate more my name named no object of on one or other our out past point
+    previou previous query reach read recent refer rename renamed respond return returned rename
+    s same see serve served session show side so start store stored take tell test than that the
+    their them then there these they thi this those through to touch touched up use used
+    validate validated via wa was way we were what when where which who whose why will with work
+    write written you
+        """
+    )
+)
+"""Words of questions about relations, without the plural `s`."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskedNames:
+    """The names in a question.
+
+    Attributes:
+        names: as written, in order.
+        wanted: source types that its words ask for.
+        relational: whether its words other than names all concern relations.
+        is_bare: whether it consists of names alone.
+    """
+
+    names: tuple[str, ...]
+    wanted: frozenset[str]
+    relational: bool
+    is_bare: bool = False
+
+
+def types_of_word(word: str) -> tuple[SourceType, ...]:
+    """Return the source types that a lower-case word stands for: `tables` for tables."""
+    return _WANTED.get(_singular(word)) or _WANTED.get(word, ())
+
+
+def asked_names(
+    query: str,
+    *,
+    route_name: str | None = None,
+    controller_class: str | None = None,
+    table_name: str | None = None,
+) -> AskedNames:
+    """Return the names in a question, after the names that are passed separately.
+
+    Args:
+        query: the question.
+        route_name, controller_class, table_name: names passed with the question.
+    """
+    given = [one for one in (route_name, controller_class) if one]
+    given += [TABLE + table_name.removeprefix(TABLE)] if table_name else []
+    said = _read(query)
+    words = [_singular(word.lower()) for rest in said.rest for word in _WORD.findall(rest)]
+    wanted = {kind for word in words for kind in _WANTED.get(word, ())}
+    names = tuple(dict.fromkeys([*given, *said.names]))[:MOST_NAMES]
+    # Words in other scripts are not understood: they may ask for anything.
+    plain = not any(one.isalpha() and not one.isascii() for rest in said.rest for one in rest)
+    plain = plain and all(word in _RELATIONAL or word in _WANTED for word in words)
+    is_bare = bool(said.names) and not said.rest
+    # A bare question may be an ordinary word rather than a name.
+    relational = bool(given) or any(map(_NAME.fullmatch, names)) or not is_bare
+    return AskedNames(names, frozenset(wanted), bool(names) and plain and relational, is_bare)
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """A question's names, and the rest of its words."""
+
+    names: list[str]
+    rest: list[str]
+
+
+def _read(query: str) -> _Said:
+    said = _Said([], [])
+    tokens = list(_TOKEN.finditer(query))
+    if len(tokens) == 1 and _WHOLE.fullmatch(tokens[0].group()):
+        # A question of one word is a name in any form, such as `save!`, `nil?` or `x=`.
+        plain, whole = tokens[0].group().removesuffix("()").rstrip("?!="), query.strip()
+        return _Said([whole, plain] if _MARKED.fullmatch(whole) else [plain], [])
+    at = 0
+    while at < len(tokens):
+        token = tokens[at].group().rstrip(_ENDS)
+        after = tokens[at + 1].group().rstrip(_ENDS) if at + 1 < len(tokens) else ""
+        if token in _METHODS and after.startswith("/"):
+            said.names.append(f"{token} {after}"[:_LONGEST])
+            at += 2
+        elif _is_name(token, tokens[at], query):
+            said.names.append(token)
+            # A type word that only describes a name asks for nothing.
+            if said.rest and said.rest[-1] in _TYPES:
+                said.rest.pop()
+            at += 2 if after in _TYPES else 1
+        elif token in _TYPES and _may_be_called(after) and not _asks(said.rest):
+            said.names.append(after)
+            at += 2
+        elif after in _TYPES and _may_be_called(token):
+            said.names.append(token)
+            at += 2
+        else:
+            said.rest.append(token)
+            at += 1
+    return said
+
+
+def _asks(rest: list[str]) -> bool:
+    """Return whether the next type word is the object of a question, as in "which middleware"."""
+    return bool(rest) and rest[-1].lower() in _ASKING
+
+
+def _is_name(token: str, found: re.Match[str], query: str) -> bool:
+    """Return whether a word has the shape of a name, or is quoted."""
+    if not token or len(token) > _LONGEST:
+        return False
+    before, after = (
+        query[max(0, found.start() - 1) : found.start()],
+        query[found.end() : found.end() + 1],
+    )
+    quoted = before == after and before in {*_QUOTES} and before != ""
+    return quoted or _NAME.fullmatch(token) is not None
+
+
+def _may_be_called(word: str) -> bool:
+    """Return whether a word next to a type may be a name, that is, not a question word."""
+    plain = word.lower()
+    known = plain in _RELATIONAL or _singular(plain) in _RELATIONAL | _WANTED.keys()
+    return bool(word) and len(word) <= _LONGEST and word.isidentifier() and not known
+
+
+def _singular(word: str) -> str:
+    return word.removesuffix("s") if len(word) > 1 else word

@@ -1,0 +1,203 @@
+"""Nodes and relations of repositories, under the names that people use."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final, TypeAlias
+
+from rag_assets.ingest.sources.model import path_of
+from rag_assets.systems.code_memory.catalog.found_relations import FoundEdge, FoundSymbol
+from rag_assets.systems.code_memory.relations.relations import NAMED, UNNAMED
+from rag_assets.systems.code_memory.symbols.nodes import (
+    CONFIG,
+    ENDPOINT,
+    ENV,
+    FILE,
+    GROUP,
+    MIDDLEWARE,
+    OWN_SETTING,
+    PACKAGE,
+    TABLE,
+)
+from rag_assets.systems.code_memory.symbols.source_types import (
+    is_test,
+    source_type_of,
+    type_of_place,
+)
+
+PREFIXES = {
+    TABLE: "table",
+    CONFIG: "config",
+    ENV: "config",
+    PACKAGE: "package",
+    MIDDLEWARE: "middleware",
+    ENDPOINT: "api_endpoint",
+    GROUP: "route",
+}
+"""Source type of a node that is not a definition, by the prefix of its name."""
+
+_OF_PLACES = {"adr": "decides", "known_bug": "bug_in"}
+_CODE = "code"
+_TEST = "test"
+OF_TESTS = frozenset({"imports", "calls", "makes", "requests", "touches", "takes"})
+"""Kinds of edges that are called `tests` if a test file states them."""
+_UNIT_ROLES = {
+    "method": "method",
+    "function": "function",
+    "route": "derived",
+    "table": "derived",
+    "operation": "operation",
+    "ability": "ability",
+    "key": "key",
+    "run": "derived",
+}
+_MOST_MET: Final = 16_384
+"""Maximum number of cached nodes: walks meet the same nodes again and again."""
+
+NodeKey: TypeAlias = tuple[str, str]
+"""Key of a node: its repository and its name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A definition, or something else that edges name.
+
+    Attributes:
+        name: qualified; with a prefix if it is not a definition: `table:invoices`.
+        source_type: its type; "code" if no more is known.
+        repository: its source; names are unique only within a repository.
+        uri: of the document that defines it; None if it is not a definition.
+        line_start, line_end: in that document.
+        content_hash: of the text that is embedded for it; None without a separate chunk.
+        document_id, symbol: of its entry: the document, and its name within that document's text.
+    """
+
+    name: str
+    source_type: str
+    repository: str
+    uri: str | None = None
+    line_start: int | None = None
+    line_end: int | None = None
+    content_hash: str | None = None
+    document_id: str | None = None
+    symbol: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """An edge under its usual name, with its evidence.
+
+    Attributes:
+        kind: of the relation.
+        source, target: names of nodes in one repository.
+        how: stated; by convention; or inferred.
+        confidence: 0 to 1.
+        uri, line_start, line_end: location of the evidence.
+        evidence: its text, at most 200 characters.
+    """
+
+    kind: str
+    source: str
+    target: str
+    how: str
+    confidence: float
+    uri: str
+    line_start: int
+    line_end: int
+    evidence: str
+
+
+def stated_of(edge: FoundEdge) -> str:
+    """Return the node that states an edge; the file if none of its definitions states it."""
+    return edge.stated_of or FILE + edge.uri
+
+
+def relation_of(edge: FoundEdge, known: Mapping[NodeKey, Node]) -> Relation | None:
+    """Return an edge between known nodes as a relation; None for any other edge."""
+    kind = kind_of(edge, known)
+    if kind is None:
+        return None
+    return Relation(
+        kind,
+        stated_of(edge),
+        edge.target,
+        edge.how,
+        edge.confidence,
+        edge.uri,
+        edge.line_start,
+        edge.line_end,
+        edge.evidence or "",
+    )
+
+
+def kind_of(edge: FoundEdge, known: Mapping[NodeKey, Node]) -> str | None:
+    """Return the usual name of an edge between known nodes; None for any other edge."""
+    source = stated_of(edge)
+    target = known.get((edge.source, edge.target))
+    if target is None or (edge.source, source) not in known or source == edge.target:
+        return None
+    kind = _called(edge, target)
+    return None if kind in UNNAMED else kind
+
+
+def _called(edge: FoundEdge, target: Node) -> str:
+    path = path_of(edge.uri)
+    if edge.kind == "documents":
+        return _OF_PLACES.get(type_of_place(path), edge.kind)
+    inner = target.uri is not None and is_test(path_of(target.uri))
+    if edge.kind in OF_TESTS and is_test(path) and not inner:
+        return "tests"
+    if edge.kind == "takes" and _is_policy_of(stated_of(edge), target):
+        return "authorizes"
+    return NAMED.get((edge.kind, target.source_type), edge.kind)
+
+
+def _is_policy_of(source: str, target: Node) -> bool:
+    """Return whether the source belongs to a model's policy, which Laravel finds by its name."""
+    owner, model = source.partition("::")[0], target.name
+    short, wanted = (name.rpartition("\\")[2] for name in (owner, model))
+    return target.source_type == "model" and short == f"{wanted}Policy"
+
+
+@lru_cache(_MOST_MET)
+def node_of(one: FoundSymbol) -> Node:
+    """Return the node of a definition."""
+    role = _UNIT_ROLES.get(one.role, "class")
+    # A class without a name has the name of its document in front of its own.
+    own = one.name.removeprefix(f"{one.uri}#")
+    kind = source_type_of(role, own, one.kinds, one.document_type)
+    kind = _TEST if kind == _CODE and is_test(path_of(one.uri)) else kind
+    lines = one.line_start, one.line_end
+    return Node(
+        *(one.name, kind, one.source, one.uri, *lines, one.content_hash),
+        document_id=one.document_id,
+        symbol=_chunk_of(one.local_name),
+    )
+
+
+def _chunk_of(local: str) -> str | None:
+    """Return the chunk's name for a definition: of a setting its first key; of a file ""."""
+    if local.startswith(OWN_SETTING):
+        return local.removeprefix(OWN_SETTING).partition(".")[0] or None
+    return local.removeprefix(ENV)
+
+
+def other_node(name: str, repository: str) -> Node:
+    """Return a node that is not a definition, by the prefix of its name."""
+    kind = next(kind for prefix, kind in PREFIXES.items() if name.startswith(prefix))
+    return Node(name, kind, repository)
+
+
+def file_node(name: str, repository: str) -> Node:
+    """Return the node of a file."""
+    uri = name.removeprefix(FILE)
+    kind = type_of_place(path_of(uri))
+    return Node(name, _TEST if kind == _CODE and is_test(path_of(uri)) else kind, repository, uri)
+
+
+def constructed(name: str) -> str:
+    """Return the class of a constructor; "" for any other name."""
+    owner, separator, method = name.rpartition("::")
+    return owner if separator and method == "__construct" else ""

@@ -1,0 +1,96 @@
+"""Shares of relevance that flow along relations of a repository.
+
+More flows along relations that people follow (a route to its controller, a model to its table) than
+along others.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from rag_assets.systems.code_memory.symbols.nodes import MEMBER
+
+_WEIGHTS: Final[Mapping[str, tuple[float, float]]] = MappingProxyType(
+    {
+        "routes_to": (1.0, 0.8),
+        MEMBER: (0.6, 0.35),
+        "validates_with": (0.9, 0.6),
+        "responds_with": (0.8, 0.5),
+        "uses_model": (0.8, 0.5),
+        "maps_to": (1.0, 0.8),
+        "queries_table": (0.9, 0.6),
+        "creates": (0.7, 0.95),
+        "alters": (0.7, 0.9),
+        "renames": (0.7, 0.9),
+        "drops": (0.7, 0.9),
+        "references": (0.3, 0.3),
+        "relates_to": (0.6, 0.4),
+        "dispatches": (0.9, 0.7),
+        "fires": (0.9, 0.7),
+        "listens_to": (0.7, 0.95),
+        "observes": (0.6, 0.8),
+        "authorizes": (0.8, 0.8),
+        "guarded_by": (0.6, 0.3),
+        "binds": (0.8, 0.5),
+        "calls": (0.8, 0.5),
+        "serves": (0.8, 0.8),
+        "configured_by": (0.7, 0.5),
+        "defines_setting": (0.5, 0.9),
+        "tests": (0.5, 0.7),
+        "documents": (0.5, 0.7),
+        "decides": (0.5, 0.8),
+        "bug_in": (0.5, 0.9),
+        "changed_by": (0.9, 0.5),
+        "extends": (0.6, 0.3),
+        "implements": (0.6, 0.7),
+        "uses_trait": (0.5, 0.2),
+    }
+)
+"""Shares of relevance that flow from the source of a relation to its target, and back."""
+
+OF_DOCUMENTS: Final = frozenset({"documents", "decides", "bug_in", "changed_by", "applies_to"})
+"""Relations stated by documents that define nothing themselves."""
+
+WEAK: Final = frozenset({"imports", "in_group", "depends_on"})
+"""Relations that carry little information and that most nodes have."""
+
+_OTHER: Final = (0.4, 0.3)
+
+_UNNAMED: Final[Mapping[str, tuple[float, float]]] = MappingProxyType(
+    {
+        "makes": (0.7, 0.5),
+        "takes": (0.7, 0.4),
+        "touches": (0.3, 0.2),
+        "returns": (0.4, 0.3),
+    }
+)
+"""Shares along relations that are not shown to anybody: a service passed to a method."""
+
+
+_ONLY_MEMBER: Final = 0.7
+"""Share that flows from a class to its only method: the method is what the class does."""
+
+
+def share_of(kind: str, way: int, crowd: float) -> float:
+    """Return the share that flows along a relation of a node.
+
+    Args:
+        kind: of the relation.
+        way: 0 from its source to its target, 1 back.
+        crowd: number of the node's relations of this kind and way, which divide the share; an
+            uncertain relation counts less than one.
+    """
+    if kind == MEMBER and way == 1 and crowd <= 1:
+        return _ONLY_MEMBER
+    shares = _UNNAMED.get(kind) or _WEIGHTS.get(kind, _OTHER)
+    return shares[way] * _part_of(crowd)
+
+
+@functools.lru_cache(maxsize=4_096)
+def _part_of(crowd: float) -> float:
+    """Return the part of a share for each of a number of relations."""
+    return 1 / (1 + math.log2(max(1.0, crowd)))

@@ -1,0 +1,255 @@
+"""Walk: find candidates related to the names in a question, in tenants that read source code."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import islice
+
+from anyio.to_thread import run_sync
+
+from rag_assets.ingest.sources.model import path_of, uri_of
+from rag_assets.retrieval.search_progress import Ranking, SearchProgress, Walked
+from rag_assets.retrieval.steps.protocol import SearchServices, TrustedStep
+from rag_assets.retrieval.steps.recall import entry_filter_of
+from rag_assets.storage.index.model import Candidate, Place, RankingRequest, StoredEntry
+from rag_assets.systems.code_memory.catalog.found_relations import FoundSymbol
+from rag_assets.systems.code_memory.chunker import reads_code
+from rag_assets.systems.code_memory.retrieval.asked_names import AskedNames, asked_names
+from rag_assets.systems.code_memory.retrieval.flow import Flow, flow
+from rag_assets.systems.code_memory.retrieval.nodes import Node, NodeKey, node_of
+from rag_assets.systems.code_memory.retrieval.steps.places import (
+    found_places,
+    place_of_node,
+    related,
+    start_places,
+)
+from rag_assets.systems.code_memory.retrieval.steps.views import Views
+from rag_assets.systems.code_memory.retrieval.surroundings import Surroundings
+from rag_assets.systems.code_memory.retrieval.view import View
+from rag_assets.systems.code_memory.retrieval.walk import USUAL_STEPS
+from rag_assets.systems.code_memory.symbols.names import name_parts
+from rag_assets.systems.code_memory.symbols.source_types import is_test
+from rag_assets.tenants.model import Tenant
+
+_ENOUGH = 0.5
+"""Minimum relevance for an indirectly related node to answer a question about relations alone."""
+_DIRECTLY = 2
+"""Number of names on the path to a directly related node."""
+_MOST_SEEDS = 40
+_DERIVED = frozenset({"route", "table"})
+"""Roles of definitions in derived documents: each has one passage."""
+_MOST_LEADING = 40
+"""Maximum definitions of a name that come before all other hits."""
+_MOST_HOLDING = 60
+"""Maximum passages with a definition's name to search for the defining passage."""
+
+
+class Walk(TrustedStep):
+    """Walks from the names in a question and its options, before the index is searched.
+
+    If the question asks only for relations, all its names are known, and the walk finds some
+    relations, these are the answer: no vector is needed.
+
+    Args:
+        services: read relations and the index.
+    """
+
+    before = ("recall",)
+
+    def __init__(self, services: SearchServices) -> None:
+        self._views = Views(services)
+        self._services = services
+
+    async def run(self, progress: SearchProgress) -> SearchProgress:
+        """Add a ranking of nodes related to the names, if there are any."""
+        search = progress.search
+        request = search.request
+        if not reads_code(search.tenant) or progress.walked is not None:
+            return progress
+        asked = asked_names(
+            request.query,
+            route_name=request.route_name,
+            controller_class=request.controller_class,
+            table_name=request.table_name,
+        )
+        if not asked.names:
+            return progress
+        if request.mode is None and asked.relational:
+            return await self._walk(asked, progress)
+        # The index is searched as well, whatever the walk finds.
+        return replace(progress, beside=partial(self._walk, asked))
+
+    async def _walk(self, asked: AskedNames, progress: SearchProgress) -> SearchProgress:
+        search = progress.search
+        with progress.timings.part("walk"):
+            view, surroundings = await run_sync(self._views.with_surroundings, progress)
+            exact = await run_sync(partial(_exact, view, asked)) if asked.is_bare else ([], [])
+            found, are_known = await run_sync(
+                partial(walked_from, view, surroundings, search.tenant, asked)
+            )
+            chosen = _chosen(found, asked) if are_known else None
+            leading = await self._leading(*exact, progress)
+            behind = await found_places(self._services, progress, related(chosen or found))
+            candidates = [*{one.id: one for one in (*leading, *behind)}.values()]
+        if not candidates:
+            return progress
+        request = search.request
+        walked = Walked(
+            # A threshold that the request sets applies to every hit.
+            ids=frozenset(one.id for one in candidates if request.min_score is None),
+            paths=tuple(one.path for one in found.reached if len(one.path) > 1),
+            complete=found.complete,
+            alone=chosen is not None and request.mode is None and request.min_score is None,
+            leading=tuple(one.id for one in leading),
+        )
+        start = start_places(found)
+        named = [
+            one for one in candidates if one in leading or not start.isdisjoint(_places_of(one))
+        ]
+        # Named candidates count twice; their neighbours count as much as search results.
+        rankings = [Ranking("walk", candidates), Ranking("walk", named)]
+        return replace(progress, walked=walked, rankings=[*progress.rankings, *rankings])
+
+    async def _leading(
+        self, places: Sequence[Place], definitions: Sequence[FoundSymbol], progress: SearchProgress
+    ) -> Sequence[Candidate]:
+        """Return the passages at places, after those with the first line of a definition.
+
+        A long definition has several passages; a short one shares its passage with others.
+        """
+        at_places = await found_places(self._services, progress, places)
+        joined = [one for one in definitions if not _has_passage(one)]
+        named = await self._named_in_documents(joined, progress) if joined else []
+        if not named and len(at_places) <= len(places):
+            return at_places
+        candidates = {one.id: one for one in (*at_places, *named)}
+        entries = await self._services.searcher.entries(
+            progress.serving.index_name,
+            progress.owner,
+            [*candidates],
+            progress.scopes,
+            moved=progress.moved,
+        )
+        holding = [
+            one
+            for id_, one in candidates.items()
+            if id_ in entries and _holds(entries[id_], one, definitions)
+        ]
+        return [*dict.fromkeys((*holding, *at_places))]
+
+    async def _named_in_documents(
+        self, definitions: Sequence[FoundSymbol], progress: SearchProgress
+    ) -> Sequence[Candidate]:
+        """Return passages with the names of definitions, from the documents that define them."""
+        filters = entry_filter_of(progress)
+        allowed = filters.documents
+        by_word: dict[str, set[str]] = {}
+        for one in definitions:
+            if allowed is None or one.document_id in allowed:
+                last = name_parts(one.name, folded=False)[-1]
+                by_word.setdefault(last, set()).add(one.document_id)
+        requests = [
+            RankingRequest(
+                word,
+                _MOST_HOLDING,
+                replace(filters, documents=tuple(sorted(documents))),
+                symbols=True,
+            )
+            for word, documents in by_word.items()
+        ]
+        if not requests:
+            return []
+        index, owner = progress.serving.index_name, progress.owner
+        rankings = await self._services.searcher.rankings(index, owner, requests)
+        return [one for ranking in rankings for one in ranking]
+
+
+def _places_of(one: Candidate) -> tuple[Place, Place]:
+    return Place(one.document_id), Place(one.document_id, one.symbol)
+
+
+def _holds(entry: StoredEntry, candidate: Candidate, definitions: Sequence[FoundSymbol]) -> bool:
+    """Return whether a passage contains the first line of one of some definitions."""
+    first, last = entry.fields.get("line_start") or 0, entry.fields.get("line_end") or 0
+    return any(
+        one.document_id == candidate.document_id and first <= one.line_start <= last
+        for one in definitions
+    )
+
+
+def walked_from(
+    view: View, surroundings: Surroundings, tenant: Tenant, asked: AskedNames
+) -> tuple[Flow, bool]:
+    """Return the nodes related to the names of a question, and whether each name is known."""
+    by_name = [_named(view, tenant, name) for name in asked.names]
+    nodes = {key: node for named in by_name for key, node in named.items()}
+    begun = dict(islice(nodes.items(), _MOST_SEEDS))
+    seeds = dict.fromkeys(begun, 1.0)
+    found = flow(view, surroundings, seeds, begun, depth=USUAL_STEPS, wanted=asked.wanted)
+    found = replace(found, complete=found.complete and len(begun) == len(nodes))
+    return found, all(by_name)
+
+
+def _exact(view: View, asked: AskedNames) -> tuple[list[Place], list[FoundSymbol]]:
+    """Return the places of definitions and files with exactly these names.
+
+    Returns:
+        The places of definitions with their own passage, and of files. Then the definitions; a
+            definition that shares a passage is included only if none of its name has its own.
+    """
+    places: dict[Place, None] = {}
+    definitions: list[FoundSymbol] = []
+    for name in asked.names:
+        defined = [one for one in view.spelled(name) if one.role != "key"]
+        defined.sort(key=partial(_distance, name))
+        own = [one for one in defined if _has_passage(one)]
+        definitions += own or defined
+        places |= dict.fromkeys(filter(None, (place_of_node(node_of(one)) for one in own)))
+        if "." in name or "/" in name or not defined:
+            files = sorted(view.files_called(name), key=lambda one: is_test(path_of(one.uri)))
+            places |= {Place(one.document_id): None for one in files}
+    return [*places][:_MOST_LEADING], definitions[:_MOST_LEADING]
+
+
+def _has_passage(one: FoundSymbol) -> bool:
+    return one.content_hash is not None or one.role in _DERIVED
+
+
+def _distance(name: str, one: FoundSymbol) -> tuple[bool, bool, bool, int, str]:
+    """Return the sort key of definitions with one name: the same spelling first."""
+    written, defined = name_parts(name, folded=False), name_parts(one.name, folded=False)
+    is_derived = one.role in _DERIVED
+    is_other = defined[-len(written) :] != written
+    return is_other, is_test(path_of(one.uri)), is_derived, len(defined), one.name
+
+
+def _named(view: View, tenant: Tenant, name: str) -> dict[NodeKey, Node]:
+    """Return the nodes with a name: definitions, routes, tables, or all definitions of a file."""
+    found = view.named(name)
+    if not found and "/" in name:
+        uris = [name, *(uri_of(source.name, name.lstrip("/")) for source in tenant.sources)]
+        found = view.within_any(uris)
+    found = found or view.spelled(name)
+    return {(one.source, one.name): node_of(one) for one in found}
+
+
+def _chosen(found: Flow, asked: AskedNames) -> Flow | None:
+    """Return the nodes that answer a question about relations alone; None for other questions.
+
+    These are near enough and of a type that the question asks for. Without such a node, the walk is
+    no answer.
+    """
+    if not asked.relational or not asked.wanted:
+        return found if asked.relational else None
+    kept = tuple(
+        one
+        for one in found.reached
+        if len(one.path) == 1
+        or (
+            one.node.source_type in asked.wanted
+            and (len(one.path) == _DIRECTLY or one.score >= _ENOUGH)
+        )
+    )
+    return replace(found, reached=kept) if any(len(one.path) > 1 for one in kept) else None

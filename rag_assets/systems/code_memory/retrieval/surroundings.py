@@ -1,0 +1,228 @@
+"""Surroundings of a node in a repository: how relevance flows from it along its relations.
+
+Walks start at the topics of questions and lead to the same few nodes: models, base classes, tables.
+The ways from a node depend only on the caller's view, so they are computed once for each state of
+the relations.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict, defaultdict
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from threading import Lock
+from typing import Final, NamedTuple, TypeAlias
+
+from rag_assets.systems.code_memory.catalog.found_relations import FoundEdge
+from rag_assets.systems.code_memory.retrieval.nodes import Node, NodeKey, kind_of, stated_of
+from rag_assets.systems.code_memory.retrieval.shares import WEAK, share_of
+from rag_assets.systems.code_memory.retrieval.view import View
+from rag_assets.systems.code_memory.symbols.nodes import ENV, FILE, MEMBER, MIDDLEWARE, PACKAGE
+
+_CROWD: Final = 30
+"""Number of relations above which a definition counts as related to everything."""
+_SHARED: Final = (PACKAGE, ENV, MIDDLEWARE)
+_SHARED_CROWD: Final = 2
+_LEAST: Final = 0.01
+"""Minimum share to pass on, however relevant a node is."""
+
+_MOST_EDGES: Final = 1_000
+"""Maximum relations of a node per direction; a node with more is treated as a dead end."""
+_MOST_WAYS: Final = 50_000
+"""Maximum ways and nodes kept for one state and one set of scopes; about 10 MB."""
+_MOST_STATES: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """A step from a node to another node.
+
+    Attributes:
+        share: of the node's relevance that flows along.
+        key, node: the other node.
+        kind: of the edge.
+        is_named: whether the relation has a name for people.
+        document_id: of the document that states it.
+    """
+
+    share: float
+    key: NodeKey
+    node: Node
+    kind: str
+    is_named: bool
+    document_id: str
+
+
+class Around(NamedTuple):
+    """The surroundings of a node.
+
+    Attributes:
+        ways: greatest shares first.
+        size: number of relations, counting each direction; a lower bound if cut.
+        is_cut: whether it has too many relations, and therefore no ways.
+    """
+
+    ways: Sequence[Way]
+    size: int
+    is_cut: bool
+
+
+def specificity(name: str, around: Around) -> float:
+    """Return the factor for relevance that a node passes on: below 1 if it has many relations.
+
+    Things that a repository does not define, such as a package or a setting, are named by files
+    that are otherwise unrelated. They pass on relevance in inverse proportion to the number of
+    these files.
+    """
+    if name.startswith(_SHARED):
+        return min(1.0, _SHARED_CROWD / max(1, around.size))
+    return math.sqrt(min(1.0, _CROWD / max(1, around.size)))
+
+
+class _Asked(NamedTuple):
+    """A node, and the file with edges that count as the node's; None without such a file."""
+
+    key: NodeKey
+    file: NodeKey | None
+
+
+class Surroundings:
+    """The surroundings of nodes requested so far, in one state and for equal scopes."""
+
+    def __init__(self) -> None:
+        self._around: dict[_Asked, Around] = {}
+        self._kept = 0
+
+    def of(
+        self, view: View, keys: Sequence[NodeKey], nodes: Mapping[NodeKey, Node]
+    ) -> tuple[dict[NodeKey, Around], bool]:
+        """Return the surroundings of nodes, and whether a limit cut some of them.
+
+        Args:
+            view: the caller's view.
+            keys: of the nodes, the most relevant first. Edges of a file count for the first of its
+                definitions.
+            nodes: these nodes.
+        """
+        files = {key: file for file, key in files_of(keys, nodes).items()}
+        asked = [_Asked(key, files.get(key)) for key in keys]
+        held = self._around
+        known = {one: held[one] for one in asked if one in held}
+        missing = [one for one in asked if one not in known]
+        if missing:
+            fresh = _read(view, missing, nodes)
+            known |= fresh
+            self._keep(fresh)
+        cut = any(around.is_cut for around in known.values())
+        return {one.key: around for one, around in known.items()}, cut
+
+    def _keep(self, fresh: Mapping[_Asked, Around]) -> None:
+        count = sum(len(around.ways) + 1 for around in fresh.values())
+        if self._kept + count > _MOST_WAYS:
+            self._around, self._kept = {}, 0
+        if count <= _MOST_WAYS:
+            self._around |= fresh
+            self._kept += count
+
+
+class KeptSurroundings:
+    """Surroundings in the most recently used states, by what callers could read."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._kept: OrderedDict[Hashable, Surroundings] = OrderedDict()
+
+    def of(self, *state: Hashable) -> Surroundings:
+        """Return the surroundings for a build's state and callers with the same scopes."""
+        with self._lock:
+            found = self._kept.setdefault(state, Surroundings())
+            self._kept.move_to_end(state)
+            while len(self._kept) > _MOST_STATES:
+                self._kept.popitem(last=False)
+            return found
+
+
+def files_of(keys: Iterable[NodeKey], nodes: Mapping[NodeKey, Node]) -> dict[NodeKey, NodeKey]:
+    """Return the files that define nodes, each with the first node that it defines."""
+    first: dict[NodeKey, NodeKey] = {}
+    for key in keys:
+        node = nodes.get(key)
+        if node is not None and node.uri is not None:
+            first.setdefault((key[0], FILE + node.uri), key)
+    return first
+
+
+_Ended: TypeAlias = tuple[FoundEdge, int, NodeKey]
+"""An edge, the end at which a node is (0 if the node states the edge), and the other end."""
+_Relation: TypeAlias = tuple[str, bool]
+"""The kind of an edge, and whether it has a name for people."""
+_Among: TypeAlias = tuple[bool, _Relation, int]
+"""Whether the edge is inferred, its kind, and the end at which the node is."""
+
+
+def _read(
+    view: View, asked: Sequence[_Asked], nodes: Mapping[NodeKey, Node]
+) -> dict[_Asked, Around]:
+    at: dict[NodeKey, list[_Ended]] = {one.key: [] for one in asked}
+    files = {one.file: one.key for one in asked if one.file is not None}
+    names = dict.fromkeys(name for _, name in (*at, *files))
+    whole = [name for _, name in at]
+    found = view.edges([*names], "both", files=whole, without=WEAK, most=_MOST_EDGES)
+    if found.cut and len(asked) > 1:
+        # One of them leaves no room for the others.
+        half = len(asked) // 2
+        return _read(view, asked[:half], nodes) | _read(view, asked[half:], nodes)
+    for edge in found.edges:
+        ends = (edge.source, stated_of(edge)), (edge.source, edge.target)
+        if ends[0] == ends[1]:
+            continue
+        for way, end in enumerate(ends):
+            is_named = way == 1 or edge.stated_of  # Not edges that a file states about itself.
+            key = files.get(end) if is_named and end[1].startswith(FILE) else end
+            if key in at:
+                at[key].append((edge, way, ends[1 - way]))
+    ended = {(one.document_id, one.position): one for edges in at.values() for one, *_ in edges}
+    known = view.ends([*ended.values()], nodes)
+    return {one: _around(at[one.key], known, is_cut=found.cut) for one in asked}
+
+
+def _around(edges: Sequence[_Ended], known: Mapping[NodeKey, Node], *, is_cut: bool) -> Around:
+    ways = []
+    followed = [one for one in edges if one[2] in known]  # Only ends that the repository defines.
+    relations = [_relation_of(edge, known) for edge, *_ in followed]
+    crowds = _crowds(followed, relations)
+    for (edge, way, other), (kind, is_named) in zip(followed, relations, strict=True):
+        crowd = crowds[_is_inferred(edge), (kind, is_named), way]
+        share = share_of(kind, way, crowd) * edge.confidence
+        if share >= _LEAST:
+            found = Way(share, other, known[other], edge.kind, is_named, edge.document_id)
+            ways.append((-share, (edge.document_id, edge.position), found))
+    ways.sort(key=lambda one: one[:2])
+    return Around([way for _, _, way in ways], _MOST_EDGES if is_cut else len(edges), is_cut)
+
+
+def _crowds(edges: Sequence[_Ended], relations: Sequence[_Relation]) -> Mapping[_Among, float]:
+    """Return the number of relations that share each relevance, weighted by confidence.
+
+    An inferred relation is divided among all relations of its kind and way. It does not reduce
+    the share of stated relations.
+    """
+    crowds: defaultdict[_Among, float] = defaultdict(float)
+    for relation, (edge, way, _) in zip(relations, edges, strict=True):
+        crowds[True, relation, way] += edge.confidence
+        if not _is_inferred(edge):
+            crowds[False, relation, way] += edge.confidence
+    return crowds
+
+
+def _is_inferred(edge: FoundEdge) -> bool:
+    return edge.how == "inferred"
+
+
+def _relation_of(edge: FoundEdge, known: Mapping[NodeKey, Node]) -> _Relation:
+    """Return the kind of an edge, and whether it has a name for people."""
+    if edge.kind == MEMBER:
+        return MEMBER, True
+    kind = kind_of(edge, known)
+    return (edge.kind, False) if kind is None else (kind, True)

@@ -1,0 +1,160 @@
+"""What an answer about relations may lack, because only running a repository would show it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from rag_assets.common.formatting import counted
+from rag_assets.ingest.sources.model import uri_of
+from rag_assets.systems.code_memory.catalog.found_relations import Direction, FoundEdge
+from rag_assets.systems.code_memory.derived.unresolved import ROUTES, TABLES, Unresolved
+from rag_assets.systems.code_memory.retrieval.nodes import PREFIXES, Node
+from rag_assets.systems.code_memory.retrieval.view import View
+from rag_assets.systems.code_memory.symbols.nodes import ENDPOINT, FILE, MIDDLEWARE, TABLE
+
+_KINDS: Final = {
+    ROUTES: frozenset({"routes_to", "in_group", "guarded_by", "serves", "authorizes", "requests"}),
+    TABLES: frozenset({"creates", "alters", "renames", "drops", "references", "maps_to"}),
+}
+"""Relations that such a statement may add."""
+
+_TYPES: Final = {
+    ROUTES: frozenset(
+        {"route", "controller", "controller_method", "middleware", "policy", "api_endpoint"}
+    ),
+    TABLES: frozenset({"table", "model", "migration"}),
+}
+"""Types of nodes that such a statement may name or belong to."""
+
+_STATING: Final = {ROUTES: frozenset({"route"}), TABLES: frozenset({"table", "migration"})}
+"""Types of nodes that such a statement may belong to."""
+
+_MOST_TOLD: Final = 3
+_LONGEST: Final = 120
+_FACADE: Final = "Illuminate\\Support\\Facades\\Facade"
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question about relations.
+
+    Attributes:
+        name: of the start node.
+        kinds: of the relations to follow; empty for all.
+        direction: in which to follow them.
+    """
+
+    name: str
+    kinds: Collection[str]
+    direction: Direction
+
+
+def may_lack(
+    question: Question,
+    nodes: Sequence[Node],
+    unresolved: Mapping[str, Sequence[Unresolved]],
+    view: View,
+) -> str | None:
+    """Describe the readable statements with relations that an answer may lack; None without any.
+
+    A computed route counts if the answer met routes or their targets, or if no node has the name;
+    the same applies to computed tables. A statement about one route or table counts if that node
+    was met.
+
+    Args:
+        question: about relations.
+        nodes: that its answer met.
+        unresolved: statements by source.
+        view: the caller's view.
+    """
+    found = [
+        (uri_of(source, one.path), one)
+        for source, told in unresolved.items()
+        for one in told
+        if _concerns(one.about, question, [n for n in nodes if n.repository == source], nodes)
+    ]
+    readable = {one.uri for one in view.files(list({FILE + uri for uri, _ in found}))}
+    counts = [(uri, one) for uri, one in found if uri in readable]
+    return _told(counts) if counts else None
+
+
+def unfollowed(question: Question, calls: Collection[FoundEdge], view: View) -> str | None:
+    """Describe the calls on the repository's own facades, which it resolves to a class; or None.
+
+    Args:
+        question: about relations.
+        calls: calls that the walk met and that lead to no definition.
+        view: the caller's view.
+    """
+    if question.kinds and "calls" not in question.kinds:
+        return None
+    owners = sorted({_owner(one) for one in calls} - {""})
+    if not owners:
+        return None
+    extends = view.edges(owners, "out", only=("extends",)).edges
+    facades = {(one.source, one.stated_of) for one in extends if one.target == _FACADE}
+    met = [one for one in calls if (one.source, _owner(one)) in facades]
+    if not met:
+        return None
+    places = sorted({(one.uri, one.line_start, one.target) for one in met})
+    shown = "; ".join(f"{uri}:{line} {name}" for uri, line, name in places[:_MOST_TOLD])
+    more = len(places) - _MOST_TOLD
+    return (
+        f"{counted(len(places), 'call')} on facades not followed: {shown}"
+        f"{f' and {more:,} more' if more > 0 else ''}"
+    )
+
+
+def _owner(call: FoundEdge) -> str:
+    return call.target.rpartition("::")[0]
+
+
+def concerned(question: Question, nodes: Sequence[Node]) -> bool:
+    """Return whether an answer may lack computed relations; if not, none need to be read."""
+    return any(_may_hold(about, question, nodes, nodes) for about in (ROUTES, TABLES))
+
+
+def _concerns(about: str, question: Question, own: Sequence[Node], nodes: Sequence[Node]) -> bool:
+    if about in _KINDS:
+        return _may_hold(about, question, own, nodes)
+    if about:
+        of = TABLES if about.startswith(TABLE) else ROUTES
+        return _asked(of, question) and any(one.name == about for one in own)
+    return any(_may_hold(one, question, own, nodes) for one in _KINDS)
+
+
+def _may_hold(about: str, question: Question, own: Sequence[Node], nodes: Sequence[Node]) -> bool:
+    if not _asked(about, question):
+        return False
+    if not nodes:
+        return about == _about_of(question.name)
+    types = (_STATING if question.direction == "out" else _TYPES)[about]
+    return any(one.source_type in types for one in own)
+
+
+def _asked(about: str, question: Question) -> bool:
+    return not question.kinds or not _KINDS[about].isdisjoint(question.kinds)
+
+
+def _about_of(name: str) -> str:
+    """Return the kind of thing that an unknown name may refer to."""
+    prefix = next((one for one in PREFIXES if name.startswith(one)), "")
+    if prefix == TABLE:
+        return TABLES
+    return ROUTES if prefix in {"", ENDPOINT, MIDDLEWARE} else ""
+
+
+def _told(found: Sequence[tuple[str, Unresolved]]) -> str:
+    shown = "; ".join(_places(found[:_MOST_TOLD]))
+    more = len(found) - _MOST_TOLD
+    return (
+        f"{counted(len(found), 'statement')} of routes or tables computed: {shown}"
+        f"{f' and {more:,} more' if more > 0 else ''}"
+    )
+
+
+def _places(found: Sequence[tuple[str, Unresolved]]) -> Iterator[str]:
+    for uri, one in found:
+        yield f"{uri}:{one.line} {one.reason[:_LONGEST]}".rstrip()

@@ -1,0 +1,451 @@
+"""Uses by name: the places that name a definition, split into certain and possible uses.
+
+The catalog stores the names that each file uses, with their lines, unresolved. The meaning of a
+place is resolved on request. It follows from the imports of its file, the definitions of the same
+name and the enclosing class. If these do not decide, the place is a possible use
+of each definition.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple, TypeAlias
+
+from rag_assets.common.batches import batched
+from rag_assets.ingest.sources.model import path_of
+from rag_assets.systems.code_memory.catalog.found_relations import FoundNameUses, FoundSymbol
+from rag_assets.systems.code_memory.languages.tags.languages import family_of, tag_languages
+from rag_assets.systems.code_memory.reading import language_of_type
+from rag_assets.systems.code_memory.retrieval.nodes import PREFIXES, Node, Relation
+from rag_assets.systems.code_memory.retrieval.view import View
+from rag_assets.systems.code_memory.sources.repositories.names import repository_type_of
+from rag_assets.systems.code_memory.symbols.name_uses import NameUse, NameUses, UseKind, uses_of
+from rag_assets.systems.code_memory.symbols.names import folded_name, name_parts
+from rag_assets.systems.code_memory.symbols.naming import style_of
+from rag_assets.systems.code_memory.symbols.nodes import FILE
+from rag_assets.systems.code_memory.symbols.source_types import is_test
+
+MOST_ROWS: Final = 4_000
+"""Maximum names of files to read for one question."""
+MOST_FILES: Final = 400
+"""Maximum files to read definitions from, to find the definition around a place."""
+MOST_TARGETS: Final = 60
+"""Maximum definitions to look up at once."""
+_SOURCES_AT_ONCE: Final = 50
+"""Definitions to read relations for at once, so that few exceed a view's limit of edges."""
+
+StatedUse: TypeAlias = tuple[str, int, str]
+"""The uri, line and name of a use that a relation states."""
+
+_RELATIONS: Final[Mapping[UseKind, str]] = {
+    "definition": "defines",
+    "implementation": "extends",
+    "call": "calls",
+    "type": "uses",
+    "import": "imports",
+    "mention": "mentions",
+    "comment": "mentions",
+}
+"""The relation names of kinds of uses."""
+_ORDER: Final = [*_RELATIONS]
+_MENTIONS: Final = frozenset({"mention", "comment"})
+_CERTAIN: Final = 0.8
+_WORDS: Final = re.compile(r"[a-z0-9][A-Z]|\w_\w|[?!]$|^[A-Z]")
+"""Names that libraries rarely share: with several words, or of types."""
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """A place that uses a definition, or may do so.
+
+    Attributes:
+        target: the definition.
+        name: as written there.
+        kind: how it is used.
+        receiver: the last name in front of it; "" without a receiver.
+        uri, line: of the place.
+        repository: of its file.
+        within: the innermost definition around it; None at the top level of a file.
+        why: what makes it certain; "" if it is only possible.
+        candidates: number of definitions with this name that the file could mean.
+    """
+
+    target: str
+    name: str
+    kind: UseKind
+    receiver: str
+    uri: str
+    line: int
+    repository: str
+    within: FoundSymbol | None
+    why: str
+    candidates: int
+
+    @property
+    def source(self) -> str:
+        """Return the name of the node that contains the use."""
+        return FILE + self.uri if self.within is None else self.within.name
+
+    @property
+    def relation(self) -> Relation:
+        """Return the use as a relation to its target."""
+        kind = _RELATIONS[self.kind]
+        if kind != "mentions" and is_test(path_of(self.uri)):
+            kind = "tests"
+        return Relation(
+            *(kind, self.source, self.target, "name" if self.why else "possible"),
+            confidence=_CERTAIN if self.why else 1 / max(1, self.candidates + 1),
+            uri=self.uri,
+            line_start=self.line,
+            line_end=self.line,
+            evidence=f"{self.receiver}.{self.name}" if self.receiver else self.name,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class UsesFound:
+    """The uses of some definitions.
+
+    Attributes:
+        certain: by file and line.
+        possible: the most likely first.
+        omitted: number of places and definitions that were counted but not read; a lower bound.
+    """
+
+    certain: tuple[Use, ...] = ()
+    possible: tuple[Use, ...] = ()
+    omitted: int = 0
+
+
+NO_USES: Final = UsesFound()
+
+
+class _Target(NamedTuple):
+    """A definition to look for.
+
+    Attributes:
+        name: the last part of its name.
+        owner: the last part of its holder's name; "" without a holder.
+        holder: the qualified name of its holder; "" without a holder.
+        stem: of its file, as imports name it.
+    """
+
+    node: Node
+    name: str
+    owner: str
+    holder: str
+    stem: str
+    family: str
+
+
+@dataclass(slots=True)
+class _File:
+    """A file with its uses of the requested names."""
+
+    row: FoundNameUses
+    names: dict[str, NameUses] = field(default_factory=dict)
+
+    @property
+    def path(self) -> str:
+        return path_of(self.row.uri)
+
+    @property
+    def language(self) -> str:
+        return language_of_type(repository_type_of(self.path) or "")
+
+    def imports(self, name: str) -> bool:
+        """Return whether a name stands in an import of this file."""
+        found = self.names.get(name)
+        return found is not None and any(one.kind == "import" for one in found.uses)
+
+
+def uses_of_nodes(
+    view: View, nodes: Iterable[Node], *, stated: Collection[StatedUse] = ()
+) -> UsesFound:
+    """Return the uses of definitions by name.
+
+    Args:
+        view: the caller's view.
+        nodes: definitions; other nodes are ignored.
+        stated: uris, lines and names of known uses, which are left out.
+    """
+    found = [one for node in nodes if (one := _target(node)) is not None]
+    targets = found[:MOST_TARGETS]
+    wanted = dict.fromkeys(one.name for one in targets)
+    if not wanted:
+        return UsesFound()
+    beside = dict.fromkeys(
+        name for one in targets for name in (one.owner, one.stem) if name and name not in wanted
+    )
+    names = view.name_uses([*wanted], [*beside], MOST_ROWS)
+    files = _files(names.rows)
+    omitted = len(found) - len(targets) + int(names.is_cut)
+    return _Resolving(view, targets, files, stated, omitted=omitted).found()
+
+
+def stated_uses(relations: Iterable[Relation]) -> set[StatedUse]:
+    """Return the uses that relations state, for `uses_of_nodes` to leave out."""
+    return {
+        (one.uri, one.line_start, _last_part(one.target, one.uri))
+        for one in relations
+        if one.uri is not None and one.line_start is not None
+    }
+
+
+class _Resolving:
+    """Resolves the places of some definitions' names."""
+
+    def __init__(
+        self,
+        view: View,
+        targets: Sequence[_Target],
+        files: Sequence[_File],
+        stated: Collection[StatedUse],
+        *,
+        omitted: int,
+    ) -> None:
+        self._targets, self._files = targets, files
+        self._stated = frozenset(stated)
+        read = files[:MOST_FILES]
+        self._omitted = omitted + len(files) - len(read)
+        self._symbols: dict[str, list[FoundSymbol]] = defaultdict(list)
+        for one in view.within_any([file.row.uri for file in read]):
+            self._symbols[one.uri].append(one)
+        self._candidates: dict[tuple[str, str, str], set[str]] = defaultdict(set)
+        self._by_file: dict[tuple[str, str], dict[str, set[str]]] = defaultdict(dict)
+        names = {target.name for target in targets}
+        for file in read:
+            family = family_of(file.language)
+            for one in self._symbols[file.row.uri]:
+                last = _last_part(one.name, one.uri)
+                if last in names:
+                    self._candidates[file.row.source, family, last].add(one.name)
+                    of_name = self._by_file[file.row.source, last]
+                    of_name.setdefault(one.uri, set()).add(one.name)
+        self._elsewhere = self._resolved_elsewhere(view)
+
+    def found(self) -> UsesFound:
+        """Return all uses."""
+        certain: dict[tuple[str, int, str], Use] = {}
+        possible: dict[tuple[str, int, str], Use] = {}
+        omitted = self._omitted
+        for target in self._targets:
+            for file in self._files:
+                if file.row.source != target.node.repository or target.name not in file.names:
+                    continue
+                places = file.names[target.name]
+                omitted += places.omitted
+                for place in places.uses:
+                    use = self._use(target, file, place)
+                    if use is not None:
+                        key = use.uri, use.line, use.name
+                        (certain if use.why else possible).setdefault(key, use)
+        left = [use for key, use in possible.items() if key not in certain]
+        left.sort(key=lambda use: (*self._rank(use), use.uri, use.line))
+        ordered = sorted(certain.values(), key=lambda use: (use.uri, use.line))
+        return UsesFound(tuple(ordered), tuple(left), omitted)
+
+    def _use(self, target: _Target, file: _File, place: NameUse) -> Use | None:
+        """Return a place as a use of a definition; None if it is not a use."""
+        row = file.row
+        if place.kind == "definition" or (row.uri, place.line, target.name) in self._stated:
+            return None
+        language = file.language
+        is_program = language in tag_languages() or language in {"vue", "svelte"}
+        is_foreign = is_program and family_of(language) != target.family
+        if is_foreign and place.kind not in _MENTIONS:
+            return None
+        if row.uri == target.node.uri and self._is_own(target, place.line):
+            return None
+        others = self._elsewhere.get((row.uri, place.line, target.name), set())
+        if others and target.node.name not in others:
+            return None
+        candidates = self._candidates[row.source, target.family, target.name]
+        within = _innermost(self._symbols[row.uri], place.line)
+        why = "" if is_foreign else self._why(target, file, place, within, candidates)
+        return Use(
+            *(target.node.name, target.name, place.kind, place.receiver, row.uri, place.line),
+            *(row.source, within, why, len(candidates | {target.node.name})),
+        )
+
+    def _is_own(self, target: _Target, line: int) -> bool:
+        node = target.node
+        first, last = node.line_start or 0, node.line_end or 0
+        return first <= line <= last
+
+    def _why(
+        self,
+        target: _Target,
+        file: _File,
+        place: NameUse,
+        within: FoundSymbol | None,
+        candidates: Collection[str],
+    ) -> str:
+        """Return why a place is a certain use of a definition; "" if it is not certain."""
+        is_mention = place.kind == "mention" and _WORDS.search(target.name) is not None
+        if place.kind in _MENTIONS and not (is_mention and file.language in tag_languages()):
+            return ""
+        is_only = len({*candidates, target.node.name}) == 1
+        if place.receiver and place.receiver == target.owner:
+            return "receiver"
+        if place.receiver in {"", "self"} and target.holder:
+            inside = within is not None and _is_held(within.name, target.holder)
+            if inside and not self._rivals(target, candidates):
+                return "same class"
+        if place.receiver == "":
+            near = self._near(target, file, candidates)
+            if near:
+                return near
+        is_told = place.receiver == "" or _WORDS.search(target.name) is not None
+        return "only definition" if is_only and is_told else ""
+
+    def _rivals(self, target: _Target, candidates: Collection[str]) -> bool:
+        """Return whether another definition of the name has the same holder."""
+        return any(one != target.node.name and _is_held(one, target.holder) for one in candidates)
+
+    def _near(self, target: _Target, file: _File, candidates: Collection[str]) -> str:
+        """Return why a bare name in a file means a definition: its place, or an import."""
+        places = self._places(target)
+        if file.row.uri == target.node.uri:
+            return "same file" if len(places[file.row.uri]) == 1 else ""
+        if target.holder and not target.name[:1].isupper():
+            return ""  # A method of another class needs a receiver.
+        same_file = places.get(file.row.uri)
+        if same_file:
+            return ""
+        if (
+            file.imports(target.name)
+            or file.imports(target.stem)
+            or (target.owner != "" and file.imports(target.owner))
+        ):
+            imported = [uri for uri in places if file.imports(_stem(uri)) or uri == target.node.uri]
+            if len(imported) <= 1:
+                return "import"
+        language = tag_languages().get(file.language)
+        if language is not None and language.is_open_in_folder:
+            folder = posixpath.dirname(file.row.uri)
+            beside = [uri for uri in places if posixpath.dirname(uri) == folder]
+            if beside == [target.node.uri] and len(places[beside[0]]) == 1:
+                return "same package"
+        return ""
+
+    def _places(self, target: _Target) -> dict[str, set[str]]:
+        """Return the definitions of a name by their files."""
+        found = self._by_file[target.node.repository, target.name]
+        if target.node.uri is not None:
+            found.setdefault(target.node.uri, set()).add(target.node.name)
+        return found
+
+    def _resolved_elsewhere(self, view: View) -> dict[tuple[str, int, str], set[str]]:
+        """Return the targets that interpreters state for places, limited to these definitions."""
+        known = {name for names in self._candidates.values() for name in names}
+        sources = {
+            within.name
+            for file in self._files[:MOST_FILES]
+            for target in self._targets
+            for place in file.names.get(target.name, NameUses(())).uses
+            if place.kind != "definition"
+            and (within := _innermost(self._symbols[file.row.uri], place.line)) is not None
+        }
+        found: dict[tuple[str, int, str], set[str]] = defaultdict(set)
+        if len(known) > 1 and sources:
+            edges = (
+                edge
+                for some in batched(sorted(sources), _SOURCES_AT_ONCE)
+                for edge in view.edges(some, "out").edges
+            )
+            for edge in edges:
+                if edge.target in known:
+                    last = _last_part(edge.target, edge.uri)
+                    found[edge.uri, edge.line_start, last].add(edge.target)
+        return found
+
+    def _rank(self, use: Use) -> tuple[int, int, int]:
+        """Return a sort key that puts the most likely uses first."""
+        owner = _owner_of(use.target)
+        receiver = folded_name(use.receiver)
+        is_alike = (
+            bool(receiver)
+            and bool(owner)
+            and (receiver in folded_name(owner) or folded_name(owner) in receiver)
+        )
+        return int(use.kind in _MENTIONS), int(not is_alike), _ORDER.index(use.kind)
+
+
+def named_places(view: View, name: str) -> UsesFound:
+    """Return the places of a name, with or without a definition: what `grep -w` would find.
+
+    Args:
+        view: the caller's view.
+        name: one word.
+    """
+    names = view.name_uses([name], [], MOST_ROWS)
+    files = _files(names.rows)
+    uses = tuple(
+        Use(
+            name, name, one.kind, one.receiver, file.row.uri, one.line, file.row.source, None, "", 0
+        )
+        for file in files
+        for one in file.names[name].uses
+    )
+    omitted = sum(file.names[name].omitted for file in files) + int(names.is_cut)
+    return UsesFound(possible=uses, omitted=omitted)
+
+
+def _target(node: Node) -> _Target | None:
+    """Return the lookup data of a definition; None for other nodes."""
+    if node.uri is None or node.name.startswith((*PREFIXES, FILE, "route:")):
+        return None
+    name = _last_part(node.name, node.uri)
+    if not name:
+        return None
+    holder = node.name[: -len(name)].rstrip(":.#\\/") if node.name.endswith(name) else ""
+    is_type = holder and _owner_of(node.name)[:1].isupper()
+    family = family_of(language_of_type(repository_type_of(path_of(node.uri)) or ""))
+    owner = _owner_of(node.name)
+    return _Target(node, name, owner, holder if is_type else "", _stem(node.uri), family)
+
+
+def _files(rows: Iterable[FoundNameUses]) -> list[_File]:
+    """Return the files of rows, in their order: files that define one of the names first."""
+    found: dict[tuple[str, str], _File] = {}
+    for row in rows:
+        file = found.setdefault((row.document_id, row.uri), _File(row))
+        file.names[row.name] = uses_of(row.places)
+    return [file for file in found.values() if file.language not in {"derived"}]
+
+
+def _is_held(name: str, holder: str) -> bool:
+    """Return whether a definition is its holder, or belongs to it."""
+    rest = name.removeprefix(holder)
+    return name.startswith(holder) and rest[:1] in {"", ":", ".", "#", "\\"}
+
+
+def _innermost(symbols: Sequence[FoundSymbol], line: int) -> FoundSymbol | None:
+    """Return the innermost definition around a line."""
+    around = [one for one in symbols if one.line_start <= line <= one.line_end]
+    return min(around, key=lambda one: one.line_end - one.line_start, default=None)
+
+
+def _last_part(name: str, uri: str) -> str:
+    """Return a name without its qualifiers."""
+    if style_of(path_of(uri)) == "none":
+        return name.rpartition("::")[2]
+    parts = name_parts(name, folded=False)
+    return parts[-1] if parts else ""
+
+
+def _owner_of(name: str) -> str:
+    parts = name_parts(name, folded=False)
+    return parts[-2] if len(parts) > 1 else ""
+
+
+def _stem(uri: str) -> str:
+    """Return the name of a file in imports: its name without suffixes, or its folder's name."""
+    folder, name = posixpath.split(path_of(uri))
+    stem = name.partition(".")[0] or name
+    return posixpath.basename(folder) if stem in {"__init__", "index", "mod"} else stem

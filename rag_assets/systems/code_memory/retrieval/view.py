@@ -1,0 +1,329 @@
+"""The definitions, edges and files of a tenant that a caller may read."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from types import MappingProxyType
+from typing import NamedTuple, TypeVar
+
+from rag_assets.ingest.sources.model import path_of
+from rag_assets.retrieval.access import AccessPolicy, FlatScopes
+from rag_assets.retrieval.model import Caller
+from rag_assets.systems.code_memory.catalog.found_relations import (
+    Direction,
+    FoundDocument,
+    FoundEdge,
+    FoundEdges,
+    FoundNameUses,
+    FoundSymbol,
+    Permits,
+)
+from rag_assets.systems.code_memory.catalog.relations import Relations
+from rag_assets.systems.code_memory.retrieval.handed_on import HandedOn, Sought
+from rag_assets.systems.code_memory.retrieval.nodes import (
+    PREFIXES,
+    Node,
+    NodeKey,
+    Relation,
+    file_node,
+    node_of,
+    other_node,
+)
+from rag_assets.systems.code_memory.sources.derived import repository_of
+from rag_assets.systems.code_memory.symbols.names import keys_of, name_parts
+from rag_assets.systems.code_memory.symbols.naming import (
+    CALLED,
+    alike,
+    depends_on_place,
+    ends,
+    meant,
+)
+from rag_assets.systems.code_memory.symbols.nodes import FILE, short_name
+
+MOST_EDGES = 2_000
+"""Maximum number of edges read for one step."""
+MOST_SPELLED = 500
+"""Maximum number of definitions, or of files, read for one name."""
+
+
+class RelationsChanged(Exception):
+    """The catalog no longer has the evidence of an edge that was read from an in-memory graph."""
+
+
+_Place = TypeVar("_Place", FoundDocument, FoundEdge, FoundNameUses, FoundSymbol)
+
+
+class NamesRead(NamedTuple):
+    """The readable uses of names, and whether the catalog has more."""
+
+    rows: Sequence[FoundNameUses]
+    is_cut: bool
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A caller's readable view of a tenant's relations."""
+
+    relations: Relations
+    policy: AccessPolicy
+    caller: Caller
+
+    def named(self, name: str) -> list[FoundSymbol]:
+        """Return the definitions with a qualified or an everyday name."""
+        wanted = name.lstrip("\\").replace("@", "::")
+        defined = self.defined([*dict.fromkeys([name, wanted])])
+        exactly = [one for one in defined if one.name == name] or defined
+        if name.startswith(tuple(PREFIXES)):
+            return exactly or self._permitted(self.relations.called(keys_of(name)))
+        # Only a name that is qualified, or contains its file name, is unambiguous.
+        if exactly and any(mark in name for mark in "\\#."):
+            return exactly
+        shorts = [short_name(wanted), *keys_of(name)]
+        called = self._permitted(self.relations.called(shorts))
+        precise = [one for one in called if "." in wanted and ends(one.name, wanted)]
+        return list(dict.fromkeys([*exactly, *(precise or called)]))
+
+    def spelled(self, name: str) -> list[FoundSymbol]:
+        """Return the definitions with a name that ends in this name, ignoring separators and case.
+
+        Args:
+            name: the last part or parts of a qualified name: `store`, `InvoiceController#store`.
+        """
+        parts = name_parts(name)
+        if not parts:
+            return []
+        written = name_parts(name, folded=False)[-2:]
+        shorts = dict.fromkeys(
+            (*(one.lower() for one in (".".join(written), written[-1])), parts[-1])
+        )
+        found = self._ending(self.relations.called([*shorts]), parts)
+        if any(name_parts(one.name, folded=False)[-1] == written[-1] for one in found):
+            return found
+        found += self._ending(self.relations.ending(written[-1], MOST_SPELLED), parts)
+        return [*dict.fromkeys(found)]
+
+    def _ending(self, found: Sequence[FoundSymbol], parts: tuple[str, ...]) -> list[FoundSymbol]:
+        """Return the readable definitions with a name that ends in these parts."""
+        permitted = self._permitted(found)
+        return [one for one in permitted if name_parts(one.name)[-len(parts) :] == parts]
+
+    def files_called(self, name: str) -> list[FoundDocument]:
+        """Return the documents with a path that ends in a file name or path."""
+        return self._permitted(self.relations.files_called(name.strip("/"), MOST_SPELLED))
+
+    def name_uses(self, wanted: Collection[str], names: Collection[str], limit: int) -> NamesRead:
+        """Return the places of names in documents; see Relations.name_uses."""
+        rows = self.relations.name_uses(wanted, names, limit) if wanted else []
+        return NamesRead(self._permitted(rows), is_cut=len(rows) >= limit)
+
+    def defined(self, names: Sequence[str]) -> list[FoundSymbol]:
+        """Return the definitions with these qualified names."""
+        return self._permitted(self.relations.named(names)) if names else []
+
+    def within(self, uri: str) -> list[FoundSymbol]:
+        """Return the definitions in a document."""
+        return self._permitted(self.relations.within([uri]))
+
+    def stated(self, kind: str) -> list[FoundEdge]:
+        """Return the edges of a kind, with any target."""
+        return self._permitted(self.relations.stated(kind, MOST_EDGES))
+
+    def naming(self, spellings: Sequence[str], kind: str) -> list[FoundEdge]:
+        """Return the edges of a kind with a target spelled in one of these ways."""
+        return self._permitted(self.relations.naming(spellings, kind, MOST_EDGES))
+
+    def documents(self, source_types: Sequence[str]) -> list[FoundDocument]:
+        """Return the documents of these types."""
+        return self._permitted(self.relations.documents(source_types))
+
+    def without_names(self, source_types: Sequence[str]) -> list[FoundDocument]:
+        """Return the documents of these types that were not scanned for names yet."""
+        return self._permitted(self.relations.without_names(source_types))
+
+    def readable_of(self, sources: Sequence[str]) -> list[str]:
+        """Return the sources in which the caller may read at least one document."""
+        found = {one.source for one in self._permitted(self.relations.first_of(sources))}
+        return [one for one in sources if one in found]
+
+    def like(self, parts: Sequence[str], limit: int) -> list[FoundSymbol]:
+        """Return some definitions with a name that contains one of these parts."""
+        return self._permitted(self.relations.like(parts, limit))
+
+    def within_any(self, uris: Sequence[str]) -> list[FoundSymbol]:
+        """Return the definitions in several documents."""
+        return self._permitted(self.relations.within(uris)) if uris else []
+
+    def edges(
+        self,
+        nodes: Sequence[str],
+        direction: Direction,
+        *,
+        files: Sequence[str] = (),
+        only: Collection[str] = (),
+        without: Collection[str] = (),
+        most: int | None = None,
+    ) -> FoundEdges:
+        """Return the edges that start or end at nodes.
+
+        Args:
+            nodes, direction, only, without: see Relations.edges.
+            files: their edges outside of definitions are included too, unless the direction is
+                "in".
+            most: maximum edges per direction; if there are more, none are returned. By default the
+                first MOST_EDGES are returned.
+        """
+        uris = [name.removeprefix(FILE) for name in files if name.startswith(FILE)]
+        others = self._handed_on.names(nodes) if direction != "out" else []
+        found = self.relations.edges(
+            [*nodes, *others],
+            direction,
+            MOST_EDGES if most is None else most,
+            files=uris if direction != "in" else (),
+            only=only,
+            without=without,
+            whole=most is not None,
+        )
+        return replace(found, edges=self._resolved(self._permitted(found.edges)))
+
+    def _resolved(self, edges: Sequence[FoundEdge]) -> list[FoundEdge]:
+        """Return the edges with their ends replaced by definitions, if only one can be meant."""
+        named = {end for edge in edges for end in (edge.target, edge.stated_of)}
+        shorts = {name: _short_of(name) for name in named if depends_on_place(name)}
+        if not shorts:
+            return [*edges]
+        called = self.relations.names_called(set(shorts.values()), self._permits)
+        like = {
+            (source, name): alike(name, called.get(short, {}).get(source, ()))
+            for source in {edge.source for edge in edges}
+            for name, short in shorts.items()
+        }
+        met: dict[Sought, str | None] = {}
+        for edge in edges:
+            for name in (edge.target, edge.stated_of):
+                if name in shorts:
+                    sought = Sought(edge.source, name, path_of(edge.uri))
+                    if sought not in met:
+                        found = like[edge.source, name]
+                        met[sought] = meant(name, sought.path, found) if found else None
+        lost = [sought for sought, definition in met.items() if definition is None]
+        met |= self._handed_on.definitions(lost) if lost else {}
+
+        def resolved(name: str, edge: FoundEdge) -> str:
+            if name not in shorts:
+                return name
+            return met.get(Sought(edge.source, name, path_of(edge.uri))) or name
+
+        return [
+            edge._replace(
+                target=resolved(edge.target, edge), stated_of=resolved(edge.stated_of, edge)
+            )
+            if edge.target in shorts or edge.stated_of in shorts
+            else edge
+            for edge in edges
+        ]
+
+    @property
+    def _permits(self) -> Permits | None:
+        """Return the policy's check of documents; None if it permits everything granted."""
+        return (
+            None if type(self.policy) is FlatScopes else partial(self.policy.permits, self.caller)
+        )
+
+    @property
+    def _handed_on(self) -> HandedOn:
+        return HandedOn(
+            lambda names, way: self._permitted(self.relations.edges(names, way, MOST_EDGES).edges),
+            lambda shorts: self.relations.names_called(shorts, self._permits),
+        )
+
+    def edges_at(
+        self,
+        keys: Sequence[NodeKey],
+        nodes: Mapping[NodeKey, Node],
+        direction: Direction,
+        *,
+        only: Collection[str] = (),
+        without: Collection[str] = (),
+    ) -> FoundEdges:
+        """Return the edges that start or end at nodes, or at the files that define them.
+
+        An edge of a file (a run has changed it) is assigned to the first of these nodes defined in
+        it.
+
+        Args:
+            keys: of the nodes, the most relevant first.
+            nodes: known nodes by key.
+            direction, only, without: see edges.
+        """
+        first: dict[NodeKey, str] = {}
+        for key in keys:
+            node = nodes.get(key)
+            if node is not None and node.uri is not None:
+                first.setdefault((key[0], FILE + node.uri), key[1])
+        names = dict.fromkeys(name for _, name in (*keys, *first))
+        files = [name for _, name in keys]
+        found = self.edges([*names], direction, files=files, only=only, without=without)
+        return replace(found, edges=[_of_definition(edge, first) for edge in found.edges])
+
+    def ends(
+        self, edges: Sequence[FoundEdge], known: Mapping[NodeKey, Node] = MappingProxyType({})
+    ) -> dict[NodeKey, Node]:
+        """Return the nodes at the ends of edges, except names from other repositories.
+
+        Args:
+            known: nodes from earlier steps, which are not looked up again.
+        """
+        ends = {(edge.source, end) for edge in edges for end in (edge.target, edge.stated_of)}
+        others = {end for end in ends if end[1].startswith(tuple(PREFIXES))}
+        names = sorted({end[1] for end in ends if end[1] and end not in known})
+        met = {end: known[end] for end in ends if end in known}
+        met |= {(one.source, one.name): node_of(one) for one in self.defined(names)}
+        for edge in edges:
+            if not edge.stated_of:
+                name = FILE + edge.uri
+                met[edge.source, name] = file_node(name, edge.source)
+        for file in self.files([name for source, name in ends if (source, name) not in met]):
+            met[file.repository, file.name] = file
+        return {end: other_node(end[1], end[0]) for end in others} | met
+
+    def files(self, names: Sequence[str]) -> list[Node]:
+        """Return the nodes of existing files: `file:` and a document's uri."""
+        uris = [name.removeprefix(FILE) for name in names if name.startswith(FILE)]
+        found = self._permitted(self.relations.at(uris)) if uris else []
+        return [file_node(FILE + one.uri, repository_of(one.source)) for one in found]
+
+    def with_evidence(self, found: Sequence[tuple[FoundEdge, Relation]]) -> list[Relation]:
+        """Return the relations of edges with their evidence.
+
+        Raises:
+            RelationsChanged: the evidence of an edge was replaced after the edge was read.
+        """
+        read = {
+            (one.document_id, one.position): one.evidence or ""
+            for one in self.relations.evidence([edge for edge, _ in found])
+        }
+        places = [(edge.document_id, edge.position) for edge, _ in found]
+        if any(place not in read for place in places):
+            raise RelationsChanged
+        return [
+            replace(relation, evidence=read[place])
+            for place, (_, relation) in zip(places, found, strict=True)
+        ]
+
+    def _permitted(self, found: Sequence[_Place]) -> list[_Place]:
+        return [one for one in found if self.policy.permits(self.caller, one)]
+
+
+def _of_definition(edge: FoundEdge, first: Mapping[NodeKey, str]) -> FoundEdge:
+    """Return an edge with definitions in place of the files at its ends."""
+    source = first.get((edge.source, edge.stated_of), edge.stated_of)
+    target = first.get((edge.source, edge.target), edge.target)
+    if (source, target) == (edge.stated_of, edge.target):
+        return edge
+    return edge._replace(stated_of=source, target=target)
+
+
+def _short_of(name: str) -> str:
+    return name.removeprefix(CALLED) if name.startswith(CALLED) else short_name(name)

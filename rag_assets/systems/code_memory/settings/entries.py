@@ -1,0 +1,457 @@
+"""Entries of settings files: the keys and items of JSON, YAML, TOML and INI with their offsets.
+
+JSON and TOML are read from syntax trees, YAML from the events of libyaml, INI by its lines. No
+value is expanded. A damaged file yields the entries that could be read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from rag_assets.systems.code_memory.languages.tree import SyntaxTree
+
+if TYPE_CHECKING:
+    import yaml
+    from tree_sitter import Node
+
+ITEM: Final = "[]"
+"""Stands for a list item in a path."""
+
+DEEPEST: Final = 16
+"""Maximum depth of entries; deeper keys belong to the entry around them."""
+
+Path: TypeAlias = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A key with its value, or an item of a list.
+
+    Attributes:
+        path: the keys that lead to it, its own key last; ITEM for a list item.
+        start, end: character offsets, half open.
+        value: of a scalar, without quotes; None for a table, a list or a YAML block scalar.
+    """
+
+    path: Path
+    start: int
+    end: int
+    value: str | None
+
+
+Reading: TypeAlias = tuple[tuple[Entry, ...], bool]
+"""Entries, outer entries before inner entries, and whether the whole text was read."""
+
+
+_PARSE_SECONDS: Final = 3.0
+"""Maximum parse time of one file; usual files take a tenth of a second for 1 MiB."""
+
+_DAMAGED_TOKENS: Final = 100_000
+"""Maximum number of tokens in a damaged part; a longer part yields no entries."""
+
+
+def _sorted(entries: list[Entry]) -> tuple[Entry, ...]:
+    return tuple(sorted(entries, key=lambda entry: (entry.start, len(entry.path))))
+
+
+_JSON_COMMENT: Final = r"//[^\n]*+|/\*(?:[^*]|\*(?!/))*+(?:\*/)?"
+_BEYOND_JSON: Final = re.compile(
+    rf"""(?P<kept>"(?:[^"\\\n]|\\.)*+"?|{_JSON_COMMENT})"""
+    rf"|(?P<blank>,(?=(?:\s|{_JSON_COMMENT})*+[\]}}])|\{{%[^%\n]*+%\}}|\{{\#[^\#\n]*+\#\}})"
+    r"|(?P<number>(?<!\w)(?:NaN|Infinity)(?!\w))"
+    r"|(?P<key>(?<![\w$])[A-Za-z_$](?::[ \t]|[ \t]:))"
+    r"|(?P<string>(?:\{\{[^{}\n]*+\}\})++|'(?:[^'\\\n]|\\.)*+'?"
+    r"|(?<![\w$])[A-Za-z_$][\w$]++(?=\s*+:))"
+)
+"""Matches syntax of JSON5, tsconfig files and templates that the grammar lacks, outside strings."""
+
+
+def json_entries(text: str) -> Reading:
+    """Read the entries of the first value of a JSON text.
+
+    It may have comments, trailing commas, keys without quotes, NaN, Infinity and templates.
+    """
+    tree = SyntaxTree(text, "tree_sitter_json", seconds=_PARSE_SECONDS)
+    if tree.has_errors and not tree.gave_up:
+        masked = _TEMPLATE_LINE.sub(lambda line: " " * len(line[0]), text)
+        masked = _BEYOND_JSON.sub(_as_json, masked)
+        tree = SyntaxTree(masked, "tree_sitter_json", seconds=_PARSE_SECONDS)
+        tree.text = text  # A mask is as long as the text that it replaces.
+    values = [node for node in tree.root.named_children if node.type in {"object", "array"}]
+    damaged = tree.root.type == "ERROR" or not values
+    entries = list(_tree_entries(tree, tree.root if damaged else values[0]))
+    return _sorted(entries), not tree.has_errors
+
+
+def _as_json(match: re.Match[str]) -> str:
+    """Return valid JSON of the same length."""
+    written = match[0]
+    match match.lastgroup:
+        case "blank":
+            return " " * len(written)
+        case "number":
+            return "1" * len(written)
+        case "key":
+            return '"":'
+        case "string" if len(written) > 1 and not (written[0] == "'" != written[-1]):
+            return f'"{"x" * (len(written) - 2)}"'
+    return written
+
+
+def toml_entries(text: str) -> Reading:
+    """Read the entries of a TOML text.
+
+    A table is an entry with the path of its header; its keys are entries below it.
+    """
+    tree = SyntaxTree(text, "tree_sitter_toml", seconds=_PARSE_SECONDS)
+    return _sorted(list(_tree_entries(tree, tree.root))), not tree.has_errors
+
+
+_TOML_KEYS: Final = frozenset({"bare_key", "quoted_key", "dotted_key"})
+_TABLES: Final = frozenset({"table", "table_array_element"})
+_CONTAINERS: Final = frozenset({"object", "array", "inline_table"})
+_ESCAPE: Final = re.compile(r"\\([\"\\/])")
+
+
+def _tree_entries(tree: SyntaxTree, root: Node) -> Iterator[Entry]:
+    """Walk the tables, pairs and items below a node of a JSON or TOML tree, without recursion."""
+    todo: list[tuple[Node, Path]] = [(root, ())]
+    while todo:
+        node, path = todo.pop()
+        if len(path) >= DEEPEST:
+            continue
+        if node.type == "ERROR":
+            children = _damaged_children(tree, node, path)
+        else:
+            children = [(child, path) for child in node.named_children if not child.is_missing]
+        for child, at in children:
+            if child.type in _TABLES:
+                table = _table(tree, child)
+                yield table
+                todo.append((child, table.path))
+                continue
+            if child.type == "pair":
+                named, value = _pair(tree, child, at)
+            elif node.type == "array" and child.type not in {"comment", "ERROR"}:
+                named, value = (*at, ITEM), child
+            else:
+                todo.append((child, at))
+                continue
+            if len(named) > DEEPEST:
+                continue
+            holds = value is not None and value.type in _CONTAINERS
+            scalar = None if value is None or holds else unquoted(tree.of(value))
+            # A TOML pair node includes the comment after its value.
+            end = tree.end(child if value is None else value)
+            yield Entry(named, tree.start(child), end, scalar)
+            if holds and value is not None:
+                todo.append((value, named))
+
+
+def _table(tree: SyntaxTree, node: Node) -> Entry:
+    """Return a TOML table; it ends after its last value, as comments below belong to the next."""
+    key = next(child for child in node.named_children if child.type in _TOML_KEYS)
+    ends = [child for child in node.children if child.type in {"pair", "]", "]]"}] or [key]
+    last = ends[-1].named_children[-1] if ends[-1].type == "pair" else ends[-1]
+    if last.type == "comment":
+        last = last.prev_named_sibling or last
+    return Entry(_toml_path(tree, key), tree.start(node), tree.end(last), None)
+
+
+def _pair(tree: SyntaxTree, node: Node, base: Path) -> tuple[Path, Node | None]:
+    """Return the path and value of a `pair`; a value after damage belongs to another key."""
+    parts = [child for child in node.named_children if child.type != "comment"]
+    at = next(at for at, part in enumerate(parts) if part.type != "ERROR")
+    key, *values = parts[at : at + 2]
+    is_whole = bool(values) and values[0].type != "ERROR" and not values[0].is_missing
+    value = values[0] if is_whole else None
+    if key.type in _TOML_KEYS:
+        return (*base, *_toml_path(tree, key)), value
+    token = tree.of(key)
+    # The mask of an unquoted one-letter key includes its colon.
+    name = unquoted(token) if token[:1] in {'"', "'"} else token.rstrip(": \t")
+    return (*base, name), value
+
+
+def _toml_path(tree: SyntaxTree, key: Node) -> Path:
+    """Return the parts of a key, which the grammar nests to the left."""
+    parts: list[str] = []
+    while key.type == "dotted_key":
+        parts.append(unquoted(tree.of(key.named_children[-1])))
+        key = key.named_children[0]
+    return (unquoted(tree.of(key)), *reversed(parts))
+
+
+def _damaged_children(tree: SyntaxTree, error: Node, base: Path) -> list[tuple[Node, Path]]:
+    """Return the children of an ERROR node with their paths, by the brackets between them.
+
+    The grammar reads an object that is never closed as a sequence of tokens and pairs.
+    """
+    found: list[tuple[Node, Path]] = []
+    if error.child_count > _DAMAGED_TOKENS:
+        return found
+    paths, name, outermost = [base], ITEM, True
+    for child in error.children:
+        if child.type in {"{", "["}:
+            is_kept = not outermost and len(paths[-1]) < DEEPEST
+            paths.append((*paths[-1], name) if is_kept else paths[-1])
+            name, outermost = ITEM, False
+        elif child.type in {"}", "]"} and len(paths) > 1:
+            paths.pop()
+        elif child.type == "string":
+            name = unquoted(tree.of(child))
+        elif child.type in {"pair", "object", "array"} and len(paths[-1]) < DEEPEST:
+            found.append((child, paths[-1] if child.type == "pair" else (*paths[-1], name)))
+    return found
+
+
+def unquoted(token: str) -> str:
+    """Return the content of a string; only escaped quotes and slashes are unescaped."""
+    for quote in ('"""', "'''", '"', "'"):
+        if len(token) >= 2 * len(quote) and token.startswith(quote) and token.endswith(quote):
+            inner = token[len(quote) : -len(quote)]
+            return _ESCAPE.sub(r"\1", inner) if quote[0] == '"' else inner
+    return token
+
+
+class _OpenEntries:
+    """Entries of a text during reading; open entries end when the text that ends them is read."""
+
+    def __init__(self) -> None:
+        self.closed: list[Entry] = []
+        self._open: list[tuple[int, Entry]] = []
+
+    def innermost(self) -> int:
+        """Return the level of the innermost open entry; -1 if none is open."""
+        return self._open[-1][0] if self._open else -1
+
+    def open(self, level: int, name: str, start: int) -> None:
+        """Start an entry within the innermost open entry."""
+        above = self._open[-1][1].path if self._open else ()
+        self._open.append((level, Entry((*above, name), start, start, None)))
+
+    def hold(self, value: str) -> None:
+        """Set the scalar of the innermost open entry."""
+        if self._open:
+            level, entry = self._open[-1]
+            self._open[-1] = level, replace(entry, value=value)
+
+    def close(self, level: int, end: int) -> None:
+        """End the open entries of this level and deeper."""
+        while self._open and self._open[-1][0] >= level:
+            entry = self._open.pop()[1]
+            if len(entry.path) <= DEEPEST:
+                self.closed.append(replace(entry, end=max(end, entry.start)))
+
+
+_SECTION: Final = re.compile(r"[ \t]*+\[(?P<name>[^\]\n]{1,300})\]")
+_KEY: Final = re.compile(
+    r"(?P<indent>[ \t]*+)(?:export[ \t]++)?(?P<name>[^\s=:\[#;!][^=:\n]{0,300}?)[ \t]*+[=:]"
+    r"[ \t]*+(?P<value>[^\n]*+)"
+)
+
+
+def ini_entries(text: str) -> Reading:
+    """Read the sections and keys of an INI, properties or .env file.
+
+    An indented line continues the value before it, as in Python's setup.cfg.
+    """
+    entries = _OpenEntries()
+    at, end, whole, in_section = 0, 0, True, False
+    for line in text.splitlines(keepends=True):
+        start, at = at, at + len(line)
+        stripped = line.strip()
+        if not stripped or stripped[0] in "#;!":
+            continue
+        if head := _SECTION.match(line):
+            entries.close(0, end)
+            entries.open(0, head["name"].strip(), start + line.index("["))
+            in_section = True
+        elif line[0] in " \t" and entries.innermost() == 1:
+            entries.open(2, ITEM, start + line.index(stripped[0]))
+            entries.hold(stripped)
+            entries.close(2, start + len(line.rstrip()))
+        elif key := _KEY.match(line):
+            entries.close(1, end)
+            entries.open(1, key["name"], start + key.start("name"))
+            entries.hold(key["value"].strip().strip("\"'"))
+        else:
+            whole = whole and in_section
+        end = start + len(line.rstrip())
+    entries.close(0, end)
+    return _sorted(entries.closed), whole
+
+
+_YAML_DEPTH: Final = 200
+"""Nesting depth at which reading stops: libyaml takes quadratic time for nested brackets."""
+_YAML_RESTARTS: Final = 20
+"""Maximum number of damaged places in a file after which reading continues."""
+_YAML_MENDS: Final = 20
+"""Maximum number of damaged lines in a file that are masked, to read the text around them."""
+_YAML_REREAD: Final = 300_000
+"""Maximum number of characters that are read again because of masked lines."""
+
+_UNREADABLE: Final = re.compile(
+    r"[^\t\n\r -~\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
+)
+_TEMPLATE_LINE: Final = re.compile(r"(?m)^[ \t]*+(?:\{[{%#][^\n]*?[}%#]\}[ \t]*+)++\r?$")
+_TEMPLATE: Final = re.compile(r"\{(?:\{[^{}\n]*+\}|%[^%\n]*+%|#[^#\n]*+#)\}")
+_PROPERTIES: Final = re.compile(r"(?:[&!][^\s\[\]{},]*+\s++)*+")
+_TOP_LEVEL: Final = re.compile(r"(?m)^(?=[^\s#}\]])")
+_YAML_KEY: Final = re.compile(
+    r"[ \t]*+(?:-[ \t]++)*+(?:[^\s#:][^\n:]*+(?::(?=\S)[^\n:]*+)*+:(?=\s|$)[ \t]*+)?"
+)
+_YAML_COMMENT: Final = re.compile(r"#[^\n]*+")
+
+
+def yaml_entries(text: str) -> Reading:
+    """Read the entries of a YAML text with one or more documents.
+
+    Template lines (Helm, Jinja) are skipped, and a template within a line becomes a word. The value
+    of a damaged line also becomes a word. If that does not help, reading continues at the next line
+    that is not indented.
+    """
+    masked = _UNREADABLE.sub(" ", text)
+    masked = _TEMPLATE_LINE.sub(lambda line: " " * len(line[0]), masked)
+    masked = _TEMPLATE.sub(lambda template: "x" * len(template[0]), masked)
+    is_masked = masked != text
+    entries: list[Entry] = []
+    at, whole = int(text.startswith("\ufeff")), True
+    restarts, mends, reread = 0, 0, 0
+    while restarts < _YAML_RESTARTS:
+        reader = _YamlReader(text, masked, at, is_masked=is_masked)
+        damaged = reader.read()
+        whole = whole and damaged is None
+        if damaged is not None and mends < _YAML_MENDS:
+            mends, reread = mends + 1, reread + damaged - at
+            mended = _mended(masked, damaged) if reread <= _YAML_REREAD else masked
+            if mended != masked:
+                masked = mended
+                continue
+        restarts += 1
+        if damaged is not None and damaged <= at:
+            damaged = at + 1
+        following = None if damaged is None else _TOP_LEVEL.search(masked, damaged)
+        at = len(text) if following is None else following.start()
+        entries += [replace(e, end=min(e.end, at)) for e in reader.entries.closed if e.start < at]
+        if following is None:
+            break
+    return _sorted(entries), whole
+
+
+def _mended(masked: str, damaged: int) -> str:
+    """Return a text of the same length without the damaged value, or without its whole line."""
+    if damaged >= len(masked):
+        return masked
+    start = masked.rfind("\n", 0, damaged) + 1
+    end = masked.find("\n", damaged)
+    end = len(masked) if end < 0 else end
+    key = _YAML_KEY.match(masked, start, end)
+    begin = key.end() if key else start
+    comment = masked.find(" #", begin, end)
+    value = masked[begin : end if comment < 0 else comment].rstrip()
+    has_key = bool(masked[start:begin].strip())
+    if has_key and damaged == start and masked[start] not in " \t":
+        return masked  # Reading restarts here.
+    if has_key and begin <= damaged and value:
+        word = (" " if value[0] in "[{" else "x") * len(value)
+        if word != value:
+            return f"{masked[:begin]}{word}{masked[begin + len(value) :]}"
+    return masked[:start] + " " * (end - start) + masked[end:]
+
+
+class _YamlReader:
+    """Reads the events of one text from an offset to its end or to the first damaged place."""
+
+    def __init__(self, text: str, masked: str, at: int, *, is_masked: bool) -> None:
+        self.entries = _OpenEntries()
+        self._text, self._masked, self._base = text, masked, at
+        self._end = at
+        self._is_masked = is_masked
+        # For each open collection, the expected node: a list item, a key or its value.
+        self._open: list[str] = []
+
+    def read(self) -> int | None:
+        """Read the events; return the offset of the first damaged place, or None."""
+        import yaml
+
+        try:
+            for event in yaml.parse(self._masked[self._base :], Loader=yaml.CSafeLoader):
+                self._take(event)
+                if len(self._open) > _YAML_DEPTH:
+                    return len(self._text)
+        except yaml.MarkedYAMLError as error:
+            is_tab = "tab" in (error.problem or "")
+            unclosed = not is_tab and (
+                isinstance(error, yaml.scanner.ScannerError) or "flow" in (error.context or "")
+            )
+            mark = error.context_mark if unclosed and error.context_mark else error.problem_mark
+            return self._base + (mark.index if mark else 0)
+        finally:
+            self.entries.close(0, self._end)
+        return None
+
+    def _take(self, event: yaml.Event) -> None:
+        import yaml
+
+        start, end = self._base + event.start_mark.index, self._base + event.end_mark.index
+        if isinstance(event, yaml.NodeEvent):
+            self._begin(event, start)
+            if isinstance(event, yaml.CollectionStartEvent):
+                self._open.append("item" if isinstance(event, yaml.SequenceStartEvent) else "key")
+                self._end = max(self._end, start + 1) if event.flow_style else self._end
+                return
+            self._end = max(self._end, start + len(self._text[start:end].rstrip()))
+            self._ended()
+        elif isinstance(event, yaml.CollectionEndEvent):
+            self.entries.close(len(self._open), self._end)
+            self._open.pop()
+            # The end event of a block is empty; the end event of a flow collection is its bracket.
+            self._end = max(self._end, end if end > start else 0)
+            self._ended()
+
+    def _begin(self, event: yaml.NodeEvent, start: int) -> None:
+        """Open the entry that a node starts, or set the scalar value of a key."""
+        import yaml
+
+        depth = len(self._open)
+        expected = self._open[-1] if self._open else "value"
+        is_collection = isinstance(event, yaml.CollectionStartEvent)
+        if expected == "item":
+            self.entries.close(depth, self._end)
+            self.entries.open(depth, ITEM, self._dash(start))
+        elif expected == "key":
+            self.entries.close(depth, self._end)
+            self.entries.open(depth, "?" if is_collection else self._scalar(event), start)
+            return
+        is_empty = event.end_mark.index == event.start_mark.index
+        if not (is_collection or is_empty or getattr(event, "style", None) in {"|", ">"}):
+            self.entries.hold(self._scalar(event))
+
+    def _dash(self, start: int) -> int:
+        """Return the offset of the dash before an item, or of the item in a flow sequence."""
+        before = self._masked[self._end : start]
+        if "#" in before:
+            before = _YAML_COMMENT.sub(lambda comment: " " * len(comment[0]), before)
+        dash = before.rfind("-")
+        return start if dash < 0 else self._end + dash
+
+    def _ended(self) -> None:
+        """Expect a value after a key, and a key after a value."""
+        if self._open and self._open[-1] != "item":
+            self._open[-1] = "value" if self._open[-1] == "key" else "key"
+
+    def _scalar(self, event: yaml.NodeEvent) -> str:
+        """Return the value of a scalar; as written for an alias or a value with a template."""
+        import yaml
+
+        start, end = self._base + event.start_mark.index, self._base + event.end_mark.index
+        written = self._text[start:end]
+        is_mended = written != self._masked[start:end]
+        if isinstance(event, yaml.ScalarEvent) and not (self._is_masked or is_mended):
+            return str(event.value)
+        properties = _PROPERTIES.match(written)
+        return unquoted(written[properties.end() if properties else 0 :])

@@ -1,0 +1,1 @@
+"""Sources of code memory: Git repositories, derived documents, and records of agent runs."""

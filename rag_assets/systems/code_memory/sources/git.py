@@ -1,0 +1,450 @@
+"""A Git repository as a source: the files of a commit or of the worktree."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final, Literal
+
+from pydantic import Field, field_validator
+
+from rag_assets.common.errors import (
+    ConfigurationError,
+    DocumentTooLarge,
+    DocumentVanished,
+    ListingFailed,
+)
+from rag_assets.common.hashing import key_of
+from rag_assets.ingest.sources.disk_reader import DiskReader
+from rag_assets.ingest.sources.files import storable_time
+from rag_assets.ingest.sources.globs import compile_globs
+from rag_assets.ingest.sources.kinds import (
+    OriginDescription,
+    SourceConfig,
+    SourceContext,
+    SourceKind,
+)
+from rag_assets.ingest.sources.model import (
+    FUTURE_NS,
+    RACY_NS,
+    ListedDocument,
+    SourceMetadata,
+    document_id,
+    uri_of,
+)
+from rag_assets.ingest.sources.roots import (
+    FolderIdentity,
+    Roots,
+    folders_as_json,
+    require_no_link,
+)
+from rag_assets.ingest.sources.safe_files import PIECE_BYTES, readable_size
+from rag_assets.systems.code_memory.sources.repositories.attributes import Attributes
+from rag_assets.systems.code_memory.sources.repositories.exclusion import Exclusion
+from rag_assets.systems.code_memory.sources.repositories.names import repository_type_of
+from rag_assets.systems.code_memory.sources.repositories.repository import WORKTREE, Repository
+from rag_assets.systems.code_memory.sources.repositories.trees import REGULAR, TreeFile
+from rag_assets.systems.code_memory.sources.repositories.worktree import (
+    Worktree,
+    WorktreeFile,
+    read_info_attributes,
+    read_unchanged,
+)
+from rag_assets.systems.code_memory.symbols.source_types import SOURCE_TYPES, type_of_place
+
+DEFAULT_MAX_BYTES = 1 << 20
+MOST_MAX_BYTES = 64 << 20
+"""Contents are compared whole, so the largest file must fit into memory several times."""
+
+_LOOKS = 3
+"""Largest number of times that a worktree is listed, if checkouts interfere."""
+
+UNDATED: Final = datetime(1970, 1, 1, tzinfo=UTC)
+"""Date of every document: git dates commits, not contents, and a checkout changes mtimes."""
+
+_METADATA: Final = SourceMetadata(modified_at=UNDATED)
+
+
+class GitConfig(SourceConfig):
+    """The configuration of a Git repository.
+
+    Files that Git ignores, submodules, links, LFS pointers, binary, vendored and generated files
+    stay out; `linguist-*` attributes override the decision by name. Code in the repository is never
+    run.
+
+    Attributes:
+        name: the source's given name; part of every document's identity.
+        root: the top folder of its worktree, or a bare repository; set by operators only. Neither
+            it nor a folder above it may be a link; see the root of files.
+        follow_root_link: follow such a link, even if it later leads to another repository.
+        ref: `worktree`, the files including uncommitted changes; `HEAD`; or the name of a branch, a
+            tag or a commit.
+        include: globs below the root; later globs override, `!` negates. By default all files with
+            a type that is known by name, including source code.
+        exclude: globs below the root that are left out.
+        max_bytes: larger files stay out.
+        scope: the access scope of its documents, if it differs from the tenant's.
+    """
+
+    type: Literal["git"] = "git"
+    root: Path
+    follow_root_link: bool = False
+    ref: str = Field(default=WORKTREE, min_length=1, max_length=1_000)
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    max_bytes: int = Field(default=DEFAULT_MAX_BYTES, gt=0, le=MOST_MAX_BYTES)
+
+    @field_validator("include", "exclude")
+    @classmethod
+    def _usable(cls, globs: tuple[str, ...]) -> tuple[str, ...]:
+        compile_globs(globs, ignore_case=True)
+        return globs
+
+
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """How a document was listed: as a blob, or as a file with these facts."""
+
+    blob: str | None
+    facts: os.stat_result | None
+
+
+class GitSource:
+    """The source of the files in one repository.
+
+    Args:
+        config: selects the repository and its files.
+        roots: the folders that may be read.
+
+    Raises:
+        ConfigurationError: the root may not be used.
+    """
+
+    def __init__(self, config: GitConfig, roots: Roots | None = None) -> None:
+        self._config = config
+        self._roots = roots or Roots()
+        self._disk = DiskReader(config.name, config.root)
+        self._root = self._disk.locate(self._roots, follow_link=config.follow_root_link)
+        self._folders: dict[str, FolderIdentity] = {}
+        self._left_out: Counter[str] = Counter()
+        self._listed: dict[str, _Listed] = {}
+        self._reading: tuple[Repository, str] | None = None
+
+    @property
+    def name(self) -> str:
+        """Return the source's given name."""
+        return self._config.name
+
+    @property
+    def disk(self) -> DiskReader:
+        """Return the reader that bounds the time of its reads; see ReadsDisk."""
+        return self._disk
+
+    @property
+    def max_bytes(self) -> int:
+        """Return the size in bytes above which reading a file is refused."""
+        return self._config.max_bytes
+
+    @property
+    def left_out(self) -> Mapping[str, int]:
+        """Return how many files each rule left out of the last listing."""
+        return dict(self._left_out)
+
+    @property
+    def folders(self) -> Mapping[str, FolderIdentity]:
+        """Return the root and the mount points in its worktree; see ReadsFolders."""
+        return self._folders
+
+    def place_of(self, folder: str) -> Path:
+        """Return the path of a folder in `folders`."""
+        return self._root / folder
+
+    def list(self) -> Iterator[ListedDocument]:
+        """Yield the selected files, sorted by path.
+
+        The commit is resolved once: a commit made during the listing belongs to the next listing.
+
+        Raises:
+            ListingFailed: the repository is missing or damaged, or the ref does not exist.
+        """
+        self._left_out.clear()
+        self._listed.clear()
+        yield from self._disk.items(self._list())
+
+    def _list(self) -> Iterator[ListedDocument]:
+        try:
+            repository = self._open()
+            if self._config.ref == WORKTREE:
+                worktree = _worktree_of(repository)[1]
+                folders = self._remembered(worktree.folders)
+                yield from self._list_worktree(worktree)
+            else:
+                folders = self._remembered()
+                yield from self._list_commit(repository)
+            self._folders = folders
+        except ListingFailed as error:
+            raise self._named(error) from error
+
+    def state(self) -> str:
+        """Return a hash of the tree, the facts of all files outside it, and the folders.
+
+        Raises:
+            ListingFailed: as in list().
+        """
+        return self._disk.call(self._state)
+
+    def _state(self) -> str:
+        try:
+            repository = self._open()
+            info = (read_info_attributes(repository.folders) or b"").hex()
+            if self._config.ref != WORKTREE:
+                tree = repository.tree(repository.commit(self._config.ref))
+                return key_of("git", tree, info, folders_as_json(self._remembered()))
+            tree, worktree = _worktree_of(repository)
+        except ListingFailed as error:
+            raise self._named(error) from error
+        facts = [_state_of(file) for file in worktree.files.values()]
+        folders = folders_as_json(self._remembered(worktree.folders))
+        attributes = worktree.attributes.state(worktree.files)
+        return key_of("git", tree, info, repository.autocrlf, facts, attributes, folders)
+
+    def read(self, document_path: str, *, max_bytes: int) -> bytes:
+        """Return the content of one file; see DocumentSource.read."""
+        return b"".join(self.stream(document_path, max_bytes=max_bytes))
+
+    def stream(self, document_path: str, *, max_bytes: int) -> Iterator[bytes]:
+        """Yield the content of one file in pieces; see DocumentSource.stream."""
+        return self._disk.content(self._pieces(document_path, max_bytes), document_path)
+
+    def _pieces(self, document_path: str, max_bytes: int) -> Iterator[bytes]:
+        try:
+            content = self._content(document_path, max_bytes)
+        except ListingFailed as error:
+            raise DocumentVanished(f"gone since it was listed: {document_path!r}") from error
+        if content is None:
+            raise DocumentVanished(f"gone since it was listed: {document_path!r}")
+        if len(content) > max_bytes:
+            raise self._too_large(document_path, max_bytes)
+        for start in range(0, len(content), PIECE_BYTES):
+            yield content[start : start + PIECE_BYTES]
+
+    def describe(self, paths: Collection[str] = ()) -> OriginDescription:
+        """Describe the repository for hits, and report which of these files differ from its commit.
+
+        Args:
+            paths: paths of documents.
+
+        Raises:
+            ListingFailed: as in list().
+        """
+        return self.opened()(paths)
+
+    def opened(self) -> Callable[[Collection[str]], OriginDescription]:
+        """Open the repository once, and return a function that works like describe().
+
+        Raises:
+            ListingFailed: as in list(); the returned function raises it too.
+        """
+        repository = self._open()
+        return lambda paths: repository.describe(repository.commit(self._config.ref), paths)
+
+    def open_commit(self) -> tuple[Repository, str | None]:
+        """Return the opened repository and the id of the commit that the ref resolves to.
+
+        Raises:
+            ListingFailed: as in list().
+        """
+        repository = self._open()
+        return repository, repository.commit(self._config.ref)
+
+    def _remembered(
+        self, listed: Mapping[str, FolderIdentity] = MappingProxyType({})
+    ) -> dict[str, FolderIdentity]:
+        """Return the folders to remember: the listed folders, or the root alone.
+
+        Raises:
+            ListingFailed: the root is missing.
+        """
+        root = listed.get("") or FolderIdentity.at(self._root)
+        if root is None:
+            raise ListingFailed(f"the root {str(self._root)!r} is missing")
+        return {**listed, "": root.as_file_system() if self._config.follow_root_link else root}
+
+    def _open(self) -> Repository:
+        require_no_link(self._root)
+        repository = Repository(self._root)
+        common = repository.folders.common
+        if not common.is_relative_to(self._root):
+            try:
+                self._roots.require(self.name, common)
+            except ConfigurationError as error:
+                raise ListingFailed(error.message, hint=error.hint) from error
+        return repository
+
+    def _list_commit(self, repository: Repository) -> Iterator[ListedDocument]:
+        files = repository.files(repository.tree(repository.commit(self._config.ref)))
+        exclusion = self._exclusion(repository.attributes(files), files)
+        objects = repository.objects
+        for path in sorted(files):
+            file = files[path]
+            if self._is_out(exclusion.by_name(path)):
+                continue
+            size = objects.size(file.oid, "blob")
+            if self._is_out("too-large" if size > self.max_bytes else None):
+                continue
+            if not self._is_out(exclusion.by_content(path, objects.read(file.oid, "blob"))):
+                yield self._document(path, _Listed(file.oid, None), size)
+
+    def _list_worktree(self, worktree: Worktree) -> Iterator[ListedDocument]:
+        exclusion = self._exclusion(worktree.attributes, worktree.files)
+        listed_at_ns = time.time_ns()
+        for path, file in worktree.files.items():
+            if self._is_out(exclusion.by_name(path)):
+                continue
+            if self._is_out("too-large" if worktree.size(file) > self.max_bytes else None):
+                continue
+            held = worktree.held(file, self.max_bytes)
+            if held is None or self._is_out(exclusion.by_content(path, held.content)):
+                continue
+            sure = held.sure or _is_settled(file, listed_at_ns)
+            blob = held.blob if sure else None
+            size = len(held.content) if blob else 0
+            yield self._document(path, _Listed(blob, file.facts), size)
+
+    def _exclusion(
+        self, attributes: Attributes, files: Mapping[str, TreeFile | WorktreeFile]
+    ) -> Exclusion:
+        modes = {path: file.mode for path, file in files.items()}
+        return Exclusion(self._config.include, self._config.exclude, attributes, modes)
+
+    def _is_out(self, rule: str | None) -> bool:
+        if rule is None:
+            return False
+        self._left_out[rule] += 1
+        return True
+
+    def _document(self, path: str, listed: _Listed, size: int) -> ListedDocument:
+        self._listed[path] = listed
+        facts = None if listed.blob else listed.facts
+        return ListedDocument(
+            source=self.name,
+            path=path,
+            document_id=document_id(self.name, path),
+            uri=uri_of(self.name, path),
+            media_type=repository_type_of(path),
+            source_type=type_of_place(path),
+            size=size if facts is None else facts.st_size,
+            mtime_ns=0 if facts is None else storable_time(facts.st_mtime_ns),
+            ctime_ns=0 if facts is None else storable_time(facts.st_ctime_ns),
+            inode=0 if facts is None else facts.st_ino,
+            source_metadata=_METADATA,
+            version=listed.blob,
+        )
+
+    def _content(self, path: str, max_bytes: int) -> bytes | None:
+        repository, tree = self._opened()
+        listed = self._listed.get(path)
+        if listed is not None and listed.blob is not None:
+            return self._blob(repository, path, listed.blob, max_bytes)
+        committed = repository.file_at(tree, path)
+        if committed is not None and committed.mode not in REGULAR:
+            committed = None
+        if self._config.ref == WORKTREE:
+            facts = None if listed is None else listed.facts
+            content = read_unchanged(self._root, path, facts, max_bytes)
+            if content is not None:
+                return repository.stored.of(path, content, committed).content
+            return self._not_read(repository, path, committed, max_bytes)
+        if committed is None:
+            return None
+        return self._blob(repository, path, committed.oid, max_bytes)
+
+    def _not_read(
+        self, repository: Repository, path: str, committed: TreeFile | None, max_bytes: int
+    ) -> bytes | None:
+        """Return the content of a file that could not be read from the worktree."""
+        try:
+            size = (self._root / path).lstat().st_size
+        except (OSError, ValueError):
+            # It may be left out of the worktree on purpose: then use the committed content.
+            if committed is None or not repository.is_skipped(path):
+                return None
+            return self._blob(repository, path, committed.oid, max_bytes)
+        if size > max_bytes:
+            raise self._too_large(path, max_bytes)
+        return None
+
+    def _blob(self, repository: Repository, path: str, oid: str, max_bytes: int) -> bytes:
+        if repository.objects.size(oid, "blob") > max_bytes:
+            raise self._too_large(path, max_bytes)
+        return repository.objects.read(oid, "blob")
+
+    def _opened(self) -> tuple[Repository, str]:
+        """Return the repository and the tree to read from; the same for all documents."""
+        if self._reading is None:
+            repository = self._open()
+            self._reading = repository, repository.tree(repository.commit(self._config.ref))
+        return self._reading
+
+    def _too_large(self, path: str, max_bytes: int) -> DocumentTooLarge:
+        return DocumentTooLarge(
+            f"over the limit of {readable_size(max_bytes)}: {path!r}",
+            hint="raise max_bytes of the source, or exclude the file",
+        )
+
+    def _named(self, error: ListingFailed) -> ListingFailed:
+        return ListingFailed(f"source {self.name}: {error.message}", hint=error.hint)
+
+
+def _worktree_of(repository: Repository) -> tuple[str, Worktree]:
+    """Return the checked-out tree and the worktree, of the same moment if possible."""
+    for _ in range(_LOOKS):
+        before = repository.moment()
+        tree = repository.tree(repository.commit(WORKTREE))
+        worktree = repository.worktree(tree)
+        if repository.moment() == before:
+            break
+    return tree, worktree
+
+
+def _state_of(file: WorktreeFile) -> list[str | int | None]:
+    facts = file.facts
+    tracked = file.tracked
+    if facts is None:
+        return [file.path, file.mode, None if tracked is None else tracked.oid]
+    return [file.path, facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns, facts.st_ino]
+
+
+def _is_settled(file: WorktreeFile, listed_at_ns: int) -> bool:
+    """Return whether any later change to a file that was read must change its mtime."""
+    if file.facts is None:
+        return True
+    written = file.facts.st_mtime_ns
+    return written + RACY_NS <= listed_at_ns or written > listed_at_ns + FUTURE_NS
+
+
+def _build(config: GitConfig, context: SourceContext) -> GitSource:
+    absolute = config.model_copy(update={"root": context.base / config.root})
+    return GitSource(absolute, Roots(context.allowed_roots, context.forbidden_roots))
+
+
+def _in_folder(config: GitConfig) -> bool:
+    # Commits and refs change below `.git`, which is not watched.
+    return config.ref == WORKTREE
+
+
+GIT = SourceKind(
+    *("git", GitConfig, _build),
+    path_fields=("root",),
+    folder="root",
+    in_folder=_in_folder,
+    source_types=SOURCE_TYPES,
+    has_files=True,
+    describe=lambda config, context: _build(config, context).opened(),
+)

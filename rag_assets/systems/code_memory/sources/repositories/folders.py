@@ -1,0 +1,162 @@
+"""The folders of a repository: of its worktree, its refs and its objects."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rag_assets.common.errors import ListingFailed
+from rag_assets.ingest.sources.safe_files import open_below, open_regular
+from rag_assets.systems.code_memory.sources.repositories.configuration import parse_configuration
+
+GIT = ".git"
+_MAX_POINTER_BYTES = 64 * 1024
+_MAX_CONFIG_BYTES = 4 << 20
+_HINT = "name the top folder of a clone, or a bare repository"
+
+
+@dataclass(frozen=True, slots=True)
+class RepositoryFolders:
+    """The folders of a repository's parts; all absolute and resolved.
+
+    Attributes:
+        root: the folder that the source names.
+        own: holds HEAD and the index of this worktree.
+        common: holds the parts that all worktrees share: objects, refs, configuration.
+        bare: whether the repository lacks a worktree.
+    """
+
+    root: Path
+    own: Path
+    common: Path
+    bare: bool
+
+
+def locate(root: Path) -> RepositoryFolders:
+    """Find the parts of the repository in a folder; folders above it are not searched.
+
+    If `.git` is a file, as in a linked worktree, it may lead out of the root only to a repository
+    that points back to this root. So nobody can index a repository that they cannot write to.
+
+    Args:
+        root: absolute and resolved.
+
+    Raises:
+        ListingFailed: the repository is missing, or may not be used.
+    """
+    mode = _mode(root / GIT)
+    if mode is not None and stat.S_ISDIR(mode):
+        return _whole(root, root / GIT, bare=False)
+    if mode is not None and stat.S_ISREG(mode):
+        return _pointed(root)
+    if mode is not None:
+        raise ListingFailed(f"{str(root / GIT)!r} is a link or a special file", hint=_HINT)
+    if _mode(root) is None:
+        raise ListingFailed(
+            f"the root {str(root)!r} is missing", hint="create it, or mount what belongs there"
+        )
+    return _whole(root, root, bare=True)
+
+
+def read_small(folder: Path, names: Sequence[str], limit: int) -> bytes | None:
+    """Return the content of a small file below a folder, without following links.
+
+    Args:
+        folder: absolute and resolved.
+        names: names of the folders below it and of the file.
+        limit: bytes.
+
+    Returns:
+        None if it is missing or not a regular file.
+
+    Raises:
+        ListingFailed: it is larger, or cannot be read.
+    """
+    path = "/".join(names)
+    try:
+        above = open_below(None, [*folder.parts, *names[:-1]])
+        try:
+            descriptor = open_regular(names[-1], above)
+        finally:
+            os.close(above)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        if stat.S_ISLNK(_mode(folder.joinpath(*names)) or 0):
+            return None
+        raise ListingFailed(f"{path!r} cannot be read: {error.strerror}") from error
+    if descriptor is None:
+        return None
+    with os.fdopen(descriptor, "rb") as file:
+        content = file.read(limit + 1)
+    if len(content) > limit:
+        raise ListingFailed(f"{path!r} is larger than {limit} bytes")
+    return content
+
+
+def read_configuration(common: Path) -> dict[str, str]:
+    """Return the repository's own settings, by `section.key`; included files are not read."""
+    return parse_configuration(read_small(common, ["config"], _MAX_CONFIG_BYTES) or b"")
+
+
+def _whole(root: Path, own: Path, *, bare: bool) -> RepositoryFolders:
+    """Return a repository that is entirely in one folder."""
+    missing = [n for n in ("HEAD", "objects") if _mode(own / n) is None]
+    if missing:
+        raise ListingFailed(
+            f"{str(root)!r} is no Git repository: {missing[0]} is missing", hint=_HINT
+        )
+    return RepositoryFolders(root, own, own, bare)
+
+
+def _pointed(root: Path) -> RepositoryFolders:
+    """Return the repository that a `.git` file names."""
+    content = read_small(root, [GIT], _MAX_POINTER_BYTES) or b""
+    if not content.startswith(b"gitdir:"):
+        raise ListingFailed(f"{str(root / GIT)!r} names no repository", hint=_HINT)
+    own = _resolved(root, content.removeprefix(b"gitdir:"))
+    common = own
+    pointer = read_small(own, ["commondir"], _MAX_POINTER_BYTES)
+    if pointer is not None:
+        common = _resolved(own, pointer)
+        if own.parent != common / "worktrees":
+            raise _not_pointed_back(root, own)
+    if not own.is_relative_to(root) and not _points_back(root, own, linked=pointer is not None):
+        raise _not_pointed_back(root, own)
+    whole = _whole(root, common, bare=False)
+    return RepositoryFolders(root, own, whole.common, bare=False)
+
+
+def _points_back(root: Path, own: Path, *, linked: bool) -> bool:
+    """Return whether a repository elsewhere names this root as its worktree."""
+    if linked:
+        back = read_small(own, ["gitdir"], _MAX_POINTER_BYTES)
+        return back is not None and _resolved(own, back) == root / GIT
+    worktree = read_configuration(own).get("core.worktree")
+    return worktree is not None and _resolved(own, os.fsencode(worktree)) == root
+
+
+def _not_pointed_back(root: Path, own: Path) -> ListingFailed:
+    return ListingFailed(
+        f"{str(root / GIT)!r} leads to {str(own)!r}, which does not name this folder",
+        hint="`git worktree repair` there, or name a folder that holds its own .git",
+    )
+
+
+def _resolved(base: Path, pointer: bytes) -> Path:
+    try:
+        return (base / os.fsdecode(pointer.strip())).resolve()
+    except (OSError, ValueError, RuntimeError):
+        raise ListingFailed(f"a file in {str(base)!r} names no folder", hint=_HINT) from None
+
+
+def _mode(path: Path) -> int | None:
+    try:
+        return path.lstat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise ListingFailed(f"{str(path)!r} cannot be read: {error.strerror}") from error

@@ -1,0 +1,171 @@
+"""Branches and tags of a repository, and resolving names to commits."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from rag_assets.common.errors import ListingFailed
+from rag_assets.systems.code_memory.sources.repositories.folders import (
+    RepositoryFolders,
+    read_small,
+)
+from rag_assets.systems.code_memory.sources.repositories.objects import Objects
+
+_ID: Final = re.compile(r"[0-9a-f]{40}")
+_ABBREVIATED: Final = re.compile(r"[0-9a-f]{7,39}")
+_MAX_REF_BYTES = 4_096
+_MAX_PACKED_BYTES = 256 << 20
+_MAX_DEPTH = 5
+_MAX_NAMES = 20_000
+_WHERE: Final = ("", "refs/", "refs/tags/", "refs/heads/", "refs/remotes/")
+"""Prefixes to try for a name, in git's order; the first match is used."""
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The checked-out head.
+
+    Attributes:
+        commit: id of the commit; None: the branch has no commit yet.
+        branch: full name of the ref; None: no branch is checked out.
+    """
+
+    commit: str | None
+    branch: str | None
+
+
+class Refs:
+    """The refs of a repository, read on every request.
+
+    Args:
+        folders: folders of the repository.
+    """
+
+    def __init__(self, folders: RepositoryFolders) -> None:
+        self._folders = folders
+
+    def head(self) -> Head:
+        """Return the checked-out head.
+
+        Raises:
+            ListingFailed: HEAD is missing or damaged.
+        """
+        content = read_small(self._folders.own, ["HEAD"], _MAX_REF_BYTES)
+        if content is None:
+            raise ListingFailed(f"{str(self._folders.own)!r} has no HEAD")
+        oid, target = _parsed("HEAD", content)
+        return Head(oid if target is None else self._follow(target), target)
+
+    def resolve(self, name: str, objects: Objects) -> str:
+        """Return the commit that a name resolves to.
+
+        Args:
+            name: name of a branch or tag, or a whole or abbreviated id of a commit.
+            objects: the objects of the repository.
+
+        Raises:
+            ListingFailed: the name does not exist; the hint lists similar names.
+        """
+        if _ID.fullmatch(name):
+            return objects.commit(name)
+        if is_name(name):
+            for prefix in _WHERE:
+                if not prefix and not name.startswith("refs/"):
+                    continue
+                oid = self._follow(prefix + name)
+                if oid is not None:
+                    return objects.commit(oid)
+        oid = objects.expanded(name) if _ABBREVIATED.fullmatch(name) else None
+        if oid is not None:
+            return objects.commit(oid)
+        raise ListingFailed(f"no branch, tag or commit {name!r}", hint=self._alike(name))
+
+    def names(self) -> list[str]:
+        """Return the short names of all branches and tags, sorted."""
+        full = {*self._packed(), *self._loose()}
+        return sorted(
+            name.removeprefix(prefix)
+            for name in full
+            for prefix in _WHERE[2:]
+            if name.startswith(prefix)
+        )
+
+    def _alike(self, name: str) -> str:
+        names = self.names()[:_MAX_NAMES]
+        near = difflib.get_close_matches(name[:200], names, n=5, cutoff=0.5) or names[:5]
+        listed = ", ".join(near)
+        return f"name one that there is, such as {listed}" if near else "it has no branch yet"
+
+    def _follow(self, name: str) -> str | None:
+        for _ in range(_MAX_DEPTH):
+            oid, target = self._read(name)
+            if target is None:
+                return oid
+            name = target
+        raise ListingFailed(f"the ref {name!r} leads to itself")
+
+    def _read(self, name: str) -> tuple[str | None, str | None]:
+        """Return the id that a ref holds, or the ref it points to; both None if it is missing."""
+        if not is_name(name):
+            raise ListingFailed(f"not the name of a ref: {name!r}")
+        content = read_small(self._folders.common, name.split("/"), _MAX_REF_BYTES)
+        if content is not None:
+            return _parsed(name, content)
+        return self._packed().get(name), None
+
+    def _packed(self) -> dict[str, str]:
+        """Return the refs in packed-refs, by full name."""
+        content = read_small(self._folders.common, ["packed-refs"], _MAX_PACKED_BYTES)
+        found = {}
+        for line in (content or b"").split(b"\n"):
+            if not line or line[:1] in b"#^":
+                continue
+            oid, _, name = line.decode("utf-8", "surrogateescape").partition(" ")
+            if not _ID.fullmatch(oid) or not name:
+                raise ListingFailed("packed-refs is damaged", hint="`git pack-refs` writes it anew")
+            found[name] = oid
+        return found
+
+    def _loose(self) -> Iterator[str]:
+        """Yield the full names of refs that are stored as separate files."""
+        waiting = [self._folders.common / "refs"]
+        count = 0
+        while waiting and count < _MAX_NAMES:
+            folder = waiting.pop()
+            for entry in _entries(folder):
+                count += 1
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(folder / entry.name)
+                elif entry.is_file(follow_symlinks=False):
+                    yield (folder / entry.name).relative_to(self._folders.common).as_posix()
+
+
+def is_name(name: str) -> bool:
+    """Return whether a name is a valid ref, and so a path below the repository's folder."""
+    parts = name.split("/")
+    return not any(
+        part in ("", ".", "..") or part.endswith(".lock") or "\0" in part for part in parts
+    )
+
+
+def _entries(folder: Path) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as entries:
+            return list(entries)
+    except OSError:
+        return []
+
+
+def _parsed(name: str, content: bytes) -> tuple[str | None, str | None]:
+    text = content.decode("utf-8", "surrogateescape").strip()
+    if text.startswith("ref:"):
+        return None, text.removeprefix("ref:").strip()
+    if _ID.fullmatch(text):
+        return text, None
+    raise ListingFailed(f"the ref {name!r} is damaged", hint="`git update-ref` sets it anew")

@@ -1,0 +1,293 @@
+"""The worktree of a repository: its relevant files and their content."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from rag_assets.common.errors import ListingFailed
+from rag_assets.ingest.sources.globs import MAX_GITIGNORE_BYTES, compile_gitignore
+from rag_assets.ingest.sources.roots import FolderIdentity
+from rag_assets.ingest.sources.safe_files import open_below, open_regular
+from rag_assets.ingest.sources.walk import Selection, walk_root
+from rag_assets.systems.code_memory.sources.repositories.attributes import (
+    GITATTRIBUTES,
+    MAX_ATTRIBUTES_BYTES,
+    Attributes,
+)
+from rag_assets.systems.code_memory.sources.repositories.contents import Conversion, blob_id
+from rag_assets.systems.code_memory.sources.repositories.folders import (
+    RepositoryFolders,
+    read_small,
+)
+from rag_assets.systems.code_memory.sources.repositories.index_file import IndexEntry, read_index
+from rag_assets.systems.code_memory.sources.repositories.objects import Objects
+from rag_assets.systems.code_memory.sources.repositories.trees import LINK, REGULAR, TreeFile
+
+_NEW = 0o100644
+
+
+@dataclass(frozen=True, slots=True)
+class WorktreeFile:
+    """A file to consider for the index.
+
+    Attributes:
+        mode: as in a tree.
+        facts: facts of the file; None for files left out by a sparse checkout, links and
+            submodules.
+        committed: the commit's file of this path; None if the commit lacks it.
+        tracked: its entry in the index of git; None if it is untracked.
+    """
+
+    path: str
+    mode: int
+    facts: os.stat_result | None
+    committed: TreeFile | None
+    tracked: IndexEntry | None
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """The content of a file.
+
+    Attributes:
+        content: as git stores it.
+        blob: id of the commit's blob with this content; None if the commit lacks it.
+        sure: whether git itself guarantees that the file is unchanged.
+    """
+
+    content: bytes
+    blob: str | None
+    sure: bool
+
+
+class StoredContents:
+    """A comparison of worktree files with their committed content.
+
+    Args:
+        objects: objects of the repository.
+        attributes: attributes of the files in the worktree.
+        autocrlf: core.autocrlf, in lower case.
+        links: core.symlinks: whether links are stored as links rather than as files.
+    """
+
+    def __init__(
+        self, objects: Objects, attributes: Attributes, autocrlf: str, *, links: bool
+    ) -> None:
+        self.links = links
+        self.objects = objects
+        self.attributes = attributes
+        self._autocrlf = autocrlf
+
+    def of(self, path: str, content: bytes, committed: TreeFile | None) -> Held:
+        """Return a file's content as git would store it, and its blob if the commit has the same.
+
+        Args:
+            path: path of the file.
+            content: as it is in the worktree.
+            committed: the commit's file of this path.
+        """
+        oid = committed.oid if committed is not None and committed.mode in REGULAR else None
+        if oid is not None and blob_id(content) == oid:
+            return Held(content, oid, sure=False)
+        conversion = Conversion.of(self.attributes.of(path), self._autocrlf)
+        converted = conversion.stored(
+            content, lambda: None if oid is None else self.objects.read(oid, "blob")
+        )
+        same = oid is not None and converted != content and blob_id(converted) == oid
+        return Held(converted, oid if same else None, sure=False)
+
+
+class Worktree:
+    """A worktree as it was at one moment.
+
+    Attributes:
+        attributes: attributes of its files.
+        folders: the root and the mount points below it; see walk_root.
+        files: the files to consider, by path.
+
+    Args:
+        folders: folders of the repository.
+        stored: compares its files with their committed content.
+        committed: the files of the checked-out commit.
+
+    Raises:
+        ListingFailed: its files cannot be listed, or its index is damaged.
+    """
+
+    def __init__(
+        self,
+        folders: RepositoryFolders,
+        stored: StoredContents,
+        committed: Mapping[str, TreeFile],
+    ) -> None:
+        self._root = folders.root
+        self._stored = stored
+        self._objects = stored.objects
+        self._index = read_index(folders.own)
+        self.attributes = stored.attributes
+        self.folders: dict[str, FolderIdentity] = {}
+        self.files = dict(self._list(folders, committed))
+
+    def held(self, file: WorktreeFile, max_bytes: int) -> Held | None:
+        """Return the content of a file; None if it is gone or was changed meanwhile.
+
+        Args:
+            file: an entry of `files`.
+            max_bytes: an upper bound of the size of its content.
+        """
+        committed, facts = file.committed, file.facts
+        if committed is not None and self._is_clean(file):
+            return Held(self._objects.read(committed.oid, "blob"), committed.oid, sure=True)
+        if facts is None:
+            return None
+        content = read_unchanged(self._root, file.path, facts, max_bytes)
+        return None if content is None else self._stored.of(file.path, content, committed)
+
+    def size(self, file: WorktreeFile) -> int:
+        """Return the bytes of a file's content, as far as known without reading it."""
+        if file.committed is not None and self._is_clean(file):
+            return self._objects.size(file.committed.oid, "blob")
+        return 0 if file.facts is None else file.facts.st_size
+
+    def _is_clean(self, file: WorktreeFile) -> bool:
+        committed, tracked = file.committed, file.tracked
+        if committed is None or committed.mode not in REGULAR:
+            return False
+        if file.facts is None:
+            return True  # left out of the worktree on purpose
+        return (
+            tracked is not None
+            and self._index is not None
+            and tracked.oid == committed.oid
+            and tracked.describes(file.facts, self._index.written)
+        )
+
+    def _list(
+        self, folders: RepositoryFolders, committed: Mapping[str, TreeFile]
+    ) -> Iterator[tuple[str, WorktreeFile]]:
+        index = self._index
+        tracked: Mapping[str, TreeFile | IndexEntry] = committed if index is None else index.entries
+        found = dict(walk_root(folders.root, _selection(folders), self.folders))
+        found.update(_facts_of(folders.root, tracked.keys() - found.keys()))
+        paths = {*found, *tracked}
+        if index is not None and index.skipped_folders:
+            paths.update(path for path in committed if index.is_skipped(path))
+        for path in sorted(paths):
+            entry = None if index is None else index.entries.get(path)
+            known = tracked.get(path)
+            facts = found.get(path)
+            mode = _NEW if known is None else known.mode
+            if facts is None and mode in REGULAR and not (index and index.is_skipped(path)):
+                continue  # deleted
+            if facts is not None and mode not in REGULAR:
+                if mode == LINK and not self._stored.links:
+                    facts = None  # a link, stored as a file on systems without links
+                else:
+                    mode = _NEW
+            yield path, WorktreeFile(path, mode, facts, committed.get(path), entry)
+
+
+def worktree_attributes(folders: RepositoryFolders) -> Attributes:
+    """Return the attributes of the files in a worktree."""
+    root = folders.root
+
+    def read(folder: str) -> bytes | None:
+        names = [*folder.split("/")[:-1], GITATTRIBUTES]
+        return read_small(root, names, MAX_ATTRIBUTES_BYTES)
+
+    return Attributes(read, read_info_attributes(folders))
+
+
+def read_info_attributes(folders: RepositoryFolders) -> bytes | None:
+    """Return the content of info/attributes."""
+    return read_small(folders.common, ["info", "attributes"], MAX_ATTRIBUTES_BYTES)
+
+
+def read_unchanged(
+    root: Path, path: str, facts: os.stat_result | None, max_bytes: int
+) -> bytes | None:
+    """Return a file's content; None if it is gone, differs from its listing, or is too large.
+
+    Args:
+        root: absolute and resolved.
+        path: path of the file; its folders are opened one by one without following links.
+        facts: as listed; None to accept any state of the file.
+        max_bytes: the most that is read.
+    """
+    *above, name = path.split("/")
+    try:
+        folder = open_below(None, [*root.parts, *above])
+        try:
+            descriptor = open_regular(name, folder)
+        finally:
+            os.close(folder)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        if isinstance(error, PermissionError):
+            raise ListingFailed(
+                f"no permission to read {path!r}", hint="let the service's user read it"
+            ) from error
+        return None  # a link has replaced the file or a folder above it
+    if descriptor is None:
+        return None
+    with os.fdopen(descriptor, "rb") as file:
+        if facts is not None and not same_facts(os.fstat(descriptor), facts):
+            return None
+        content = file.read(max_bytes + 1)
+        if facts is not None and not same_facts(os.fstat(descriptor), facts):
+            return None
+    return content if len(content) <= max_bytes else None
+
+
+def same_facts(one: os.stat_result, other: os.stat_result) -> bool:
+    """Return whether a file is the same and was not written in between."""
+    return (one.st_size, one.st_mtime_ns, one.st_ctime_ns, one.st_ino) == (
+        *(other.st_size, other.st_mtime_ns, other.st_ctime_ns, other.st_ino),
+    )
+
+
+def _selection(folders: RepositoryFolders) -> Selection:
+    content = read_small(folders.common, ["info", "exclude"], MAX_GITIGNORE_BYTES)
+    try:
+        ignored = compile_gitignore(content) if content else None
+    except ValueError as error:
+        raise ListingFailed(f"info/exclude cannot be used: {error}", hint="shorten it") from error
+    plain = Selection.of(("*",), (), gitignore=True)
+    return replace(plain, ignored=ignored, repositories=False)
+
+
+def _facts_of(root: Path, paths: Iterable[str]) -> Iterator[tuple[str, os.stat_result]]:
+    """Yield the facts of those paths that are regular files, without following links."""
+    by_folder: dict[str, list[str]] = {}
+    for path in paths:
+        folder, _, name = path.rpartition("/")
+        by_folder.setdefault(folder, []).append(name)
+    for folder, names in by_folder.items():
+        try:
+            opened = open_below(None, [*root.parts, *filter(None, folder.split("/"))])
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError as error:
+            if isinstance(error, PermissionError):
+                raise ListingFailed(f"no permission to list the folder {folder!r}") from error
+            continue  # a link has replaced it
+        try:
+            for name in names:
+                facts = _regular(name, opened)
+                if facts is not None:
+                    yield f"{folder}/{name}" if folder else name, facts
+        finally:
+            os.close(opened)
+
+
+def _regular(name: str, folder: int) -> os.stat_result | None:
+    try:
+        facts = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except OSError:
+        return None
+    return facts if stat.S_ISREG(facts.st_mode) else None

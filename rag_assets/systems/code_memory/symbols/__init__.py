@@ -1,0 +1,1 @@
+"""Names of definitions: how languages write them, what they refer to, and their kinds."""

@@ -1,0 +1,96 @@
+"""The units and facts of one file, read without knowledge of other files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from rag_assets.ingest.chunking.model import Fact
+
+Role: TypeAlias = Literal[
+    "class",
+    "method",
+    "relation",
+    "function",
+    "type",
+    "group",
+    "route",
+    "schema",
+    "key",
+    "section",
+    "operation",
+    "export",
+    "definition",
+    "derived",
+    "rest",
+]
+"""The role of a unit, according to its own text:
+
+- class: the head of a class, interface, trait or enum: its comment, its declaration, and the lines
+  before its first method.
+- method: a method; relation: a method that returns a relation of a model.
+- function, type, export, definition: a function; a struct, protocol, view or type alias; an
+  exported value; any other named definition.
+- group: a statement that groups routes; route: a route statement outside any group.
+- schema: a statement that creates, alters, renames or drops a table.
+- key: a top-level key of a configuration file or a manifest.
+- section: a section of a text; operation: one operation of an API description.
+- derived: a document derived from several files.
+- rest: text that no other unit covers.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    r"""A range of a file's text that a reader sees as one thing.
+
+    Attributes:
+        start, end: character offsets, half open; includes the comment that belongs to it.
+        role: according to its own text.
+        symbol: its qualified name as its language writes it (`App\\Models\\Invoice::lines`,
+            `billing.models.Invoice.total`); "" if it has no name.
+        signature: its declaration in one line without its body; "" if absent.
+        alone: whether it stays a chunk of its own, however small; other units are joined with their
+            neighbours.
+        cuts: offsets at which a statement inside it ends; a unit that is too long is cut there.
+    """
+
+    start: int
+    end: int
+    role: Role
+    symbol: str = ""
+    signature: str = ""
+    alone: bool = True
+    cuts: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CodeText:
+    """The units and facts of one file.
+
+    Attributes:
+        units: in order, without overlaps; they cover everything except white space.
+        facts: in the order of their evidence.
+        language: of the whole file, as media types name it: php, typescript.
+        notes: parts that could not be read and why; they quote nothing from the file.
+    """
+
+    units: tuple[Unit, ...]
+    facts: tuple[Fact, ...]
+    language: str
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FileFacts:
+    """The facts of one file with its path, as input for documents derived from many files.
+
+    Attributes:
+        path: POSIX path within the repository.
+        language: see CodeText.
+        facts: see CodeText; offsets are within this file.
+    """
+
+    path: str
+    language: str
+    facts: tuple[Fact, ...]

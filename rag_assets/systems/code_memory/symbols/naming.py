@@ -1,0 +1,331 @@
+"""Names that depend on the path of their file: how texts spell them, and how to resolve them.
+
+Symbols and edges are stored per text, so that equal texts in two places share one set. A PHP name
+is qualified by the text of its file; a name in Python, JavaScript, Go or Rust by the path of its
+file. Such names are stored as the text spells them and qualified with the path of each document
+that contains the text:
+
+| spelling | in | means |
+|---|---|---|
+| `:Invoice.total` | Python, JavaScript | a name defined in the file itself |
+| `.models.Invoice`, `..core.base` | Python | relative to the file's package |
+| `billing.models.Invoice` | Python | from some root of the repository |
+| `./money#format`, `../lib/money#format` | JavaScript | relative to the file's folder |
+| `@/lib/money#format` | JavaScript | from some root of the repository |
+| `:billing.Invoice.Total` | Go | a name in the file's package, which is its folder |
+| `internal/billing#Invoice.Total` | Go | a package's folder from some root of the repository |
+| `./lines#count`, `../store#Repo.load` | Rust | a module below the file's own, or next to it |
+| `@/tax#Rule.new` | Rust | from the root of the crate |
+| `called:invoice.total` | documents | the definition with this short name, if there is only one |
+| `as::Bill`, `as:.models.Bill` | re-exports | a re-exported name, and its target |
+| `config:.vat` | PHP, Python | a setting, named after its file: `config:billing.vat` |
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from typing import Final, Literal, TypeAlias
+
+from rag_assets.systems.code_memory.symbols.names import keys_of, route_keys, setting_keys
+from rag_assets.systems.code_memory.symbols.nodes import (
+    CONFIG,
+    OWN_SETTING,
+    local_settings,
+    setting_name,
+)
+
+NameStyle: TypeAlias = Literal[
+    "qualified", "python", "javascript", "java", "swift", "go", "rust", "sql", "none"
+]
+"""How the names of a file are formed.
+
+In PHP, Java, Swift and SQL, the text of the file qualifies them; in the other languages, its path
+does. "none": the file has no names that other files can use.
+"""
+
+OWN: Final = ":"
+CALLED: Final = "called:"
+HANDED: Final = "as:"
+NAMELESS: Final = "class@"
+"""Prefix of the name of an anonymous class; its line number follows."""
+ALL: Final = "*"
+"""Last part of a name that stands for everything in a module."""
+_ROUTE: Final = "route:"
+_TABLE: Final = "table:"
+
+_PYTHON: Final = (".py", ".pyi")
+_JAVASCRIPT: Final = (
+    *(".ts", ".tsx", ".js", ".jsx", ".mjs", ".cjs", ".mts", ".cts", ".vue", ".svelte"),
+)
+_BY_SUFFIX: Final[dict[str, NameStyle]] = {
+    ".java": "java",
+    ".swift": "swift",
+    ".go": "go",
+    ".rs": "rust",
+    ".sql": "sql",
+}
+_MOST_KEPT: Final = 32_768
+"""Maximum number of paths and names with cached results."""
+_SOURCE_FOLDERS: Final = frozenset({"src", "lib", "python", "js", "app", "packages"})
+"""Folders that can be the root of a name although the file that uses it lies next to them."""
+
+_STANDARD: Final = sys.stdlib_module_names
+_ALIASES: Final = ("@/", "~/", "#/", "$lib/", "src/")
+_LEVELS: Final = 5
+"""Maximum number of folders that a relative name can climb."""
+
+_BEFORE: Final = ("./", *("../" * level for level in range(1, _LEVELS + 1)), "@/", "~/", "")
+_LONGEST: Final = 6
+"""Maximum number of parts in the spellings of a name."""
+
+
+@lru_cache(_MOST_KEPT)
+def style_of(path: str) -> NameStyle:
+    """Return how names are formed in a file whose text does not qualify them."""
+    if path.endswith(_PYTHON):
+        return "python"
+    if path.endswith(_JAVASCRIPT):
+        return "javascript"
+    return _BY_SUFFIX.get(posixpath.splitext(path)[1], "none")
+
+
+def defined_name(local: str, path: str) -> str:
+    """Return the repository-wide name of a definition in a file."""
+    style = style_of(path)
+    if style == "python":
+        return f"{_module(path)}.{local}" if _module(path) else local
+    if style == "go":
+        package, _, rest = local.partition(".")
+        return f"{posixpath.dirname(path) or package}#{rest}"
+    if style == "rust":
+        return f"{_module_of_rust(path)}#{local.replace('::', '.')}"
+    return f"{stem(path)}#{local}" if style == "javascript" else local
+
+
+def named_by(spelling: str, path: str) -> str:
+    """Return the name that a spelling in a file stands for, as far as the path shows."""
+    if spelling.startswith(HANDED):
+        return HANDED + named_by(spelling.removeprefix(HANDED), path)
+    if spelling.startswith(OWN_SETTING):
+        return setting_name(spelling.removeprefix(OWN_SETTING), path)
+    if spelling.startswith(OWN):
+        return defined_name(spelling[1:], path)
+    return spelling if spelling.startswith(CALLED) else _relative(spelling, path)
+
+
+def _relative(spelling: str, path: str) -> str:
+    style = style_of(path)
+    if style == "python" and spelling.startswith("."):
+        return _absolute(spelling, path)
+    if style in {"javascript", "rust"} and spelling.startswith("."):
+        module, _, name = spelling.partition("#")
+        folder = _module_of_rust(path) if style == "rust" else posixpath.dirname(path)
+        place = posixpath.normpath(posixpath.join(folder, module))
+        return "" if place.startswith("..") else f"{stem(place)}#{name}"
+    return spelling
+
+
+@lru_cache(_MOST_KEPT)
+def depends_on_place(name: str) -> bool:
+    """Return whether only the files of the repository show the root of a name."""
+    if name.startswith(CALLED):
+        return True
+    if name.startswith((HANDED, CONFIG)) or f"#{NAMELESS}" in name:
+        return False
+    plain = not name.startswith((_ROUTE, _TABLE)) and "\\" not in name and "/" not in name[:1]
+    return plain and ("#" in name or ("." in name and "::" not in name and ":" not in name))
+
+
+def meant(name: str, path: str, defined: Iterable[str]) -> str | None:
+    """Return the definition that a name from some root refers to in a file; None if none matches.
+
+    The root is a folder above the file, or a source folder next to it; the nearest root wins.
+
+    Args:
+        name: `billing.models.Bill`, `@/lib/money#format`; or `called:` with a short name.
+        path: of the file that uses the name.
+        defined: qualified names of the candidate definitions, which share a short name.
+    """
+    if name.startswith(CALLED):
+        found = list(defined)
+        return found[0] if len(found) == 1 else None
+    found = alike(name, defined)
+    mark, name = _marked(name)
+    is_standard = name.partition(".")[0] in _STANDARD
+    if mark == "." and is_standard and style_of(path) == "python":
+        return None
+    roots = {one.removesuffix(name).rstrip(mark).replace(mark, "/"): one for one in found}
+    near = [root for root in roots if _is_near(root, path)]
+    return roots[max(near, key=len)] if near else None
+
+
+def alike(name: str, defined: Iterable[str]) -> list[str]:
+    """Return the definitions that a name may refer to, from any root and in any file.
+
+    Args:
+        name, defined: see meant.
+    """
+    if name.startswith(CALLED):
+        return [*defined]
+    mark, name = _marked(name)
+    return [one for one in defined if one == name or one.endswith(mark + name)]
+
+
+def _marked(name: str) -> tuple[str, str]:
+    """Return the separator of the parts of a name, and the name without a path alias."""
+    if "#" not in name:
+        return ".", name
+    for alias in _ALIASES:
+        name = name.removeprefix(alias)
+    return "/", name
+
+
+def _is_near(root: str, path: str) -> bool:
+    above, _, last = root.rpartition("/")
+    within = not root or path.startswith(f"{root}/")
+    beside = last in _SOURCE_FOLDERS and (not above or path.startswith(f"{above}/"))
+    return within or beside
+
+
+def ends(defined: str, name: str) -> bool:
+    """Return whether the name of a definition ends with the given name."""
+    return defined == name or defined.endswith((f".{name}", f"/{name}", f":{name}"))
+
+
+def spellings(name: str, short: str) -> Iterator[str]:
+    """Return the spellings by which texts may name a definition.
+
+    Args:
+        name: qualified.
+        short: see nodes.short_name.
+    """
+    if name.startswith(HANDED):
+        handed = spellings(name.removeprefix(HANDED), short)
+        yield from (HANDED + one for one in handed if not one.startswith(CALLED))
+        return
+    yield name
+    yield CALLED + short
+    if name.startswith(_TABLE):
+        yield from (CALLED + key for key in keys_of(name))
+    elif name.startswith(CONFIG):
+        yield from (CALLED + key for key in setting_keys(name.removeprefix(CONFIG)))
+    elif name.startswith(_ROUTE):
+        methods, _, path = name.removeprefix(_ROUTE).partition(" ")
+        keys = route_keys(tuple(methods.split("|")), path[path.find("/") :], "")
+        yield from (CALLED + key for key in keys)
+    elif "#" in name:
+        yield from _javascript(name)
+    elif "." in name and "\\" not in name:
+        yield from _python(name)
+
+
+def own_spellings(name: str) -> Iterator[str]:
+    """Return the spellings by which the file of a definition refers to it."""
+    if name.startswith(HANDED):
+        yield HANDED + OWN + re.split(r"[#.]", name)[-1]
+        return
+    if name.startswith(CONFIG):
+        yield from local_names(name)
+        return
+    yield name
+    if depends_on_place(name):
+        yield from (OWN + local for local in local_names(name) if local != name)
+
+
+def local_names(name: str) -> Iterator[str]:
+    """Return the names that a definition may have in its own file."""
+    yield name
+    if name.startswith(CONFIG):
+        yield from local_settings(name)
+        return
+    if "#" in name:
+        module, _, local = name.rpartition("#")
+        yield local
+        yield from (f"{package}.{local}" for package in _packages_of_go(module))
+        if "." in local:
+            yield local.replace(".", "::")
+    elif "." in name and "\\" not in name:
+        parts = name.split(".")
+        yield from (".".join(parts[at:]) for at in range(max(1, len(parts) - _LONGEST), len(parts)))
+
+
+def stem(path: str) -> str:
+    """Return the path of a JavaScript module without the parts that an import may omit."""
+    suffix = next((one for one in _JAVASCRIPT if path.endswith(one)), "")
+    return path.removesuffix(suffix).removesuffix("/index").rstrip("/")
+
+
+def go_module(path: str) -> str:
+    """Return the folder of a Go package in its repository, as its import path suggests.
+
+    Args:
+        path: `github.com/acme/shop/internal/tax`.
+
+    Returns:
+        `internal/tax`; the module's own name for its root; "" for the standard library.
+    """
+    host, *parts = path.split("/")
+    if "." not in host:
+        return ""
+    root, folders = parts[: _ROOT_PARTS.get(host, 1)], parts[_ROOT_PARTS.get(host, 1) :]
+    if folders and _VERSION.fullmatch(folders[0]):
+        folders.pop(0)
+    return "/".join(folders or root[-1:])
+
+
+_ROOT_PARTS: Final = {"github.com": 2, "gitlab.com": 2, "bitbucket.org": 2, "codeberg.org": 2}
+"""Number of parts after the host of an import path that name a repository."""
+
+_VERSION: Final = re.compile(r"v\d+")
+
+
+def _packages_of_go(folder: str) -> Iterator[str]:
+    """Return the names that the package in a folder may have."""
+    *above, last = folder.rsplit("/", 2)[-2:]
+    names = {last, "main", last.removeprefix("go-").removesuffix("-go").replace("-", "")}
+    yield from sorted(names | set(above if _VERSION.fullmatch(last) else ()))
+
+
+def _module_of_rust(path: str) -> str:
+    folder, _, file = path.removesuffix(".rs").rpartition("/")
+    return folder if file in {"mod", "lib", "main"} else f"{folder}/{file}".lstrip("/")
+
+
+def _module(path: str) -> str:
+    suffix = next((one for one in _PYTHON if path.endswith(one)), "")
+    path = path.removesuffix(suffix)
+    return path.removesuffix("/__init__").removesuffix("__init__").replace("/", ".").strip(".")
+
+
+def _absolute(spelling: str, path: str) -> str:
+    name = spelling.lstrip(".")
+    levels = len(spelling) - len(name)
+    package = _module(path).split(".")
+    is_package = path.rpartition("/")[2].startswith("__init__.")
+    kept = len(package) - levels + is_package
+    if kept < 0:
+        return ""  # The name points outside the repository.
+    return ".".join([*filter(None, package[:kept]), name])
+
+
+def _python(name: str) -> Iterator[str]:
+    parts = name.split(".")
+    for at in range(max(0, len(parts) - _LONGEST), len(parts)):
+        rest = ".".join(parts[at:])
+        yield from (
+            f"{'.' * level}{rest}" for level in range(_LEVELS + 1) if level or at < len(parts) - 1
+        )
+        yield OWN + rest
+
+
+def _javascript(name: str) -> Iterator[str]:
+    module, _, local = name.partition("#")
+    yield from (OWN + one for one in local_names(name) if one != name)
+    parts = module.split("/")
+    for at in range(max(0, len(parts) - _LONGEST), len(parts) + 1):
+        rest = "/".join(parts[at:])
+        yield from (f"{before}{rest}#{local}" for before in _BEFORE if before or rest)

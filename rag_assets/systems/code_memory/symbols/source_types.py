@@ -1,0 +1,215 @@
+"""The source types of a repository's documents and chunks.
+
+The path of a file determines its type, before its content is read. A chunk may have another type,
+which depends on its definition, and on ancestry and use in other files: a class in app/Models that
+extends no model is not a model.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Final, Literal, TypeAlias, get_args
+
+SourceType: TypeAlias = Literal[
+    "route",
+    "controller",
+    "controller_method",
+    "model",
+    "model_relation",
+    "migration",
+    "table",
+    "service",
+    "job",
+    "event",
+    "listener",
+    "policy",
+    "middleware",
+    "request",
+    "resource",
+    "config",
+    "package",
+    "readme",
+    "doc",
+    "cursor_rule",
+    "claude_rule",
+    "api_endpoint",
+    "run_summary",
+    "file_change",
+    "known_bug",
+    "adr",
+    "code",
+]
+
+SOURCE_TYPES: Final[tuple[SourceType, ...]] = get_args(SourceType)
+
+
+_PATHS: Final = 4_096
+"""Maximum number of paths with cached results: a walk asks often, and for few files."""
+
+_PROSE_NAMES: Final = r"\.(?:md|markdown|mdx|rst|adoc|asciidoc|txt)$"
+
+_PATTERNS: Final[Sequence[tuple[str, SourceType]]] = (
+    (r"(?:^|/)\.cursor/rules/.*\.mdc?$|(?:^|/)\.(?:cursor|windsurf|cline)rules$", "cursor_rule"),
+    (
+        r"(?:^|/)\.claude/(?:rules/.*|[^/]*)\.md$|(?:^|/)(?:CLAUDE|AGENTS)(?:\.local)?\.md$",
+        "claude_rule",
+    ),
+    (rf"(?:^|/)KNOWN[_-](?:BUGS|ISSUES){_PROSE_NAMES}", "known_bug"),
+    (
+        rf"(?:^|/)(?:docs?/(?:[^/]+/)*(?:adrs?|decisions)|adrs?|decisions)/[^/]+{_PROSE_NAMES}",
+        "adr",
+    ),
+    (r"(?:^|/)README(?:[._-][^/]*)?$", "readme"),
+    (
+        r"""(?x) (?:^|/) (?: composer\.json | package\.json | deno\.jsonc? | Podfile
+        | [^/]+\.podspec | Package\.swift | pyproject\.toml | setup\.(?:cfg|py) | Pipfile
+        | requirements[^/]*\.(?:txt|in) | requirements/[^/]+\.(?:txt|in) | go\.mod | go\.work
+        | packages\.config | Brewfile | environment\.ya?ml | (?:build|settings)\.sbt | bower\.json
+        | Cargo\.toml | pom\.xml | build\.gradle(?:\.kts)?
+        | Gemfile | [^/]+\.gemspec | pubspec\.ya?ml | mix\.exs | [^/]+\.(?:cs|fs|vb)proj ) $""",
+        "package",
+    ),
+    (r"(?:^|/)database/migrations/.*\.php$", "migration"),
+    (
+        r"""(?x) (?:^|/) (?: config/.*\.(?:php|ya?ml|json|toml|ini) | settings(?:/[^/]+)?\.py
+        | settings/.*\.py | \.env\.(?:[\w-]+\.)?(?:example|dist|sample|template)
+        | (?:[\w-]+\.)?env\.(?:example|dist|sample|template)
+        | (?:docker-)?compose(?:\.[\w-]+)?\.ya?ml
+        | application(?:-[\w-]+)?\.(?:ya?ml|properties) | \.editorconfig
+        | [^/]+\.(?:ini|cfg|toml|properties) ) $""",
+        "config",
+    ),
+    (_PROSE_NAMES, "doc"),
+)
+"""The first pattern that matches decides."""
+
+_RULES: Final = tuple(
+    (re.compile(pattern, re.IGNORECASE), source_type) for pattern, source_type in _PATTERNS
+)
+
+_DATA: Final = re.compile(r"(?i)\.(?:json|jsonl|json5|ya?ml|toml|ini|xml|csv|tsv|properties)$")
+_CONFIGURATION: Final = re.compile(
+    r"""(?xi) ^[^/]*$ | (?:^|/) (?: \.[^/]+/(?:[^/]+/)*[^/]+ | \.[^/]+
+    | (?:config|configs|conf|configuration|settings|deploy|deployment|helm|charts|k8s|kubernetes
+        |manifests|ansible|infra|terraform|docker)/(?:[^/]+/){0,2}[^/]+
+    | [^/]*(?:config|settings|manifest|schema|options|compose|workflow)s?[^/]*\.\w+
+    | (?:tsconfig|jsconfig|openapi|swagger|asyncapi|chart|values|pubspec|vercel|netlify|nest-cli
+        |angular|project|workspace|nx|turbo|lerna|app|application|appsettings|launchsettings)
+        (?:[.-][^/]*)?\.\w+ ) $"""
+)
+_TEST_DATA: Final = re.compile(
+    r"(?i)(?:^|/)(?:__)?(?:fixtures?|testdata|test[-_]data|cassettes|mocks?|snapshots?|goldens?"
+    r"|samples?|seeds?|stubs)(?:__)?/"
+)
+_TRANSLATIONS: Final = re.compile(
+    r"(?i)(?:^|/)(?:langs?|languages?|locales?|i18n|l10n|intl|translations?|lc_messages)/"
+    r"[^\n]*\.(?:json|json5|ya?ml|php|ini|properties|xml|toml)$"
+)
+
+_READ: Final = 4_096
+"""Maximum number of characters examined, from the end of a path."""
+
+
+_TEST: Final = re.compile(
+    r"(?:^|/)(?:[Tt]ests?|__tests__|specs?|[\w.-]*\.\w*Tests)/|(?:^|/)test_[^/]*\.py$"
+    r"|(?:_test|Test|\.test|\.spec|_spec)\.\w{1,6}$|Tests\.(?:cs|fs|java|kt|swift|vb)$"
+)
+
+
+@lru_cache(_PATHS)
+def is_test(path: str) -> bool:
+    """Return whether a file contains tests, according to its path.
+
+    Args:
+        path: POSIX path within the repository.
+    """
+    return _TEST.search(path[-_READ:]) is not None
+
+
+@lru_cache(_PATHS)
+def is_data(path: str) -> bool:
+    """Return whether a file holds data rather than configuration, according to its type and path.
+
+    Data are fixtures, snapshots, translations, and structured files outside the root folder and
+    configuration folders that have no usual name of a configuration file.
+
+    Args:
+        path: POSIX path within the repository.
+    """
+    shown = path[-_READ:]
+    if _TRANSLATIONS.search(shown):
+        return True
+    if not _DATA.search(shown) or type_of_place(path) in {"config", "package"}:
+        return False
+    return _TEST_DATA.search(shown) is not None or _CONFIGURATION.search(shown) is None
+
+
+@lru_cache(_PATHS)
+def type_of_place(path: str) -> SourceType:
+    """Return the source type of a file by its path; "code" if the path matches no pattern.
+
+    Args:
+        path: POSIX path within the repository.
+    """
+    shown = path[-_READ:]
+    return next((kind for pattern, kind in _RULES if pattern.search(shown)), "code")
+
+
+Kinds: TypeAlias = Mapping[str, str]
+"""Source types by the qualified names of one file's definitions."""
+
+_BY_ROLE: Final[Mapping[str, SourceType]] = {
+    "route": "route",
+    "group": "route",
+    "schema": "migration",
+    "operation": "api_endpoint",
+    "ability": "policy",
+}
+_METHODS: Final[Mapping[str, SourceType]] = {"controller": "controller_method"}
+_PROSE: Final = frozenset(
+    {"readme", "doc", "adr", "cursor_rule", "claude_rule", "known_bug", "run_summary"}
+)
+_OF_KEYS: Final = frozenset({"config", "package"})
+_SEPARATORS: Final = re.compile(r"::|\.|#")
+_OF_FILES: Final = frozenset({*_OF_KEYS, "migration", "table", "route", "api_endpoint"})
+_MEMBERS: Final = frozenset({"method", "relation"})
+
+
+def source_type_of(role: str, symbol: str, kinds: Kinds, place: str) -> str:
+    """Return the source type of a chunk.
+
+    Args:
+        role: see Role.
+        symbol: its qualified name; "" if it has none.
+        kinds: of the definitions in its file.
+        place: source type of its document by path; any other name counts as "code".
+    """
+    told = place if place in SOURCE_TYPES else "code"
+    if role in _BY_ROLE:
+        return _BY_ROLE[role]
+    if told in _PROSE or role == "derived":
+        return told
+    if role == "section":
+        return "doc"
+    if role == "key":
+        return told if told in _OF_KEYS else "code"
+    owner = _owner_of(symbol, kinds)
+    if role == "relation" and owner == "model":
+        return "model_relation"
+    if role in _MEMBERS:
+        owner = _METHODS.get(owner or "", owner)
+    # The path is only a hint for the type of a class; `kinds` has already used or rejected it.
+    return owner or (told if told in _OF_FILES else "code")
+
+
+def _owner_of(symbol: str, kinds: Kinds) -> str | None:
+    """Return the type of the innermost definition around a name; "" stands for the file."""
+    name = symbol
+    while name:
+        if name in kinds:
+            return kinds[name]
+        ends = [found.start() for found in _SEPARATORS.finditer(name)]
+        name = name[: ends[-1]] if ends else ""
+    return kinds.get("")

@@ -1,0 +1,149 @@
+"""kill -9 while a repository's definitions, relations and derived documents are recorded."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+import pytest
+
+from rag_assets.pipeline.drift import inspect_index
+from rag_assets.pipeline.shares import Share
+from rag_assets.retrieval.model import Caller
+from rag_assets.systems.code_memory.pipeline.relation_drift import compare_relations
+from rag_assets.systems.code_memory.retrieval.walk import Walker
+from tests.code_index import differences, index_of, left_over
+from tests.driving import Driver
+from tests.e2e.killing import KILLED, ForkServer, Outcome, fork_server, kills
+from tests.histories import History, State, put
+from tests.installation import FAST, Installation
+from tests.integration.systems.code_memory.test_relations import FILES as OTHERS
+from tests.integration.systems.code_memory.test_searches import FILES as PHP
+from tests.repositories import MadeRepository
+from tests.unit.systems.code_memory.derived.test_documents import LARAVEL
+
+KILLS = kills(3)
+SEED = 23
+TENANT = "killed-code"
+FILES: State = {path: text.encode() for path, text in {**PHP, **OTHERS, **LARAVEL}.items()}
+STEADY: State = {
+    "steady/base.py": b"class Steady:\n    pass\n",
+    "steady/heir.py": b"from .base import Steady\n\n\nclass Heir(Steady):\n    pass\n",
+}
+
+
+@pytest.fixture(scope="module")
+def server(shared_installation: Installation) -> Iterator[ForkServer]:
+    with fork_server(shared_installation.environment) as started:
+        yield started
+
+
+@dataclass
+class Repository:
+    """A tenant whose repository changes in every round, and whose syncs are killed."""
+
+    made: MadeRepository
+    server: ForkServer
+    driver: Driver
+    installation: Installation
+    states: Iterator[State]
+    done: list[str] = field(default_factory=list)
+    round: int = 0
+
+    def change(self) -> None:
+        self.round += 1
+        own = f"class Round{self.round}:\n    pass\n".encode()
+        put(self.made.root, next(self.states) | STEADY | {"steady/round.py": own})
+        self.made.commit()
+
+    def sync(self, **kill: float) -> Outcome:
+        return self.server.run("sync", TENANT, "--json", "--allow-deletes", **kill)  # type: ignore[arg-type]
+
+    def ask(self) -> None:
+        """What no change touched is told at any moment, and no relation leads to nothing."""
+        walker = Walker(self.driver.session.catalog)
+        walk = walker.relations(TENANT, Caller(), "steady.heir.Heir", direction="out")
+        told = [(one.kind, one.target) for one in walk.relations]
+        assert told == [("extends", "steady.base.Steady")], self.done
+        [steady] = walker.symbols(TENANT, Caller(), name="steady.base.Steady")
+        assert steady.line_start == 1
+
+    def inspect(self, boundaries: list[str]) -> None:
+        """All is as a fresh tenant has it, and one more sync finds nothing to do."""
+        fresh = f"{TENANT}-{self.round}"
+        add(self.installation, fresh, self.made)
+        self.driver.sync(fresh)
+        with self.driver.locked(fresh) as ctx:
+            anew = index_of(ctx)
+        with self.driver.locked(TENANT) as ctx:
+            assert all(state.healthy for state in inspect_index(ctx)), boundaries
+            assert compare_relations(ctx, Share(1, datetime.now(UTC).date())).none, boundaries
+            assert left_over(ctx) == [], boundaries
+            differing = "\n".join(differences(index_of(ctx), anew))
+        assert not differing, f"{boundaries}\n{differing}"
+
+
+def add(installation: Installation, tenant: str, made: MadeRepository) -> None:
+    source = {"name": "repo", "type": "git", "root": str(made.root), "ref": "HEAD"}
+    installation.add_tenant(
+        tenant,
+        **FAST,
+        profile="code-memory",
+        organization="acme",
+        project=tenant,
+        sources=[source],
+    )
+
+
+@pytest.fixture(scope="module")
+def repository(shared_installation: Installation, server: ForkServer) -> Repository:
+    made = MadeRepository(shared_installation.home.parent / "sources" / TENANT)
+    made.commit(FILES | STEADY)
+    add(shared_installation, TENANT, made)
+    states = History(FILES, SEED).states(10_000)
+    driver = Driver(shared_installation)
+    found = Repository(made, server, driver, shared_installation, states)
+    first = found.sync()
+    assert first.code == 0, first.err
+    return found
+
+
+def killed_round(repository: Repository, **kill: float) -> Outcome:
+    """Change, kill the sync, ask, sync again, and look closely."""
+    repository.change()
+    killed = repository.sync(**kill)
+    assert killed.code in (0, KILLED), killed.err
+    repository.done.append(str(kill))
+    repository.ask()
+    ctx = repository.installation.context(TENANT)
+    before = ctx.lake.vector_hashes(ctx.embedder.embedder_id)
+    again = repository.sync()
+    assert again.code == 0, (again.err, killed.boundaries)
+    after = ctx.lake.readable().vector_hashes(ctx.embedder.embedder_id)
+    # The last run may have had nothing to embed: then it has no such stage.
+    embedded = again.json["stages"].get("embeddings", {}).get("embedded", 0)
+    assert embedded == len(after - before), "a vector was paid twice"
+    repository.inspect(killed.boundaries)
+    return killed
+
+
+@pytest.mark.timeout(1800)
+def test_killed_at_moments_all_over_its_way(repository: Repository) -> None:
+    repository.change()
+    undisturbed = repository.sync(kill_before=0)
+    assert undisturbed.code == 0, undisturbed.err
+    count = len(undisturbed.boundaries)
+    recording = {name: at for at, name in enumerate(undisturbed.boundaries, 1)}
+    within = [recording[f"within rag_catalog.{table}"] for table in ("edges", "derivations")]
+    others = [1 + kill * count // KILLS for kill in range(KILLS - len(within))]
+    for number in [*within, *others]:
+        killed_round(repository, kill_before=number)
+
+
+@pytest.mark.timeout(1800)
+def test_killed_at_random_moments(repository: Repository) -> None:
+    chance = random.Random(SEED)
+    outcomes = [killed_round(repository, kill_after=chance.uniform(0.1, 2.5)) for _ in range(KILLS)]
+    assert sum(one.code == KILLED for one in outcomes) >= KILLS // 3

@@ -1,0 +1,241 @@
+"""Uses by name: what agents are told about languages that no interpreter reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+from sqlalchemy import delete, func, select
+
+from rag_assets.retrieval.documents import DocumentReader
+from rag_assets.retrieval.model import Caller
+from rag_assets.storage.catalog.tables import document_index, documents
+from rag_assets.systems.code_memory.answers import CodeAnswers
+from rag_assets.systems.code_memory.catalog.tables import name_uses
+from rag_assets.systems.code_memory.retrieval.walk import Walker
+from tests.driving import Driver
+from tests.installation import FAST, Installation
+
+TENANT = "uses-by-name"
+FILES: Mapping[str, str] = {
+    # Ruby
+    "app/krate.rb": "class Krate < Base\n  def owners(conn)\n    conn.all\n  end\nend\n",
+    "app/team.rb": "class Team\n  def owners\n    []\n  end\nend\n",
+    "app/krates_controller.rb": """require_relative "krate"
+class KratesController
+  def show
+    krate = Krate.find(1)
+    krate.owners(conn).map(&:name)
+  end
+end
+""",
+    "app/tasks.rake.rb": "def refresh_krates\n  KratesController.new.show\nend\n",
+    # C#
+    "src/IOrders.cs": "namespace Shop {\n  public interface IOrders { void Submit(int id); }\n}\n",
+    "src/OrdersController.cs": """using Shop;
+namespace Shop.Api {
+  public class OrdersController {
+    private readonly IOrders _orders;
+    public void Post(int id) { _orders.Submit(id); }
+  }
+}
+""",
+    # Kotlin
+    "kt/Repo.kt": "package shop\nclass OrderRepo {\n    fun lookupOrder(id: Int): Int = id\n}\n",
+    "kt/Service.kt": """package shop
+class Service(private val repo: OrderRepo) {
+    fun total(id: Int): Int {
+        return repo.lookupOrder(id)
+    }
+}
+""",
+    # C++
+    "db/table.h": "class TableReader {\n public:\n  bool Seek(int key);\n  int SeekToLast();\n};\n",
+    "db/table.cc": """#include "table.h"
+bool TableReader::Seek(int key) { return key > 0; }
+int TableReader::SeekToLast() { return 1; }
+""",
+    "db/scan.cc": """#include "table.h"
+int Scan(TableReader* reader) {
+  return reader->SeekToLast();
+}
+""",
+    "other/pump.cc": """struct Pump { bool Seek(int at) { return true; } };
+int Run(Pump* p) { p->Seek(1); }
+""",
+    "lua/many.lua": "local function ping_all(host)\nend\n" + "ping_all(host)\n" * 60,
+    # Others
+    "config/jobs.yml": "jobs:\n  - class: KratesController\n    method: refresh_krates\n",
+    "views/krate.html.erb": "<% krate.owners(conn).each do |owner| %>\n",
+    "config/empty.rb": "# nothing here\n",
+    "lib/store.go": """package lib
+func (s *Store) Tokens() *AccessTokens { return nil }
+func (t *AccessTokens) Mint(id int) {}
+func use(s *Store) {
+\ts.Tokens().Mint(1)
+}
+""",
+    "web/serial.py": """class LineSerializer:
+    pass
+
+
+class InvoiceSerializer:
+    serializer_class = LineSerializer
+""",
+}
+
+
+@pytest.fixture(scope="module")
+def about(shared_installation: Installation, driver: Driver) -> CodeAnswers:
+    root = shared_installation.home.parent / "sources" / TENANT
+    for path, text in FILES.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(text)
+    shared_installation.add_tenant(
+        TENANT,
+        **FAST,
+        profile="code-memory",
+        organization="acme",
+        project=TENANT,
+        sources=[{"name": "repo", "root": str(root), "include": ["**/*"]}],
+    )
+    driver.sync(TENANT)
+    session = driver.session
+    record = session.catalog.tenants.get(TENANT)
+    reader = DocumentReader(session.catalog, session.store)
+    return CodeAnswers(reader, session.embedders.tenant(record), Caller())
+
+
+def parts(told: str) -> tuple[str, str]:
+    """Return the certain uses of an answer, and the possible ones."""
+    certain, _, rest = told.partition("possibly ")
+    return certain, rest
+
+
+def test_uses_of_a_ruby_method_are_possible_where_two_classes_have_it(about: CodeAnswers) -> None:
+    certain, rest = parts(about.what_touches(symbol="Krate::owners"))
+    assert "krates_controller.rb" not in certain
+    assert rest.startswith("Krate::owners, one of 2 definitions of the name")
+    assert "app/krates_controller.rb:5  calls  KratesController::show  krate.owners" in rest
+    assert "views/krate.html.erb:1" in rest
+
+
+def test_impact_of_a_ruby_class_follows_its_users(about: CodeAnswers) -> None:
+    certain, _ = parts(about.impact_of(symbols=["Krate"]))
+    assert "app/krates_controller.rb:3  KratesController::show" in certain
+    assert "app/tasks.rake.rb:1  refresh_krates  < KratesController::show" in certain
+
+
+def test_impact_of_a_csharp_interface_finds_calls_and_types(about: CodeAnswers) -> None:
+    certain, _ = parts(about.impact_of(symbols=["IOrders"]))
+    assert "src/OrdersController.cs" in certain
+    touches = about.what_touches(symbol="IOrders::Submit")
+    assert "src/OrdersController.cs:5" in touches
+    assert "_orders.Submit" in touches
+
+
+def test_impact_of_a_kotlin_method_names_the_only_definition(about: CodeAnswers) -> None:
+    certain, _ = parts(about.impact_of(symbols=["OrderRepo::lookupOrder"]))
+    assert "kt/Service.kt:3  Service::total" in certain
+
+
+def test_impact_of_a_cpp_method_and_of_its_namesake(about: CodeAnswers) -> None:
+    certain, _ = parts(about.impact_of(symbols=["TableReader::SeekToLast"]))
+    assert "db/scan.cc:2  Scan" in certain
+    certain, rest = parts(about.impact_of(symbols=["TableReader::Seek"]))
+    assert "other/pump.cc" not in certain
+    assert "other/pump.cc:2" in rest
+
+
+def test_a_chained_call_of_go_keeps_its_receiver(about: CodeAnswers) -> None:
+    told = about.what_touches(symbol="Mint")
+    assert "lib/store.go:5" in told
+    assert "Tokens.Mint" in told
+
+
+def test_a_class_attribute_of_python_is_a_use(about: CodeAnswers) -> None:
+    certain, _ = parts(about.what_touches(symbol="LineSerializer"))
+    assert "web/serial.py:6  web.serial.InvoiceSerializer  LineSerializer" in certain
+
+
+def test_an_answer_says_how_each_language_was_read(about: CodeAnswers) -> None:
+    *_, last, search = about.what_touches(symbol="Krate").split("\n")
+    assert search == "every place of the name: rg -nFw -e Krate"
+    assert "read for uses by name: " in last
+    assert "ruby" in last.partition("read for uses by name: ")[2]
+    assert last.endswith("read for names only: 1 file in template")
+
+
+def test_an_answer_counts_the_files_that_an_earlier_version_did_not_read(
+    about: CodeAnswers, driver: Driver
+) -> None:
+    uri = "repo/config/empty.rb"
+    with driver.locked(TENANT) as ctx, ctx.catalog.database.begin() as connection:
+        of_file = documents.c.tenant == TENANT, documents.c.uri == uri
+        keys = (
+            select(document_index.c.chunk_set_key)
+            .join(documents, documents.c.document_id == document_index.c.document_id)
+            .where(*of_file)
+        )
+        rows = [*connection.execute(select(name_uses).where(name_uses.c.chunk_set_key.in_(keys)))]
+        assert [row.names for row in rows] == [""], "a text without names is read as well"
+        connection.execute(delete(name_uses).where(name_uses.c.chunk_set_key.in_(keys)))
+    last = about.what_touches(symbol="Krate").split("\n")[-2]
+    assert last.endswith("; not read for uses yet: 1 file")
+
+
+@pytest.mark.parametrize(
+    ("name", "paths"),
+    [
+        (
+            "owners",
+            ["app/krate.rb", "app/team.rb", "app/krates_controller.rb", "views/krate.html.erb"],
+        ),
+        ("refresh_krates", ["config/jobs.yml"]),
+        ("Krate", ["app/krates_controller.rb"]),
+        ("reader", ["db/scan.cc"]),
+        ("conn", ["app/krate.rb", "app/krates_controller.rb", "views/krate.html.erb"]),
+    ],
+)
+def test_an_answer_has_every_file_in_which_grep_finds_the_word(
+    about: CodeAnswers, name: str, paths: list[str]
+) -> None:
+    told = about.what_touches(symbol=name)
+    defined = about.impact_of(symbols=[name])
+    for path in paths:
+        assert path in told or path in defined, path
+
+
+def test_relations_of_a_name_have_its_uses_certain_ones_first(driver: Driver) -> None:
+    walker = Walker(driver.session.catalog)
+    [use] = walker.relations(TENANT, Caller(), "OrderRepo::lookupOrder").uses
+    assert (use.kind, use.source, use.how) == ("calls", "Service::total", "name")
+    assert (use.uri, use.line_start) == ("repo/kt/Service.kt", 4)
+    uses = walker.relations(TENANT, Caller(), "Krate::owners", direction="in").uses
+    assert {(one.how, one.confidence) for one in uses} == {("possible", 1 / 3)}
+    assert walker.relations(TENANT, Caller(), "Krate::owners", direction="out").uses == ()
+
+
+def test_lines_of_a_common_name_are_counted_beyond_those_that_are_kept(
+    about: CodeAnswers,
+) -> None:
+    told = about.what_touches(symbol="ping_all")
+    assert "lua/many.lua:3 " in told
+    assert "at least 20 places not looked at" in told
+
+
+def test_names_of_a_text_leave_with_it(
+    about: CodeAnswers, shared_installation: Installation, driver: Driver
+) -> None:
+    root = shared_installation.home.parent / "sources" / TENANT
+    name = "scan_once_for_this_test"
+    (root / "lib" / "once.rb").write_text(f"def {name}\nend\n")
+    driver.sync(TENANT)
+    assert "lib/once.rb" in about.impact_of(symbols=[name]) + about.outline("lib/once.rb")
+    (root / "lib" / "once.rb").unlink()
+    driver.sync(TENANT, allow_deletes=True)
+    count = select(func.count()).select_from(name_uses)
+    wanted = name_uses.c.tenant == TENANT, name_uses.c.names.contains(name)
+    with driver.session.catalog.database.begin() as connection:
+        assert connection.scalar(count.where(*wanted)) == 0
+        assert connection.scalar(count.where(name_uses.c.tenant == TENANT))

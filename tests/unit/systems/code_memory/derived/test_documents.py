@@ -1,0 +1,483 @@
+"""Derived documents: what several files state together, and the text that says so."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rag_assets.ingest.chunking.chunk_set import located
+from rag_assets.ingest.chunking.model import EVIDENCE, embedding_text
+from rag_assets.systems.code_memory.derived.documents import derived_documents
+from rag_assets.systems.code_memory.derived.laravel import speaks_of_laravel
+from rag_assets.systems.code_memory.derived.model import Derivation, DerivedDocument, Statement
+from rag_assets.systems.code_memory.derived.text import read, rendered
+from rag_assets.systems.code_memory.derived.unresolved import Unresolved, first_of
+from rag_assets.systems.code_memory.reading import read_code
+from rag_assets.systems.code_memory.relations.relations import Edge, relations_of
+from rag_assets.systems.code_memory.settings.reader import read_json
+from rag_assets.systems.code_memory.symbols.model import FileFacts
+from rag_assets.systems.code_memory.symbols.names import route_keys, table_keys
+
+LARAVEL = {
+    "app/Providers/RouteServiceProvider.php": """<?php
+namespace App\\Providers;
+use Illuminate\\Foundation\\Support\\Providers\\RouteServiceProvider as Base;
+use Illuminate\\Support\\Facades\\Route;
+class RouteServiceProvider extends Base {
+    public function boot() {
+        $this->routes(fn () => Route::middleware('web')->group(base_path('routes/web.php')));
+    }
+}
+""",
+    "routes/web.php": """<?php
+use App\\Http\\Controllers\\InvoiceController;
+use Illuminate\\Support\\Facades\\Route;
+Route::middleware(['auth'])->group(function () {
+    Route::post('/invoices', [InvoiceController::class, 'store'])->name('invoices.store');
+});
+Route::any('/ping', fn () => 'pong');
+""",
+    "app/Models/Invoice.php": """<?php
+namespace App\\Models;
+class Invoice extends \\Illuminate\\Database\\Eloquent\\Model
+{
+}
+""",
+    "database/migrations/2024_01_01_000000_create_invoices.php": """<?php
+use Illuminate\\Database\\Migrations\\Migration;
+use Illuminate\\Support\\Facades\\Schema;
+return new class extends Migration {
+    public function up(): void {
+        Schema::create('invoices', function ($table) {
+            $table->id();
+            $table->string('number', 40)->nullable();
+            $table->foreignId('customer_id')->constrained()->cascadeOnDelete();
+        });
+    }
+};
+""",
+}
+DJANGO = {
+    "manage.py": "",
+    "billing/__init__.py": "",
+    "billing/models.py": "from django.db import models\nclass Bill(models.Model): ...\n",
+    "billing/views.py": "from django.http import HttpResponse\ndef show(request, pk): ...\n",
+    "billing/urls.py": (
+        "from django.urls import path\nfrom billing import views\n"
+        "urlpatterns = [path('bills/<int:pk>/', views.show, name='bill')]\n"
+    ),
+}
+
+
+def derived(files: Mapping[str, str]) -> Derivation:
+    languages = {".php": "php", ".py": "python"}
+    found = []
+    for path, text in files.items():
+        language = languages[path[path.rfind(".") :]]
+        facts = located(read_code(text, f"text/x-{language}").facts, text)
+        found.append(FileFacts(path, language, tuple(facts)))
+    return derived_documents(found)
+
+
+def edges(document: DerivedDocument) -> Sequence[Edge]:
+    return relations_of(read(rendered(document)).facts, names="none").edges
+
+
+def test_a_route_has_its_controller_its_guards_and_the_lines_that_state_them() -> None:
+    found = {one.name: one for one in derived(LARAVEL).documents}
+    assert found.keys() == {"route:POST /invoices", "route:ANY /ping", "table:invoices"}
+    route = found["route:POST /invoices"]
+    assert route.lines == (
+        "route POST /invoices",
+        "methods: POST",
+        "name: invoices.store",
+        "action: App\\Http\\Controllers\\InvoiceController@store",
+        "middleware: web, auth",
+    )
+    own = [one for one in edges(route) if one.source == "route:POST /invoices"]
+    told = {(one.kind, one.target): (one.path, one.line_start) for one in own}
+    web, provider = "routes/web.php", "app/Providers/RouteServiceProvider.php"
+    assert told == {
+        ("routes_to", "App\\Http\\Controllers\\InvoiceController::store"): (web, 5),
+        ("guarded_by", "middleware:auth"): (web, 4),
+        ("guarded_by", "middleware:web"): (provider, 7),
+        ("in_group", f"group:{web}:4"): (web, 4),
+        ("in_group", f"group:{provider}:7"): (provider, 7),
+        ("serves", "endpoint:POST /invoices"): (web, 5),
+    }
+    [nested] = [one for one in edges(route) if one not in own]
+    assert (nested.kind, nested.source, nested.target) == (
+        "in_group",
+        f"group:{web}:4",
+        f"group:{provider}:7",
+    )
+
+
+def test_groups_within_groups_are_each_a_group_of_their_own() -> None:
+    web = """<?php
+use Illuminate\\Support\\Facades\\Route;
+Route::prefix('admin')->group(function () {
+    Route::name('users.')->group(function () {
+        Route::get('/users', fn () => 1)->name('index');
+    });
+    Route::prefix('a')->group(fn () => Route::name('b')->group(fn () => Route::view('/c', 'c')));
+});
+"""
+    found = {one.name: one for one in derived({**LARAVEL, "routes/web.php": web}).documents}
+
+    def groups(name: str) -> set[tuple[str, str]]:
+        return {
+            (one.source.removeprefix(name), one.target.rpartition("/")[2])
+            for one in edges(found[name])
+            if one.kind == "in_group" and one.target.startswith("group:routes/")
+        }
+
+    assert groups("route:GET /admin/users") == {
+        ("", "web.php:3"),
+        ("", "web.php:4"),
+        ("group:routes/web.php:4", "web.php:3"),
+    }
+    assert groups("route:GET /admin/a/c") == {
+        ("", "web.php:3"),
+        ("", "web.php:7"),
+        ("", "web.php:7'"),
+        ("group:routes/web.php:7", "web.php:3"),
+        ("group:routes/web.php:7'", "web.php:7"),
+    }
+
+
+def test_what_a_name_of_middleware_stands_for_in_another_file_is_inferred() -> None:
+    kernel = """<?php
+namespace App\\Http;
+class Kernel extends \\Illuminate\\Foundation\\Http\\Kernel {
+    protected $middlewareAliases = ['auth' => \\App\\Http\\Middleware\\Authenticate::class];
+}
+"""
+    files = {**LARAVEL, "app/Http/Kernel.php": kernel}
+    [route] = [one for one in derived(files).documents if one.name == "route:POST /invoices"]
+    guards = {one.target: one for one in edges(route) if one.kind == "guarded_by"}
+    assert guards["middleware:auth"].how == "stated"
+    concluded = guards["App\\Http\\Middleware\\Authenticate"]
+    assert (concluded.how, concluded.confidence) == ("inferred", 0.6)
+
+
+def test_a_table_has_its_columns_and_the_model_that_maps_to_it_by_convention() -> None:
+    [table] = [one for one in derived(LARAVEL).documents if one.source_type == "table"]
+    assert table.lines == (
+        "table invoices",
+        "models: App\\Models\\Invoice",
+        "columns:",
+        "- id bigInteger, unsigned, autoIncrement",
+        "- number string, nullable, length 40",
+        "- customer_id bigInteger, unsigned",
+        "indexes:",
+        "- primary (id) primary",
+        "foreign keys:",
+        "- (customer_id) to customers (id) on delete cascade",
+    )
+    told = {(one.kind, one.source, one.target): one for one in edges(table)}
+    maps = told["maps_to", "App\\Models\\Invoice", "table:invoices"]
+    assert (maps.how, maps.path, maps.line_start) == ("convention", "app/Models/Invoice.php", 3)
+    assert maps.confidence < 1
+    assert ("references", "table:invoices", "table:customers") in told
+    assert all(kind != "changed_in" for kind, *_ in told), "migrations state that themselves"
+
+
+def test_routes_and_tables_of_django_are_derived_too() -> None:
+    found = {one.name: one for one in derived(DJANGO).documents}
+    [route] = [one for one in found.values() if one.source_type == "route"]
+    assert "name: bill" in route.lines
+    assert ("routes_to", "billing.views.show", "billing/urls.py", 3) in {
+        (one.kind, one.target, one.path, one.line_start) for one in edges(route)
+    }
+    assert set(route.called) >= set(route_keys((), "/bills/<int:pk>/", "bill"))
+
+
+VIEWSETS = {
+    "manage.py": "",
+    "shop/__init__.py": "",
+    "shop/views.py": """
+from rest_framework.decorators import action
+from rest_framework.viewsets import ModelViewSet
+class Documents(ModelViewSet):
+    queryset = Document.objects.all()
+    @action(detail=True)
+    def download(self, request, pk): ...
+class Searched(Documents):
+    def list(self, request): ...
+""",
+    "shop/urls.py": """
+from django.urls import path, include
+from rest_framework.routers import DefaultRouter
+from shop import views
+router = DefaultRouter()
+router.register("documents", views.Searched)
+urlpatterns = [
+    path(
+        "api/",
+        include(router.urls),
+    ),
+    path("one/", views.one),
+    path("two/", views.two),
+]
+""",
+}
+
+
+def test_a_route_runs_the_method_that_its_viewset_has_or_inherits() -> None:
+    found = {one.name: one for one in derived(VIEWSETS).documents}
+
+    def run(name: str) -> set[str]:
+        return {one.target for one in edges(found[name]) if one.kind == "routes_to"}
+
+    assert run("route:GET /api/documents/") == {"shop.views.Searched.list"}
+    assert run("route:POST /api/documents/") == {"shop.views.Searched"}, "a package brings it"
+    inherited = "route:GET /api/documents/{pk}/download/"
+    assert run(inherited) == {"shop.views.Documents.download", "shop.views.Searched"}
+    assert "view: shop.views.Documents.download" in found[inherited].lines
+
+
+def test_a_route_of_django_is_stated_by_the_line_that_it_begins_on() -> None:
+    found = {one.name: one for one in derived(VIEWSETS).documents}
+    lines = VIEWSETS["shop/urls.py"].split("\n")
+    for name in ("one", "two"):
+        [place] = [one for one in edges(found[f"route:ANY /{name}/"]) if one.kind == "routes_to"]
+        assert lines[place.line_start - 1].strip() == f'path("{name}/", views.{name}),'
+        assert place.evidence == f'path("{name}/", views.{name})'
+
+
+def test_what_moves_in_a_file_changes_no_embedded_text() -> None:
+    moved = {**LARAVEL, "routes/web.php": LARAVEL["routes/web.php"].replace("<?php", "<?php\n\n")}
+    before, after = (
+        {one.name: rendered(one) for one in derived(files).documents} for files in (LARAVEL, moved)
+    )
+    name = "route:POST /invoices"
+    assert before[name] != after[name]
+    texts = [embedding_text(None, (), text, is_code=True) for text in (before[name], after[name])]
+    assert texts[0] == texts[1]
+    assert "invoices.store" in texts[0]
+
+
+def test_requests_of_tests_beyond_the_limit_are_counted() -> None:
+    requests = "\n".join(
+        f"    public function test_{n}() {{ $this->postJson('/invoices'); }}" for n in range(203)
+    )
+    head = "<?php\nnamespace Tests\\Feature;\nuse Tests\\TestCase;\n"
+    test = f"{head}class InvoiceTest extends TestCase {{\n{requests}\n}}\n"
+    found = derived({**LARAVEL, "tests/Feature/InvoiceTest.php": test})
+    [route] = [one for one in found.documents if one.name.endswith("/invoices")]
+    assert sum(one.kind == "requests" for one in route.statements) == 200
+    [cut] = [one for one in found.unresolved if one.about == route.name]
+    assert cut.reason == "203 requests of tests, of which 200 are listed"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Route::get('/ping', fn () => 'pong');",
+        "$router->post('/orders', 'OrderController@store');",
+        "class Order extends Model { protected $table = 'orders'; }",
+        "class Order extends \\Shop\\Models\\Base {}",
+        "class Ship implements \\Illuminate\\Contracts\\Queue\\ShouldQueue {}",
+        "use Laravel\\Lumen\\Application;",
+        (
+            "class CreateOrders extends Migration { public function up() "
+            "{ Schema::create('orders', function ($table) { $table->id(); }); } }"
+        ),
+    ],
+)
+def test_speaks_of_laravel_without_a_manifest_one_statement_suffices(text: str) -> None:
+    facts = read_code(f"<?php\n{text}\n", "text/x-php").facts
+    assert speaks_of_laravel(FileFacts("packages/shop/src/file.php", "php", facts))
+
+
+@pytest.mark.parametrize("package", ["laravel/framework", "illuminate/database"])
+def test_speaks_of_laravel_with_a_part_of_it_in_a_manifest_is_true(package: str) -> None:
+    facts = read_json(f'{{"require": {{"{package}": "^11.0"}}}}').facts
+    assert speaks_of_laravel(FileFacts("apps/shop/composer.json", "json", facts))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "use Symfony\\Component\\Routing\\Route;\n$routes->add('a', new Route('/a'));",
+        "class UserProvider extends BaseProvider { function boot() { $this->app->get('/x'); } }",
+        "class Kernel extends BaseKernel { function boot() { require __DIR__ . '/a.php'; } }",
+        "class Order extends AbstractEntity { function getTable() { return 'orders'; } }",
+    ],
+)
+def test_speaks_of_laravel_in_php_of_another_framework_is_false(text: str) -> None:
+    facts = read_code(f"<?php\n{text}\n", "text/x-php").facts
+    assert not speaks_of_laravel(FileFacts("src/file.php", "php", facts))
+
+
+def test_files_of_no_framework_have_no_derived_documents() -> None:
+    assert (
+        derived({"a.py": "def route(): ...\n", "b.php": "<?php\nfunction x() {}\n"}).documents == ()
+    )
+
+
+PLACE = ("path", "lines", "evidence")
+WORDS = st.text(
+    st.characters(codec="utf-8", exclude_categories=("C", "Z")), min_size=1, max_size=12
+)
+LINES = st.integers(min_value=1, max_value=9_999)
+STATEMENTS = st.builds(
+    Statement,
+    kind=st.sampled_from(["routes_to", "guarded_by", "maps_to", "references"]),
+    source=st.one_of(st.just(""), st.builds("{} {}".format, WORDS, WORDS)),
+    target=st.builds("{} {}%".format, WORDS, WORDS),
+    how=st.sampled_from(["stated", "convention", "inferred"]),
+    path=st.builds("{}/a b%20/{}.php".format, WORDS, WORDS),
+    line_start=LINES,
+    line_end=st.integers(min_value=10_000, max_value=20_000),
+    evidence=WORDS,
+)
+
+
+@given(uri=WORDS, name=WORDS, stated=st.lists(STATEMENTS, max_size=6))
+def test_what_is_written_is_read(uri: str, name: str, stated: list[Statement]) -> None:
+    heading = f"GET /{uri}"
+    lines = (f"route {heading}", "methods: GET, HEAD", f"name: {name}")
+    called = route_keys(("GET", "HEAD"), f"/{uri}", name)
+    document = DerivedDocument("route", f"route:{heading}", called, lines, tuple(stated))
+    text = rendered(document)
+    reading = read(text)
+    declared, *facts = reading.facts
+    assert declared.symbol == document.name
+    assert set(declared.values["called"]) == set(called)
+    found = [
+        tuple(f.values[name] for name in ("kind", "source", "target", "how", *PLACE)) for f in facts
+    ]
+    wanted = [
+        (
+            *(one.kind, one.source or document.name, one.target, one.how),
+            *(one.path, [one.line_start, one.line_end], one.evidence),
+        )
+        for one in stated
+    ]
+    assert sorted(found, key=repr) == sorted(wanted, key=repr)
+    [unit] = reading.units
+    assert text[unit.start : unit.end].strip() == text.strip()
+
+
+def test_a_text_that_is_no_derived_document_says_so_and_states_nothing() -> None:
+    reading = read(f"something else{EVIDENCE}a.php:1 x\n  routes_to Y\n")
+    assert reading.facts == ()
+    assert reading.notes == ("it has no heading",)
+
+
+def test_a_table_is_called_by_its_name_alone() -> None:
+    [table] = [one for one in derived(LARAVEL).documents if one.source_type == "table"]
+    assert read(rendered(table)).facts[0].values["called"] == list(table_keys("invoices"))
+
+
+COMPUTED = {
+    **LARAVEL,
+    "routes/web.php": LARAVEL["routes/web.php"]
+    + """Route::get(config('shop.path'), fn () => 'computed');
+Route::get('/guarded', fn () => 'guarded')->middleware(config('shop.guard'));
+""",
+    "database/migrations/2024_01_02_000000_alter_computed.php": """<?php
+use Illuminate\\Database\\Migrations\\Migration;
+use Illuminate\\Support\\Facades\\Schema;
+return new class extends Migration {
+    public function up(): void {
+        Schema::table(some_name(), function ($table) {
+            $table->string('note');
+        });
+    }
+};
+""",
+}
+
+
+def test_what_is_computed_is_told_with_its_line_and_what_it_may_be_about() -> None:
+    found = [(one.path, one.line, one.about) for one in derived(COMPUTED).unresolved]
+    assert found == [
+        ("routes/web.php", 8, "routes"),
+        ("routes/web.php", 9, "route:GET /guarded"),
+        ("database/migrations/2024_01_02_000000_alter_computed.php", 6, "tables"),
+    ]
+    assert not derived(LARAVEL).unresolved
+
+
+def test_a_computed_registration_of_django_is_about_routes() -> None:
+    urls = DJANGO["billing/urls.py"].replace("'bills/<int:pk>/'", "computed()")
+    found = derived({**DJANGO, "billing/urls.py": urls}).unresolved
+    assert {(one.path, one.about) for one in found} == {("billing/urls.py", "routes")}
+
+
+@given(
+    st.text(min_size=1),
+    st.integers(1, 9_999),
+    st.text(),
+    st.sampled_from(["routes", "tables", "route:GET /a", ""]),
+)
+def test_what_is_unresolved_is_read_as_it_was_stored(
+    path: str, line: int, reason: str, about: str
+) -> None:
+    one = Unresolved(path, line, reason, about)
+    assert Unresolved.read(json.loads(json.dumps(one.stored))) == one
+
+
+def test_a_reason_that_looks_like_a_place_is_none() -> None:
+    one = Unresolved("routes/web.php", 4, "the URI is computed: $x['a:3 b']", "routes")
+    assert Unresolved.read(one.stored).path == "routes/web.php"
+
+
+def test_what_was_stored_before_is_read_without_its_place() -> None:
+    assert Unresolved.read("routes/a.php:12 the URI is computed").told == (
+        "routes/a.php:12 the URI is computed"
+    )
+
+
+def test_of_many_routes_that_are_computed_tables_and_what_is_general_are_kept() -> None:
+    routes = [Unresolved("web.php", n, "the name is computed", f"route:GET /{n}") for n in range(9)]
+    any_route = Unresolved("web.php", 99, "the URI is computed", "routes")
+    tables = [Unresolved("m.php", 1, "the table is computed", "tables")]
+    kept = first_of([*routes, any_route, *tables], 3)
+    assert kept[:3] == [*tables, any_route, routes[0]]
+    # It is about any route from now on: which ones are left out is not told.
+    assert kept[3:] == [
+        Unresolved("web.php", 1, "the name is computed, and 7 statements after it", "routes")
+    ]
+    assert first_of([*routes, *tables], 9) == [*tables, *routes]
+
+
+def test_a_table_between_two_models_is_told_by_its_usual_name() -> None:
+    models = """<?php
+namespace App\\Models;
+use Illuminate\\Database\\Eloquent\\Model;
+class Tag extends Model {
+    public function posts() { return $this->belongsToMany(Post::class); }
+    public function stated() { return $this->belongsToMany(Post::class, 'post_tag'); }
+    public function videos() { return $this->morphedByMany(Video::class, 'taggable'); }
+    public function missing() { return $this->belongsToMany(Video::class); }
+}
+"""
+    migration = """<?php
+use Illuminate\\Database\\Migrations\\Migration;
+use Illuminate\\Support\\Facades\\Schema;
+return new class extends Migration {
+    public function up(): void {
+        Schema::create('post_tag', function ($table) { $table->id(); });
+        Schema::create('taggables', function ($table) { $table->id(); });
+    }
+};
+"""
+    files = LARAVEL | {"app/Models/Tag.php": models, "database/migrations/2024_b.php": migration}
+    found = {
+        (edge.source, edge.target, edge.how, edge.path)
+        for document in derived(files).documents
+        for edge in edges(document)
+        if edge.kind == "relates_to"
+    }
+    assert found == {
+        ("App\\Models\\Tag::posts", "table:post_tag", "convention", "app/Models/Tag.php"),
+        ("App\\Models\\Tag::videos", "table:taggables", "convention", "app/Models/Tag.php"),
+    }

@@ -1,0 +1,87 @@
+"""Kinds of repositories of any framework, and of several."""
+
+from pathlib import Path
+
+import pytest
+
+from rag_assets.systems.code_memory.derived.labels import deciding, kinds_of
+from rag_assets.systems.code_memory.reading import read_code
+from rag_assets.systems.code_memory.symbols.model import FileFacts
+
+MODELS = """from django.db import models
+
+class Invoice(models.Model):
+    total = models.IntegerField()
+"""
+VIEWS = "from django.views import View\n\nclass Show(View):\n    def get(self, request): ...\n"
+
+
+def file(path: str, text: str) -> FileFacts:
+    language = {"py": "python", "php": "php"}[path.rpartition(".")[2]]
+    return FileFacts(path, language, read_code(text, f"text/x-{language}").facts)
+
+
+def test_each_framework_tells_of_its_own_files() -> None:
+    job = "<?php class Ship implements \\Illuminate\\Contracts\\Queue\\ShouldQueue {}"
+    files = [file("shop/models.py", MODELS), file("shop/views.py", VIEWS), file("a.php", job)]
+    assert kinds_of(files) == {
+        ("shop/models.py", "Invoice"): "model",
+        ("shop/views.py", "Show"): "controller",
+        ("a.php", "Ship"): "job",
+    }
+
+
+def test_python_without_django_has_no_kinds() -> None:
+    assert kinds_of([file("models.py", "class Model: ...\n\nclass Invoice(Model): ...\n")]) == {}
+    assert kinds_of([]) == {}
+
+
+def test_a_repository_that_speaks_of_rest_framework_alone_is_djangos() -> None:
+    text = "from rest_framework import serializers\n\nclass Row(serializers.Serializer): ...\n"
+    assert kinds_of([file("api/rows.py", text)]) == {("api/rows.py", "Row"): "resource"}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "same"),
+    [
+        ("class A { function f() { return 1; } }", "class A { function f() { g(2); } }", True),
+        ("class A {}", "\n\n/** Ships. */\nclass A {}", True),
+        ("class A {}", "class A { function f(B $b): C { return new C; } }", True),
+        ("class A {}", "class A extends B {}", False),
+        ("class A {}", "class B {}", False),
+        ("class A {}", "interface A {}", False),
+        ("class A {}", "class A { function handle() {} }", False),
+        ("class A {}", "class A implements \\Illuminate\\Contracts\\Queue\\ShouldQueue {}", False),
+        ("f();", "event(new Paid($x));", False),
+        ("f();", "\\Illuminate\\Support\\Facades\\Gate::policy(A::class, B::class);", False),
+    ],
+)
+def test_only_what_decides_kinds_is_compared(before: str, after: str, *, same: bool) -> None:
+    former, newer = (
+        deciding(file("a.php", f"<?php {text}").facts, "php") for text in (before, after)
+    )
+    assert (former == newer) is same
+
+
+def test_of_python_all_but_calls_decides() -> None:
+    former, newer, other = (
+        deciding(file("a.py", text).facts, "python")
+        for text in (VIEWS, VIEWS.replace("...", "print(1)"), VIEWS.replace("(View)", ""))
+    )
+    assert former == newer != other
+    assert deciding(file("a.py", VIEWS).facts, "markdown") == []
+
+
+def test_kinds_follow_from_what_decides_them_alone() -> None:
+    root = Path(__file__).parents[5] / "examples" / "laravel"
+    paths = [path for path in sorted(root.rglob("*.php")) if "vendor" not in path.parts]
+    files = [file(str(one.relative_to(root)), one.read_text()) for one in paths]
+    read: list[FileFacts] = []
+    for one in files:
+        kept = {(kind, symbol) for kind, symbol, _ in deciding(one.facts, "php")}
+        facts = tuple(fact for fact in one.facts if (fact.kind, fact.symbol) in kept)
+        read.append(FileFacts(one.path, one.language, facts))
+    found = kinds_of(files)
+    assert len(found) > 100
+    assert kinds_of(read) == found
+    assert sum(len(one.facts) for one in read) < 0.5 * sum(len(one.facts) for one in files)

@@ -1,0 +1,352 @@
+"""Routes beyond what the resolver of one project shows: methods, routers, roots, circles."""
+
+import pytest
+
+from rag_assets.systems.code_memory.django.routes import routes_of
+from rag_assets.systems.code_memory.django.routing import Route
+from rag_assets.systems.code_memory.django.urlconf import parameters_of, template_of
+from tests.unit.systems.code_memory.django.project import PROJECT, facts
+
+API = {
+    "api/__init__.py": "",
+    "api/models.py": "from django.db import models\n\nclass Book(models.Model): pass\n",
+    "api/views.py": """
+from rest_framework import mixins, viewsets
+from rest_framework.decorators import action, api_view
+from .models import Book
+
+class Keyed:
+    lookup_field = "slug"
+    lookup_value_regex = "[a-z]+"
+
+class Books(Keyed, viewsets.ModelViewSet):
+    queryset = Book.objects.filter(gone=False)
+
+    @action(detail=True, methods=["post"], url_path="lend-out")
+    def lend(self, request, slug): ...
+
+    @lend.mapping.delete
+    def take_back(self, request, slug): ...
+
+    @action(detail=False)
+    def newest(self, request): ...
+
+class Shelves(mixins.ListModelMixin, viewsets.GenericViewSet):
+    pass
+
+@api_view(["GET", "PUT"])
+def status(request): ...
+""",
+    "api/urls.py": """
+from django.urls import include, path
+from rest_framework import routers
+from . import views
+
+router = routers.DefaultRouter()
+router.register(r"books", views.Books)
+router.register("shelves", views.Shelves, basename="shelf")
+router.register(computed(), views.Shelves, basename="x")
+plain = routers.SimpleRouter(trailing_slash=False)
+plain.register("books", views.Books, "volume")
+
+app_name = "api"
+urlpatterns = [
+    path("v1/", include(router.urls)),
+    path("status/", views.status),
+    path("bulk/", views.Books.as_view({"get": "list", "delete": "clear"}), name="bulk"),
+]
+urlpatterns += plain.urls
+""",
+}
+
+
+def by_name(routes: tuple[Route, ...]) -> dict[str, Route]:
+    return {one.name: one for one in routes if not one.suffixed}
+
+
+def test_routers_make_the_routes_of_their_viewsets() -> None:
+    found = routes_of(facts(API))
+    routes = by_name(found.routes)
+    lookup = "(?P<slug>[a-z]+)"
+    assert {name: one.pattern for name, one in routes.items()} == {
+        "book-list": "v1/^books/$",
+        "book-newest": "v1/^books/newest/$",
+        "book-detail": f"v1/^books/{lookup}/$",
+        "book-lend": f"v1/^books/{lookup}/lend-out/$",
+        "shelf-list": "v1/^shelves/$",
+        "api-root": "v1/",
+        "": "status/",
+        "bulk": "bulk/",
+        "volume-list": "^books$",
+        "volume-newest": "^books/newest$",
+        "volume-detail": f"^books/{lookup}$",
+        "volume-lend": f"^books/{lookup}/lend-out$",
+    }
+    assert routes["book-lend"].actions == (("POST", "lend"), ("DELETE", "take_back"))
+    assert routes["book-lend"].uri == "v1/books/{slug}/lend-out/"
+    assert routes["book-list"].actions == (("GET", "list"), ("POST", "create"))
+    assert routes["shelf-list"].methods == ("GET",)
+    assert routes["bulk"].actions == (("GET", "list"), ("DELETE", "clear"))
+    assert routes[""].methods == ("GET", "PUT")
+    assert routes["book-list"].view == "api.views.Books"
+    assert [one.reason for one in found.unresolved] == ["a computed registration"]
+
+
+def test_methods_parameters_and_evidence_are_told() -> None:
+    routes = by_name(routes_of(facts(PROJECT)).routes)
+    assert routes["home"].methods == ("GET", "POST")
+    assert routes["closed"].methods == ("GET", "POST")
+    assert routes["closed"].view == "billing.views.invoices.InvoiceList"
+    detail = routes["second:detail"]
+    assert detail.uri == "second/{pk}/{part}/"
+    assert detail.parameters == (("pk", "int"), ("part", "slug"))
+    assert detail.methods == ("GET",)
+    quoted = [PROJECT[one.path][one.start : one.end] for one in detail.evidence]
+    assert quoted[0].startswith('path("second/", include(')
+    assert quoted[1].startswith('path("<int:pk>/')
+    assert routes["old"].uri == "old/{year}/(?:x/)?"
+
+
+def test_without_settings_the_lists_that_no_other_includes_are_roots() -> None:
+    files = {
+        "a/__init__.py": "",
+        "a/urls.py": "from django.urls import include, path\nimport a.views\n"
+        "urlpatterns = [path('x/', include('a.b')), path('y', a.views.y)]\n",
+        "a/b.py": "from django.urls import path\nurlpatterns = [path('z', z)]\n",
+        "a/views.py": "def y(request): ...\n",
+    }
+    assert [one.pattern for one in routes_of(facts(files)).routes] == ["x/z", "y"]
+
+
+def test_registrations_that_no_text_tells_are_told() -> None:
+    text = """
+from rest_framework.routers import DefaultRouter, SimpleRouter
+from rest_framework_extensions.routers import ExtendedSimpleRouter
+from . import views
+
+typed = SimpleRouter(use_regex_path=False)
+typed.register("books", views.Books)
+router = DefaultRouter()
+kept = router.register("shelves", views.Shelves, basename="shelf")
+kept.register("books", views.Books)
+extended = ExtendedSimpleRouter()
+top = extended.register("shelves", views.Shelves, "top")
+top.register("books", views.Books, "in", parents_query_lookups=names())
+if FLAG:
+    extended.register("more", views.Shelves, "more")
+urlpatterns = [*typed.urls, *router.urls, *extended.urls]
+"""
+    found = routes_of(facts({**API, "api/urls.py": text}), "api.urls")
+    routes = by_name(found.routes)
+    assert set(routes) == {"shelf-list", "api-root", "top-list", "more-list"}
+    assert [name for name, one in routes.items() if one.conditional] == ["more-list"]
+    assert [one.reason for one in found.unresolved] == [
+        "a router that writes no regular expressions",
+        "a registration with what another returns",
+        "a registration with what another returns",
+        "depends on `if`",
+    ]
+    quoted = [text[one.evidence.start : one.evidence.end] for one in found.unresolved]
+    assert quoted[0] == "SimpleRouter(use_regex_path=False)"
+    assert quoted[1] == 'kept.register("books", views.Books)'
+
+
+def test_texts_of_constants_are_put_together() -> None:
+    text = """
+from django.urls import path, re_path
+from c import API, KEY
+
+BASE = "base"
+OTHER = "a" if API else "b"
+urlpatterns = [
+    path(f"{API}/users/", v, name=f"{BASE}-users"),
+    re_path(rf"^{KEY}\\d{{4}}$", v),
+    path(API + "/" + BASE, v),
+    path(f"{OTHER}/x", v),
+    path(f"{API!r}/x", v),
+    path(f"{made()}/x", v),
+]
+"""
+    constants = "from django.urls import path\nAPI = 'api/v1'\nKEY = '(?P<key>[a-z]+)/'\n"
+    found = routes_of(facts({"u.py": text, "c.py": constants}), "u")
+    assert [(one.pattern, one.name) for one in found.routes] == [
+        ("api/v1/users/", "base-users"),
+        (r"^(?P<key>[a-z]+)/\d{4}$", ""),
+        ("api/v1/base", ""),
+    ]
+    assert [one.reason for one in found.unresolved] == ["a computed path"] * 3
+
+
+def test_a_router_within_a_computed_one_is_told() -> None:
+    text = """
+from rest_framework_nested import routers
+from . import views
+
+outer = routers.SimpleRouter()
+outer.register("books", views.Books)
+inner = routers.NestedSimpleRouter(outer, "shelves", lookup="shelf")
+inner.register("books", views.Books)
+other = routers.NestedSimpleRouter(made(), "books", lookup="book")
+other.register("books", views.Books)
+urlpatterns = [*outer.urls, *inner.urls, *other.urls]
+"""
+    found = routes_of(facts({**API, "api/urls.py": text}), "api.urls")
+    assert {one.pattern for one in found.routes if one.name == "book-list"} == {"^books/$"}
+    assert [one.reason for one in found.unresolved] == ["a router within a computed one"] * 2
+
+
+def test_what_stands_under_a_condition_is_conditional_and_in_a_loop_unknown() -> None:
+    text = """
+from django.urls import include, path
+
+urlpatterns = [path("a", v)]
+if FIRST:
+    urlpatterns += [path("b", v), path("in/", include(("inner", "n")))]
+else:
+    urlpatterns.append(path("c", v))
+try:
+    import other
+    urlpatterns += [path("d", v)]
+except ImportError:
+    pass
+for word in words:
+    urlpatterns.append(path("e", v))
+while more():
+    urlpatterns += [path("f", v)]
+"""
+    inner = "from django.urls import path\nurlpatterns = [path('x', v, name='x')]\n"
+    found = routes_of(facts({"u.py": text, "inner.py": inner}), "u")
+    told = [(one.pattern, one.name, one.conditional) for one in found.routes]
+    assert told == [
+        ("a", "", False),
+        ("b", "", True),
+        ("in/x", "n:x", True),
+        ("d", "", True),
+        ("c", "", True),
+    ]
+    assert sorted(one.reason for one in found.unresolved) == [
+        "depends on `for`",
+        "depends on `if`",
+        "depends on `if`",
+        "depends on `try`",
+        "depends on `while`",
+    ]
+
+
+def test_what_an_object_answers_is_told_as_computed() -> None:
+    views = """
+from django.views import View
+
+class Plain(View):
+    def get(self, request): ...
+
+class Kept:
+    urls = ()
+
+kept = Kept()
+other = kept
+same = Plain
+"""
+    text = """
+from django.urls import path
+from v import kept, other, same
+
+urlpatterns = [
+    path("a", kept.as_view("a"), name="a"),
+    path("b", other.answer),
+    path("c/", kept.urls),
+    path("d", same.as_view()),
+]
+"""
+    found = routes_of(facts({"u.py": text, "v.py": views}), "u")
+    told = [(one.pattern, one.view, one.methods) for one in found.routes]
+    assert told == [("a", "", ()), ("b", "", ()), ("d", "v.Plain", ("GET",))]
+    assert [one.reason for one in found.unresolved] == [
+        "a computed view",
+        "a computed view",
+        "the routes of an object",
+    ]
+
+
+def test_a_viewset_of_users_has_the_name_of_their_model() -> None:
+    text = """
+from django.contrib.auth import get_user_model
+from rest_framework import routers, viewsets
+
+class People(viewsets.ReadOnlyModelViewSet):
+    queryset = get_user_model().objects.all()
+
+router = routers.SimpleRouter()
+router.register("people", People)
+urlpatterns = router.urls
+"""
+    settings = "INSTALLED_APPS = []\nAUTH_USER_MODEL = 'core.Person'\n"
+    assert set(by_name(routes_of(facts({"u.py": text}), "u").routes)) == {
+        "user-list",
+        "user-detail",
+    }
+    own = routes_of(facts({"u.py": text, "s.py": settings}), "u")
+    assert set(by_name(own.routes)) == {"person-list", "person-detail"}
+
+
+def test_circles_end() -> None:
+    text = (
+        "from django.urls import include, path\n"
+        "urlpatterns = [path('a/', include('u')), path('b', v)] + urlpatterns\n"
+    )
+    found = routes_of(facts({"u.py": text}), "u")
+    assert [one.pattern for one in found.routes] == ["b"]
+    bases = (
+        "from x import *\nfrom v import A\nclass A(A): pass\nclass B(C): pass\nclass C(B): pass\n"
+    )
+    view = "from django.urls import path\nfrom v import B\nurlpatterns = [path('b', B.as_view())]\n"
+    found = routes_of(facts({"u.py": view, "v.py": bases}), "u")
+    assert [one.view for one in found.routes] == ["v.B"]
+
+
+def test_what_is_computed_is_told_with_its_place() -> None:
+    text = """
+from django.urls import include, path
+from other import urls as outside
+urlpatterns = [
+    path(prefix() + "x", v),
+    path("a/", include(names())),
+    path("b/", include("elsewhere.urls")),
+    path("c/", lambda request: None),
+    *[path(word, v) for word in words],
+    make(),
+]
+"""
+    found = routes_of(facts({"u.py": text}), "u")
+    assert [(one.pattern, one.view) for one in found.routes] == [("c/", "")]
+    assert [one.reason for one in found.unresolved] == [
+        "a computed path",
+        "a list that a call makes: names",
+        "a module of another package: elsewhere.urls",
+        "a computed view",
+        "computed: comprehension",
+        "no pattern that the text states: call",
+    ]
+    assert all(text[one.evidence.start : one.evidence.end] for one in found.unresolved)
+
+
+PATTERNS = {
+    "plain": ("a/b", "a/b", ()),
+    "converted": ("<int:pk>/<name>", "{pk}/{name}", (("pk", "int"), ("name", "str"))),
+    "regex": (r"^a/(?P<y>\d{4})\.x$", "a/{y}.x", (("y", r"\d{4}"),)),
+    "nested": (r"^(?P<a>(x|[)]y))/$", "{a}/", (("a", "(x|[)]y)"),)),
+    "open": ("(?P<a>(", "{a}", (("a", ""),)),
+}
+
+
+@pytest.mark.parametrize(("pattern", "template", "found"), PATTERNS.values(), ids=list(PATTERNS))
+def test_patterns_have_templates_and_parameters(
+    pattern: str, template: str, found: tuple[tuple[str, str], ...]
+) -> None:
+    assert template_of(pattern) == template
+    assert parameters_of(pattern) == found
+
+
+def test_long_patterns_take_linear_time() -> None:
+    assert template_of("<" * 200_000) == "<" * 200_000
+    assert len(parameters_of("(?P<a>[^/]+)/" * 20_000)) == 20_000

@@ -1,0 +1,270 @@
+"""Routes, models and tables are those of Django itself: of an example, its own apps, and RDMO.
+
+RDMO is a real application, by others, which a package carries.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import django
+import pytest
+import rdmo
+
+from rag_assets.systems.code_memory.derived.django import derive
+from rag_assets.systems.code_memory.django.routes import routes_of
+from rag_assets.systems.code_memory.django.routing import Routes
+from rag_assets.systems.code_memory.frameworks.definitions import built_in
+from rag_assets.systems.code_memory.frameworks.repository import File
+from rag_assets.systems.code_memory.frameworks.tables import Table, TableReader
+from rag_assets.systems.code_memory.symbols.model import FileFacts
+from tests.unit.systems.code_memory.django.api import API
+from tests.unit.systems.code_memory.django.project import PROJECT, facts, written
+
+pytestmark = [pytest.mark.timeout(600), pytest.mark.long]
+
+PACKAGE = Path(django.__file__).parent
+OWN = {
+    "site/settings.py": """
+SECRET_KEY = "x"
+INSTALLED_APPS = [
+    "django.contrib.admin", "django.contrib.auth", "django.contrib.contenttypes",
+    "django.contrib.sessions", "django.contrib.messages", "django.contrib.sites",
+    "django.contrib.flatpages", "django.contrib.redirects", "django.contrib.admindocs",
+]
+ROOT_URLCONF = "site_urls"
+SITE_ID = 1
+DATABASES = {"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}}
+""",
+    "site_urls.py": "from django.urls import include, path\n\nurlpatterns = [\n"
+    "    path('accounts/', include('django.contrib.auth.urls')),\n"
+    "    path('pages/', include('django.contrib.flatpages.urls')),\n"
+    "    path('docs/', include('django.contrib.admindocs.urls')),\n"
+    "    path('i18n/', include('django.conf.urls.i18n')),\n]\n",
+}
+
+
+RDMO = {
+    "config/settings.py": "from rdmo.core.settings import *\n\nSECRET_KEY = 'x'\n"
+    "STATIC_ROOT = 'static'\n"
+    "DATABASES = {'default': {'ENGINE': 'django.db.backends.sqlite3', 'NAME': ':memory:'}}\n",
+    "config/urls.py": """
+from django.contrib import admin
+from django.urls import include, path
+
+from rdmo.core.views import about, home
+
+urlpatterns = [
+    path("", home, name="home"),
+    path("about/", about, name="about"),
+    path("", include("rdmo.core.urls")),
+    path("api/v1/", include("rdmo.core.urls.v1")),
+    path("admin/", admin.site.urls),
+]
+""",
+}
+"""What who installs RDMO writes."""
+
+
+def truth(root: Path, settings: str, *more: str) -> Any:
+    script = Path(__file__).with_name("truth.py")
+    environment = {**os.environ, "DJANGO_SETTINGS_MODULE": settings, "PYTHONPATH": str(root)}
+    done = subprocess.run(
+        [sys.executable, str(script), *more],
+        env=environment,
+        cwd=root,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def own_apps() -> list[FileFacts]:
+    folders = list((PACKAGE / "contrib").iterdir())
+    folders += [PACKAGE / "conf" / "urls", PACKAGE / "apps", PACKAGE / "db" / "migrations"]
+    paths = [PACKAGE / "__init__.py", PACKAGE / "contrib" / "__init__.py"]
+    paths += [PACKAGE / "conf" / "__init__.py", PACKAGE / "db" / "__init__.py"]
+    paths += [path for folder in sorted(folders) for path in sorted(folder.rglob("*.py"))]
+    texts = {str(path.relative_to(PACKAGE.parent)): path.read_text("utf-8") for path in paths}
+    return facts({**texts, **OWN})
+
+
+def of_package(package: Path) -> dict[str, str]:
+    paths = sorted(package.rglob("*.py"))
+    return {str(path.relative_to(package.parent)): path.read_text("utf-8") for path in paths}
+
+
+@pytest.fixture(scope="module")
+def example(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, list[FileFacts]]:
+    root = tmp_path_factory.mktemp("project")
+    written(root, PROJECT)
+    return truth(root, "shop.settings"), facts(PROJECT)
+
+
+@pytest.fixture(scope="module")
+def django_itself(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, list[FileFacts]]:
+    root = tmp_path_factory.mktemp("own")
+    plain = {"site_settings.py": OWN["site/settings.py"], "site_urls.py": OWN["site_urls.py"]}
+    written(root, plain)
+    return truth(root, "site_settings"), own_apps()
+
+
+@pytest.fixture(scope="module")
+def application(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, list[FileFacts]]:
+    root = tmp_path_factory.mktemp("rdmo")
+    written(root, RDMO)
+    package = Path(rdmo.__file__).parent
+    return truth(root, "config.settings", "migrate"), facts({**of_package(package), **RDMO})
+
+
+def different_routes(told: Any, read: Routes, but: str = "") -> Counter[tuple[str, str, str]]:
+    """Routes that only one has; those under a condition need not be there."""
+    wanted = Counter((p, n, _view(v)) for p, n, v, _ in told if not but or not p.startswith(but))
+    found, may = (
+        Counter((one.pattern, one.name, _view(one.view)) for one in read.routes if under(one))
+        for under in (lambda one: not one.conditional, lambda one: one.conditional)
+    )
+    return (wanted - found - may) + (found - wanted)
+
+
+def different_answers(told: Any, read: Routes) -> list[object]:
+    """Routes whose views are classes and answer other HTTP methods, or by other methods."""
+    found = {
+        (one.pattern, one.name): dict(one.actions) or {verb: verb.lower() for verb in one.methods}
+        for one in read.routes
+    }
+    return [
+        (pattern, name, answers, found[pattern, name])
+        for pattern, name, _, answers in told
+        if answers is not None and found.get((pattern, name), answers) != answers
+    ]
+
+
+def _view(name: str) -> str:
+    """The last name of a view of another package, which may pass it on from elsewhere."""
+    return name.rpartition(".")[2] if name.startswith(("django.", "rest_framework.")) else name
+
+
+def tables_of(files: list[FileFacts]) -> dict[str, Table]:
+    [framework] = [one for one in built_in() if one.name == "django"]
+    return {one.name: one for one in TableReader(framework, [File(f) for f in files]).tables()}
+
+
+@pytest.mark.slow
+def test_the_examples_routes_are_the_resolvers(example: tuple[Any, list[FileFacts]]) -> None:
+    told, files = example
+    routes = routes_of(files)
+    assert [one.pattern for one in routes.routes if one.conditional] == ["debug/"]
+    # What a loop adds and what the admin makes is not stated by the text.
+    known = [one for one in told["routes"] if one[0] not in {"x", "y"}]
+    assert not different_routes(known, routes, but="admin/")
+    assert not different_answers(known, routes)
+    assert len(routes.routes) >= 20
+    assert {one.reason for one in routes.unresolved} == {
+        "the admin's own routes",
+        "depends on `for`",
+        "depends on `if`",
+    }
+
+
+@pytest.mark.slow
+def test_what_routers_make_is_as_the_resolver_tells(tmp_path: Path) -> None:
+    written(tmp_path, API)
+    told = truth(tmp_path, "site_api.settings")["routes"]
+    routes = routes_of(facts(API))
+    assert len(told) > 40
+    assert not different_routes(told, routes)
+    assert not different_answers(told, routes)
+    assert not routes.unresolved
+    suffixed = {one.pattern for one in routes.routes if one.suffixed}
+    assert r"nested/^books\.(?P<format>[a-z0-9]+)/?$" in suffixed
+    assert r"^\.(?P<format>(json|csv))/?$" in suffixed
+    # Where no other route has the view, the one with a suffix is the route.
+    assert not [one for one in suffixed if one.startswith(("only", "in/"))]
+
+
+@pytest.mark.slow
+def test_the_examples_tables_are_the_registrys(example: tuple[Any, list[FileFacts]]) -> None:
+    told, files = example
+    own = {k: v for k, v in told["models"].items() if not k.startswith("django.")}
+    found = tables_of(files)
+    models = {one.model: name for name, table in found.items() for one in table.models}
+    assert models == {name.rpartition(".")[2]: table for name, (_, table, _, _) in own.items()}
+
+
+@pytest.mark.slow
+def test_djangos_own_apps_are_as_django_tells(
+    django_itself: tuple[Any, list[FileFacts]],
+) -> None:
+    told, files = django_itself
+    routes = routes_of(files, "site_urls")
+    assert len(routes.routes) >= 18
+    assert not different_routes(told["routes"], routes)
+    assert not different_answers(told["routes"], routes)
+    assert len(told["tables"]) >= 9
+    found = {name: {*table.columns} for name, table in tables_of(files).items()}
+    wanted = {name: {*columns} for name, (columns, _) in told["tables"].items()}
+    assert {name: found.get(name) for name in wanted} == wanted
+
+
+@pytest.mark.slow
+def test_a_real_applications_routes_are_the_resolvers(
+    application: tuple[Any, list[FileFacts]],
+) -> None:
+    told, files = application
+    routes = routes_of(files)
+    assert len(routes.routes) > 300
+    assert not different_routes(told["routes"], routes, but="admin/")
+    assert not different_answers(told["routes"], routes)
+    real = {one[0] for one in told["routes"]}
+    conditional = {one.pattern: one.pattern in real for one in routes.routes if one.conditional}
+    # Of these settings decide, and whether a package is there.
+    assert conditional == {
+        "account/^login/": True,
+        "account/^logout/": True,
+        "account/^shibboleth/login/": False,
+        "account/^shibboleth/logout/": False,
+        "account/^terms-of-use/$": False,
+        "account/^terms-of-use/accept/$": False,
+        "account/^token/$": False,
+        "api/v1/": False,
+        "api/v1/redoc/": False,
+        "api/v1/schema/": False,
+        "api/v1/swagger/": False,
+    }
+
+
+@pytest.mark.slow
+def test_what_no_text_tells_of_a_real_application_has_its_cause(
+    application: tuple[Any, list[FileFacts]],
+) -> None:
+    _, files = application
+    told = {(one.path, one.reason, one.about) for one in derive(files).unresolved}
+    assert told == {
+        ("config/urls.py", "the admin's own routes", "routes"),
+        # Which routes of accounts there are, settings say; an API may be described or not.
+        ("rdmo/accounts/urls/__init__.py", "depends on `if`", "routes"),
+        ("rdmo/accounts/urls/__init__.py", "a module of another package: allauth.urls", "routes"),
+        ("rdmo/core/urls/v1/__init__.py", "depends on `if`", "routes"),
+    }
+
+
+@pytest.mark.slow
+def test_a_real_applications_tables_are_the_databases(
+    application: tuple[Any, list[FileFacts]],
+) -> None:
+    told, files = application
+    apps = {app for name, (app, *_) in told["models"].items() if name.startswith("rdmo.")}
+    made = {k: v for k, v in told["columns"].items() if k.partition("_")[0] in apps}
+    assert len(made) > 60
+    assert {
+        name: {column.name: column.is_nullable for column in table.columns.values()}
+        for name, table in tables_of(files).items()
+    } == made

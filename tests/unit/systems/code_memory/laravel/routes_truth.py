@@ -1,0 +1,82 @@
+"""Routes by Laravel's own router, and ours in the same form."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rag_assets.systems.code_memory.laravel.reader import read
+from rag_assets.systems.code_memory.laravel.routes.model import Route, Routes
+from rag_assets.systems.code_memory.laravel.routes.resolver import routes_of
+from rag_assets.systems.code_memory.settings.reader import read_json
+from rag_assets.systems.code_memory.symbols.model import FileFacts
+from tests.unit.systems.code_memory.laravel.schema_truth import _php
+
+PROVIDER = """<?php
+namespace App\\Providers;
+use Illuminate\\Foundation\\Support\\Providers\\RouteServiceProvider as ServiceProvider;
+class RouteServiceProvider extends ServiceProvider
+{
+    public function boot() { $this->routes(function () { require base_path('routes/web.php'); }); }
+}
+"""
+
+
+def routes_by_laravel(
+    entries: Sequence[Path],
+    root: Path,
+    config: Mapping[str, Any] | None = None,
+    constants: Mapping[str, Mapping[str, Any]] | None = None,
+) -> list[list[dict[str, Any]]]:
+    """The routes that the router has once an entry ran, for each of them."""
+    plan = {
+        "entries": list(map(str, entries)),
+        "root": str(root),
+        "config": config or {},
+        "constants": constants or {},
+    }
+    found: list[list[dict[str, Any]]] = _php("routes.php", plan)
+    failed = [one for one in found if isinstance(one, str)]
+    assert failed == []
+    return found
+
+
+def application_by_laravel(root: Path, prefixes: Mapping[str, str]) -> list[dict[str, Any]]:
+    """The routes that an application has once its providers booted.
+
+    Args:
+        root: of the application; what its providers do is run.
+        prefixes: folders by namespace.
+    """
+    found: list[dict[str, Any]] = _php(
+        "application.php", {"root": str(root), "prefixes": dict(prefixes)}
+    )
+    return found
+
+
+def repository(version: str = "^8.83", **texts: str) -> Routes:
+    """The routes of files by path, `__` for a slash; the provider loads routes/web.php."""
+    given = {"app/Providers/RouteServiceProvider.php": PROVIDER}
+    given |= {path.replace("__", "/") + ".php": text for path, text in texts.items()}
+    files = [FileFacts(path, "php", read(text).facts) for path, text in given.items()]
+    manifest = read_json(f'{{"require": {{"laravel/framework": "{version}"}}}}')
+    return routes_of([*files, FileFacts("composer.json", "json", manifest.facts)])
+
+
+def ours(route: Route) -> dict[str, Any]:
+    """A route in the form that the router's is printed in."""
+    return {
+        "methods": list(route.methods),
+        "uri": route.uri,
+        "name": route.name,
+        "action": "Closure" if route.kind == "none" else route.action,
+        "kind": "closure" if route.kind == "none" else route.kind,
+        "middleware": list(route.middleware),
+        "without": list(route.without_middleware),
+        "domain": route.domain,
+        "parameters": [one.name for one in route.parameters],
+        "wheres": dict(route.wheres),
+        "fields": {one.name: one.field for one in route.parameters if one.field},
+        "fallback": route.fallback,
+    }

@@ -1,0 +1,119 @@
+"""Resulting tables as SQLite would have them, to be compared with what Laravel made."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from rag_assets.systems.code_memory.laravel.tables import Column, Table
+
+SQLITE_TYPES = {
+    **dict.fromkeys(
+        ["integer", "tinyInteger", "smallInteger", "mediumInteger", "bigInteger", "year"], "integer"
+    ),
+    **dict.fromkeys(
+        ["char", "string", "enum", "set", "uuid", "ipAddress", "macAddress"], "varchar"
+    ),
+    **dict.fromkeys(["text", "tinyText", "mediumText", "longText", "json", "jsonb"], "text"),
+    **dict.fromkeys(["dateTime", "dateTimeTz", "timestamp", "timestampTz"], "datetime"),
+    **dict.fromkeys(["time", "timeTz"], "time"),
+    "float": "float",
+    "double": "float",
+    "decimal": "numeric",
+    "boolean": "tinyint(1)",
+    "date": "date",
+    "binary": "blob",
+    "geometry": "geometry",
+    "point": "point",
+}
+
+
+def ours(table: Table) -> dict[str, Any]:
+    """Columns, indexes and foreign keys of a resulting table."""
+    primary = next((i.columns for i in table.indexes if i.kind == "primary"), ())
+    return {
+        "columns": {column.name: _column(column) for column in table.columns},
+        "primary": primary,
+        "indexes": {
+            index.name: (index.kind == "unique", index.columns)
+            for index in table.indexes
+            if index.kind in {"unique", "index"}
+        },
+        "foreign": sorted(
+            (key.columns, key.table, key.references, key.on_delete, key.on_update)
+            for key in table.foreign_keys
+        ),
+    }
+
+
+def laravels(name: str, table: Mapping[str, Any]) -> dict[str, Any]:
+    """The same of a table as Laravel has it; SQLite does not name what SQL left unnamed."""
+    keys: dict[int, list[Mapping[str, Any]]] = {}
+    for row in table["foreign"]:
+        keys.setdefault(row["id"], []).append(row)
+    columns = sorted((c for c in table["columns"] if c["pk"]), key=lambda c: c["pk"])
+    return {
+        "columns": {
+            c["name"]: (
+                c["type"].lower().split(" generated")[0],
+                not c["notnull"],
+                _default_of(c["dflt_value"]),
+                c["hidden"] in {2, 3},
+            )
+            for c in table["columns"]
+        },
+        "primary": tuple(c["name"] for c in columns),
+        "indexes": {
+            (
+                index["name"]
+                if index["origin"] == "c"
+                else "_".join([name, *index["columns"], "unique"])
+            ): (
+                index["unique"],
+                tuple(index["columns"]),
+            )
+            for index in table["indexes"]
+            if index["origin"] in {"c", "u"}
+        },
+        "foreign": sorted(
+            (
+                tuple(row["from"] for row in rows),
+                rows[0]["table"],
+                tuple(row["to"] for row in rows),
+                _action(rows[0]["on_delete"]),
+                _action(rows[0]["on_update"]),
+            )
+            for rows in keys.values()
+        ),
+    }
+
+
+def _column(column: Column) -> tuple[str, bool, str | None, bool]:
+    stated = column.attributes
+    generated = "virtualAs" in stated or "storedAs" in stated
+    default = _default(stated)
+    if column.type.startswith("timestamp") and stated.get("useCurrent"):
+        default = "current_timestamp"
+    if column.type.startswith("dateTime") and stated.get("useCurrent"):
+        default = "current_timestamp"
+    kind = SQLITE_TYPES.get(column.type, column.type)
+    # A generated column is nullable in SQLite unless it says otherwise, which Laravel never does.
+    return (kind, column.nullable or generated, default, generated)
+
+
+def _default(stated: Mapping[str, Any]) -> str | None:
+    value = stated.get("default")
+    if value is None:
+        return None
+    if isinstance(value, dict):
+        return str(value["raw"]).strip("()'").lower()
+    return str(int(value)) if isinstance(value, bool) else str(value).lower()
+
+
+def _default_of(value: str | None) -> str | None:
+    return None if value is None else re.sub(r"^'|'$", "", value).strip("()").lower()
+
+
+def _action(stated: str) -> str:
+    return "" if stated == "NO ACTION" else stated.lower()

@@ -1,0 +1,107 @@
+"""Middleware that controllers state themselves, in both forms that Laravel knows."""
+
+from __future__ import annotations
+
+import pytest
+
+from rag_assets.systems.code_memory.laravel.reader import read
+from rag_assets.systems.code_memory.relations.relations import relations_of
+
+OLD = """<?php
+namespace App\\Http\\Controllers;
+class BillController extends Controller {
+    public function __construct(private Ledger $ledger) {
+        %s
+    }
+    public function index() {}
+    public function store() {}
+    public function destroy() {}
+    protected function total() {}
+}
+"""
+NEW = """<?php
+namespace App\\Http\\Controllers;
+use Illuminate\\Routing\\Controllers\\{HasMiddleware, Middleware};
+use App\\Http\\Middleware\\Audit;
+class BillController extends Controller implements HasMiddleware {
+    public static function middleware(): array {
+        return [%s];
+    }
+    public function index() {}
+    public function store() {}
+    public function destroy() {}
+}
+"""
+NAME = "App\\Http\\Controllers\\BillController"
+
+
+def guards(text: str) -> set[tuple[str, str]]:
+    """The method, or "" for the whole controller, and what guards it."""
+    edges = relations_of(read(text).facts).edges
+    found = {(one.source, one.target) for one in edges if one.kind == "guarded_by"}
+    return {(source.removeprefix(NAME).lstrip(":"), target) for source, target in found}
+
+
+@pytest.mark.parametrize(
+    ("statement", "expected"),
+    [
+        ("$this->middleware('auth');", {("", "middleware:auth")}),
+        ("$this->middleware(['auth', 'throttle:60,1']);", {("", "auth"), ("", "throttle")}),
+        ("$this->middleware('auth')->only('store');", {("store", "auth")}),
+        (
+            "$this->middleware('auth')->only(['store', 'index']);",
+            {("store", "auth"), ("index", "auth")},
+        ),
+        ("$this->middleware('auth')->except('index');", {("store", "auth"), ("destroy", "auth")}),
+        ("$this->middleware('auth')->except('index', 'store');", {("destroy", "auth")}),
+        ("$this->middleware('can:see')->only('index')->except('index');", set()),
+        (
+            "$this->middleware(\\App\\Http\\Middleware\\Audit::class);",
+            {("", "App\\Http\\Middleware\\Audit")},
+        ),
+        ("$this->middleware(fn ($request, $next) => $next($request));", set()),
+        ("$this->middleware($this->names());", set()),
+        ("$this->ledger->middleware('auth');", set()),
+        ("", set()),
+    ],
+    ids=[
+        *("all", "list", "only one", "only several", "except one", "except several", "none left"),
+        *("class", "closure", "computed", "another's", "nothing"),
+    ],
+)
+def test_in_the_constructor(statement: str, expected: set[tuple[str, str]]) -> None:
+    assert guards(OLD % statement) == named(expected)
+
+
+@pytest.mark.parametrize(
+    ("entries", "expected"),
+    [
+        ("'auth', 'verified:web'", {("", "auth"), ("", "verified")}),
+        ("Audit::class", {("", "App\\Http\\Middleware\\Audit")}),
+        ("new Middleware('auth', only: ['store'])", {("store", "auth")}),
+        (
+            "new Middleware(Audit::class, except: ['index', 'store'])",
+            {("destroy", "App\\Http\\Middleware\\Audit")},
+        ),
+        ("new Middleware(['a', 'b'], ['index'])", {("index", "a"), ("index", "b")}),
+        ("new Other('auth'), fn ($r, $n) => $n($r)", set()),
+        ("", set()),
+    ],
+    ids=["names", "class", "only", "except", "by position", "others", "nothing"],
+)
+def test_by_the_interface(entries: str, expected: set[tuple[str, str]]) -> None:
+    assert guards(NEW % entries) == named(expected)
+
+
+def test_the_evidence_is_the_statement() -> None:
+    text = OLD % "$this->middleware('auth')->only('store');"
+    [fact] = [one for one in read(text).facts if one.kind == "guards"]
+    assert text[fact.start : fact.end] == "$this->middleware('auth')->only('store')"
+
+
+def named(expected: set[tuple[str, str]]) -> set[tuple[str, str]]:
+    """The same, middleware that is no class under its prefix."""
+    return {
+        (method, name if "\\" in name or ":" in name else f"middleware:{name}")
+        for method, name in expected
+    }

@@ -1,0 +1,344 @@
+"""How files of routes come to be loaded, and what is told of those of which that is not known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from rag_assets.systems.code_memory.laravel.reader import read
+from rag_assets.systems.code_memory.laravel.routes.model import Route, Routes
+from rag_assets.systems.code_memory.laravel.routes.resolver import routes_of
+from rag_assets.systems.code_memory.symbols.model import FileFacts
+from tests.cost import assert_linear
+
+WEB = "<?php use Illuminate\\Support\\Facades\\Route;\n"
+ONE = WEB + "Route::get('one', 'C@one')->name('one');"
+PROVIDER = """<?php
+namespace {space};
+use Illuminate\\Support\\Facades\\Route;
+use Illuminate\\Support\\ServiceProvider;
+class {name} extends ServiceProvider
+{{
+{body}
+}}
+"""
+
+
+def provider(body: str, *, name: str = "BlogServiceProvider", space: str = "Blog") -> str:
+    """A provider of services with these members."""
+    return PROVIDER.format(space=space, name=name, body=body)
+
+
+def routes(files: Mapping[str, str]) -> Routes:
+    """The routes of files by path."""
+    return routes_of(FileFacts(path, "php", read(text).facts) for path, text in files.items())
+
+
+def line(route: Route) -> str:
+    """What most tests ask of a route."""
+    return f"{route.methods[0]} {route.uri} {route.name} {','.join(route.middleware)}".strip()
+
+
+LOADED = {
+    "withRouting": {
+        "bootstrap/app.php": """<?php use Illuminate\\Foundation\\Application;
+            use Illuminate\\Support\\Facades\\Route;
+            return Application::configure(basePath: dirname(__DIR__))->withRouting(
+                web: __DIR__.'/../routes/web.php', api: __DIR__.'/../routes/api.php',
+                health: '/up', apiPrefix: 'api/v1',
+                then: fn () => Route::middleware('web')->prefix('more')
+                    ->group(base_path('routes/more.php')),
+            )->create();""",
+        "routes/web.php": ONE,
+        "routes/api.php": WEB + "Route::get('two', 'C@two');",
+        "routes/more.php": WEB + "Route::get('three', 'C@three');",
+    },
+    "using": {
+        "bootstrap/app.php": """<?php use Illuminate\\Foundation\\Application;
+            return Application::configure(dirname(__DIR__))->withRouting(using: function () {
+                require base_path('routes/web.php');
+            })->create();""",
+        "routes/web.php": ONE,
+    },
+    "loadRoutesFrom": {
+        "src/BlogServiceProvider.php": provider(
+            "public function boot() { $this->loadRoutesFrom(__DIR__ . '/../routes/blog.php'); }"
+        ),
+        "routes/blog.php": ONE,
+    },
+    "a method that boot calls": {
+        "src/BlogServiceProvider.php": provider("""
+            protected $prefix = 'blog';
+            private const NAME = 'blog.';
+            public function boot() { $this->register_routes(); }
+            private function register_routes() {
+                Route::group($this->configuration(), function () {
+                    $this->loadRoutesFrom(__DIR__ . '/routes.php');
+                });
+            }
+            private function configuration(): array {
+                return ['prefix' => $this->prefix, 'as' => self::NAME, 'middleware' => 'web'];
+            }"""),
+        "src/routes.php": ONE,
+    },
+    "a folder that a property names": {
+        "src/BlogServiceProvider.php": provider("""
+            protected string $root = __DIR__ . '/..';
+            public function boot() {
+                foreach (['a', 'b'] as $file) {
+                    $this->loadRoutesFrom("{$this->root}/routes/{$file}.php");
+                }
+            }"""),
+        "routes/a.php": ONE,
+        "routes/b.php": WEB + "Route::get('two', 'C@two');",
+    },
+    "what files a folder has": {
+        "app/Providers/RouteServiceProvider.php": provider(
+            """public function boot() {
+                foreach (glob(base_path('routes/parts/*.php')) as $file) { require $file; }
+            }""",
+            name="RouteServiceProvider",
+            space="App\\Providers",
+        ),
+        "routes/parts/a.php": ONE,
+        "routes/parts/b.php": WEB + "Route::get('two', 'C@two');",
+        "routes/other.txt.php": "<?php",
+    },
+    "a package of tools": {
+        "src/BlogServiceProvider.php": """<?php namespace Blog;
+            use Spatie\\LaravelPackageTools\\Package;
+            use Spatie\\LaravelPackageTools\\PackageServiceProvider;
+            class BlogServiceProvider extends PackageServiceProvider {
+                public function configurePackage(Package $package): void {
+                    $package->name('blog')->hasRoute('web');
+                }
+            }""",
+        "routes/web.php": ONE,
+    },
+    "settings": {
+        "src/BlogServiceProvider.php": provider(
+            """public function boot() {
+                Route::group([
+                    'prefix' => config('blog.prefix'), 'middleware' => config('blog.middleware'),
+                ], fn () => $this->loadRoutesFrom(__DIR__ . '/routes.php'));
+            }"""
+        ),
+        "config/blog.php": "<?php return ['prefix' => 'news', 'middleware' => ['web', 'auth']];",
+        "src/routes.php": ONE,
+    },
+    "a parent that boots": {
+        "app/Base.php": provider(
+            "public function boot() { $this->routes(); } protected function routes() {}",
+            name="BaseServiceProvider",
+        ),
+        "app/Own.php": """<?php namespace Blog;
+            class OwnServiceProvider extends BaseServiceProvider {
+                protected function routes() { require base_path('routes/web.php'); }
+            }""",
+        "routes/web.php": ONE,
+    },
+    "macros of routes": {
+        "app/Providers/AppServiceProvider.php": provider(
+            """public function boot() {
+                \\Illuminate\\Routing\\Route::macro('guarded', function ($by = 'auth') {
+                    return $this->middleware($by)->name('guarded');
+                });
+                require base_path('routes/web.php');
+            }""",
+            name="AppServiceProvider",
+        ),
+        "routes/web.php": WEB + "Route::get('one', 'C@one')->guarded('admin');",
+    },
+}
+TOLD = {
+    "withRouting": ["GET api/v1/two  api", "GET up", "GET one one web", "GET more/three  web"],
+    "using": ["GET one one"],
+    "loadRoutesFrom": ["GET one one"],
+    "a method that boot calls": ["GET blog/one blog.one web"],
+    "a folder that a property names": ["GET one one", "GET two"],
+    "what files a folder has": ["GET one one", "GET two"],
+    "a package of tools": ["GET one one"],
+    "settings": ["GET news/one one web,auth"],
+    "a parent that boots": ["GET one one"],
+    "macros of routes": ["GET one guarded admin"],
+}
+
+
+@pytest.mark.parametrize("way", LOADED)
+def test_files_are_loaded_as_providers_load_them(way: str) -> None:
+    found = routes(LOADED[way])
+    assert list(map(line, found.routes)) == TOLD[way]
+    assert found.unresolved == ()
+    assert all(route.complete for route in found.routes)
+
+
+def test_a_file_that_nothing_loads_has_no_routes_and_is_told() -> None:
+    found = routes({"routes/web.php": ONE})
+    assert found.routes == ()
+    told = [(one.reason, one.evidence.path) for one in found.unresolved]
+    assert told == [("a file of routes that nothing is known to load", "routes/web.php")]
+
+
+def test_a_computed_prefix_is_left_out_and_told() -> None:
+    body = """public function boot() {
+        Route::prefix('{locale}/' . Locales::prefix())->group(function () {
+            Route::get('one', 'C@one');
+        });
+        Route::get(Locales::uri(), 'C@two');
+    }"""
+    found = routes({"app/A.php": provider(body)})
+    assert [(one.uri, one.missing) for one in found.routes] == [
+        ("{locale}/one", ("the prefix is computed: Locales::prefix()",))
+    ]
+    assert [one.reason for one in found.unresolved] == ["the URI is computed: Locales::uri()"]
+    assert not found.routes[0].complete
+
+
+def test_what_the_environment_decides_is_assumed() -> None:
+    body = """public function boot() {
+        Route::prefix(config('admin.path'))->middleware(config('admin.guards'))->group(function () {
+            if (config('admin.debug')) { Route::get('debug', 'C@debug'); }
+            if (Features::enabled('x')) { Route::get('maybe', 'C@maybe'); }
+            Route::get('one', 'C@one');
+        });
+    }"""
+    settings = """<?php return [
+        'path' => env('ADMIN_PATH', 'back'), 'guards' => explode(',', env('GUARDS', 'web,auth')),
+        'debug' => env('ADMIN_DEBUG', false), 'key' => env('ADMIN_KEY', 'not to be kept'),
+    ];"""
+    found = routes({"app/A.php": provider(body), "config/admin.php": settings})
+    told = [(line(one), one.conditional) for one in found.routes]
+    assert told == [("GET back/maybe  web,auth", True), ("GET back/one  web,auth", False)]
+    assert all("the default of config('admin.path')" in one.missing for one in found.routes)
+    facts = read(settings).facts
+    assert "not to be kept" not in str([fact.values for fact in facts])
+
+
+def test_packages_make_routes_by_one_call() -> None:
+    body = """public function boot() {
+        Route::namespace('App\\Http\\Controllers')->middleware('web')->group(function () {
+            \\Illuminate\\Support\\Facades\\Auth::routes(['register' => false, 'verify' => true]);
+        });
+        \\Illuminate\\Support\\Facades\\Broadcast::routes(['middleware' => ['auth:sanctum']]);
+        Route::inertia('about', 'About')->name('about');
+        \\Laravel\\Passport\\Passport::routes();
+    }"""
+    login = """<?php namespace App\\Http\\Controllers\\Auth; class LoginController {}"""
+    found = routes({"app/A.php": provider(body), "app/Http/LoginController.php": login})
+    shown = [(line(one), one.action) for one in found.routes]
+    controllers = "App\\Http\\Controllers\\Auth\\"
+    assert shown == [
+        ("GET login login web", f"{controllers}LoginController@showLoginForm"),
+        ("POST login  web", f"{controllers}LoginController@login"),
+        ("POST logout logout web", f"{controllers}LoginController@logout"),
+        (
+            "GET password/reset password.request web",
+            f"{controllers}ForgotPasswordController@showLinkRequestForm",
+        ),
+        (
+            "POST password/email password.email web",
+            f"{controllers}ForgotPasswordController@sendResetLinkEmail",
+        ),
+        (
+            "GET password/reset/{token} password.reset web",
+            f"{controllers}ResetPasswordController@showResetForm",
+        ),
+        (
+            "POST password/reset password.update web",
+            f"{controllers}ResetPasswordController@reset",
+        ),
+        ("GET email/verify verification.notice web", f"{controllers}VerificationController@show"),
+        (
+            "GET email/verify/{id}/{hash} verification.verify web",
+            f"{controllers}VerificationController@verify",
+        ),
+        (
+            "POST email/resend verification.resend web",
+            f"{controllers}VerificationController@resend",
+        ),
+        (
+            "GET broadcasting/auth  auth:sanctum",
+            "Illuminate\\Broadcasting\\BroadcastController@authenticate",
+        ),
+        ("GET about about", "Inertia\\Controller@__invoke"),
+    ]
+    assert [one.reason for one in found.unresolved] == ["routes of a package: Passport::routes()"]
+
+
+def test_files_of_no_routes_have_no_facts_of_them() -> None:
+    text = """<?php namespace App\\Http\\Requests;
+    /** Required by the form; includes what users enter. */
+    class StoreRequest extends FormRequest {
+        public function rules() { $x = 1; return ['name' => 'required', 'mail' => $this->rule()]; }
+    }"""
+    kinds = {fact.kind for fact in read(text).facts}
+    assert kinds.isdisjoint({"routing", "routes_to", "configuration"})
+
+
+def test_providers_run_in_the_order_in_which_they_are_listed() -> None:
+    def adds(uri: str) -> str:
+        return f"public function boot() {{ Route::get('{uri}', 'C@{uri}'); }}"
+
+    files = {
+        "app/A.php": provider(adds("a"), name="AProvider", space="App"),
+        "app/B.php": provider(adds("b"), name="BProvider", space="App"),
+        "modules/C.php": provider(adds("c"), name="CProvider", space="Mod"),
+        "bootstrap/providers.php": """<?php return [
+            Mod\\CProvider::class, App\\BProvider::class, App\\AProvider::class,
+        ];""",
+    }
+    assert [route.uri for route in routes(files).routes] == ["c", "b", "a"]
+    files["config/app.php"] = """<?php use Illuminate\\Support\\ServiceProvider;
+        return ['name' => env('NAME'), 'providers' => ServiceProvider::defaultProviders()->merge([
+            App\\BProvider::class, App\\AProvider::class, Mod\\CProvider::class,
+        ])->toArray()];"""
+    del files["bootstrap/providers.php"]
+    assert [route.uri for route in routes(files).routes] == ["b", "a", "c"]
+
+
+def test_a_provider_that_the_application_does_not_list_does_not_run() -> None:
+    files = {
+        "app/A.php": provider(
+            """public function register() { $this->app->register(NamedProvider::class); }
+            public function boot() { Route::get('a', 'C@a'); }""",
+            name="AProvider",
+            space="App",
+        ),
+        "app/B.php": provider(
+            "public function boot() { Route::get('b', 'C@b'); }", name="BProvider", space="App"
+        ),
+        "app/Named.php": provider(
+            "public function boot() { Route::get('n', 'C@n'); }", name="NamedProvider", space="App"
+        ),
+        "packages/C.php": provider("public function boot() { Route::get('c', 'C@c'); }"),
+    }
+    assert [route.uri for route in routes(files).routes] == ["a", "b", "n", "c"]
+    files["bootstrap/providers.php"] = "<?php return [App\\AProvider::class];"
+    assert [route.uri for route in routes(files).routes] == ["a", "n", "c"]
+
+
+def test_settings_of_a_package_have_its_name_before_their_file() -> None:
+    body = """public function boot() {
+        Route::prefix(config('blog.panel.route'))->group(fn () => Route::get('one', 'C@one'));
+    }"""
+    files = {
+        "src/A.php": provider(body),
+        "config/panel.php": "<?php return ['route' => env('BLOG_ROUTE', 'panel')];",
+    }
+    assert [route.uri for route in routes(files).routes] == ["panel/one"]
+
+
+@pytest.mark.slow
+def test_resolving_takes_linear_time() -> None:
+    def work(size: int) -> None:
+        groups = "".join(
+            f"Route::prefix('p{i}')->middleware(['web', 'auth'])->group(function () {{"
+            f"  Route::resource('r{i}', 'R{i}Controller'); Route::get('x', 'C@x'); }});"
+            for i in range(size)
+        )
+        body = "public function boot() { require base_path('routes/web.php'); }"
+        found = routes({"app/A.php": provider(body), "routes/web.php": WEB + groups})
+        assert len(found.routes) == 8 * size
+
+    assert_linear(work, 40)

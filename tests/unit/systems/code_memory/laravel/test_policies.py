@@ -1,0 +1,337 @@
+"""Which policy is asked: by the names of classes, as Laravel guesses, and by the map."""
+
+from __future__ import annotations
+
+import pytest
+
+from rag_assets.systems.code_memory.derived.laravel import derive
+from rag_assets.systems.code_memory.laravel.policies import asked_elsewhere
+from rag_assets.systems.code_memory.laravel.reader import read
+from rag_assets.systems.code_memory.relations.relations import NAMED, UNNAMED, relations_of
+from rag_assets.systems.code_memory.symbols.model import FileFacts
+from rag_assets.systems.code_memory.symbols.nodes import ASKS
+from rag_assets.systems.code_memory.symbols.policy_names import tried_policies, usual_policies
+from rag_assets.systems.code_memory.symbols.source_types import source_type_of
+
+BOOKING = "App\\Models\\Travel\\Booking"
+CONTROLLER = """<?php
+namespace App\\Http\\Controllers;
+use App\\Models\\Travel\\Booking;
+use Illuminate\\Support\\Facades\\Gate;
+class BookingController {
+    public function __construct() { $this->authorizeResource(Booking::class, 'booking'); }
+    public function show(Booking $booking) { $this->authorize($booking); }
+    public function cancel(Booking $booking) { Gate::authorize('cancel-late', $booking); }
+    public function move($to, Booking $one) { abort_if(auth()->user()->cant('move', [$one, $to])); }
+    public function any($booking) { $this->authorize('view', $booking); }
+}
+"""
+
+
+def asks(text: str) -> set[tuple[str, str]]:
+    """Who asks which method: both without namespaces."""
+    edges = relations_of(read(text).facts).edges
+    short = [(one.source, one.target) for one in edges if one.kind == ASKS]
+    assert all(one.how == "convention" for one in edges if one.kind == ASKS)
+    return {(source.rpartition("\\")[2], target) for source, target in short}
+
+
+def test_a_policy_has_the_names_that_laravel_tries() -> None:
+    # What Gate::guessPolicyName gives, in the order that it looks for them.
+    assert list(tried_policies(BOOKING)) == [
+        "App\\Models\\Policies\\Travel\\BookingPolicy",
+        "App\\Policies\\Travel\\BookingPolicy",
+        "App\\Models\\Travel\\Policies\\BookingPolicy",
+        "App\\Models\\Policies\\BookingPolicy",
+        "App\\Policies\\BookingPolicy",
+    ]
+    assert list(tried_policies("App\\Invoice")) == ["App\\Policies\\InvoicePolicy"]
+    assert list(tried_policies("App\\Models\\Invoice")) == [
+        "App\\Models\\Policies\\InvoicePolicy",
+        "App\\Policies\\InvoicePolicy",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("model", "usual"),
+    [
+        (BOOKING, ["App\\Policies\\Travel\\BookingPolicy", "App\\Policies\\BookingPolicy"]),
+        ("App\\Models\\Invoice", ["App\\Policies\\InvoicePolicy"]),
+        ("Modules\\Shop\\Models\\Order", ["Modules\\Shop\\Policies\\OrderPolicy"]),
+        ("App\\Invoice", ["App\\Policies\\InvoicePolicy"]),
+        ("Invoice", []),
+    ],
+)
+def test_the_usual_ones_are_among_them(model: str, usual: list[str]) -> None:
+    assert list(usual_policies(model)) == usual
+    assert set(usual) <= set(tried_policies(model))
+
+
+@pytest.mark.parametrize(
+    ("asker", "method"),
+    [
+        ("show", "view"),
+        ("cancel", "cancelLate"),
+        ("move", "move"),
+        ("store", "create"),
+        ("destroy", "delete"),
+    ],
+)
+def test_who_authorizes_asks_a_method_of_the_policy(asker: str, method: str) -> None:
+    source = f"BookingController::{asker}"
+    assert (source, f"App\\Policies\\BookingPolicy::{method}") in asks(CONTROLLER)
+
+
+def test_what_is_not_known_asks_nobody() -> None:
+    assert not {one for one in asks(CONTROLLER) if one[0].endswith("::any")}
+    assert asks("<?php class A { function f($x) { $this->authorize('view', $x); } }") == set()
+
+
+def test_it_is_told_where_there_is_such_a_policy() -> None:
+    assert ASKS in UNNAMED
+    assert NAMED[ASKS, "policy"] == "authorizes"
+
+
+PROVIDER = """<?php
+namespace App\\Providers;
+use App\\Models\\Travel\\Booking;
+class AuthServiceProvider {
+    protected $policies = [Booking::class => \\App\\Rules\\Journeys::class];
+}
+"""
+MODEL = """<?php
+namespace App\\Models\\Travel;
+class Booking extends \\Illuminate\\Database\\Eloquent\\Model {}
+"""
+
+
+def test_a_policy_beside_its_model_is_told_where_there_is_one() -> None:
+    policy = "<?php namespace App\\Models\\Travel\\Policies; class BookingPolicy {}"
+    for declared in (policy, "<?php class Other {}"):
+        texts = {"app/C.php": CONTROLLER, "app/M.php": MODEL, "app/P.php": declared}
+        files = [FileFacts(path, "php", read(text).facts) for path, text in texts.items()]
+        targets = {one.target for held in asked_elsewhere(files).values() for one in held}
+        name = "App\\Models\\Travel\\Policies\\BookingPolicy::cancelLate"
+        assert (name in targets) == (declared == policy)
+
+
+@pytest.mark.parametrize("policy", ["\\App\\Rules\\Journeys", "\\App\\Policies\\BookingPolicy"])
+def test_a_map_tells_which_policy_is_asked(policy: str) -> None:
+    provider = PROVIDER.replace("\\App\\Rules\\Journeys", policy)
+    texts = {"app/C.php": CONTROLLER, "app/P.php": provider, "app/M.php": MODEL}
+    files = [FileFacts(path, "php", read(text).facts) for path, text in texts.items()]
+    stated = [
+        (one.source.rpartition("::")[2], one.target, one.path)
+        for document in derive(files).documents
+        for one in document.statements
+        if one.kind == "authorizes"
+    ]
+    # A policy that is called as Laravel would guess is told by each file alone.
+    told = policy == "\\App\\Rules\\Journeys"
+    assert (("cancel", "App\\Rules\\Journeys::cancelLate", "app/C.php") in stated) == told
+    assert (("update", "App\\Rules\\Journeys::update", "app/C.php") in stated) == told
+    assert bool(stated) == told
+
+
+ROUTED = {
+    "routes/web.php": """<?php
+use App\\Http\\Controllers\\TripController;
+use App\\Models\\Travel\\Booking;
+use Illuminate\\Support\\Facades\\Route;
+Route::middleware('can:audit')->group(function () {
+    Route::get('audit', [TripController::class, 'audit']);
+});
+Route::middleware('can:view-any,App\\Models\\Travel\\Booking')->group(function () {
+    Route::get('bookings', [TripController::class, 'index']);
+});
+Route::post('bookings/{booking}', [TripController::class, 'move'])->can('move', 'booking');
+Route::put('lines/{booking_line}', [TripController::class, 'line'])
+    ->middleware('can:update,booking_line');
+Route::get('lost/{other}', [TripController::class, 'move'])->can('move', 'booking');
+Route::get('bare/{booking}', [TripController::class, 'bare'])->can('move', 'booking');
+Route::get('closed/{booking}', fn ($booking) => 1)->can('move', 'booking');
+Route::get('below/{booking}', [App\\Http\\Controllers\\NightController::class, 'move'])
+    ->can('move', 'booking');
+""",
+    "app/Http/Controllers/TripController.php": """<?php
+namespace App\\Http\\Controllers;
+use App\\Models\\{Line, Travel\\Booking};
+class TripController extends \\Illuminate\\Routing\\Controller {
+    public function audit() {}
+    public function index() {}
+    public function move(Booking $booking) {}
+    public function line(?Line $bookingLine) {}
+    public function bare($booking) {}
+}
+""",
+    "app/Http/Controllers/NightController.php": (
+        "<?php namespace App\\Http\\Controllers; class NightController extends TripController {}"
+    ),
+    "app/Policies/Travel/BookingPolicy.php": (
+        "<?php namespace App\\Policies\\Travel; class BookingPolicy {"
+        " public function move() {} public function viewAny() {} }"
+    ),
+    "app/Providers/AuthServiceProvider.php": """<?php
+namespace App\\Providers;
+use Illuminate\\Foundation\\Support\\Providers\\AuthServiceProvider as Base;
+class AuthServiceProvider extends Base {
+    protected $policies = [\\App\\Models\\Line::class => \\App\\Rules\\Lines::class];
+}
+""",
+    "app/Providers/RouteServiceProvider.php": """<?php
+namespace App\\Providers;
+class RouteServiceProvider extends \\Illuminate\\Support\\ServiceProvider {
+    public function boot() { $this->loadRoutesFrom(__DIR__.'/../../routes/web.php'); }
+}
+""",
+}
+
+
+def test_a_route_leads_to_the_policy_that_its_middleware_asks() -> None:
+    files = [FileFacts(path, "php", read(text).facts) for path, text in ROUTED.items()]
+    found = {}
+    for one in derive(files).documents:
+        asked = [(s.kind, s.target, s.how) for s in one.statements if "authorizes" in s.kind]
+        guards = [s.target for s in one.statements if s.kind == "guarded_by" and "\\" in s.target]
+        found[one.name.removeprefix("route:")] = (asked, guards)
+    booking = "App\\Policies\\Travel\\BookingPolicy"
+    moves = ([("authorizes", f"{booking}::move", "convention")], [booking])
+    nothing: tuple[list[object], list[str]] = ([], [])
+    assert found == {
+        "GET /audit": nothing,
+        "GET /bookings": ([("authorizes", f"{booking}::viewAny", "convention")], [booking]),
+        "POST /bookings/{booking}": moves,
+        "GET /below/{booking}": moves,
+        "PUT /lines/{booking_line}": (
+            [("authorizes", "App\\Rules\\Lines::update", "stated")],
+            ["App\\Rules\\Lines"],
+        ),
+        "GET /lost/{other}": nothing,
+        "GET /bare/{booking}": nothing,
+        "GET /closed/{booking}": nothing,
+    }
+
+
+def test_a_can_of_an_applications_own_asks_no_policy() -> None:
+    kernel = """<?php
+namespace App\\Http;
+class Kernel extends \\Illuminate\\Foundation\\Http\\Kernel {
+    protected $middlewareAliases = ['can' => \\App\\Http\\Middleware\\Can::class];
+}
+"""
+    texts = {**ROUTED, "app/Http/Kernel.php": kernel}
+    files = [FileFacts(path, "php", read(text).facts) for path, text in texts.items()]
+    stated = [s for one in derive(files).documents for s in one.statements]
+    assert stated
+    assert not any(s.kind == "authorizes" for s in stated)
+
+
+GATES = """<?php
+namespace App\\Providers;
+use App\\Policies\\NotePolicy;
+use App\\Rules\\Audit;
+use Illuminate\\Support\\Facades\\Gate;
+class AuthServiceProvider {
+    public function boot($gate) {
+        Gate::define('manage notes', [NotePolicy::class, 'manageNotes']);
+        Gate::define('audit', Audit::class);
+        Gate::define('send-note', 'App\\Policies\\NotePolicy@send');
+        Gate::define('close', fn ($user) => $user->admin);
+        Gate::define($computed, fn ($user) => false);
+        Gate::resource('notes', NotePolicy::class);
+        Gate::resource('files', NotePolicy::class, ['read' => 'view']);
+        $gate->define('old', [NotePolicy::class, 'old']);
+    }
+}
+"""
+
+
+def gate_edges(text: str) -> set[tuple[str, str]]:
+    edges = relations_of(read(text).facts).edges
+    return {(one.source, one.target) for one in edges if one.kind == "authorizes"}
+
+
+def test_a_gate_tells_who_answers_for_an_ability() -> None:
+    policy = "App\\Policies\\NotePolicy"
+    usual = {"viewAny", "view", "create", "update", "delete"}
+    assert gate_edges(GATES) == {
+        ("ability:manage notes", f"{policy}::manageNotes"),
+        ("ability:audit", "App\\Rules\\Audit::__invoke"),
+        ("ability:send-note", f"{policy}::send"),
+        *((f"ability:notes.{one}", f"{policy}::{one}") for one in usual),
+        ("ability:files.read", f"{policy}::view"),
+        ("ability:old", f"{policy}::old"),
+    }
+    defined = {one.name: one.short for one in relations_of(read(GATES).facts).symbols}
+    assert defined["ability:close"] == "close"
+    assert defined["ability:notes.view"] == "notes.view"
+    assert source_type_of("ability", "ability:close", {}, "code") == "policy"
+
+
+ASKING = """<?php
+namespace App\\Http\\Controllers;
+use App\\Models\\Note;
+class NoteController {
+    public function index() { $this->authorize('manage notes'); }
+    public function show(Note $note) { $this->authorize('manage notes', $note); }
+    public function send(Note $note) { $this->authorize('send-note', $note); }
+}
+"""
+
+
+def test_who_asks_for_an_ability_leads_to_it() -> None:
+    edges = relations_of(read(ASKING).facts).edges
+    kinds = {"authorizes", "touches", ASKS}
+    found = {
+        (one.source.rpartition("::")[2], one.kind, one.target) for one in edges if one.kind in kinds
+    }
+    note = "App\\Models\\Note"
+    assert found == {
+        ("index", "authorizes", "ability:manage notes"),
+        ("show", "authorizes", "ability:manage notes"),
+        # No method is called so: no policy of the model can be asked.
+        ("show", "touches", note),
+        ("send", "authorizes", "ability:send-note"),
+        ("send", "authorizes", note),
+        ("send", ASKS, "App\\Policies\\NotePolicy::sendNote"),
+    }
+
+
+def test_what_may_be_one_of_several_asks_the_policy_of_each() -> None:
+    text = """<?php
+namespace App\\Http\\Controllers;
+use App\\Models\\{Bill, Note};
+class OfBoth {
+    public function show($id) { $this->authorize('view', $this->found($id)); }
+    public function edit($id) { $one = $this->found($id); $this->authorize('view', $one); }
+    private function found($id): Bill|Note {}
+}
+"""
+    policies = {"App\\Policies\\BillPolicy::view", "App\\Policies\\NotePolicy::view"}
+    assert asks(text) == {("OfBoth::edit", one) for one in policies}
+
+
+def test_a_route_asks_a_gate_where_no_policy_has_such_a_method() -> None:
+    gates = """<?php
+namespace App\\Providers;
+use Illuminate\\Support\\Facades\\Gate;
+class GateProvider {
+    public function boot() {
+        Gate::define('audit', fn ($user) => true);
+        Gate::define('move', fn ($user) => true);
+        Gate::define('update', fn ($user) => true);
+    }
+}
+"""
+    texts = ROUTED | {"app/Providers/GateProvider.php": gates}
+    files = [FileFacts(path, "php", read(text).facts) for path, text in texts.items()]
+    found = {
+        one.name.removeprefix("route:"): [
+            s.target for s in one.statements if s.kind == "authorizes"
+        ]
+        for one in derive(files).documents
+    }
+    assert found["GET /audit"] == ["ability:audit"]
+    # The policy has a method of this name, and is asked first.
+    assert found["POST /bookings/{booking}"] == ["App\\Policies\\Travel\\BookingPolicy::move"]
+    assert found["PUT /lines/{booking_line}"] == ["ability:update"]

@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rag_assets.storage.index.model import Candidate
+from rag_assets.systems.code_memory.retrieval.arranging import Rated, arranged
+from rag_assets.systems.code_memory.retrieval.asked_kinds import AskedKinds
+
+NOTHING = AskedKinds(frozenset(), tests=False, topic="")
+
+
+def rated(
+    uri: str, score: float, kind: str = "code", symbol: str = "", *, preferred: bool = False
+) -> Rated:
+    name = f"{uri}:{symbol}"
+    return Rated(Candidate(name, uri, "k", 0.0, uri, name, symbol=symbol), score, kind, preferred)
+
+
+def names(found: list[Candidate]) -> list[str]:
+    return [one.id.removesuffix(":") for one in found]
+
+
+def order(*given: Rated, asked: AskedKinds = NOTHING) -> list[str]:
+    return names(arranged(given, asked, 10))
+
+
+def test_another_file_comes_before_the_second_passage_of_one() -> None:
+    first, second = rated("r/a.php", 1.0, symbol="A::x"), rated("r/a.php", 0.9, symbol="A::y")
+    assert order(first, second, rated("r/b.php", 0.8)) == [
+        "r/a.php:A::x",
+        "r/b.php",
+        "r/a.php:A::y",
+    ]
+
+
+def test_the_best_of_each_kind_that_is_asked_for_comes_up() -> None:
+    asked = AskedKinds(frozenset({"policy"}), tests=False, topic="")
+    models = [rated(f"r/{n}.php", 1.0 - n / 100, "model") for n in range(5)]
+    policies = [
+        rated("r/P.php", 0.5, "policy", "P::own"),
+        rated("r/Q.php", 0.4, "policy", "Q::own"),
+    ]
+    assert order(*models, *policies, asked=asked)[0] == "r/P.php:P::own"
+    assert order(*models, *policies)[-2:] == ["r/P.php:P::own", "r/Q.php:Q::own"]
+    # One of a kind is enough: the second one has its own relevance.
+    assert order(*models, *policies, asked=asked)[-1] == "r/Q.php:Q::own"
+
+
+def test_tests_come_later_unless_they_are_asked_for() -> None:
+    pair = rated("r/tests/ATest.php", 1.0), rated("r/A.php", 0.6)
+    assert order(*pair) == ["r/A.php", "r/tests/ATest.php"]
+    about = AskedKinds(frozenset(), tests=True, topic="")
+    assert order(*pair, asked=about) == ["r/tests/ATest.php", "r/A.php"]
+
+
+def test_methods_come_before_the_head_of_their_class() -> None:
+    head = rated("r/S.php", 1.0, "service", "App\\S")
+    assert order(head, rated("r/T.php", 0.8, "service", "App\\T::go"))[0] == "r/T.php:App\\T::go"
+    model = rated("r/M.php", 1.0, "model", "App\\M")
+    assert order(model, rated("r/T.php", 0.8, "service", "App\\T::go"))[0] == "r/M.php:App\\M"
+
+
+def test_what_the_caller_prefers_ranks_higher() -> None:
+    preferred = rated("r/b.php", 0.6, preferred=True)
+    assert order(rated("r/a.php", 1.0), preferred) == ["r/b.php", "r/a.php"]
+
+
+ITEMS = st.lists(
+    st.tuples(
+        st.sampled_from(["r/a.php", "r/b.php", "r/tests/c.php", "r/docs/d.md"]),
+        st.floats(0, 3),
+        st.sampled_from(["code", "policy", "model", "doc"]),
+        st.sampled_from(["", "A", "A::b", "A::__construct"]),
+    ),
+    unique_by=lambda one: (one[0], one[3]),
+)
+
+
+@pytest.mark.slow
+@given(items=ITEMS, count=st.integers(0, 5))
+def test_every_candidate_is_there_once(
+    items: list[tuple[str, float, str, str]], count: int
+) -> None:
+    given_ = [rated(*one) for one in items]
+    asked = AskedKinds(frozenset({"policy"}), tests=False, topic="")
+    found = arranged(given_, asked, count)
+    assert sorted(one.id for one in found) == sorted(one.candidate.id for one in given_)

@@ -1,0 +1,93 @@
+"""Names in questions, and questions for nothing but relations."""
+
+from __future__ import annotations
+
+import pytest
+
+from rag_assets.systems.code_memory.retrieval.asked_names import MOST_NAMES, asked_names
+
+
+@pytest.mark.parametrize(
+    ("query", "names"),
+    [
+        ("What controller serves route invoices.store and which table?", ("invoices.store",)),
+        ("Which migrations altered table invoices?", ("invoices",)),
+        ("what changed in the invoices table", ("invoices",)),
+        ("who handles POST /invoices/{invoice}/send", ("POST /invoices/{invoice}/send",)),
+        ("what is behind /admin/users?", ("/admin/users",)),
+        ("where is `totals` set", ("totals",)),
+        ("what does InvoiceController@store call", ("InvoiceController@store",)),
+        ("who extends App\\Models\\Base?", ("App\\Models\\Base",)),
+        ("what does app/Models/Invoice.php define", ("app/Models/Invoice.php",)),
+        ("explain billing.models.Invoice.total", ("billing.models.Invoice.total",)),
+        ("who queries invoice_lines", ("invoice_lines",)),
+        ("File.ln_s!", ("File.ln_s!", "File.ln_s")),
+        ("nil?", ("nil?", "nil")),
+        ("Request#variant=", ("Request#variant=", "Request#variant")),
+        ("How are invoices numbered?", ()),
+        ("Why is it slow? See the docs, e.g. those of caching.", ()),
+    ],
+)
+def test_names_are_found_as_they_are_written(query: str, names: tuple[str, ...]) -> None:
+    assert asked_names(query).names == names
+
+
+@pytest.mark.parametrize(
+    ("query", "relational"),
+    [
+        ("What controller serves route invoices.store and which model does it touch?", True),
+        ("Which migrations created or altered table invoices?", True),
+        ("What did previous runs change about InvoiceController?", True),
+        ("which listeners does PaymentReceived have", True),
+        ("How does InvoiceController round amounts?", False),
+        ("Why was InvoiceController@store rewritten for performance?", False),
+        ("Which controller serves it?", False),
+    ],
+)
+def test_questions_for_relations_alone_are_told_from_others(query: str, relational: bool) -> None:
+    assert asked_names(query).relational is relational
+
+
+@pytest.mark.parametrize(
+    ("query", "name"),
+    [
+        ("UserController在哪里定义", "UserController"),
+        ("getUser怎么用？", "getUser"),
+        ("LoginFormの検証はどこ", "LoginForm"),
+        ("「LoginForm」の検証", "LoginForm"),
+        ("UserController는 어디에 있나요", "UserController"),
+        ("invoices.store在哪里", "invoices.store"),
+    ],
+)
+def test_a_name_before_words_without_a_blank_is_a_name_in_a_sentence(query: str, name: str) -> None:
+    asked = asked_names(query)
+    assert asked.names == (name,)
+    assert not asked.is_bare
+    assert not asked.relational, "it may ask for anything"
+
+
+def test_a_type_that_says_what_a_name_is_asks_for_nothing() -> None:
+    assert asked_names("Which migrations altered table invoices?").wanted == {"migration"}
+    assert "table" in asked_names("Which tables does InvoiceController touch?").wanted
+
+
+def test_names_that_are_given_come_first_and_there_are_not_too_many() -> None:
+    asked = asked_names(
+        "what about FooBar", route_name="a.b", controller_class="C", table_name="invoices"
+    )
+    assert asked.names == ("a.b", "C", "table:invoices", "FooBar")
+    many = " ".join(f"NameOf{number}" for number in range(100))
+    assert len(asked_names(many).names) == MOST_NAMES
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["a/" * 10_000, "A" * 20_000, "a." * 10_000, "`" * 20_000, "aA" * 10_000, "a_" * 10_000],
+    ids=["slashes", "capitals", "dots", "quotes", "humps", "underscores"],
+)
+def test_long_questions_take_no_longer_than_their_length(query: str) -> None:
+    assert len(asked_names(query).names) <= MOST_NAMES
+
+
+def test_no_name_has_a_zero_byte_which_no_database_takes() -> None:
+    assert not any("\x00" in name for name in asked_names("what is `a\x00b` in `c.d\x00`?").names)

@@ -1,0 +1,205 @@
+"""What is around nodes: equal whether it was kept or not, and read once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from rag_assets.retrieval.access import FlatScopes
+from rag_assets.retrieval.model import Caller
+from rag_assets.systems.code_memory.catalog.found_relations import FoundEdges, FoundSymbol
+from rag_assets.systems.code_memory.retrieval.nodes import Node, NodeKey, node_of
+from rag_assets.systems.code_memory.retrieval.relevance import relevance
+from rag_assets.systems.code_memory.retrieval.surroundings import (
+    Around,
+    KeptSurroundings,
+    Surroundings,
+)
+from rag_assets.systems.code_memory.retrieval.view import View
+from rag_assets.systems.code_memory.symbols.nodes import FILE, MEMBER
+from tests.unit.systems.code_memory.retrieval.test_relevance import ROLES, Told, symbol
+
+
+class Counted(Told):
+    """Relations that count how often they are read."""
+
+    def __init__(self, *edges: tuple[str, str, str], cut: bool = False) -> None:
+        super().__init__(*edges)
+        self.read: list[set[str]] = []
+        self.cut = cut
+
+    def edges(self, nodes: Sequence[str], *_: Any, **__: Any) -> FoundEdges:
+        self.read.append(set(nodes))
+        return FoundEdges(super().edges(nodes).edges, cut=self.cut)
+
+
+def view_of(told: Told) -> View:
+    return View(told, FlatScopes(), Caller())  # type: ignore[arg-type]
+
+
+def nodes_of(*names: str) -> dict[NodeKey, Node]:
+    return {("r", name): node_of(symbol(name)) for name in names}
+
+
+def around(told: Told, kept: Surroundings, *names: str) -> dict[str, Around]:
+    nodes = nodes_of(*names)
+    found, _ = kept.of(view_of(told), [*nodes], nodes)
+    return {key[1]: one for key, one in found.items()}
+
+
+CHAIN = (
+    ("A", "calls", "B"),
+    ("B", "dispatches", "J"),
+    ("C", "uses_model", "M"),
+    ("A", "calls", "M"),
+)
+
+
+def test_a_node_is_read_once() -> None:
+    told, kept = Counted(*CHAIN), Surroundings()
+    first = around(told, kept, "A", "B")
+    read = len(told.read)
+    assert around(told, kept, "B", "A") == first
+    assert len(told.read) == read
+    assert around(told, kept, "A", "M").keys() == {"A", "M"}
+    assert "A" not in set().union(*told.read[read:])
+
+
+def test_ways_are_the_same_whatever_was_asked_before() -> None:
+    kept = Surroundings()
+    for names in (("A",), ("B", "J"), ("M", "A", "C"), ("J", "C")):
+        assert around(Counted(*CHAIN), kept, *names) == around(
+            Counted(*CHAIN), Surroundings(), *names
+        )
+
+
+def test_ways_with_the_greatest_shares_come_first_and_both_directions_count() -> None:
+    [found] = around(Counted(*CHAIN), Surroundings(), "B").values()
+    assert [(way.key[1], way.kind) for way in found.ways] == [("J", "dispatches"), ("A", "calls")]
+    assert found.size == 2
+    shares = [way.share for way in found.ways]
+    assert shares == sorted(shares, reverse=True)
+
+
+class Foreign(Counted):
+    """Relations of a repository that defines nothing called V and a number."""
+
+    def named(self, names: Sequence[str]) -> list[FoundSymbol]:
+        return super().named([name for name in names if not name.startswith("V")])
+
+
+def shares(told: Told, name: str) -> dict[str, float]:
+    [found] = around(told, Surroundings(), name).values()
+    return {way.key[1]: way.share for way in found.ways}
+
+
+def test_names_of_packages_have_no_share() -> None:
+    alone = shares(Foreign(("A", "calls", "B")), "A")
+    assert shares(Foreign(("A", "calls", "B"), ("A", "calls", "V1")), "A") == alone
+    divided = shares(Foreign(("A", "calls", "B"), ("A", "calls", "C")), "A")
+    assert divided["B"] == divided["C"] < alone["B"]
+
+
+class PartlyInferred(Counted):
+    """Relations of which those to what begins with I are inferred."""
+
+    def edges(self, nodes: Sequence[str], *_: Any, **__: Any) -> FoundEdges:
+        found = super().edges(nodes).edges
+        inferred = [e._replace(how="inferred", confidence=0.6) for e in found]
+        return FoundEdges(
+            [
+                sure if not sure.target.startswith("I") else other
+                for sure, other in zip(found, inferred, strict=True)
+            ]
+        )
+
+
+def test_what_is_inferred_takes_nothing_from_what_is_stated() -> None:
+    told = [("A", "calls", "B"), ("A", "calls", "I1"), ("A", "calls", "I2")]
+    sure = shares(PartlyInferred(told[0]), "A")["B"]
+    one = shares(PartlyInferred(*told[:2]), "A")
+    both = shares(PartlyInferred(*told), "A")
+    assert one["B"] == both["B"] == sure
+    assert 0 < both["I1"] == both["I2"] < one["I1"] < sure
+
+
+def test_what_people_name_otherwise_has_a_share_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(ROLES, "Q", "request")
+    monkeypatch.setitem(ROLES, "M", "model")
+    alone = shares(Counted(("A", "takes", "Q")), "A")
+    told = Counted(("A", "takes", "Q"), ("A", "takes", "M"), ("A", "takes", "S"))
+    assert shares(told, "A")["Q"] == alone["Q"]
+
+
+def test_the_only_method_of_a_class_has_more_than_one_of_several() -> None:
+    only = shares(Counted(("A::a", MEMBER, "A")), "A")
+    several = shares(Counted(("A::a", MEMBER, "A"), ("A::b", MEMBER, "A")), "A")
+    assert only["A::a"] > 2 * several["A::a"] > 0
+
+
+def test_what_is_stated_of_a_file_is_stated_of_its_first_definition() -> None:
+    told = Counted((f"{FILE}r/A.php", "changed_by", "R"), ("A", "calls", "B"))
+    nodes = nodes_of("A") | {("r", "A::a"): node_of(symbol("A"))}
+    for order in ([("r", "A"), ("r", "A::a")], [("r", "A::a"), ("r", "A")]):
+        kept = Surroundings()
+        found, _ = kept.of(view_of(told), order, nodes)
+        first, second = (found[key] for key in order)
+        assert ("r", "R") in {way.key for way in first.ways}
+        assert ("r", "R") not in {way.key for way in second.ways}
+
+
+def test_what_everything_names_leaves_room_for_the_others() -> None:
+    class Crowded(Counted):
+        """What is read together with M is cut."""
+
+        def edges(self, nodes: Sequence[str], *_: Any, **__: Any) -> FoundEdges:
+            self.cut = "M" in nodes
+            found = super().edges(nodes)
+            return FoundEdges([], cut=True) if self.cut else found
+
+    told, kept = Crowded(*CHAIN), Surroundings()
+    nodes = nodes_of("A", "B", "M")
+    found, cut = kept.of(view_of(told), [*nodes], nodes)
+    assert cut
+    assert {key[1]: one.is_cut for key, one in found.items()} == {"A": False, "B": False, "M": True}
+    assert {key[1]: one.size for key, one in found.items()} == {"A": 2, "B": 2, "M": 1_000}
+    read = len(told.read)
+    assert kept.of(view_of(told), [*nodes], nodes) == (found, True)
+    assert len(told.read) == read
+    del nodes["r", "M"]
+    assert not kept.of(view_of(told), [*nodes], nodes)[1]
+
+
+def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rag_assets.systems.code_memory.retrieval.surroundings._MOST_WAYS", 3)
+    told, kept = Counted(*CHAIN), Surroundings()
+    first = around(told, kept, "B")
+    around(told, kept, "M")
+    read = len(told.read)
+    assert around(told, kept, "B") == first
+    assert len(told.read) > read
+    whole = around(told, kept, "A", "B", "C", "J", "M")
+    assert len(whole) == 5
+
+
+def test_states_and_scopes_are_kept_apart() -> None:
+    kept = KeptSurroundings()
+    one = kept.of("state", frozenset({"public"}))
+    assert kept.of("state", frozenset({"public"})) is one
+    others = [kept.of("state", frozenset({name})) for name in "abcd"]
+    assert one not in others
+    assert kept.of("state", frozenset({"public"})) is not one, "the oldest is forgotten"
+
+
+def test_a_walk_finds_the_same_with_and_without_what_was_kept() -> None:
+    edges = [(f"A{n % 7}", "calls", f"B{n % 5}") for n in range(35)]
+    edges += [(f"B{n}", "dispatches", f"J{n}") for n in range(5)]
+    told, kept = Counted(*edges), Surroundings()
+    for seeds in ({"A0": 1.0, "A3": 0.7}, {"B1": 0.9}, {"A0": 0.4, "J2": 1.0}):
+        found = {("r", name): value for name, value in seeds.items()}
+        nodes = nodes_of(*seeds)
+        fresh = relevance(view_of(Counted(*edges)), Surroundings(), found, nodes)
+        assert relevance(view_of(told), kept, found, nodes) == fresh
+        assert fresh.gained

@@ -1,0 +1,93 @@
+"""Which names of a question are reported as unknown, and when hits beside them are left out."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, cast
+from unittest.mock import AsyncMock, Mock
+
+import pytest
+
+from rag_assets.retrieval.model import Hit, SearchAnswer, SearchRequest
+from rag_assets.retrieval.search_progress import SearchProgress, Verified
+from rag_assets.retrieval.steps.protocol import SearchServices
+from rag_assets.retrieval.steps.verify import Verify
+from rag_assets.storage.index.model import Candidate
+from rag_assets.systems.code_memory.retrieval import unknown_names
+from rag_assets.systems.code_memory.retrieval.unknown_names import with_unknown_names
+
+HIT = cast("Hit", object())
+
+
+@pytest.fixture
+def view(monkeypatch: pytest.MonkeyPatch) -> Mock:
+    view = Mock()
+    view.named.return_value = view.spelled.return_value = view.files_called.return_value = []
+    view.edges.return_value.edges = []
+    monkeypatch.setattr(unknown_names, "Views", lambda _: Mock(view=lambda _: view))
+    monkeypatch.setattr(unknown_names, "nearest_names", lambda *_: [])
+    return view
+
+
+def answer_to(
+    monkeypatch: pytest.MonkeyPatch, query: str, text: str = "", leading: Any = (), **given: str
+) -> SearchAnswer:
+    """Return the answer to a request in a project with one text."""
+
+    async def confirmed(_: object, __: object, rankings: Any) -> Verified:
+        return Verified(rankings, {}, 0, 0.0)
+
+    async def rankings(_: object, __: object, wanted: Any) -> list[list[Candidate]]:
+        found = [int(one.by.lower() in text.lower().split()) for one in wanted]
+        return [[Candidate("1", "1", "1", 1.0, "a", "1", matched=count)] for count in found]
+
+    monkeypatch.setattr(Verify, "confirmed", confirmed)
+    progress = Mock(scopes=frozenset(), moved=Mock(), walked=Mock(leading=leading))
+    progress.search.request = SearchRequest.of(query=query, **given)
+    services = Mock(searcher=Mock(rankings=AsyncMock(side_effect=rankings)))
+    return asyncio.run(
+        with_unknown_names(
+            cast("SearchServices", services),
+            cast("SearchProgress", progress),
+            SearchAnswer(hits=(HIT,)),
+        )
+    )
+
+
+def test_a_question_of_an_unknown_name_has_no_hits(
+    monkeypatch: pytest.MonkeyPatch, view: Mock
+) -> None:
+    answer = answer_to(monkeypatch, "FlurbController")
+    assert (answer.hits, answer.needs_clarification) == ((), True)
+    assert [one.field for one in answer.warnings] == ["query"]
+
+
+@pytest.mark.parametrize("query", ["Program.cs", "Main.kt", "Index.cshtml", "Package.swift"])
+def test_the_name_of_a_file_is_known(
+    monkeypatch: pytest.MonkeyPatch, view: Mock, query: str
+) -> None:
+    view.files_called.side_effect = lambda name: [object()] if name == query else []
+    answer = answer_to(monkeypatch, query)
+    assert (answer.hits, answer.warnings) == ((HIT,), ())
+
+
+def test_hits_of_exactly_the_name_are_kept(monkeypatch: pytest.MonkeyPatch, view: Mock) -> None:
+    assert answer_to(monkeypatch, "FlurbController", leading=("1",)).hits == (HIT,)
+
+
+@pytest.mark.parametrize("query", ["UserController在哪里定义", "where is FlurbController defined"])
+def test_an_unknown_name_in_a_sentence_leaves_hits(
+    monkeypatch: pytest.MonkeyPatch, view: Mock, query: str
+) -> None:
+    answer = answer_to(monkeypatch, query)
+    assert answer.hits == (HIT,)
+    assert [one.field for one in answer.warnings] == ["query"]
+
+
+@pytest.mark.parametrize("table", ["Users", "table:Users"])
+def test_a_given_table_that_texts_mention_is_known(
+    monkeypatch: pytest.MonkeyPatch, view: Mock, table: str
+) -> None:
+    query, text = "where are rows deleted", "DELETE FROM users WHERE id = 1"
+    answer = answer_to(monkeypatch, query, text, table_name=table)
+    assert (answer.hits, answer.warnings) == ((HIT,), ())
