@@ -17,8 +17,6 @@ class RoleRefused(RagAssetsError):
     """Callers of this role may not ask this tenant."""
 
 
-
-
 class NoVectorBackend(RagAssetsError):
     """The installation cannot answer from this vector back end."""
 
