@@ -33,8 +33,8 @@ SYSTEM = System(
     },
     panels={"/code": f"{_HERE}.panel.pages:PANEL"},
     tables={
-        "code_runs": f"{_HERE}.tables:code_runs",
-        "code_run_events": f"{_HERE}.tables:code_run_events",
+        "code_runs": f"{_HERE}.catalog.tables:code_runs",
+        "code_run_events": f"{_HERE}.catalog.tables:code_run_events",
         "derivations": f"{_HERE}.catalog.tables:derivations",
         "document_kinds": f"{_HERE}.catalog.tables:document_kinds",
         "edges": f"{_HERE}.catalog.tables:edges",

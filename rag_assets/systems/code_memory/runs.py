@@ -17,11 +17,11 @@ from rag_assets.storage.catalog.changes import notify
 from rag_assets.storage.catalog.database import Database, TenantRef
 from rag_assets.storage.catalog.pushed_records import PushedRecord, record_values
 from rag_assets.storage.catalog.tables import record_revisions, source_records
+from rag_assets.systems.code_memory.catalog.tables import code_run_events, code_runs
 from rag_assets.systems.code_memory.languages.run_events import MEDIA_TYPE, rendered
 from rag_assets.systems.code_memory.paths import documents_of, readings, runs_of
 from rag_assets.systems.code_memory.run_events import RunEvent, refused
 from rag_assets.systems.code_memory.sources.runs import RunsConfig
-from rag_assets.systems.code_memory.tables import code_run_events, code_runs
 from rag_assets.tenants.model import Tenant
 
 

@@ -1,4 +1,4 @@
-"""Tables of source code: definitions with their kinds, relations, names and derived documents."""
+"""Tables of code memory: runs, kinds of definitions, relations, names and derived documents."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from sqlalchemy import (
     REAL,
     BigInteger,
     Boolean,
+    CheckConstraint,
     Column,
     ColumnElement,
     ForeignKeyConstraint,
@@ -20,7 +21,39 @@ from sqlalchemy import (
     literal_column,
 )
 
-from rag_assets.storage.catalog.columns import json_column, metadata, tenant_column
+from rag_assets.storage.catalog.columns import json_column, metadata, now_column, tenant_column
+
+code_runs = Table(
+    "code_runs",
+    metadata,
+    tenant_column(),
+    Column("run_id", Text, primary_key=True),
+    Column("rag_enabled", Boolean, nullable=False),
+    # The language model that the run prompts; null if unknown.
+    Column("model", Text),
+    Column("updated_by", Text),
+    now_column("updated_at"),
+)
+"""Runs of agents in a project's repositories."""
+
+code_run_events = Table(
+    "code_run_events",
+    metadata,
+    tenant_column(),
+    Column("run_id", Text, primary_key=True),
+    Column("external_id", Text, primary_key=True),
+    Column("kind", Text, nullable=False),
+    Column("document_id", Text, nullable=False),
+    now_column("received_at"),
+    ForeignKeyConstraint(
+        ["tenant", "run_id"], ["code_runs.tenant", "code_runs.run_id"], ondelete="CASCADE"
+    ),
+    CheckConstraint(
+        "kind IN ('file_created', 'file_updated', 'file_deleted', 'final_summary')", name="kind"
+    ),
+)
+"""Received events without their contents, so that no event is stored twice."""
+
 
 NAME_MARKS = "_-?!$="
 """Characters that a search for a name may leave out."""
