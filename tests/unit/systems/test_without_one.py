@@ -21,7 +21,9 @@ class Missing(importlib.abc.MetaPathFinder):
 
 sys.meta_path.insert(0, Missing())
 every = importlib.metadata.entry_points
-importlib.metadata.entry_points = lambda **group: [one for one in every(**group) if one.name != name]
+importlib.metadata.entry_points = lambda **group: [
+    one for one in every(**group) if one.name != name
+]
 
 import rag_assets
 from rag_assets.cli.app import run
