@@ -50,7 +50,7 @@ def django_truth_table(result: _Result) -> str:
 
 
 def code_routes_table(result: _Result) -> str:
-    """What the walk tells of judged routes, by application."""
+    """The names that the walk finds for judged routes, by application."""
     rows = [
         [
             f"{name} at {result['commits'][name][:_SHOWN]}",
