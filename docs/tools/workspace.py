@@ -8,6 +8,7 @@ from typing import Any, Final
 from docs.tools.tables import as_table, origin
 
 _NDCG: Final = "nDCG@10"
+_MODELS: Final = {"while the other waits": "while the new model waits"}
 _HALVES: Final = {"all": "all", "untouched": "untouched half"}
 _STORES: Final = ("Elasticsearch", "pgvector")
 _SHARES: Final = ("1 %", "10 %", "all")
@@ -35,7 +36,9 @@ def workspace_questions_table(result: _Result) -> str:
     ]
     gain = result["rankings"]["blocks against pages alone, hybrid"]
     changed = result["another model"]
-    models = "; ".join(f"{name} {of['mean']:.3f}" for name, of in changed[_NDCG].items())
+    models = "; ".join(
+        f"{_MODELS.get(name, name)} {of['mean']:.3f}" for name, of in changed[_NDCG].items()
+    )
     columns = [*(f"{_NDCG}, {name}" for name in _HALVES.values())]
     return (
         f"{as_table(['ranking', *columns], ranked)}\n"
