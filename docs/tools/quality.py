@@ -101,7 +101,8 @@ def _fusion(result: _Result) -> str:
     ]
 
     def mean(name: str, measure: str) -> float:
-        return sum(row["rules"][name][measure] for row in result["sets"]) / len(result["sets"])
+        sets = result["sets"]
+        return float(sum(row["rules"][name][measure] for row in sets) / len(sets))
 
     recall = f"{mean('product', 'recall'):.2f}"
     for half, measure in (("all questions", "ndcg"), ("untouched halves", "ndcg_untouched")):

@@ -24,6 +24,8 @@ _PROCESSES = {
     "postgres": "Postgres",
     "load": "load generator",
 }
+_CALLERS = (1, 50)
+"""Callers at once that the summary shows."""
 _USUAL = {"mode": "hybrid", "top_k": 5, "callers": 50, "tenant": "bench"}
 
 
@@ -59,7 +61,7 @@ def usual_latencies(result: Mapping[str, Any]) -> Mapping[int, Mapping[str, floa
     runs: Sequence[_Run] = result["runs"]
     return {
         callers: {part: median_of(alike, part) for part in ("p50", "p95")}
-        for callers in (1, _USUAL["callers"])
+        for callers in _CALLERS
         if (
             alike := _like(runs, **{**_USUAL, "callers": callers}, target="service", repeated=False)
         )
