@@ -14,6 +14,7 @@ import argparse
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -152,7 +153,7 @@ def main() -> None:
             if claim.is_true == (verdict == "unsupported"):
                 print(f"{verdict:12} {claim.kind:12} {claim.languages:6} {claim.text}")
     if options.save:
-        save("claims", results)
+        save("claims", {"taken": datetime.now(UTC).strftime("%Y-%m-%d"), **results})
 
 
 if __name__ == "__main__":

@@ -9,17 +9,17 @@ from docs.tools.tables import as_table, in_seconds, origin
 
 _COMMANDS = {
     "search": "`agent search`, sqlite: a fresh process",
-    "loading the model": "loading the model and embedding the question alone: a fresh process",
+    "loading the model": "loading the model and embedding one question: a fresh process",
     "list": "`agent list`: a fresh process",
-    "an interpreter": "an interpreter that does nothing",
+    "an interpreter": "a Python interpreter alone",
 }
 _INDEX = {
     "first": "the first index",
-    "the model alone": "embedding the same texts alone",
+    "the model alone": "its embeddings alone",
     "unchanged": "an unchanged index",
     "one file edited": "one file edited",
-    "question": "a question to that index",
-    "question, hybrid": "the same with words",
+    "question": "a search by vectors in a running process",
+    "question, hybrid": "a hybrid search in a running process",
 }
 _KINDS = {"reworded": "reworded", "flag": "exact flags"}
 
@@ -30,7 +30,7 @@ def agent_costs_table(result: Mapping[str, Any]) -> str:
     rows = [
         *([name, *_cost(result["commands"][key])] for key, name in _COMMANDS.items()),
         *([name, *_cost(index[key])] for key, name in _INDEX.items()),
-        ["seeing that 500 files are as they were", *_cost(result["files"])],
+        ["checking that 500 files are unchanged", *_cost(result["files"])],
     ]
     stores = [
         [
@@ -45,11 +45,11 @@ def agent_costs_table(result: Mapping[str, Any]) -> str:
     memory = {name: f"{size / 1000:.1f} KB" for name, size in result["memory"].items()}
     return (
         f"{as_table(['', 'clock', 'CPU'], rows)}\n"
-        f"The index is of {index['files']} files in {index['chunks']} passages. Beside loading the"
-        f" model, a search takes {in_seconds(beside)} of CPU; indexing takes {rate:.0%} more CPU"
-        f" than the model alone. In memory a passage takes {memory['sqlite']} with sqlite, without"
-        f" its text, and {memory['memory']} beside its text in the store `memory`.\n\n"
-        f"{as_table(['store, passages: CPU', 'written', 'first question', 'others'], stores)}\n"
+        f"The index has {index['files']} files in {index['chunks']} passages. In addition to the"
+        f" model, a search takes {in_seconds(beside)} of CPU, and indexing {rate:.0%} more CPU"
+        f" than the embeddings. A passage takes {memory['sqlite']} of memory with sqlite, and"
+        f" {memory['memory']} plus its text with the store `memory`.\n\n"
+        f"{as_table(['store, passages: CPU', 'write', 'first search', 'later searches'], stores)}\n"
         f"{origin({'rounds': 1, **result})}"
     )
 
@@ -84,7 +84,7 @@ def agent_quality_table(result: Mapping[str, Any]) -> str:
                 models.setdefault(way.removeprefix("knn, "), []).extend(one["best score of none"])
     none = "; ".join(f"{min(all_):.2f} to {max(all_):.2f} with {m}" for m, all_ in models.items())
     return (
-        f"{table}\n{pages}. The best cosines for questions that nothing answers: {none}.\n\n"
+        f"{table}\n{pages}. Best cosines of unanswerable questions: {none}.\n\n"
         f"{origin({'rounds': 1, **result})}"
     )
 

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from docs.tools.tables import as_table
 
 _Result = Mapping[str, Any]
+_Cause = tuple[str, int, str, str]
+"""An application, how many differences, of which kind, and why."""
 _OF_DJANGO = ("routes", "columns")
+_FEW = 5
+"""Differences below which a cause is not listed."""
+_PLAIN = {
+    "is told as conditional": "is reported as conditional",
+    "is told without one": "is reported without one",
+    "which is told here": "which is derived here",
+}
+"""Words of former results, and plainer ones."""
 _SHOWN = 12
 """Digits of a commit's id."""
 
@@ -24,7 +34,7 @@ def code_truth_table(result: _Result) -> str:
         for name, found in result["applications"].items()
     ]
     columns = ["application", "routes", "recall", "precision", "columns", "recall", "precision"]
-    causes = "".join(f"- {line}\n" for line in _causes(result))
+    causes = _list_causes(_causes(result))
     return f"{as_table(columns, rows)}\n{causes}\nTaken {result['taken']}.\n"
 
 
@@ -38,8 +48,8 @@ def django_truth_table(result: _Result) -> str:
         for name, found in result["applications"].items()
     ]
     heads = (head for what in _OF_DJANGO for head in (what, "recall", "precision"))
-    causes = "".join(
-        f"- {name}: {count:,} {what} {side}: {cause}\n"
+    causes = _list_causes(
+        (name, count, f"{what} {side}", cause)
         for name, found in result["applications"].items()
         for what in _OF_DJANGO
         for key, side in (("missed", "not derived"), ("wrong", "not Django's"))
@@ -50,7 +60,7 @@ def django_truth_table(result: _Result) -> str:
 
 
 def code_routes_table(result: _Result) -> str:
-    """What the walk tells of judged routes, by application."""
+    """The names that the walk finds for judged routes, by application."""
     rows = [
         [
             f"{name} at {result['commits'][name][:_SHOWN]}",
@@ -97,12 +107,32 @@ def _shares(found: Mapping[str, Any]) -> Iterator[str]:
     yield f"{found['precision']:.3f}"
 
 
-def _causes(result: _Result) -> Iterator[str]:
+def _list_causes(causes: Iterable[_Cause]) -> str:
+    """List the causes of several differences; the result also has the rarer ones."""
+    lines = []
+    rare = 0
+    for name, count, what, cause in causes:
+        if count < _FEW:
+            rare += count
+            continue
+        lines.append(f"- {name}: {count:,} {what}: {_in_plain_words(cause)}\n")
+    if rare:
+        lines.append(f"- rarer causes: {rare} differences in all\n")
+    return "".join(lines)
+
+
+def _in_plain_words(cause: str) -> str:
+    for words, plain in _PLAIN.items():
+        cause = cause.replace(words, plain)
+    return cause
+
+
+def _causes(result: _Result) -> Iterator[_Cause]:
     for name, found in result["applications"].items():
         for what in ("routes", "columns"):
             for side in ("missed", "wrong"):
                 for cause, names in found[what][side].items():
-                    yield f"{name}: {len(names)} {what} {_SIDES[side]}: {cause}"
+                    yield name, len(names), f"{what} {_SIDES[side]}", cause
 
 
 _SIDES = {"missed": "not derived", "wrong": "not Laravel's"}

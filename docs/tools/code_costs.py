@@ -9,7 +9,7 @@ from docs.tools.tables import as_table, in_seconds, origin
 
 _Result = Mapping[str, Any]
 _NOT_MEASURED = "Not measured yet.\n"
-_ROUNDS = {"asked": "each for the first time", "asked again": "all asked again"}
+_ROUNDS = {"asked": "first time", "asked again": "repeated"}
 _WALKS = {"question": "of a question", "relations, 5 steps": "of `code relations`, 5 steps"}
 
 
@@ -17,7 +17,7 @@ def code_costs_table(result: _Result) -> str:
     """Syncs of a repository, and what walks add to its questions."""
     seconds = result["seconds"]
     syncs = as_table(
-        ["sync, beside imports", "time"],
+        ["sync, without imports", "time"],
         [
             ["everything is new", in_seconds(seconds["cold"])],
             ["nothing changed", in_seconds(seconds["noop"])],
@@ -47,7 +47,7 @@ def _questions(result: _Result) -> str:
         for name, title in _ROUNDS.items()
     ]
     rows += [
-        ["for relations alone, without a vector", *_of(asked["named"]), "–", "–", "–"],
+        ["relations alone, without a vector", *_of(asked["named"]), "–", "–", "–"],
         ["a walk of 5 steps", *_of(walk), "–", "–", "–"],
     ]
     return as_table(columns, rows)
@@ -63,7 +63,7 @@ def code_scale_table(result: _Result) -> str:
     ]
     table = as_table([f"walks over {result['edges']:,} relations", "p50", "p95"], rows)
     told = (
-        f"In memory they take {result['memory of the graph in MB']:.0f} MB, are loaded in"
+        f"In memory they take {result['memory of the graph in MB']:.0f} MB, load in"
         f" {in_seconds(result['seconds to load it'])}, and follow an edit within"
         f" {in_seconds(result['seconds to follow an edit'])}."
     )
@@ -73,10 +73,10 @@ def code_scale_table(result: _Result) -> str:
 def told_table(result: _Result) -> str:
     """How soon what a run tells is found."""
     row = [
-        f"{result['trials']}, told by {result['told by']}",
+        f"{result['trials']}, reported by {result['told by']}",
         *(in_seconds(result[name]) for name in ("p50", "p95", "max")),
     ]
-    columns = ["commits of a file, one by one", "p50", "p95", "longest"]
+    columns = ["commits of a file", "p50", "p95", "longest"]
     return f"{as_table(columns, [row])}\n{origin({'rounds': 1, **result})}"
 
 

@@ -10,17 +10,24 @@ from typing import Any, Final
 from docs.tools.tables import as_table, origin
 
 RESULTS: Final = Path(__file__).resolve().parents[2] / "benchmarks" / "results"
+_WAYS: Final = (
+    "code memory",
+    "hybrid, as other profiles",
+    "vectors alone (kNN)",
+    "words alone (BM25)",
+)
+"""Variants that the page shows; the result also has one for each step that is switched off."""
 _KINDS: Final = ("multi-hop", "single-hop")
 _HALVES: Final = {"all": "all", "untouched": "untouched half"}
 
 
 def code_questions_table(result: Mapping[str, Any]) -> str:
-    """Recall by kind of question, on all of them and on those that nothing was chosen by."""
+    """Recall by kind of question, on all of them and on the half that no choice was made by."""
     columns = [
         "program",
         *(f"{kind}, {name}" for kind in _KINDS for name in _HALVES.values()),
     ]
-    rows = [_row(name, of) for name, of in result["variants"].items()]
+    rows = [_row(name, result["variants"][name]) for name in _WAYS]
     others = json.loads((RESULTS / "code-rivals.json").read_text(encoding="utf-8"))
     rows += [_row(_shown(name, of), of) for name, of in others["programs"].items()]
     told = result["application"]

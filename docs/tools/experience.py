@@ -19,9 +19,9 @@ _CATEGORIES = {
     "reworded": "the same, reworded",
     "two-solutions": "one problem, two solutions",
     "two-problems": "two problems, one solution",
-    "number": "a number or a unit apart",
-    "identifier": "a name apart",
-    "negation": "turned round",
+    "number": "another number or unit",
+    "identifier": "another name",
+    "negation": "negated or reversed",
 }
 
 _Result = Mapping[str, Any]
@@ -44,13 +44,13 @@ def merging_table(result: _Result) -> str:
         for category, name in _CATEGORIES.items()
         if (found := result["by_category"].get(category))
     ]
-    columns = ["pairs that were kept apart", "pairs", "near by their vectors", "merged"]
+    columns = ["held-out pairs", "pairs", "near by their vectors", "merged"]
     told = "; ".join(
         f"{name}: precision {found['precision']:.3f}, recall {found['recall']:.2f},"
         f" {found['merged']} of {found['pairs']} pairs merged"
         for name, found in (
-            ("kept apart", result["held_out"]),
-            ("chosen on", result["chosen_on"]),
+            ("Held-out pairs", result["held_out"]),
+            ("pairs that the bounds were chosen by", result["chosen_on"]),
         )
     )
     bounds = result["bounds"]

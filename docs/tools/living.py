@@ -9,8 +9,8 @@ from docs.tools.tables import as_table, in_seconds, origin
 
 _KINDS = {
     "publish": "publications",
-    "rollback": "ways back",
-    "rollback --now": "ways back, `--now`",
+    "rollback": "rollbacks",
+    "rollback --now": "rollbacks with `--now`",
 }
 
 
@@ -31,13 +31,13 @@ def living_table(result: Mapping[str, Any]) -> str:
         f"{result['questions']:,} questions in all modes, answered by {len(result['generations'])}"
         f" builds; {result['edits']} edits, found after {in_seconds(edits['median'])} (median),"
         f" {in_seconds(edits['max'])} at most; {result['deletions']} deletions. p95 was"
-        f" {result['p95_ratio']:.2f} times that at rest."
+        f" {result['p95_ratio']:.2f} times the p95 at rest."
     )
     faults = result["faults"]
     found = "".join(
         f"- {what}: {count}, as in {example}\n" for what, (count, example, *_) in faults.items()
     )
-    verdict = f"Not as it must be:\n\n{found}" if faults else "Everything was as it must be.\n"
+    verdict = f"Violated:\n\n{found}" if faults else "All conditions held.\n"
     return (
         f"{as_table(columns, rows)}\n{as_table(['', 'how many', 'shortest', 'longest'], moves)}\n"
         f"{counted}\n\n{verdict}\n{origin(result)}"

@@ -17,7 +17,7 @@ from docs.tools.agents import agent_costs_table
 from docs.tools.code_costs import code_costs_table, code_scale_table, told_table
 from docs.tools.graphs import graphs_table
 from docs.tools.living import living_table
-from docs.tools.serving import serving_tables
+from docs.tools.serving import serving_tables, usual_latencies
 from docs.tools.tables import as_table, in_seconds, median_of, origin
 from docs.tools.workspace import pgvector_table
 from docs.tools.workspace_trials import (
@@ -32,12 +32,12 @@ RESULTS = Path(__file__).resolve().parents[2] / "benchmarks" / "results"
 
 _MARKED = re.compile(r"(<!-- table ([a-z0-9-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 _PHASES = {
-    "cold": "cold: everything is new",
-    "noop": "no-op",
+    "cold": "first sync",
+    "noop": "no changes",
     "edit": "1 % edited",
     "rename": "1 % renamed",
     "delete": "1 % deleted",
-    "loss": "index lost",
+    "loss": "index lost, with `--repair`",
 }
 _FRAMEWORKS = {
     "chain": "rag-assets",
@@ -71,10 +71,88 @@ def performance_page() -> str:
 
 
 def _filled(mark: re.Match[str]) -> str:
-    name, table = mark[2], _TABLES[mark[2]]
+    name = mark[2]
+    if name == "summary":
+        return f"{mark[1]}\n{_summary()}\n{mark[3]}"
+    table = _TABLES[name]
     path = RESULTS / f"{name}.json"
     text = table(json.loads(path.read_text())) if path.exists() else "Not measured yet.\n"
     return f"{mark[1]}\n{text}\n{mark[3]}"
+
+
+def _summary() -> str:
+    """The figures that most readers look for, each with its command and date."""
+    chain, serving, living = _result("chain"), _result("serving"), _result("living")
+    saved, importing = _result("saved-to-searchable"), _result("saved-to-searchable-import")
+    tenants, upkeep = _result("many-tenants"), _result("upkeep")
+    large = max(_result("graphs")["rows"], key=lambda row: row.get("entries", 0))
+    files = f"{chain['files']:,} files"
+    moves = [move["seconds"] for move in living["moves"] if move["kind"] == "publish"]
+    edited = chain["files"] // 100
+    rows = [
+        *(
+            (title, f"{in_seconds(median_of(chain['costs'][phase], 'wall'))}", "make bench", chain)
+            for title, phase in (
+                (f"a first sync of {files}, 13 MB", "cold"),
+                (f"a sync of {files} without changes", "noop"),
+                (f"a sync of {files}, {edited} edited", "edit"),
+            )
+        ),
+        *(
+            (
+                f"a saved file until a search finds it{while_}",
+                f"p50 {in_seconds(found['p50'])}, p95 {in_seconds(found['p95'])}",
+                f"python -m benchmarks.saved_to_searchable{option}",
+                found,
+            )
+            for while_, option, found in (
+                ("", "", saved),
+                (", while another tenant imports", " --import-files 6000", importing),
+            )
+        ),
+        *(
+            (
+                f"a hybrid search over HTTP, {callers} at once",
+                ", ".join(f"{p} {milliseconds:.0f} ms" for p, milliseconds in found.items()),
+                "make bench-serving",
+                serving,
+            )
+            for callers, found in usual_latencies(serving).items()
+        ),
+        (
+            f"a vector search in {large['entries']:,} entries, alone",
+            f"p50 {1_000 * large['p50']:.0f} ms, recall@10 {large['recall']:.3f}",
+            "python -m benchmarks.graphs",
+            _result("graphs"),
+        ),
+        (
+            "a publication of a build under searches",
+            f"{in_seconds(min(moves))} to {in_seconds(max(moves))}",
+            "python -m benchmarks.living",
+            living,
+        ),
+        (
+            f"a first sync of {tenants['tenants']:,} tenants of {tenants['files']} files",
+            in_seconds(tenants["cold"]["wall"]),
+            "python -m benchmarks.many_tenants",
+            tenants,
+        ),
+        (
+            f"the purge of a document among {upkeep['entries']:,} entries",
+            in_seconds(upkeep["purge"]["inside"] or upkeep["purge"]["wall"]),
+            "python -m benchmarks.upkeep",
+            upkeep,
+        ),
+    ]
+    cells = [
+        [title, figure, f"`{command}`", result["taken"]] for title, figure, command, result in rows
+    ]
+    return as_table(["duration of", "measured", "command", "date"], cells)
+
+
+def _result(name: str) -> _Result:
+    result: _Result = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
+    return result
 
 
 def _saved(result: _Result) -> str:
@@ -86,7 +164,7 @@ def _saved(result: _Result) -> str:
         in_seconds(result["max"]),
         in_seconds(cpu),
     ]
-    columns = ["files saved, one by one", "p50", "p95", "longest", "CPU a file, all processes"]
+    columns = ["files saved", "p50", "p95", "longest", "CPU per file, all processes"]
     return f"{as_table(columns, [row])}\n{origin({'rounds': 1, **result})}"
 
 
@@ -100,9 +178,9 @@ def _burst(result: _Result) -> str:
         f"{name} {cpu / result['burst']:.2f} s"
         for name, cpu in sorted(result["cpu"].items(), key=lambda item: -item[1])
     )
-    columns = ["tenants edited, each once", "p50", "p95", "longest", "all after", "CPU a file"]
+    columns = ["tenants edited, each once", "p50", "p95", "longest", "all after", "CPU per file"]
     table = as_table(columns, [row])
-    return f"{table}\nCPU a file: {by_process}.\n\n{origin({'rounds': 1, **result})}"
+    return f"{table}\nCPU per file: {by_process}.\n\n{origin({'rounds': 1, **result})}"
 
 
 def _guidelines(result: _Result) -> str:
@@ -140,19 +218,19 @@ def _chain(result: _Result) -> str:
     rows = [_phase_row(costs, phase, name) for phase, name in _PHASES.items()]
     rows += [
         _phase_row(costs, "killed", "`kill -9` half-way"),
-        _phase_row(costs, "kill", "the sync after that"),
+        _phase_row(costs, "kill", "the sync after the kill"),
         _phase_row(costs, "bare", "**bare Elasticsearch bulk**"),
-        _phase_row(costs, "bare.graphs", "the same with graphs as Elasticsearch makes them"),
+        _phase_row(costs, "bare.graphs", "bare bulk, with graphs for small segments as well"),
     ]
-    columns = ["phase", "as a user", "beside imports", "CPU", "Elasticsearch CPU", "memory"]
+    columns = ["phase", "as a user", "without imports", "CPU", "Elasticsearch CPU", "memory"]
     bare, cold = median_of(costs["bare"], "inside"), median_of(costs["cold.inside"], "inside")
     wall, graphs = median_of(costs["cold"], "wall"), median_of(costs["bare.graphs"], "inside")
     ratio = (
-        f"A first sync takes {cold / bare:.2f} times as long as bare bulk beside imports, and"
-        f" {wall / bare:.2f} times with everything; {cold / graphs:.2f} and {wall / graphs:.2f}"
-        f" times as long as bare bulk with graphs. {result['entries']:,} entries of"
-        f" {result['files']:,} files; {result['entries'] / cold:,.0f} a second beside imports,"
-        f" {result['entries'] / bare:,.0f} bare."
+        f"{result['entries']:,} entries of {result['files']:,} files:"
+        f" {result['entries'] / cold:,.0f} a second without imports,"
+        f" {result['entries'] / bare:,.0f} in bare bulk. A first sync takes {wall / bare:.2f} times"
+        f" as long as bare bulk ({cold / bare:.2f} without imports), and {wall / graphs:.2f} times"
+        f" as long as bare bulk with graphs ({cold / graphs:.2f})."
     )
     return f"{as_table(columns, rows)}\n{ratio}\n\n{origin(result)}"
 
@@ -189,7 +267,7 @@ def _linear(result: _Result) -> str:
             ]
             rows.append([name, *cells])
     columns = [
-        "phase, beside imports",
+        "phase, without imports",
         f"{small['files']:,} files",
         f"{result['files']:,} files",
         f"ratio ({factor:.0f} is linear)",
@@ -201,35 +279,48 @@ def _linear(result: _Result) -> str:
 def _rivals(result: _Result) -> str:
     by_name: Mapping[str, _Costs] = result["costs"]
     names = [name for name in _FRAMEWORKS if by_name.get(name, {}).get("cold")]
-    columns = ["seconds", *(_FRAMEWORKS[name] for name in names)]
-    times = [
-        [title, *(_times(by_name[name], phase) for name in names)]
-        for phase, title in _PHASES.items()
-    ]
-    work = [
-        [f"CPU: {title}", *(_cpu(by_name[name], phase) for name in names)]
-        for phase, title in _PHASES.items()
-    ]
+    programs = [_FRAMEWORKS[name] for name in names]
+    compared = "\n".join(
+        as_table(
+            [head, *programs],
+            [
+                [title, *(cell(by_name[name], phase) for name in names)]
+                for phase, title in _PHASES.items()
+                if phase != "loss"
+            ],
+        )
+        for head, cell in (
+            ("seconds, as a user", _seconds_as_user),
+            ("seconds, without imports", _seconds_without_imports),
+            ("CPU seconds, program + servers", _cpu),
+        )
+    )
     facts = [
         ["entries", *(_entries(result, name) for name in names)],
-        ["memory, cold", *(f"{median_of(by_name[n]['cold'], 'peak_mb'):.0f} MB" for n in names)],
-        ["index lost: is it repaired", *(_repaired(by_name[name]) for name in names)],
+        [
+            "memory of a first sync",
+            *(f"{median_of(by_name[name]['cold'], 'peak_mb'):.0f} MB" for name in names),
+        ],
+        ["repairs a lost index", *(_repaired(by_name[name]) for name in names)],
     ]
     failures = "".join(
         f"{_FRAMEWORKS[name]} failed: {why}\n\n" for name, why in result["failures"].items()
     )
     versions = ", ".join(f"{name} {version}" for name, version in result["versions"].items())
-    return (
-        f"{as_table(columns, [*times, *work, *facts])}\n{failures}{origin(result)}\n\n{versions}.\n"
-    )
+    return f"{compared}\n{as_table(['', *programs], facts)}\n{failures}{versions}. {origin(result)}"
 
 
-def _times(costs: _Costs, phase: str) -> str:
+def _seconds_as_user(costs: _Costs, phase: str) -> str:
+    seen = _useful(costs, phase)
+    return f"{median_of(seen, 'wall'):.1f}" if seen else _NOTHING
+
+
+def _seconds_without_imports(costs: _Costs, phase: str) -> str:
     seen = _useful(costs, phase)
     if not seen:
         return _NOTHING
     inside = costs.get(f"{phase}.inside") or seen
-    return f"{median_of(seen, 'wall'):.1f} ({median_of(inside, 'inside'):.2f})"
+    return f"{median_of(inside, 'inside'):.2f}"
 
 
 def _useful(costs: _Costs, phase: str) -> list[Mapping[str, Any]]:
@@ -254,8 +345,8 @@ def _entries(result: _Result, name: str) -> str:
 def _repaired(costs: _Costs) -> str:
     lost = costs["loss"][0]
     if "restored" not in lost:
-        return "yes, by `--repair`, which the next sync suggests"
-    return "yes" if lost["restored"] else "no, without an error"
+        return "yes, with `--repair`"
+    return "yes" if lost["restored"] else "no, and reports no error"
 
 
 def _parsing(result: _Result) -> str:
@@ -269,7 +360,12 @@ def _parsing(result: _Result) -> str:
         name = f"{_FORMATS.get(media_type, media_type)}, {found['unit']}"
         ours = (f"{rates['parser']:,.0f}", f"{rates['pool']:,.0f}")
         rows.append([name, libraries or "–", *ours])
-    columns = ["a second of CPU", "library alone (parser to it)", "parser", "scanned, in a worker"]
+    columns = [
+        "per second of CPU",
+        "library alone (parser / library)",
+        "parser",
+        "parser, scan and worker",
+    ]
     return f"{as_table(columns, rows)}\n{origin(result)}"
 
 
@@ -284,17 +380,17 @@ def _many_tenants(result: _Result) -> str:
         ]
         for name, phase, wall in (
             ("first sync of all", "cold", "wall"),
-            ("no-op of all", "noop", "wall"),
-            ("a tick of the sensor", "tick", "inside"),
-            ("a night", "night", "inside"),
+            ("a sync of all without changes", "noop", "wall"),
+            ("a tick of the sensor `source_files`", "tick", "inside"),
+            ("a night (job `detect_drift`)", "night", "inside"),
         )
         if (cost := result.get(phase))
     ]
     changes = ", ".join(in_seconds(seconds) for seconds in result["change_seconds"])
     memory = ", ".join(f"{name} {size:.0f} MB" for name, size in result["memory_mb"].items())
-    columns = [f"{count:,} tenants of {result['files']} files", "wall", "CPU", "CPU a tenant"]
+    columns = [f"{count:,} tenants of {result['files']} files", "wall", "CPU", "CPU per tenant"]
     return (
-        f"{as_table(columns, rows)}\nA change in one of them, until it was searchable: {changes}."
+        f"{as_table(columns, rows)}\nThree changes were searchable after {changes}."
         f" Memory: {memory}.\n\n{origin(result)}"
     )
 
@@ -309,7 +405,7 @@ def _upkeep(result: _Result) -> str:
             f"{cost['peak_mb']:,.0f} MB",
             *(f"{read:,.0f} MB" for read in (cost["read_mb"] or {}).values()),
         ]
-        for name, cost in (("the night", result["night"]), ("a purge", result["purge"]))
+        for name, cost in (("a night", result["night"]), ("a purge", result["purge"]))
     ]
     columns = [
         f"{result['entries']:,} entries of {result['documents']:,} documents",
@@ -319,7 +415,7 @@ def _upkeep(result: _Result) -> str:
     sync, first = result.get("sync"), ""
     if sync is not None:
         most = f"{sync['peak_mb']:,.0f} MB"
-        first = f"The first sync took {in_seconds(sync['wall'])}, and at most {most}.\n\n"
+        first = f"The first sync took {in_seconds(sync['wall'])} and {most} of memory.\n\n"
     return f"{as_table(columns, rows)}\n{first}{origin(result)}"
 
 
@@ -333,7 +429,7 @@ def _throughput(result: _Result) -> str:
         ]
         for row in result["concurrent"]
     ]
-    columns = ["requests at once", "possible, texts a second", "measured", "of what is possible"]
+    columns = ["requests at once", "possible texts per second", "measured", "share"]
     tables = [as_table(columns, sent)]
     if limited := result.get("limited"):
         tables.append(
@@ -352,7 +448,7 @@ def _throughput(result: _Result) -> str:
             ]
             for row in local
         ]
-        columns = ["the local model, texts a second", "onnxruntime alone", "embed_all", "of it"]
+        columns = ["shipped model, texts per second", "onnxruntime alone", "embed_all", "share"]
         tables.append(as_table(columns, rows))
     return "\n".join([*tables, origin(result)])
 

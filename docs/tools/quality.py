@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ RESULTS = Path(__file__).resolve().parents[2] / "benchmarks" / "results"
 _MARKED = re.compile(r"(<!-- table ([a-z0-9-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 _MEASURES = ("nDCG@10", "recall@5", "MRR")
 _LEAST_P = 0.001
+_SIGNIFICANT_P = 0.05
 _KINDS = {
     "paraphrase": "in a user's words",
     "identifier": "an exact name or code",
@@ -34,17 +35,22 @@ _KINDS = {
     "all": "all",
 }
 _CHOSEN = {
-    "harmless": "the highest that loses at most 2 % of the answers",
-    "separating": "the one that separates best",
+    "harmless": "the highest threshold that loses at most 2 % of the answers",
+    "separating": "the threshold that separates best",
 }
 
 _OF_THEIR_OWN = frozenset(
     {
-        *("merging", "agents-quality", "workspace-questions", "fusion", "hybrids"),
+        *("merging", "agents-quality", "workspace-questions", "fusion", "hybrids", "claims"),
         *("code-truth", "code-truth-django", "code-questions", "code-routes", "code-definitions"),
     }
 )
 """Tables that have a result of their own name."""
+_RESULT_NAMES = {"calibration": "thresholds"}
+"""Tables that have a result of another name."""
+
+_SHOWN_PERCENT = frozenset({-100, 10, 20, 30, 40, 45, 50, 60, 70})
+"""Thresholds that the page shows, in hundredths; -100 is none."""
 
 _Result = Mapping[str, Any]
 
@@ -53,7 +59,7 @@ def quality_page() -> str:
     """The page with its tables as the results are now."""
 
     def filled(mark: re.Match[str]) -> str:
-        name = mark[2] if mark[2] in _OF_THEIR_OWN else "quality"
+        name = _RESULT_NAMES.get(mark[2], mark[2] if mark[2] in _OF_THEIR_OWN else "quality")
         result = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
         return f"{mark[1]}\n{_TABLES[mark[2]](result)}\n{mark[3]}"
 
@@ -75,30 +81,38 @@ def _modes(result: _Result) -> str:
     return f"{as_table(columns, rows)}\nReranked by {reranker}.\n\n{differences}\n{origin(result)}"
 
 
+_RULES = {
+    "words": "words",
+    "knn": "vectors",
+    "ranks": "reciprocal ranks",
+    "product": "hybrid",
+}
+
+
 def _fusion(result: _Result) -> str:
-    """A row for each judged set: single rankings, former rules, and the product's."""
-    columns = ("words", "knn", "ranks", "linear fusion", "product")
+    """A row for each judged set: single rankings, reciprocal ranks, and the product's rule."""
     rows = [
         [
-            f"{row['set']}: {row['kind']}, {row['language']} ({row['questions']})",
-            *(f"{row['rules'][name]['ndcg']:.3f}" for name in columns),
-            *(f"{row['rules'][name]['ndcg_untouched']:.3f}" for name in columns),
+            _set_name(row),
+            *(f"{row['rules'][name]['ndcg']:.3f}" for name in _RULES),
             f"{row['rules']['product']['recall']:.2f}",
         ]
         for row in result["sets"]
     ]
-    means = [
-        sum(row["rules"][name][measure] for row in result["sets"]) / len(result["sets"])
-        for measure in ("ndcg", "ndcg_untouched")
-        for name in columns
-    ]
-    recall = sum(row["rules"]["product"]["recall"] for row in result["sets"]) / len(rows)
-    rows.append(["mean", *(f"{mean:.3f}" for mean in means), f"{recall:.2f}"])
-    names = ("words", "knn", "reciprocal ranks", "0114", "hybrid")
-    heads = ["set (questions)", *names, *(f"{name}, untouched" for name in names)]
-    return f"{as_table([*heads, 'recall@5, hybrid'], rows)}\nTaken {result['taken']}."
+
+    def mean(name: str, measure: str) -> float:
+        sets = result["sets"]
+        return float(sum(row["rules"][name][measure] for row in sets) / len(sets))
+
+    recall = f"{mean('product', 'recall'):.2f}"
+    for half, measure in (("all questions", "ndcg"), ("untouched halves", "ndcg_untouched")):
+        means = (f"{mean(name, measure):.3f}" for name in _RULES)
+        rows.append([f"mean of {half}", *means, recall if measure == "ndcg" else "–"])
+    heads = ["set (questions)", *_RULES.values(), "recall@5, hybrid"]
+    return f"{as_table(heads, rows)}\nTaken {result['taken']}."
 
 
+_OTHERS = ("hybrid", "bm25s", "langchain", "llamaindex")
 _PROGRAMS = {
     "text": "text",
     "knn": "knn",
@@ -111,35 +125,38 @@ _PROGRAMS = {
 
 def _hybrids(result: _Result) -> str:
     """The product beside other programs: quality by set, times, and another model."""
-    columns = ["set (questions)", *_PROGRAMS.values()]
-    rows = [[_set_name(row), *_beside_hybrid(row["programs"])] for row in result["sets"]]
-    rows += [
-        [f"mean of {found['sets']}: {group}", *_beside_hybrid(found["programs"])]
+    means = [
+        [f"nDCG@10, {found['sets']} sets: {group}", *_with_chance(found["programs"], _PROGRAMS)]
         for group, found in result["overall"].items()
     ]
-    recalls = [
-        [row["set"], *(f"{row['programs'][name]['recall']:.2f}" for name in _PROGRAMS)]
-        for row in result["sets"]
+    means += [
+        [f"recall@5, {len(sets)} sets: {group}", *_mean_recalls(sets)]
+        for group in result["overall"]
+        if (
+            sets := [
+                row for row in result["sets"] if (row["language"] == "en") == (group == "English")
+            ]
+        )
     ]
+    rows = [[_set_name(row), *_with_chance(row["programs"], _OTHERS)] for row in result["sets"]]
     times = result["milliseconds"]
     spent = ", ".join(f"{name} {times['programs'][key]}" for key, name in _PROGRAMS.items())
     versions = ", ".join(f"{name} {version}" for name, version in result["versions"].items())
     parts = [
-        f"nDCG@10, and the p of hybrid against it:\n\n{as_table(columns, rows)}",
-        f"Milliseconds of a question, {times['set']} (median, without its vector): {spent}.\n",
-        f"recall@5:\n\n{as_table(['set', *_PROGRAMS.values()], recalls)}",
+        as_table(["mean", *_PROGRAMS.values()], means),
+        as_table(["nDCG@10 by set (questions)", *(_PROGRAMS[name] for name in _OTHERS)], rows),
+        f"Milliseconds per question, {times['set']} (median, without its vector): {spent}.\n",
     ]
     sampled = result["multilingual"]
     if sampled["sets"]:
         names = [name for name in _PROGRAMS if name in sampled["sets"][0]["programs"]]
         table = as_table(
-            ["set (questions)", *names],
-            [[_set_name(row), *_beside_hybrid(row["programs"])] for row in sampled["sets"]],
+            ["multilingual-e5-small, nDCG@10", *names],
+            [[_set_name(row), *_with_chance(row["programs"], names)] for row in sampled["sets"]],
         )
         parts.append(
-            f"multilingual-e5-small, nDCG@10 of samples: up to {sampled['questions']} questions and"
-            f" {sampled['passages']} passages of each set, those that answer among them:\n\n"
-            f"{table}\nTaken {sampled['taken']}.\n"
+            f"{table}\nSamples of up to {sampled['questions']} questions and"
+            f" {sampled['passages']} passages, taken {sampled['taken']}.\n"
         )
     return "\n".join([*parts, f"{versions}. {origin(result)}"])
 
@@ -148,17 +165,21 @@ def _set_name(row: _Result) -> str:
     return f"{row['set']}: {row['kind']}, {row['language']} ({row['questions']})"
 
 
-def _beside_hybrid(programs: _Result) -> list[str]:
-    """Cells of the programs; the best is in bold letters."""
-    best = max(found["ndcg"] for found in programs.values())
+def _with_chance(programs: _Result, names: Iterable[str]) -> list[str]:
+    """Cells of the programs: the best is bold, and ≈ marks a difference that may be chance."""
+    shown = {name: programs[name] for name in names}
+    best = max(round(found["ndcg"], 3) for found in shown.values())
     cells = []
-    for name in _PROGRAMS:
-        if name not in programs:
-            continue
-        value, p = programs[name]["ndcg"], programs[name]["p"]
-        shown = f"**{value:.3f}**" if value == best else f"{value:.3f}"
-        cells.append(shown if name == "hybrid" else f"{shown} (p {_chance(p)})")
+    for name, found in shown.items():
+        value = f"{found['ndcg']:.3f}"
+        mark = " ≈" if name != "hybrid" and found["p"] >= _SIGNIFICANT_P else ""
+        cells.append((f"**{value}**" if float(value) == best else value) + mark)
     return cells
+
+
+def _mean_recalls(sets: Sequence[_Result]) -> Iterable[str]:
+    for name in _PROGRAMS:
+        yield f"{sum(row['programs'][name]['recall'] for row in sets) / len(sets):.2f}"
 
 
 def _interval(found: Mapping[str, float]) -> str:
@@ -182,16 +203,11 @@ def _kinds(result: _Result) -> str:
     rows = [
         [
             f"{name} ({result['questions'][kind]})",
-            *(
-                f"{modes[mode][kind][measure]['mean']:.2f}"
-                for measure in _MEASURES[:2]
-                for mode in modes
-            ),
+            *(f"{modes[mode][kind]['nDCG@10']['mean']:.2f}" for mode in modes),
         ]
         for kind, name in _KINDS.items()
     ]
-    columns = ["questions", *(f"{measure}, {mode}" for measure in _MEASURES[:2] for mode in modes)]
-    return as_table(columns, rows)
+    return as_table(["nDCG@10 by kind of question (questions)", *modes], rows)
 
 
 def _thresholds(result: _Result) -> str:
@@ -203,10 +219,11 @@ def _thresholds(result: _Result) -> str:
             *(cell for of_profile in kept for cell in _kept(of_profile)),
         ]
         for kept in zip(*(found[profile]["curve"] for profile in profiles), strict=True)
+        if round(100 * kept[0]["min_score"]) in _SHOWN_PERCENT
     ]
     columns = [
-        "least cosine",
-        *(f"{profile}, {what}" for profile in profiles for what in ("answered", "rejected")),
+        "threshold",
+        *(f"{profile}, {what}" for profile in profiles for what in ("answer kept", "empty result")),
     ]
     chosen = "".join(
         f"- {profile}, {name}: {_least(kept)}; on the other half {' and '.join(_said(kept))}\n"
@@ -216,6 +233,84 @@ def _thresholds(result: _Result) -> str:
         )
     )
     return f"{as_table(columns, rows)}\n{chosen}"
+
+
+def _calibration(result: _Result) -> str:
+    """Thresholds as calibration sets them, and what they keep, by corpus."""
+    rows = [
+        [
+            f"{name}, {of['passages']} passages, {of['answered']} + {of['unanswered']} questions",
+            f"{found['floor'][1]:.2f}",
+            f"{found['kept']:.0%}",
+            f"{found['rejected']:.0%}",
+            f"{found['passages_above']:.1f}",
+        ]
+        for name, of in result["corpora"].items()
+        for found in (of["widths"]["1"],)
+    ]
+    columns = ["corpus", "threshold", "answers kept", "empty results", "hits kept of 5"]
+    return f"{as_table(columns, rows)}\nTaken {result['taken']}.\n"
+
+
+def _claims(result: _Result) -> str:
+    """How many true and wrong sentences the check of citations judges correctly."""
+    rows = [
+        [
+            name,
+            str(found["true"]),
+            f"{found['recall']:.1%}",
+            str(found["wrong"]),
+            f"{found['caught of near']:.0%}",
+            f"{found['caught']:.0%}",
+            "–" if found["precision"] is None else f"{found['precision']:.0%}",
+        ]
+        for half, languages in _CLAIMS.items()
+        for language, name in languages.items()
+        for found in (result[half][language],)
+    ]
+    by_kind = result["untouched"]["en"]["caught by kind"]
+    kinds = ", ".join(
+        f"{_WRONG[kind]} {by_kind[kind]:.0%}"
+        for kind in sorted(_WRONG, key=lambda kind: -by_kind[kind])
+    )
+    columns = [
+        *("sentences", "true", "kept", "wrong", "near and wrong: removed", "all wrong: removed"),
+        "precision",
+    ]
+    return (
+        f"{as_table(columns, rows)}\n"
+        f"Removed by kind of error, English, written afterwards: {kinds}.\n\n"
+        f"Taken {result['taken']}.\n"
+    )
+
+
+_CLAIMS = {
+    "developed": {
+        "en": "English, rules developed with them",
+        "de": "German",
+        "fr": "French",
+        "es": "Spanish",
+        "ru": "Russian",
+        "zh": "Chinese",
+        "ja": "Japanese",
+        "ar": "Arabic",
+        "across languages": "in another language than the passage",
+    },
+    "untouched": {"en": "**English, written afterwards**"},
+}
+_WRONG = {
+    "number": "number",
+    "date": "date",
+    "negation": "negation",
+    "condition": "condition",
+    "direction": "direction",
+    "unit": "unit",
+    "verb": "verb",
+    "relation": "relation",
+    "entity": "another thing or person",
+    "quantifier": "quantity word",
+    "modality": "modality",
+}
 
 
 def _least(kept: _Result) -> str:
@@ -231,8 +326,8 @@ def _kept(kept: _Result) -> tuple[str, str]:
 
 def _said(kept: _Result) -> tuple[str, str]:
     return (
-        f"{kept['answered']} of {kept['answerable']} are answered",
-        f"{kept['rejected']} of {kept['unanswerable']} are rejected",
+        f"{kept['answered']} of {kept['answerable']} keep their answer",
+        f"{kept['rejected']} of {kept['unanswerable']} get an empty result",
     )
 
 
@@ -248,6 +343,8 @@ _TABLES: Mapping[str, Callable[[_Result], str]] = {
     "code-questions": code_questions_table,
     "code-routes": code_routes_table,
     "fusion": _fusion,
+    "claims": _claims,
+    "calibration": _calibration,
     "hybrids": _hybrids,
     "code-definitions": code_definitions_table,
 }

@@ -11,9 +11,9 @@ from docs.tools.tables import as_table, median_of, origin
 _Run = Mapping[str, Any]
 
 _TARGETS = {
-    ("service", False): "**the service**, each question a new one",
+    ("service", False): "**the service**, every question new",
     ("service", True): "the service, 50 questions repeated",
-    ("wrk", False): "the service, under load by wrk",
+    ("wrk", False): "the service, load by wrk",
     ("bare", False): "**bare Elasticsearch**, its client on an event loop",
     ("bare-threads", False): "bare Elasticsearch, its client in threads",
     ("bare-lean", False): "bare Elasticsearch, no more candidates than hits",
@@ -22,8 +22,10 @@ _PROCESSES = {
     "service": "service",
     "elasticsearch": "Elasticsearch",
     "postgres": "Postgres",
-    "load": "load",
+    "load": "load generator",
 }
+_CALLERS = (1, 50)
+"""Callers at once that the summary shows."""
 _USUAL = {"mode": "hybrid", "top_k": 5, "callers": 50, "tenant": "bench"}
 
 
@@ -39,7 +41,7 @@ def serving_tables(result: Mapping[str, Any]) -> str:
     chunks = result["chunks"]["bench"]
     columns = [
         f"50 callers, {chunks:,} chunks, hybrid, 5 hits",
-        *("p50", "p95", "p99", "a second"),
+        *("p50", "p95", "p99", "per second"),
         *(f"CPU {name}" for name in _PROCESSES.values()),
     ]
     compared = [
@@ -48,14 +50,30 @@ def serving_tables(result: Mapping[str, Any]) -> str:
     ratios = ["", "service p50", "bare p50", "ratio", "service CPU", "bare CPU", "ratio"]
     busy = median_of(runs, "elsewhere")
     return (
-        f"{as_table(columns, rows)}\nCPU is milliseconds a request. Others kept {busy:.2f} of the"
-        f" cores busy meanwhile.\n\n{as_table(ratios, compared)}\n"
-        f"CPU is that of all processes together.\n\n{origin(result)}"
+        f"{as_table(columns, rows)}\nCPU is milliseconds per request. Other processes kept"
+        f" {busy:.2f} cores busy.\n\n{as_table(ratios, compared)}\n"
+        f"CPU is the sum of all processes.\n\n{origin(result)}"
     )
 
 
+def usual_latencies(result: Mapping[str, Any]) -> Mapping[int, Mapping[str, float]]:
+    """Milliseconds of the service's usual search, by callers at once."""
+    runs: Sequence[_Run] = result["runs"]
+    return {
+        callers: {part: median_of(alike, part) for part in ("p50", "p95")}
+        for callers in _CALLERS
+        if (
+            alike := _like(runs, **{**_USUAL, "callers": callers}, target="service", repeated=False)
+        )
+    }
+
+
 def _changes(chunks: Mapping[str, int]) -> list[tuple[str, Mapping[str, Any]]]:
-    sizes = [(f"{count:,} chunks", {"tenant": tenant}) for tenant, count in chunks.items()]
+    sizes = [
+        (f"{count:,} chunks", {"tenant": tenant})
+        for tenant, count in chunks.items()
+        if tenant != _USUAL["tenant"]
+    ]
     return [
         ("50 callers, hybrid, 5 hits", {}),
         *((f"{callers} at once", {"callers": callers}) for callers in (10, 1)),

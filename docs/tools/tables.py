@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Any
 
+_USUAL_MACHINE = "2 cores of AMD EPYC, 25 GB, Python 3.11.7, Elasticsearch 9.5.3"
+"""The machine that the pages name at their beginning; results from it need not name it again."""
 _LONG = 10
 """Seconds from which hundredths are insignificant."""
 
@@ -18,14 +20,17 @@ def as_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def origin(result: Mapping[str, Any]) -> str:
-    """When, how often and on what a result was taken."""
+    """When, how often, at which load, and on which machine unless on the usual one."""
     facts = result["machine"]
     server = facts["versions"]["elasticsearch server"]
     rounds = result["rounds"]
+    machine = (
+        f"{facts['cores']} cores of {facts['processor']}, {facts['memory_gb']:.0f} GB,"
+        f" Python {facts['python']}, Elasticsearch {server}"
+    )
     return (
         f"Taken {result['taken']}, {rounds} {'round' if rounds == 1 else 'rounds (medians)'};"
-        f" {facts['cores']} cores of {facts['processor']}, {facts['memory_gb']:.0f} GB,"
-        f" Python {facts['python']}, Elasticsearch {server}; load average before:"
+        f"{'' if machine == _USUAL_MACHINE else f' {machine};'} load average before:"
         f" {facts['load_average'][0]}.\n"
     )
 

@@ -8,14 +8,17 @@ from typing import Any, Final
 from docs.tools.tables import as_table, origin
 
 _NDCG: Final = "nDCG@10"
+_MODELS: Final = {"while the other waits": "while the new model waits"}
 _HALVES: Final = {"all": "all", "untouched": "untouched half"}
+_STORES: Final = ("Elasticsearch", "pgvector")
+_SHARES: Final = ("1 %", "10 %", "all")
 _CHIPS: Final = {
-    "found": "a passage that holds the answer is among the hits",
-    "cited": "of answers that state it, the block cited holds it",
-    "claim, meaning": "a claim in the question's words alone leads to that block",
-    "claim, words": "the same, if words alone told it",
-    "hit": "the block that the first such hit leads to holds it",
-    "cited by the nearest sentence": "answers of the nearest sentence whose cited block holds it",
+    "found": "a hit holds the answer",
+    "cited": "the answer states it: the cited block holds it",
+    "claim, meaning": "the answer repeats only the question: the cited block holds it",
+    "claim, words": "the same, with the block chosen by words alone",
+    "hit": "the link of the first such hit leads to a block that holds it",
+    "cited by the nearest sentence": "the answer is the nearest sentence: the cited block holds it",
 }
 
 _Result = Mapping[str, Any]
@@ -33,16 +36,17 @@ def workspace_questions_table(result: _Result) -> str:
     ]
     gain = result["rankings"]["blocks against pages alone, hybrid"]
     changed = result["another model"]
-    models = "; ".join(f"{name} {of['mean']:.3f}" for name, of in changed[_NDCG].items())
+    models = "; ".join(
+        f"{_MODELS.get(name, name)} {of['mean']:.3f}" for name, of in changed[_NDCG].items()
+    )
     columns = [*(f"{_NDCG}, {name}" for name in _HALVES.values())]
     return (
         f"{as_table(['ranking', *columns], ranked)}\n"
         f"Blocks against pages alone, hybrid: {gain['mean']:+.3f} (p = {gain['p']:.3f}).\n\n"
-        f"{as_table(['chips', *_HALVES.values()], chips)}\n"
+        f"{as_table(['citations and links', *_HALVES.values()], chips)}\n"
         f"A change of the model, {_NDCG}, hybrid: {models};"
         f" {changed['questions meanwhile']} questions were answered while it was built.\n\n"
-        f"{sum(result['records'].values())} records, {result['questions']} questions."
-        f" {origin(result)}"
+        f"{origin(result)}"
     )
 
 
@@ -50,21 +54,25 @@ def pgvector_table(result: _Result) -> str:
     """Recall and latency of both back ends, by the share that a filter leaves."""
     rows = [
         [
-            f"{_short(corpus)}, {case}",
-            f"{of['recall@10']:.4f}",
-            *(f"{of[p]:.1f} ms" for p in ("p50 ms", "p95 ms")),
+            f"{_short(corpus)}, {share}",
+            *(cell for store in _STORES for cell in _recall_and_times(cases[f"{store}, {share}"])),
         ]
         for corpus, cases in result["corpora"].items()
-        for case, of in cases.items()
-        if "recall@10" in of
+        for share in _SHARES
     ]
     times = "; ".join(
         f"{_short(corpus)}: "
         + ", ".join(f"{name} {s:.1f} s" for name, s in of["written in seconds"].items())
         for corpus, of in result["corpora"].items()
     )
-    columns = ["vectors, back end, share that the filter leaves", "recall@10", "p50", "p95"]
+    measures = [f"{store}: {what}" for store in _STORES for what in ("recall@10", "p50", "p95")]
+    columns = ["vectors, share that the filter leaves", *measures]
     return f"{as_table(columns, rows)}\nWritten in: {times}.\n\n{origin(result)}"
+
+
+def _recall_and_times(of: Mapping[str, float]) -> list[str]:
+    times = (f"{of[p]:.1f} ms" for p in ("p50 ms", "p95 ms"))
+    return [f"{of['recall@10']:.4f}", *times]
 
 
 def _short(corpus: str) -> str:

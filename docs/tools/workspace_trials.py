@@ -17,8 +17,8 @@ def changing_page_table(result: Mapping[str, Any]) -> str:
         in_seconds(result["oldest_found"]),
     ]
     columns = [
-        *("saved", "listed by a run", "of these found"),
-        *("listed → found, p50", "longest", "what was found was behind by at most"),
+        *("versions saved", "listed by a run", "found by a search"),
+        *("listed → found, p50", "longest", "greatest age of a found version"),
     ]
     killed = result.get("killed")
     told = f"{_killed(killed)}.\n\n" if killed else ""
@@ -37,7 +37,7 @@ def bulk_table(result: Mapping[str, Any]) -> str:
     ]
     columns = [
         *("lines", "pushed in", "all indexed after", "edits"),
-        *("edit → found, p50", "p95", "longest", "lines that an edit overtook, p50"),
+        *("edit → found, p50", "p95", "longest", "lines an edit overtook, p50"),
     ]
     counted = (
         f"{_killed(result['killed'])}. `queue_depth` was recounted at {result['moments']} moments,"
@@ -54,7 +54,11 @@ def moves_table(result: Mapping[str, Any]) -> str:
         *(in_seconds(result[name]) for name in ("p50", "max", "client_cpu", "postgres_cpu")),
     ]
     columns = ["records, on pages", "moves", "p50", "longest", "CPU of the client", "of Postgres"]
-    held = "Each held with its answer." if result["holds"] else "Not each held with its answer."
+    held = (
+        "Each move was in force when it was answered."
+        if result["holds"]
+        else "Not every move was in force when it was answered."
+    )
     return f"{as_table(columns, [row])}\n{held}\n\n{_asked_moves(result)}{origin(result)}"
 
 
@@ -63,8 +67,8 @@ def _asked_moves(result: Mapping[str, Any]) -> str:
     asked = result["asked"]
     names = {
         "move": "`PUT /rag/tree/…`",
-        "found": "the next question of who reads it now",
-        "hidden": "of who read it before, and finds nothing",
+        "found": "next question of a caller who gained access",
+        "hidden": "next question of a caller who lost access",
     }
     columns = [f"through the service, {asked['records']:,} indexed records", "p50", "longest"]
     rows = [
@@ -90,7 +94,7 @@ def scopes_table(result: Mapping[str, Any]) -> str:
         ]
         for mode, by in result["milliseconds"].items()
     ]
-    columns = ["p50 / p95 of a question", *names.values(), "p95, very many to 10"]
+    columns = ["p50 / p95 of a question", *names.values(), "p95, ratio of the first two"]
     return f"{as_table(columns, rows)}\n{origin(result)}"
 
 
@@ -101,5 +105,5 @@ def _killed(killed: Sequence[str]) -> str:
 def _verdict(result: Mapping[str, Any]) -> str:
     faults = result["faults"]
     if not faults:
-        return "Everything was as it must be.\n"
-    return "Not as it must be: " + "; ".join(faults) + ".\n"
+        return "All conditions held.\n"
+    return "Violated: " + "; ".join(faults) + ".\n"
