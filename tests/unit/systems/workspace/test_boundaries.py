@@ -40,10 +40,6 @@ OTHER_WORKSPACES = {
     "local_stack/dagster_processes.py",
     "local_stack/stack.py",
     "web/__main__.py",
-    # Those of Cargo, Nx and Xcode.
-    "code/manifests/facts.py",
-    "code/places.py",
-    "ingest/sources/repositories/generated.py",
 }
 
 
