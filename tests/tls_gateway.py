@@ -37,6 +37,7 @@ _INTERNAL = re.compile(
     r"|/_flush|/_forcemerge|/_close|/_open|/_segments|/_recovery|/_cache|/_template|/_tasks"
     r"|/_shard_stores|/_cat/(allocation|health|master|nodes|plugins|segments|shards|templates)"
 )
+_SHORT_REFRESH = re.compile(r'"refresh_interval": "([0-4]s|[0-9]+ms)"')
 _PUBLIC_SETTINGS = re.compile(
     r"index\.(refresh_interval|mapping\.total_fields\.limit|analysis\..*|default_pipeline"
     r"|final_pipeline|blocks\..*|lifecycle\.name|max_.*|query\..*|sort\..*)"
@@ -148,9 +149,8 @@ class _Handler(BaseHTTPRequestHandler):
         if self.command == "PUT" and body and ("/_" not in path or path.endswith("/_settings")):
             sent = json.loads(body)
             settings = sent.get("settings", sent if path.endswith("/_settings") else {})
-            interval = str(_flat(settings).get("index.refresh_interval", "-1"))
-            if re.fullmatch(r"[0-4]s|[0-9]+ms", interval):
-                reason = f"index setting [index.refresh_interval={interval}] should be either -1 or"
+            if short := _SHORT_REFRESH.search(json.dumps(settings)):
+                reason = f"index setting [index.refresh_interval={short[1]}] should be either -1 or"
                 return 400, _error("illegal_argument_exception", f"{reason} at least 5s")
             private = sorted(n for n in _flat(settings) if not _PUBLIC_SETTINGS.fullmatch(n))
             if private:
