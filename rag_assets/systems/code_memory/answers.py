@@ -80,7 +80,7 @@ class _Depending(NamedTuple):
     Attributes:
         shown: nodes with the path of names to each.
         stated: relations between them.
-        uses: of the definitions themselves, by name.
+        uses: the uses of the definitions themselves, by name.
         is_known: whether any of the definitions exists.
     """
 
@@ -97,7 +97,7 @@ class CodeAnswers:
 
     Attributes:
         reader: reads documents, and contains the catalog.
-        settings: of the installation; None if no repository may be opened.
+        settings: the settings of the installation; None if no repository may be opened.
     """
 
     reader: DocumentReader
@@ -251,7 +251,7 @@ class CodeAnswers:
 
         Args:
             view: the part of the index that the caller may read.
-            walks: from the definitions in the question.
+            walks: the walks from the definitions in the question.
             found: nodes with the path of names to each; users are added.
             begun: the nodes in the question.
             stated: relations; relations of users are added.
@@ -356,7 +356,7 @@ class CodeAnswers:
         """Walk to the users of a table's models, and of the relations that lead to these models.
 
         Args:
-            walks: from the table to everything that names it.
+            walks: the walks from the table to everything that names it.
 
         Returns:
             The walks, and a note if some relations were not followed.
@@ -432,7 +432,7 @@ class CodeAnswers:
 
         Args:
             said: the name.
-            walks: from it.
+            walks: the walks from this name.
             known: whether the name exists.
             first: prefix of the similar names that are listed first.
         """

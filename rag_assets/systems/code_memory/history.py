@@ -44,11 +44,11 @@ class Commit(NamedTuple):
     """A commit.
 
     Attributes:
-        id: as 40 hexadecimal digits.
+        id: the commit id as 40 hexadecimal digits.
         tree: id of its tree.
         parents: ids of its parents.
         author: the author's name.
-        time: of the commit, in seconds since 1970.
+        time: the time of the commit, in seconds since 1970.
         subject: the first line of its message.
     """
 
@@ -90,9 +90,9 @@ class HistoryTarget(NamedTuple):
     """A file, or a definition in it, for which history is requested.
 
     Attributes:
-        uri: of the file.
+        uri: the URI of the file.
         shown: its path, or the definition's name with its place.
-        lines: of the definition; None for the whole file.
+        lines: the lines of the definition; None for the whole file.
     """
 
     uri: str
@@ -157,7 +157,7 @@ def read_history(
         commit: id of the commit at which to start.
         path: the file's path in the repository.
         most: maximum number of commits to return.
-        lines: of the file in that commit; commits that did not change them are skipped.
+        lines: the lines of the file in that commit; commits that did not change them are skipped.
 
     Raises:
         ListingFailed: the commit, or the file in it, cannot be read.

@@ -39,7 +39,7 @@ def documents_of(
 
     Args:
         connection: to the catalog.
-        paths: within a repository, or as hits name them.
+        paths: paths within a repository, or as hits show them.
         gone: whether to include deleted documents.
     """
     columns = documents.c

@@ -79,7 +79,7 @@ def read_code(text: str, media_type: str, frameworks: str = "") -> CodeText:
     names in the text.
 
     Args:
-        text: of one file.
+        text: the text of one file.
         frameworks: the tenant's own; see all_frameworks.
     """
     language = language_of_type(media_type)

@@ -47,7 +47,7 @@ class RelationsQuery(BaseModel):
     Attributes:
         name: a class, `Class@method`, a function; or `table:NAME`, `config:KEY`, `package:NAME`.
         kind: kinds of relations to follow; empty: all.
-        direction: from the name (out), to the name (in), or both.
+        direction: relations from the name (out), to the name (in), or both.
         depth: number of steps.
     """
 
@@ -138,7 +138,7 @@ class FilesQuery(_NonEmptyQuery):
     """A question about files.
 
     Attributes:
-        path: of each; see FileQuery.
+        path: the path of each file; see FileQuery.
     """
 
     path: Annotated[tuple[_Text, ...], Field(min_length=1, max_length=20)]
@@ -149,7 +149,7 @@ class SymbolsQuery(BaseModel):
 
     Attributes:
         name: see RelationsQuery.
-        path: of a document, as hits name it.
+        path: the path of a document, as hits name it.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -84,7 +84,7 @@ class _Candidate:
 
     Attributes:
         document, kind: the document and its type.
-        globs: of a rule; empty: it applies to every file of its folder.
+        globs: the globs of a rule; empty: it applies to every file of its folder.
     """
 
     document: FoundDocument
@@ -103,7 +103,7 @@ class _Candidate:
         """Yield the document with the reason why it is about a file, if it is; rules with text.
 
         Args:
-            text: of the document; "" if all of it is withheld.
+            text: the text of the document; "" if all of it is withheld.
             files: the files in the question.
             several: whether to show places with their repository.
         """

@@ -63,10 +63,10 @@ class RunEvent(BaseModel):
     """An action of an agent in a run.
 
     Attributes:
-        id: of the event within its run; a repeated id is known already and ignored.
-        path: of the file, within its repository or as hits name it; not for a summary.
+        id: the id of the event within its run; a repeated id is known already and ignored.
+        path: the path of the file, within its repository or as hits name it; not for a summary.
         action: the action in a few words.
-        summary: in words; required for a final_summary.
+        summary: the summary, in words; required for a final_summary.
         at: when; by default now.
     """
 

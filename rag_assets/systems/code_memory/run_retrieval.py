@@ -69,7 +69,7 @@ class RetrievalQuestion(BaseModel):
     """A question of a run.
 
     Attributes:
-        query: in words.
+        query: the question, in words.
         run: its id; null for a question outside a run.
     """
 
@@ -108,7 +108,7 @@ def search_request(
 
     Args:
         run: the run that asks; None for a question outside a run.
-        query: in words.
+        query: the question, in words.
         options: see RetrievalOptions.
 
     Raises:

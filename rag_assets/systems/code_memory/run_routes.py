@@ -83,7 +83,7 @@ class IndexedPaths(BaseModel):
     """Files to be indexed again.
 
     Attributes:
-        paths: within a repository, or as hits name them; empty: everything in the project.
+        paths: paths within a repository, or as hits show them; empty: everything in the project.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -95,7 +95,7 @@ class NamedPaths(BaseModel):
     """Files.
 
     Attributes:
-        paths: within a repository, or as hits name them.
+        paths: paths within a repository, or as hits show them.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

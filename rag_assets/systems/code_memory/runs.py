@@ -90,7 +90,7 @@ class Runs:
         finds the files that the events name.
 
         Args:
-            run_id: of an existing run.
+            run_id: the id of an existing run.
             events: events with an id that is already stored are skipped.
 
         Raises:

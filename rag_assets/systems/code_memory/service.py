@@ -55,7 +55,7 @@ class CodeMemory:
         """Return the passages for a prompt.
 
         Args:
-            query: in words.
+            query: the question, in words.
             options: see RetrievalOptions.
             run: id of the run that asks; None for a question outside a run.
 

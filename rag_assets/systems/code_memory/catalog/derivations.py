@@ -34,7 +34,7 @@ class DerivedRecords:
     Attributes:
         of: the source from which they are derived.
         source: the source that contains them.
-        fingerprint: of the documents from which they are derived.
+        fingerprint: the fingerprint of the documents from which they are derived.
         records: the derived documents.
         unresolved: unknown facts that may add to them or change them.
     """

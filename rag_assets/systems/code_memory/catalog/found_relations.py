@@ -38,7 +38,7 @@ class FoundSymbol:
     Attributes:
         name: the qualified name.
         role, public, line_start, line_end, content_hash: see relations.relations.Symbol.
-        document_id, uri, access_scope: of the document.
+        document_id, uri, access_scope: properties of the document.
         source: its repository.
         document_type: the document's source type.
         kinds: the kinds of the document's definitions.
@@ -70,9 +70,9 @@ class FoundEdge(NamedTuple):
     Attributes:
         kind, stated_of, target, how, confidence, line_start, line_end, evidence: see
             relations.relations.Edge; evidence is None if it is read later.
-        path: of the file with the evidence, if it is not the document's file.
+        path: the path of the file with the evidence, if it is not the document's file.
         document_id, source, access_scope: see FoundSymbol.
-        uri: of the file with the evidence.
+        uri: the URI of the file with the evidence.
         position: its index among the edges of its document's text.
     """
 
@@ -109,9 +109,9 @@ class FoundNameUses(NamedTuple):
     """The places of a name in a document that the caller may read.
 
     Attributes:
-        name: as the text spells it.
+        name: the name as the text spells it.
         places: see symbols.name_uses.uses_of.
-        document_id, uri, access_scope, source_type: of the document.
+        document_id, uri, access_scope, source_type: properties of the document.
         source: its repository.
     """
 

@@ -36,8 +36,8 @@ class IndexedText:
     """A text that some build has.
 
     Attributes:
-        media_type: of a document that has it.
-        document_id: of that document.
+        media_type: media type of a document that has it.
+        document_id: id of that document.
     """
 
     chunk_set_key: str

@@ -65,7 +65,7 @@ class Nameless(NamedTuple):
     """A class without a name, or its member: only its own document refers to it.
 
     Attributes:
-        uri: of the document.
+        uri: the URI of the document.
         own: its name in that document, after its line.
     """
 

@@ -25,9 +25,9 @@ def record_relations(
     """Record the definitions and edges of texts; a text's existing records stay.
 
     Args:
-        connection: of the transaction that makes the versions of these texts valid.
+        connection: the connection of the transaction that makes the versions of these texts valid.
         ref: the tenant.
-        relations: by chunk_set_key.
+        relations: the relations, by chunk_set_key.
     """
     for table, rows in (
         (symbols, rows_of_symbols(ref, relations)),

@@ -67,7 +67,7 @@ class RelationMoment:
     """A tenant's relations at one moment, as far as a caller may read them.
 
     Attributes:
-        state: of the relations.
+        state: the state of the relations.
         scopes: the scopes that the caller's principals may read, including the public scope.
     """
 

@@ -42,7 +42,7 @@ def derive(files: Sequence[FileFacts], frameworks: Sequence[Framework]) -> Deriv
     """Return the routes and tables of a repository, as framework data define them.
 
     Args:
-        files: of one repository.
+        files: the files of one repository.
         frameworks: to look for.
     """
     read = [File(one) for one in files if not is_test(one.path)]

@@ -16,7 +16,7 @@ def derived_documents(files: Sequence[FileFacts], own: str = "") -> Derivation:
     """Return the routes and tables derived from files together, each once.
 
     Args:
-        files: of one repository, all readable by the same callers.
+        files: the files of one repository, all readable by the same callers.
         own: frameworks of the tenant; see all_frameworks.
     """
     frameworks = all_frameworks(own)

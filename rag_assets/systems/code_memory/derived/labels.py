@@ -30,7 +30,7 @@ def deciding(facts: Sequence[Fact], language: str) -> list[object]:
     Equal results mean that the source types cannot change, in this file or in others.
 
     Args:
-        facts: of one file.
+        facts: the facts of one file.
     """
     if language == "php":
         return laravel.deciding(facts)
@@ -46,7 +46,7 @@ def kinds_of(files: Sequence[FileFacts]) -> Mapping[tuple[str, str], SourceType]
     """Return the source type of each definition that has one, by path and qualified name.
 
     Args:
-        files: of one repository.
+        files: the files of one repository.
     """
     php = [one for one in files if one.language == "php"]
     python = [one for one in files if one.language == "python"]

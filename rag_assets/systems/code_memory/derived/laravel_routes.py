@@ -44,8 +44,8 @@ def route_document(
 
     Args:
         guards: middleware classes by their aliases.
-        policies: that middleware checks.
-        inheritance: of the repository's classes.
+        policies: the policies that middleware checks.
+        inheritance: the inheritance of the repository's classes.
         followed: statements of actions about objects with classes known from several files.
     """
     path = "/" + route.uri.lstrip("/")

@@ -24,12 +24,12 @@ class Statement:
     """A statement about a node, supported by lines of a repository file.
 
     Attributes:
-        kind: of the relation.
+        kind: the kind of the relation.
         source: the node it is about; "" for the derived document's own node.
         target: the node that it names.
         how: stated, by convention, or inferred.
         path: POSIX path of the file within the repository.
-        line_start, line_end: in the file, counted from 1.
+        line_start, line_end: first and last line in the file, counted from 1.
         evidence: the text there, with credentials masked, in one line.
     """
 
@@ -49,7 +49,7 @@ class DerivedDocument:
 
     Attributes:
         source_type: route or table.
-        name: of its node.
+        name: the name of its node.
         called: keys by which it is found; see rag_assets.systems.code_memory.symbols.names.
         lines: its description; the first line is its heading.
         statements: the statements that support it.

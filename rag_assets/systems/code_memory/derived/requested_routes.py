@@ -62,9 +62,9 @@ def with_tests(
     """Add the requests in tests to routes; return the documents, and a note for each cut list.
 
     Args:
-        documents: of one repository, by name.
-        files: of the repository.
-        frameworks: with rules for requests in tests.
+        documents: the documents of one repository, by name.
+        files: the files of the repository.
+        frameworks: the frameworks with rules for requests in tests.
     """
     rules = [(one.languages, rule) for one in frameworks for rule in one.requests]
     routes = _Routes(documents)

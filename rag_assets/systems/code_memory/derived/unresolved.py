@@ -19,7 +19,7 @@ class Unresolved:
 
     Attributes:
         path: POSIX path of the file within the repository.
-        line: in the file, counted from 1.
+        line: the line in the file, counted from 1.
         reason: why it is unresolved.
         about: the documents that may be wrong: ROUTES or TABLES for any of them, or the name of one
             node; "" if that is unknown.

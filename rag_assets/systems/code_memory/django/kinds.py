@@ -89,8 +89,8 @@ def kinds_of(
     """Return the source type of each definition that has one.
 
     Args:
-        files: of one Django repository.
-        routes: of the repository, if already read.
+        files: the files of one Django repository.
+        routes: the routes of the repository, if already read.
 
     Returns:
         types by path and qualified name within the file; methods have the type of their class.

@@ -15,7 +15,7 @@ class Evidence:
     """A place in a repository that supports a statement.
 
     Attributes:
-        path: of the file.
+        path: the path of the file.
         start, end: character offsets in it, half open.
     """
 
@@ -43,7 +43,7 @@ class Module:
 
     Attributes:
         name: dotted.
-        path: of the file.
+        path: the path of the file.
         package: whether it is an `__init__.py`.
         declared: its definitions by symbol.
         bases: references of a class's bases, by its symbol.

@@ -34,10 +34,10 @@ class Program:
     """The Python code of one repository.
 
     Attributes:
-        modules: by dotted name.
+        modules: the modules, by dotted name.
 
     Args:
-        files: of the repository; files in other languages only show its roots.
+        files: the files of the repository; files in other languages only show its roots.
     """
 
     def __init__(self, files: Iterable[FileFacts]) -> None:
@@ -76,8 +76,8 @@ class Program:
         """Return the absolute name of a reference, at its original definition.
 
         Args:
-            reference: as in a file's facts.
-            module: of that file.
+            reference: the reference as in a file's facts.
+            module: the module of that file.
         """
         if reference[:1] in {":", "."}:
             return self.canonical(absolute(reference, module.name, package=module.package))

@@ -20,8 +20,8 @@ class Registration:
     """A viewset registered with a router.
 
     Attributes:
-        module: that contains the call.
-        call: of `register`.
+        module: the module that contains the call.
+        call: the call of `register`.
         under: the compound statement around it; "" if absent.
         parents: the registrations that returned the registrar, nearest first.
     """

@@ -92,7 +92,7 @@ class RouterRoute:
     """A route of a router.
 
     Attributes:
-        pattern: as the router writes it.
+        pattern: the pattern as the router writes it.
         name: without namespaces.
         view: the viewset with the actions of this route.
         evidence: the registration.

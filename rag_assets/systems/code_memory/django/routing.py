@@ -14,8 +14,8 @@ class Route:
 
     Attributes:
         uri: path template (`invoices/{pk}/`).
-        pattern: as Django writes it: the concatenation of all its parts.
-        name: with its namespaces (`billing:invoice`); "" if it has none.
+        pattern: the pattern as Django writes it: the concatenation of all its parts.
+        name: the name with its namespaces (`billing:invoice`); "" if it has none.
         view: absolute name of its function or class; "" if it is computed.
         actions: methods of the view by HTTP method, if a viewset or a class defines them.
         methods: HTTP methods in upper case; empty if they are unknown.
@@ -45,7 +45,7 @@ class Routes:
     """The routes of a repository.
 
     Attributes:
-        routes: in the resolver's order.
+        routes: the routes, in the resolver's order.
         unresolved: statements that may add or change routes, and are not resolved here.
     """
 

@@ -31,7 +31,7 @@ class Suffixes:
         """Return a pattern with a suffix.
 
         Args:
-            pattern: as in the list.
+            pattern: the pattern as in the list.
             regex: whether it is a regular expression.
         """
         start = pattern.rstrip("$").rstrip("/")

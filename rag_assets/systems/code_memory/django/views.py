@@ -74,7 +74,7 @@ def view_of(program: Program, value: Any, module: Module) -> View:
 
     Args:
         value: the expression: a function, `X.as_view()`, or either within decorators.
-        module: that contains it.
+        module: the module that contains it.
     """
     for _ in range(_DEEPEST):
         if isinstance(value, str):

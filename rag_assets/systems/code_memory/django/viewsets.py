@@ -61,7 +61,7 @@ class Viewset:
         """Yield pattern, name suffix and actions of each route: list, extra actions, then detail.
 
         Args:
-            prefix: that it is registered with.
+            prefix: the prefix that it is registered with.
             slash: the end of a path; "" if absent.
         """
         known = self._known()

@@ -280,7 +280,7 @@ class Framework(_Part):
     """A framework.
 
     Attributes:
-        name: as manifests call it.
+        name: the name as manifests call it.
         languages: of its files, such as python; an unknown language raises an error with the list
             of all.
         markers: texts; a repository with one of them in a file uses the framework.

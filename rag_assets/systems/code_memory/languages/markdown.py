@@ -58,7 +58,7 @@ def known_bugs(text: str) -> tuple[Unit, ...]:
     """Return the bugs in a list of known bugs, each as a unit: a section or a list item.
 
     Args:
-        text: of a Markdown file.
+        text: the text of a Markdown file.
     """
     sections = _sections(text)
     inner = [one for one in sections if one.symbol.count(" > ") == 1] or sections

@@ -30,9 +30,9 @@ def rendered(kind: str, run: str, path: str | None, action: str, summary: str) -
     Args:
         kind: file_created, file_updated, file_deleted, final_summary.
         run: its id.
-        path: of the file within its repository; None for a summary of the run.
-        action: on the file, in a few words on one line; "" if absent.
-        summary: in words; "" if absent.
+        path: the path of the file within its repository; None for a summary of the run.
+        action: what was done to the file, in a few words on one line; "" if absent.
+        summary: the summary, in words; "" if absent.
     """
     lines = [f"{kind} {path}" if path else kind, _RUN + run]
     if action:

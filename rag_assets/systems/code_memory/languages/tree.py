@@ -42,7 +42,7 @@ class SyntaxTree:
     Args:
         text: without lone surrogates.
         module: the grammar's package.
-        function: of that package, which returns the grammar.
+        function: the function of that package, which returns the grammar.
         seconds: maximum parse time.
     """
 
@@ -86,7 +86,7 @@ class SyntaxTree:
         """Return the nodes of these types in the order of the text, outer nodes first.
 
         Args:
-            types: of the grammar's nodes.
+            types: the types of the grammar's nodes.
             within: a node to search, itself included; None for the whole tree.
         """
         found: list[tuple[int, Node]] = []

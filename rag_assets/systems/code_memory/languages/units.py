@@ -14,7 +14,7 @@ def covering(text: str, units: Iterable[Unit]) -> tuple[Unit, ...]:
     """Return the units in order, with the text between them as units of the rest.
 
     Args:
-        units: in any order, without overlaps.
+        units: the units, in any order, without overlaps.
     """
     found: list[Unit] = []
     at = 0
@@ -30,7 +30,7 @@ def rest(text: str, start: int, end: int, symbol: str = "") -> Iterator[Unit]:
 
     Args:
         start, end: character offsets.
-        symbol: of the definition around them.
+        symbol: the symbol of the definition around them.
     """
     at = start
     for blank in [*_BLANK_LINES.finditer(text, start, end), None]:

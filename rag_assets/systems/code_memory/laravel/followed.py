@@ -28,10 +28,10 @@ class Inferred:
     """A relation that is inferred from several files.
 
     Attributes:
-        kind: of the relation.
+        kind: the kind of the relation.
         source: the method that states it.
-        target: of the relation.
-        path: of the file with that method.
+        target: the target of the relation.
+        path: the path of the file with that method.
         fact: the statement.
     """
 
@@ -46,7 +46,7 @@ class Followed:
     """Statements of methods about objects with classes that other files define.
 
     Args:
-        files: of the repository.
+        files: the files of the repository.
         receivers: resolves origins.
     """
 

@@ -71,7 +71,7 @@ def table_of_class(name: str, *, pivot: bool = False) -> str:
     r"""Return the conventional table of a model.
 
     Args:
-        name: of the class, with or without its namespace (`App\\Models\\InvoiceLine`).
+        name: the name of the class, with or without its namespace (`App\\Models\\InvoiceLine`).
         pivot: whether it is a pivot class, which has a table name in the singular.
     """
     base = class_basename(name)

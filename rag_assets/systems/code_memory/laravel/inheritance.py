@@ -15,7 +15,7 @@ class Inheritance:
     """The classes of a repository, each with the classes it inherits methods from.
 
     Args:
-        files: of the repository.
+        files: the files of the repository.
     """
 
     def __init__(self, files: Iterable[FileFacts]) -> None:
@@ -80,7 +80,7 @@ class Inheritance:
 
         Args:
             owner: qualified name of the class.
-            name: of the method; case is ignored.
+            name: the name of the method; case is ignored.
         """
         for one in self.ancestors(owner):
             spelled = self._spelled.get(f"{one}::{name.lower()}")

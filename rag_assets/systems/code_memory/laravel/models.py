@@ -29,8 +29,8 @@ class Evidence:
     """A place that supports a statement.
 
     Attributes:
-        path: of the file.
-        fact: of the kind `eloquent_class` or `relation`.
+        path: the path of the file.
+        fact: a fact of the kind `eloquent_class` or `relation`.
     """
 
     path: str
@@ -42,10 +42,10 @@ class Relation:
     """A relation of a model.
 
     Attributes:
-        name: of the method.
+        name: the name of the method.
         kind: hasMany, belongsTo, morphToMany and so on.
         related: qualified name of the class; "" for morphTo, or if it is computed.
-        table: of the pivot; "" if absent.
+        table: the table of the pivot; "" if absent.
         keys: columns by Laravel's parameter names (foreignKey, ownerKey, type, id ...).
         through: the class in between, for hasManyThrough and hasOneThrough.
         morph: the name of a polymorphic relation.
@@ -76,7 +76,7 @@ class Model:
         name: qualified name of the class.
         table: its table; "" for an abstract class, or if it is computed.
         how: whether the table is stated, here or by a parent, or follows from the class's name.
-        connection, primary_key: as stated; "" and "id" by default.
+        connection, primary_key: the values as stated; "" and "id" by default.
         pivot: whether it is a pivot class.
         abstract: whether the class is abstract, so that no record has it.
         relations: its own, its traits' and its parents'; its own first.
@@ -100,7 +100,7 @@ def models_of(files: Iterable[FileFacts]) -> Mapping[str, Model]:
     """Return the models of a repository by qualified name.
 
     Args:
-        files: in any order; if two classes share a name, the first by path counts.
+        files: the files, in any order; if two classes share a name, the first by path counts.
     """
     world = _World(sorted(files, key=lambda file: file.path))
     names = [name for name in sorted(world.classes) if world.is_model(name)]

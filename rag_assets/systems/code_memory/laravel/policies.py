@@ -22,7 +22,7 @@ class Asked:
     Attributes:
         source: the definition that checks.
         target: the policy's method.
-        path: of the file with the check.
+        path: the path of the file with the check.
         fact: its evidence.
         mapped: whether a map names the policy; otherwise its location does.
     """
@@ -75,7 +75,7 @@ def asked_elsewhere(files: Sequence[FileFacts]) -> dict[str, list[Asked]]:
     These are policies named by a map, and policies in locations that Laravel tries last.
 
     Args:
-        files: of one repository.
+        files: the files of one repository.
     """
     held = Policies.of(files)
     mapped = held.mapped

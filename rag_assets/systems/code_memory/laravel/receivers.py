@@ -66,8 +66,8 @@ def form_after(form: Form, name: str) -> Form | None:
     """Return the form that an Eloquent method returns for its class; None for anything else.
 
     Args:
-        form: of the receiver.
-        name: of the method.
+        form: the form of the receiver.
+        name: the name of the method.
     """
     name = name.lower()
     if form == "many":
@@ -127,7 +127,7 @@ class Receivers:
     """Resolves origins to classes.
 
     Args:
-        files: of the repository.
+        files: the files of the repository.
     """
 
     def __init__(
@@ -170,7 +170,7 @@ class Receivers:
         """Yield the methods in chains of calls, in order.
 
         Args:
-            origins: of the chains.
+            origins: the origins of the chains.
             own: the class that contains them.
         """
         for origin in origins:

@@ -38,7 +38,7 @@ class RoutePolicies:
     """The policies that the middleware of routes checks.
 
     Args:
-        files: of one repository.
+        files: the files of one repository.
         guards: middleware classes by their aliases.
     """
 
@@ -59,8 +59,8 @@ class RoutePolicies:
         """Return the policy that one middleware of a route checks; None if it is unknown.
 
         Args:
-            route: with this middleware.
-            middleware: as the route states it: `can:send,invoice`.
+            route: the route with this middleware.
+            middleware: the middleware as the route states it: `can:send,invoice`.
         """
         name, _, given = middleware.partition(":")
         if name not in self._names:

@@ -90,7 +90,7 @@ class Blueprint:
         table: its name.
         columns: in order, each with Laravel's attributes: name, type, and the attributes of
             modifiers.
-        commands: in order, each with `name` and Laravel's attributes.
+        commands: the commands, in order, each with `name` and Laravel's attributes.
         unread: names of methods that Laravel 8 to 12 lack (macros), and of computed values.
     """
 
@@ -105,7 +105,7 @@ class Blueprint:
         """Apply a method of Laravel's Blueprint.
 
         Args:
-            name: of the method.
+            name: the name of the method.
             given: values of the positional arguments.
             named: values of the named arguments.
 

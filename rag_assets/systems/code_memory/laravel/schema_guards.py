@@ -108,8 +108,8 @@ def one_of(value: Any, values: Sequence[Any], at: int, *, wanted: bool = True) -
     """Return the condition that a value is among others, or is not.
 
     Args:
-        value: of an expression.
-        values: of others.
+        value: value of one expression.
+        values: values of other expressions.
         at: offset of the condition.
         wanted: whether it must be among them.
     """

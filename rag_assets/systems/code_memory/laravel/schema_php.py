@@ -63,7 +63,7 @@ class Call:
     """One call of a chain.
 
     Attributes:
-        name: of the method; "" if it is computed.
+        name: the name of the method; "" if it is computed.
         arguments: nodes of the positional arguments.
         named: nodes of the named arguments.
         node: the chain up to and including this call.
@@ -82,7 +82,7 @@ class Chain:
     Attributes:
         base: the receiver of the first call: a class or an expression.
         static: whether the first call is on a class.
-        calls: in order.
+        calls: the calls, in order.
     """
 
     base: Node
@@ -96,7 +96,7 @@ class Scope:
 
     Attributes:
         variables: values by name, without the dollar sign.
-        constants: of the class.
+        constants: the constants of the class.
         class_name: qualified.
         function: the name of the method.
         methods: bodies of the class's methods, by name.
@@ -113,7 +113,7 @@ class PhpReader:
     """Reads values and chains of one file.
 
     Attributes:
-        tree: of the file.
+        tree: the tree of the file.
         names: its namespace and imports.
     """
 

@@ -121,7 +121,7 @@ def schema_units(facts: tuple[Fact, ...]) -> tuple[Unit, ...]:
     """Return the spans of statements on tables, each once, with the tables they name.
 
     Args:
-        facts: of one file; other kinds are skipped.
+        facts: the facts of one file; other kinds are skipped.
     """
     tables: dict[tuple[int, int], list[str]] = {}
     for fact in facts:

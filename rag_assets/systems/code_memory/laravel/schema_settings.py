@@ -62,8 +62,8 @@ class Settings:
     """The settings of a repository, as far as its text shows them.
 
     Args:
-        files: of the repository.
-        driver: of the database; None for the driver of its default connection.
+        files: the files of the repository.
+        driver: the driver of the database; None for the driver of its default connection.
     """
 
     def __init__(self, files: Iterable[FileFacts], driver: str | None = None) -> None:
@@ -84,7 +84,7 @@ class Settings:
         """Return a fact's value with settings in place of marks; UNKNOWN if a setting is unknown.
 
         Args:
-            value: as JSON.
+            value: the value as JSON.
         """
         if isinstance(value, list):
             return [self.resolved(one) for one in value]

@@ -38,7 +38,7 @@ class SqlStatement:
 
     Attributes:
         start, end: its character offsets.
-        values: as in a fact of the kind `schema`.
+        values: the values as in a fact of the kind `schema`.
     """
 
     start: int
@@ -52,7 +52,7 @@ def sql_facts(tree: SyntaxTree) -> tuple[Fact, ...]:
     A fact with the action `ran` lists the migrations that a dump already includes.
 
     Args:
-        tree: of the file; only its text is read.
+        tree: the tree of the file; only its text is read.
     """
     return tuple(
         Fact("schema", found.start, found.end, "", {**found.values, "order": order})

@@ -45,7 +45,7 @@ class SqlToken:
 
     Attributes:
         kind: word, quoted, string or mark.
-        text: as written.
+        text: the text as written.
         start, end: character offsets.
     """
 

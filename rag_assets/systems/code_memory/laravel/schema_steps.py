@@ -49,7 +49,7 @@ class Step:
 
     Attributes:
         node: a statement or an expression; None for a step without syntax.
-        context: of the node.
+        context: the context of the node.
         bind: values of variables to set first.
         ends: the complete blueprint, with the fact it becomes.
         after: the blueprint with an `after` that ends.
@@ -91,9 +91,9 @@ def loop(body: Node, over: Any, names: list[str], context: Context) -> list[Step
     """Return a body for each item; the last name is for the value, a name before it for the key.
 
     Args:
-        body: of the loop.
+        body: the body of the loop.
         over: the items; anything other than an array is one unknown item.
-        names: of its variables.
+        names: the names of its variables.
     """
     items: list[tuple[Any, Any]] = [(COMPUTED, COMPUTED)]
     if isinstance(over, list):

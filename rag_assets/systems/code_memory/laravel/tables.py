@@ -30,7 +30,7 @@ class Conditions:
         """Return whether conditions hold; unknown conditions are assumed to hold.
 
         Args:
-            path: of the file that states them.
+            path: the path of the file that states them.
             guards: as in facts of the kind `schema`, with settings in place of their marks.
         """
         # Evaluate all conditions now, before the guarded statements change the answers.
@@ -92,7 +92,7 @@ class Column:
     """A column of a resulting table.
 
     Attributes:
-        name: of the column.
+        name: the name of the column.
         type: Laravel's name (`string`, `bigInteger`), or SQL's if SQL created it.
         nullable: whether it may be null.
         attributes: all other stated attributes: default, length, unsigned, allowed, comment,
@@ -112,7 +112,7 @@ class Index:
     Attributes:
         name: stated, or by Laravel's convention.
         kind: primary, unique, index, fulltext or spatialIndex.
-        columns: in order.
+        columns: the columns, in order.
     """
 
     name: str
@@ -126,10 +126,10 @@ class ForeignKey:
 
     Attributes:
         name: stated, or by Laravel's convention.
-        columns: of this table.
+        columns: the columns of this table.
         table: the referenced table; "" if it is computed.
         references: columns of the referenced table.
-        on_delete, on_update: in lower case; "" if not stated.
+        on_delete, on_update: the action, in lower case; "" if not stated.
     """
 
     name: str
@@ -145,8 +145,8 @@ class Evidence:
     """A statement that changed a table.
 
     Attributes:
-        path: of the file.
-        fact: of the kind `schema`.
+        path: the path of the file.
+        fact: a fact of the kind `schema`.
     """
 
     path: str
@@ -159,7 +159,7 @@ class Table:
 
     Attributes:
         name: its last name.
-        columns, indexes, foreign_keys: in the order of their creation.
+        columns, indexes, foreign_keys: its parts, in the order of their creation.
         evidence: every statement that changed it under any of its names, as they run.
         complete: whether no part of it was computed.
         reasons: why it is incomplete.
@@ -179,7 +179,7 @@ class Tables:
     """The tables after a repository's migrations.
 
     Attributes:
-        tables: by name.
+        tables: the tables, by name.
         unresolved: statements on a computed table, which may change any table.
     """
 
@@ -196,7 +196,7 @@ def tables_of(
         files: of one repository, in any order; settings are read from the files that state them.
         change_keeps: whether `change()` keeps attributes that it does not repeat, as before Laravel
             11.
-        driver: of the database, for migrations that depend on it; None for the driver of the
+        driver: driver of the database, for migrations that depend on it; None for the driver of the
             repository's default connection.
     """
     given = list(files)

@@ -33,7 +33,7 @@ class TableState:
         """Record a statement as evidence, with the reasons why it is incomplete.
 
         Args:
-            path: of its file.
+            path: the path of its file.
             fact: the statement.
             known: whether its conditions are known to hold.
         """

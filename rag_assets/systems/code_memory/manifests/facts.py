@@ -40,7 +40,7 @@ def facts_of_entries(language: str, text: str, entries: Sequence[Entry]) -> Iter
 
     Args:
         language: json, toml, yaml or ini.
-        entries: of the file, outer entries before inner entries.
+        entries: the entries of the file, outer entries before inner entries.
     """
     made = _OF_FORMAT.get(language)
     return iter(()) if made is None else made(text, entries)

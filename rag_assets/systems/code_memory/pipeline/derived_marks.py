@@ -24,7 +24,7 @@ def due_sources(catalog: Catalog, tenant: Tenant, generation: int) -> dict[str, 
 
     Args:
         catalog: holds the recorded fingerprints.
-        tenant: of the documents.
+        tenant: the tenant of the documents.
         generation: the build with the files to compare.
     """
     return _compared(catalog, tenant, generation, same=False)

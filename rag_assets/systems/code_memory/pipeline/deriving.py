@@ -121,9 +121,9 @@ def _worked_out(ctx: TenantContext, generation: int, fingerprints: Mapping[str, 
     """Derive documents and labels from some sources.
 
     Args:
-        ctx: of the tenant.
+        ctx: the TenantContext of the tenant.
         generation: the build with the files to read.
-        fingerprints: of the files, by source.
+        fingerprints: the fingerprints of the files, by source.
     """
     if not fingerprints:
         return _WorkedOut()
@@ -166,7 +166,7 @@ def underived(catalog: Catalog, tenant: Tenant, generation: int) -> str | None:
 
     Args:
         catalog: holds the recorded fingerprints.
-        tenant: of the documents.
+        tenant: the tenant of the documents.
         generation: the serving build.
     """
     if due_sources(catalog, tenant, generation):

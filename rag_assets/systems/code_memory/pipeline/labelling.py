@@ -44,7 +44,7 @@ def label_documents(ctx: TenantContext, work: Work) -> int:
     """Record the kinds of documents' definitions; return the number of documents that changed.
 
     Args:
-        ctx: of the build that the slice is for.
+        ctx: the TenantContext of the build that the slice is for.
         work: the slice.
     """
     if not reads_code(ctx.tenant) or not work.documents:
@@ -77,7 +77,7 @@ def changed_labels(
     """Return the kinds of documents' definitions, by document, if they differ from recorded kinds.
 
     Args:
-        documents: of one repository.
+        documents: the documents of one repository.
         files: their facts, by document; at least of those for which is_labelled holds.
     """
     by_path: dict[str, dict[str, str]] = {}
@@ -126,8 +126,8 @@ def relations_of_texts(
     """Return the relations of texts, by chunk_set_key; texts without facts are left out.
 
     Args:
-        ctx: of the tenant.
-        media_types: of documents that have the texts, by chunk_set_key.
+        ctx: the TenantContext of the tenant.
+        media_types: the media types of documents that have the texts, by chunk_set_key.
     """
     languages = {key: _language(media_type) for key, media_type in media_types.items()}
     hashes = ctx.lake.definition_hashes(languages)

@@ -62,8 +62,8 @@ def compare_relations(ctx: TenantContext, share: Share) -> RelationDrift:
     """Compare the rows of a share of the texts, and all derived documents; read-only.
 
     Args:
-        ctx: of the tenant.
-        share: of the texts, by their chunk_set_key.
+        ctx: the TenantContext of the tenant.
+        share: chunk_set_keys of the texts in this share of the work.
     """
     return _compared(ctx, share, mend=False)
 

@@ -157,7 +157,7 @@ def targets_of_mention(name: str, what: str) -> list[str]:
     """Return the targets of the edges for a name that a document mentions.
 
     Args:
-        name: as it is written there.
+        name: the name as it is written there.
         what: its apparent kind: path, symbol, route or name.
     """
     if what == "path":

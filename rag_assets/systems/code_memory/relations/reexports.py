@@ -151,8 +151,8 @@ def behind(name: str, path: str, handed: Handed) -> set[tuple[str, str]]:
     Names that a module re-exports explicitly take precedence over its `*` re-exports.
 
     Args:
-        name: as named_by returns it.
-        path: of the file that uses it.
+        name: the name as named_by returns it.
+        path: the path of the file that uses it.
         handed: re-exports, at least of the names that asked_of returns.
     """
     for module, first, rest in parts_of(name):
@@ -176,7 +176,7 @@ def _gives(target: str, name: str, path: str, handed: Handed) -> bool:
     Args:
         target: everything in that module.
         name: to import from it.
-        path: of the file that imports by `*`.
+        path: the path of the file that imports by `*`.
         handed: see behind.
     """
     module = target.removesuffix(ALL)
@@ -208,8 +208,8 @@ def handed_names(alias: str, target: str, members: Iterable[str]) -> Iterator[st
 
     Args:
         alias: the re-exported name.
-        target: of the re-export.
-        members: of the target, each with its leading dot; for a whole module: names in it.
+        target: the target of the re-export.
+        members: members of the target, each with its leading dot; for a whole module: names in it.
     """
     module, mark, local = alias.rpartition("#")
     default = f"{module}#{module.rpartition('/')[2]}" if mark and local == DEFAULT else ""

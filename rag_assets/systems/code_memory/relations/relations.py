@@ -53,8 +53,8 @@ class Symbol:
         name: qualified.
         role: class, interface, trait, enum, function, method and the like.
         public: whether other files may use it.
-        line_start, line_end: in the file, counted from 1.
-        content_hash: of its embedded text; None if it has no chunk of its own.
+        line_start, line_end: first and last line in the file, counted from 1.
+        content_hash: the content hash of its embedded text; None if it has no chunk of its own.
         called: a search key that replaces its short name; "" if absent.
     """
 
@@ -77,14 +77,14 @@ class Edge:
     """A relation from one definition to another.
 
     Attributes:
-        kind: of the relation.
+        kind: the kind of the relation.
         source: the node that the relation starts from; "" for the file itself.
         target: the node that the relation leads to.
         how: stated; by a convention of the framework; or inferred.
         confidence: 0 to 1.
-        line_start, line_end: of the evidence, counted from 1.
+        line_start, line_end: first and last line of the evidence, counted from 1.
         evidence: its text, with credentials masked.
-        path: of the file with the evidence; None if it is the file that states the edge.
+        path: the path of the file with the evidence; None if it is the file that states the edge.
     """
 
     kind: str

@@ -214,7 +214,7 @@ def queried(fact: Fact, names: NameStyle) -> list[Triple]:
     """Return the edge to a table that a query in a string names.
 
     Args:
-        fact: that states it.
+        fact: the fact that states the query.
         names: how names of its file are formed; "none": the file itself is the source.
     """
     symbol = fact.symbol.replace("::", ".") if names == "rust" else fact.symbol

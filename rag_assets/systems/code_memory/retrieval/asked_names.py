@@ -106,7 +106,7 @@ class AskedNames:
     """The names in a question.
 
     Attributes:
-        names: as written, in order.
+        names: the names as written, in order.
         wanted: source types that its words ask for.
         relational: whether its words other than names all concern relations.
         is_bare: whether it consists of names alone.

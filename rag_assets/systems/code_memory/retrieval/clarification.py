@@ -67,7 +67,7 @@ def _tries(words: list[str], name: str) -> Iterator[list[list[str]]]:
     """Yield parts of names to search for, one try after another until one has results.
 
     Args:
-        words: of the question.
+        words: the words of the question.
         name: the whole question, if it is one name.
     """
     if name:

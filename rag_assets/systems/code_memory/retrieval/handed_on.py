@@ -37,7 +37,7 @@ class Sought(NamedTuple):
     Attributes:
         source: the repository.
         name: qualified by the file's imports, as far as its path shows.
-        path: of the file.
+        path: the path of the file.
     """
 
     source: str

@@ -68,8 +68,8 @@ class Node:
         name: qualified; with a prefix if it is not a definition: `table:invoices`.
         source_type: its type; "code" if no more is known.
         repository: its source; names are unique only within a repository.
-        uri: of the document that defines it; None if it is not a definition.
-        line_start, line_end: in that document.
+        uri: the URI of the document that defines it; None if it is not a definition.
+        line_start, line_end: first and last line in that document.
         content_hash: of the text that is embedded for it; None without a separate chunk.
         document_id, symbol: of its entry: the document, and its name within that document's text.
     """
@@ -90,7 +90,7 @@ class Relation:
     """An edge under its usual name, with its evidence.
 
     Attributes:
-        kind: of the relation.
+        kind: the kind of the relation.
         source, target: names of nodes in one repository.
         how: stated; by convention; or inferred.
         confidence: 0 to 1.

@@ -79,7 +79,7 @@ def share_of(kind: str, way: int, crowd: float) -> float:
     """Return the share that flows along a relation of a node.
 
     Args:
-        kind: of the relation.
+        kind: the kind of the relation.
         way: 0 from its source to its target, 1 back.
         crowd: number of the node's relations of this kind and way, which divide the share; an
             uncertain relation counts less than one.

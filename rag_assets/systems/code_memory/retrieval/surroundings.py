@@ -39,11 +39,11 @@ class Way:
     """A step from a node to another node.
 
     Attributes:
-        share: of the node's relevance that flows along.
+        share: the share of the node's relevance that is passed on along this step.
         key, node: the other node.
-        kind: of the edge.
+        kind: the kind of the edge.
         is_named: whether the relation has a name for people.
-        document_id: of the document that states it.
+        document_id: id of the document that states it.
     """
 
     share: float

@@ -44,9 +44,9 @@ class _Asked:
     """A name that a request mentions.
 
     Attributes:
-        field: of the request that contains it.
-        name: as written.
-        lookup: as relations have it.
+        field: the field of the request that contains it.
+        name: the name as written.
+        lookup: the name as relations store it.
     """
 
     field: str

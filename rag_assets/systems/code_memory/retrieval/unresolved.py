@@ -41,9 +41,9 @@ class Question:
     """A question about relations.
 
     Attributes:
-        name: of the start node.
-        kinds: of the relations to follow; empty for all.
-        direction: in which to follow them.
+        name: the name of the start node.
+        kinds: the kinds of the relations to follow; empty for all.
+        direction: the direction in which to follow them.
     """
 
     name: str
@@ -65,7 +65,7 @@ def may_lack(
 
     Args:
         question: about relations.
-        nodes: that its answer met.
+        nodes: the nodes that the answer visited.
         unresolved: statements by source.
         view: the caller's view.
     """

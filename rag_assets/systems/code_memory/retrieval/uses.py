@@ -64,11 +64,11 @@ class Use:
 
     Attributes:
         target: the definition.
-        name: as written there.
+        name: the name as written there.
         kind: how it is used.
         receiver: the last name in front of it; "" without a receiver.
-        uri, line: of the place.
-        repository: of its file.
+        uri, line: URI and line of the use.
+        repository: the repository of its file.
         within: the innermost definition around it; None at the top level of a file.
         why: what makes it certain; "" if it is only possible.
         candidates: number of definitions with this name that the file could mean.
@@ -111,7 +111,7 @@ class UsesFound:
     """The uses of some definitions.
 
     Attributes:
-        certain: by file and line.
+        certain: the certain uses, sorted by file and line.
         possible: the most likely first.
         omitted: number of places and definitions that were counted but not read; a lower bound.
     """
@@ -131,7 +131,7 @@ class _Target(NamedTuple):
         name: the last part of its name.
         owner: the last part of its holder's name; "" without a holder.
         holder: the qualified name of its holder; "" without a holder.
-        stem: of its file, as imports name it.
+        stem: the stem of its file, as imports name it.
     """
 
     node: Node

@@ -253,7 +253,7 @@ class View:
         it.
 
         Args:
-            keys: of the nodes, the most relevant first.
+            keys: the keys of the nodes, the most relevant first.
             nodes: known nodes by key.
             direction, only, without: see edges.
         """

@@ -53,7 +53,7 @@ class Walk:
     """The result of a walk.
 
     Attributes:
-        nodes: in the order in which they were met; the start nodes first.
+        nodes: the nodes in the order in which they were visited; the start nodes first.
         relations: between them.
         complete: whether no limit cut the result, and no computed relation may be missing.
         why: reason if it is incomplete: a limit, or computed relations; otherwise None.
@@ -116,8 +116,8 @@ class Walker:
 
         Args:
             tenant_id, caller: owner of the repositories, and who asks.
-            name: as for symbols; a table as `table:NAME`, and so on.
-            kinds: of the relations to follow; empty for all.
+            name: a name as for symbols(); a table as `table:NAME`, and so on.
+            kinds: the kinds of the relations to follow; empty for all.
             direction: relations that it states (out), relations that name it (in), or both.
             depth: number of steps, up to MOST_STEPS.
 
@@ -159,7 +159,7 @@ class Walker:
         """Return the walk from a name within a view, which several walks of one answer may share.
 
         Args:
-            view: of the tenant's serving build; see serving_view.
+            view: the view of the tenant's serving build; see serving_view.
             tenant_id: owner of the repositories.
             question: start node, kinds and direction.
             depth: number of steps, up to MOST_STEPS.
@@ -223,7 +223,7 @@ class Walker:
         """Return a caller's view of the relations of a tenant's build.
 
         Args:
-            build: of the tenant.
+            build: the build of the tenant.
             caller: who asks.
             moment: the relations' state, and the scopes that the caller's principals may read.
             from_memory: see serving_view.

@@ -33,7 +33,7 @@ class Entry:
     Attributes:
         path: the keys that lead to it, its own key last; ITEM for a list item.
         start, end: character offsets, half open.
-        value: of a scalar, without quotes; None for a table, a list or a YAML block scalar.
+        value: value of a scalar, without quotes; None for a table, a list or a YAML block scalar.
     """
 
     path: Path

@@ -40,7 +40,7 @@ def operations_of(text: str, entries: Sequence[Entry]) -> list[Operation]:
     """Return the operations that the entries describe; empty if they are not an API description.
 
     Args:
-        entries: of the file, outer entries before the entries inside them.
+        entries: the entries of the file, outer entries before the entries inside them.
     """
     tops = {entry.path[0] for entry in entries if len(entry.path) == 1}
     if "paths" not in tops or not tops & {"openapi", "swagger"}:

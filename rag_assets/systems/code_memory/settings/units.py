@@ -47,7 +47,7 @@ def covered(text: str, units: Sequence[Unit], ends: Sequence[int]) -> tuple[Unit
     """Return units that cover a text; brackets between units belong to their neighbours.
 
     Args:
-        units: in order, without overlaps.
+        units: the units, in order, without overlaps.
         ends: ascending offsets at which entries end: places where a unit can be cut.
     """
     made: list[Unit] = []

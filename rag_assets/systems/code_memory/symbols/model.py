@@ -69,9 +69,9 @@ class CodeText:
     """The units and facts of one file.
 
     Attributes:
-        units: in order, without overlaps; they cover everything except white space.
-        facts: in the order of their evidence.
-        language: of the whole file, as media types name it: php, typescript.
+        units: the units, in order, without overlaps; they cover everything except white space.
+        facts: the facts, in the order of their evidence.
+        language: the language of the whole file, as media types name it: php, typescript.
         notes: parts that could not be read and why; they quote nothing from the file.
     """
 

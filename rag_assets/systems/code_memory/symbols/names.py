@@ -64,7 +64,7 @@ def setting_keys(name: str) -> tuple[str, ...]:
     """Return the keys by which a setting can be found.
 
     Args:
-        name: with its file, `billing.rates.de`, or without it.
+        name: the name with its file, `billing.rates.de`, or without it.
     """
     parts = name.lower().split(".")[-_MOST_PARTS:]
     return tuple(f"setting {'.'.join(parts[at:])}" for at in range(len(parts)))

@@ -147,7 +147,7 @@ def meant(name: str, path: str, defined: Iterable[str]) -> str | None:
 
     Args:
         name: `billing.models.Bill`, `@/lib/money#format`; or `called:` with a short name.
-        path: of the file that uses the name.
+        path: the path of the file that uses the name.
         defined: qualified names of the candidate definitions, which share a short name.
     """
     if name.startswith(CALLED):

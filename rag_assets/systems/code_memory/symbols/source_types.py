@@ -183,7 +183,7 @@ def source_type_of(role: str, symbol: str, kinds: Kinds, place: str) -> str:
     Args:
         role: see Role.
         symbol: its qualified name; "" if it has none.
-        kinds: of the definitions in its file.
+        kinds: the kinds of the definitions in its file.
         place: source type of its document by path; any other name counts as "code".
     """
     told = place if place in SOURCE_TYPES else "code"

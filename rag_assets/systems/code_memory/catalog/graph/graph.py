@@ -60,7 +60,7 @@ class GraphDocument:
     """A document with a version that answers.
 
     Attributes:
-        uri, source, access_scope, source_type: as in the catalog.
+        uri, source, access_scope, source_type: the same values as in the catalog.
         repository: the repository of its source.
         text_key, text: chunk_set_key and number of its text.
     """
@@ -98,7 +98,7 @@ class Graph:
 
     Attributes:
         key, state: its build and the state of the relations.
-        segments: with the rows of its texts, and possibly of texts that it no longer has.
+        segments: segments with the rows of its texts, and possibly of texts that it no longer has.
         texts: numbers of its texts, by chunk_set_key.
         by_id: its documents.
         holders, by_uri: its documents by their text and by their URI.

@@ -61,8 +61,8 @@ class GraphRelations:
     """Relations of a graph that a caller may read.
 
     Args:
-        graph: of the requested build and state.
-        scopes: that the caller may read.
+        graph: the graph of the requested build and state.
+        scopes: the access scopes that the caller may read.
         catalog: provides the current data that the graph lacks.
     """
 

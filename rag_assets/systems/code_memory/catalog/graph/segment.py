@@ -59,7 +59,7 @@ class Segment:
         count: the number of texts.
         names: all strings in its columns.
         kinds: numbers of the kinds of its edges.
-        edges, symbols: by row, in the order of texts and positions.
+        edges, symbols: the rows, in the order of texts and positions.
         stated_of, target, symbol, short: their rows by name.
         edges_of, symbols_of: their rows by the number of a text, counted from the first.
     """
@@ -109,7 +109,7 @@ class SegmentBuilder:
         """Add texts.
 
         Args:
-            keys: of the texts.
+            keys: the keys of the texts.
             symbols: their rows as in the catalog: key, position and the rest.
             edges: their rows as in the catalog.
         """

@@ -23,7 +23,7 @@ class Block:
     Attributes:
         start, end: offsets of the block with its tags.
         first, last: offsets of the content between the tags.
-        attributes: of its tag; "" for attributes without a value.
+        attributes: the attributes of its tag; "" for attributes without a value.
     """
 
     start: int

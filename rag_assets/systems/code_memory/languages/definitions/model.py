@@ -52,7 +52,7 @@ class Definition:
     Attributes:
         node: the whole statement.
         symbol: qualified; "" for a group.
-        role: of its unit.
+        role: the role of its unit.
         what: the language's word: struct, view, interface.
         body: the node after its signature, which contains its members.
         holds: whether the body has members that may be units of their own.
@@ -106,10 +106,10 @@ class Scope:
     """Name bindings while the walk is within a function or a type.
 
     Attributes:
-        symbol: of the innermost definition.
+        symbol: the symbol of the innermost definition.
         type: symbol of the type around the walk; "" outside types.
         names: bindings; None hides a name in an outer scope.
-        fields: of the type, by name.
+        fields: the fields of the type, by name.
     """
 
     symbol: str = ""
@@ -123,7 +123,7 @@ class Grammar:
 
     Attributes:
         language: its name.
-        module, function: of its grammar.
+        module, function: Python module, and its function that returns the grammar.
         separator: between a type and its member.
         leading: nodes other than comments that belong to the definition after them.
         lists: nodes with statements or entries as children: text is cut after each child.

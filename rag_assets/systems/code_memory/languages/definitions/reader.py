@@ -26,8 +26,8 @@ class Reading:
     """A text as read by a grammar, before the rest is cut.
 
     Attributes:
-        units: of definitions.
-        facts: in the order of their evidence.
+        units: the units of definitions.
+        facts: the facts, in the order of their evidence.
         cuts: offsets after which a statement ends.
         notes: parts that could not be read.
         found: the definitions.
@@ -51,7 +51,7 @@ def reading_of(text: str, grammar: type[Grammar]) -> Reading:
     """Return the reading of a text by a grammar, before the rest is cut.
 
     Args:
-        text: of a file, or of a part of a file.
+        text: the text of a file, or of a part of a file.
     """
     if len(text) > LONGEST:
         note = f"{len(text)} characters of {grammar.language} are more than are parsed"

@@ -31,7 +31,7 @@ class Walk:
         errors: number of places that could not be parsed, and their size in bytes.
 
     Args:
-        grammar: of the file.
+        grammar: the grammar of the file's language.
         found: its definitions.
     """
 

@@ -60,7 +60,7 @@ class Body:
     """The origins of the expressions in one body.
 
     Args:
-        method: with this body.
+        method: the method with this body.
         around: the class of the method.
         held: origins assigned to the properties of that class elsewhere, by `$this->name`.
     """

@@ -25,7 +25,7 @@ class Argument:
 
     Attributes:
         value: its expression.
-        name: of a named argument; "" for others.
+        name: the name of a named argument; "" for others.
     """
 
     value: Node
@@ -37,9 +37,9 @@ class Call:
     """One call of a chain.
 
     Attributes:
-        name: of the method or function; "" if it is computed.
-        arguments: in order.
-        node: from the start of the chain to the end of this call.
+        name: the name of the method or function; "" if it is computed.
+        arguments: the arguments, in order.
+        node: the node from the start of the chain to the end of this call.
     """
 
     name: str
@@ -63,7 +63,7 @@ class Chain:
         root: its start: a class as written (`Route`), a variable (`$router`), a property
             (`$this->router`); "" for a function and anything else.
         static: whether it starts with a static call.
-        calls: in order; a function at the start is the first call.
+        calls: the calls, in order; a function at the start is the first call.
         node: the whole expression.
     """
 

@@ -46,9 +46,9 @@ class Property:
 
     Attributes:
         name: without a dollar sign.
-        type: as for a parameter.
+        type: the type, in the same form as for a parameter.
         value: its expression; None if absent.
-        node: of the declaration.
+        node: the node of the declaration.
     """
 
     name: str
@@ -62,11 +62,11 @@ class Method:
     """A method, or a function.
 
     Attributes:
-        name: as written.
-        public, static, abstract: as declared.
-        returns: as for a parameter's type.
+        name: the name as written.
+        public, static, abstract: whether it is declared so.
+        returns: the return type, in the same form as a parameter's type.
         body: None if absent.
-        node: of the declaration, including attributes.
+        node: the node of the declaration, including attributes.
     """
 
     name: str
@@ -88,10 +88,10 @@ class ClassLike:
         name: fully qualified; "class@" and the line for an anonymous class.
         parents: classes that it extends; several for an interface.
         interfaces, traits: fully qualified.
-        abstract: as declared.
-        properties, constants, methods: in order; constants include an enum's cases.
+        abstract: whether it is declared abstract.
+        properties, constants, methods: its members, in order; constants include an enum's cases.
         body: None if the declaration is broken.
-        node: of the declaration.
+        node: the node of the declaration.
     """
 
     role: str

@@ -27,7 +27,7 @@ class Import:
         alias: its name in the file.
         name: fully qualified, without a leading backslash.
         kind: class, function or const.
-        node: of the clause.
+        node: the node of the clause.
     """
 
     alias: str
@@ -43,7 +43,7 @@ class Scope:
     Attributes:
         namespace: without a leading backslash; "" for the global namespace.
         start, end: byte offsets, half open.
-        imports: of classes, by alias in lower case.
+        imports: the imports of classes, by alias in lower case.
         functions: imports of functions, by alias in lower case.
         used: the names in all `use` statements.
     """

@@ -44,7 +44,7 @@ def types_of(source: PhpSource, method: Method, around: ClassLike | None) -> Map
     """Return the classes of variables and properties, as written; unions with `|` in between.
 
     Args:
-        method: with the body to read.
+        method: the method with the body to read.
         around: the class of the method.
     """
     types = {f"${p.name}": p.type for p in method.parameters}

@@ -57,8 +57,8 @@ def expression_of(
     """Return the value of an expression.
 
     Args:
-        tree: that contains it.
-        references: of names.
+        tree: the tree that contains it.
+        references: the references of names.
         depth: nesting depth in the outermost expression; below a depth of 40, values are not read.
     """
     if node is None:

@@ -29,7 +29,7 @@ class Meaning:
     """The meaning of a name.
 
     Attributes:
-        reference: of a module, class or function; "" if it is unknown.
+        reference: the reference of a module, class or function; "" if it is unknown.
         instance: whether the name stands for an object of that class.
     """
 

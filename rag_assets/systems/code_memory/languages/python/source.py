@@ -27,7 +27,7 @@ class Definition:
         name, symbol: its own name; the dotted name that includes all definitions around it.
         within: the definition around it; None at top level.
         depth: number of definitions around it.
-        decorators: in order.
+        decorators: the decorators, in order.
         members: the definitions directly within it, in order.
         imports: imports within it but not within another definition.
     """
@@ -110,7 +110,7 @@ class PythonSource:
         """Yield the statements of a block, including statements under a condition or in a loop.
 
         Args:
-            block: of a class, or the module.
+            block: the block of a class, or the module.
 
         Yields:
             each simple statement or definition, and the outermost compound statement around it

@@ -24,7 +24,7 @@ def statements(text: str) -> Iterator[tuple[int, int]]:
     """Yield the offsets of the statements, including comments before them but no white space.
 
     Args:
-        text: of a file; an unclosed string or comment extends to its end.
+        text: the text of a file; an unclosed string or comment extends to its end.
     """
     scanner = _Scanner(text)
     at = 0

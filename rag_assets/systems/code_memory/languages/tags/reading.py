@@ -132,8 +132,8 @@ class Tags(NamedTuple):
     """The result of a tag query on a text.
 
     Attributes:
-        definitions: in order, outer definitions before inner definitions.
-        references: in order.
+        definitions: the definitions, in order, outer definitions before inner definitions.
+        references: the references, in order.
         comments: character offsets of comments.
         note: why the text was not read; "" if it was.
     """

@@ -27,7 +27,7 @@ def of_route(machine: Machine, draft: Draft, name: str, given: Arguments, frame:
     """Apply a call on a route; return its result.
 
     Args:
-        name: of the call, in lower case.
+        name: the name of the call, in lower case.
     """
     if name in CONSTRAINTS:
         draft.where(stated.wheres(name, given))
@@ -46,7 +46,7 @@ def of_resource(pending: Pending, name: str, given: Arguments) -> Value:
     """Apply a call on a pending resource; return the resource.
 
     Args:
-        name: of the call, in lower case.
+        name: the name of the call, in lower case.
     """
     if name in CONSTRAINTS:
         pending.options["wheres"] = stated.wheres(name, given)

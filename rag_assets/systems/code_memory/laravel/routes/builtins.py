@@ -29,8 +29,8 @@ def called(name: str, arguments: _Arguments) -> Value:
     """Return the result of a function; unknown if its arguments do not determine it.
 
     Args:
-        name: in lower case.
-        arguments: in order.
+        name: the name, in lower case.
+        arguments: the arguments, in order.
     """
     function = _FUNCTIONS.get(name)
     if function is None or any(isinstance(one, Unknown) for one in arguments):

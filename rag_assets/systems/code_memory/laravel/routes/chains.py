@@ -77,7 +77,7 @@ def member(machine: Machine, value: Value, name: str, given: Arguments, frame: F
 
     Args:
         value: the receiver.
-        name: of the method, in any case.
+        name: the name of the method, in any case.
     """
     called = _MEMBERS.get(type(value), _of_application)
     return called(machine, value, name.lower(), given, frame)

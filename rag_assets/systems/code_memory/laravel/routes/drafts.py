@@ -52,12 +52,12 @@ class Draft:
 
     Attributes:
         uri: unknown if it is computed.
-        methods: in order.
+        methods: the methods, in order.
         action: its attributes; `uses` is the handler.
         context: see Context.
         wheres: regular expressions by parameter.
         fields: columns by parameter.
-        kind, target: of a view or a redirect; None and "" for others.
+        kind, target: kind and target of a view or a redirect; None and "" for others.
         fallback: see Route.
     """
 

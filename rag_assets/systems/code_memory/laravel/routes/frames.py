@@ -32,12 +32,12 @@ class Frame:
     """The variables of a function, a closure or a file.
 
     Attributes:
-        path: of the file.
+        path: the path of the file.
         symbol: the enclosing function; "" if absent.
         this: the object of `$this`; None if absent.
-        variables: by name.
+        variables: the variables, by name.
         assumed: assumptions behind the values of variables, by name.
-        context: of its statements.
+        context: the context of its statements.
         depth: number of enclosing bodies.
     """
 
@@ -61,7 +61,7 @@ class Registrar:
     """Attributes pending for a group or a route: Laravel's RouteRegistrar.
 
     Attributes:
-        attributes: by Laravel's names.
+        attributes: the attributes, by Laravel's names.
     """
 
     attributes: Attributes = field(hash=False)
@@ -72,8 +72,8 @@ class Arguments:
     """The arguments of a call.
 
     Attributes:
-        given: in order.
-        named: by name.
+        given: the positional arguments, in order.
+        named: the named arguments, by name.
     """
 
     given: tuple[Value, ...]

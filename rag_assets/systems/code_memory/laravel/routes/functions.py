@@ -62,9 +62,9 @@ def path_below(machine: Machine, folder: str, given: Arguments, frame: Frame) ->
     """Return a path in a folder of the application.
 
     Args:
-        folder: below its root.
+        folder: the folder below its root.
         given: arguments, first the path below the folder.
-        frame: of the calling file.
+        frame: the frame of the calling file.
     """
     below = text_of(given.at(0, "path", ""))
     if below is None:

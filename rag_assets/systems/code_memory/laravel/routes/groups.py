@@ -45,8 +45,8 @@ def merged(new: Mapping[str, Value], old: Mapping[str, Value], *, prepend: bool)
     """Return the attributes of a group or route merged with the enclosing group's attributes.
 
     Args:
-        new: of the inner group or route.
-        old: of the outer group.
+        new: attributes of the inner group or route.
+        old: attributes of the outer group.
         prepend: whether the outer prefix comes first; for routes it comes last.
     """
     outer = {key: value for key, value in old.items() if key not in _OWN}

@@ -56,7 +56,7 @@ class Guards:
         """Apply a router call that names middleware.
 
         Args:
-            name: of the call, in lower case.
+            name: the name of the call, in lower case.
         """
         named = str(given.at(0))
         if name == "aliasmiddleware":
@@ -100,9 +100,9 @@ class Configuration:
     """The arguments of Laravel 11's `withMiddleware` (and later versions), until they are applied.
 
     Attributes:
-        aliases: of middleware.
+        aliases: the aliases of middleware.
         groups: Laravel's default groups, and others.
-        changes: of groups: kind, group, middleware; applied by kind.
+        changes: changes of groups (kind, group, middleware); they are applied by kind.
     """
 
     aliases: dict[str, Value] = field(default_factory=lambda: dict(_ALIASES))
@@ -115,7 +115,7 @@ class Configuration:
         """Apply a call on the configuration.
 
         Args:
-            name: in lower case.
+            name: the name, in lower case.
         """
         made = _CONFIGURES.get(name)
         if made is not None:

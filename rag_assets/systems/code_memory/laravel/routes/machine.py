@@ -54,9 +54,9 @@ class Machine:
     Attributes:
         program: the repository.
         router: contains the routes.
-        naming: of resources.
+        naming: the naming rules of resources.
         guards: aliases and groups of middleware.
-        macros: of the router, of routes and of registrars, by name.
+        macros: the macros of the router, of routes and of registrars, by name.
         deferred: closures that a provider passed to `routes()`, with the statement.
         unresolved: statements that could not be resolved.
         loaded: paths of files that were run.
@@ -112,8 +112,8 @@ class Machine:
         """Run a file.
 
         Args:
-            path: of the file, as evaluated.
-            frame: of the statement that loads it.
+            path: the path of the file, as evaluated.
+            frame: the frame of the statement that loads it.
             stated: whether the file is declared to contain routes.
         """
         if not isinstance(path, str):

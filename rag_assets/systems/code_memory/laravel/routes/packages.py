@@ -111,7 +111,7 @@ def broadcasting(machine: Machine, name: str, given: Arguments, frame: Frame) ->
     """Add the routes of `Broadcast::routes()` or a similar call.
 
     Args:
-        name: of the call, in lower case.
+        name: the name of the call, in lower case.
         given: attributes of a group.
     """
     user = name == "userroutes"
@@ -155,7 +155,7 @@ def of_facade(machine: Machine, owner: str, name: str, given: Arguments, frame: 
 
     Args:
         owner: the class, without its namespace.
-        name: of the call, in lower case.
+        name: the name of the call, in lower case.
     """
     if owner == "Auth" and name == "routes":
         authentication(machine, given, frame)

@@ -25,8 +25,8 @@ class ClassFacts:
     """A class.
 
     Attributes:
-        path: of its file.
-        abstract: as declared.
+        path: the path of its file.
+        abstract: whether it is declared abstract.
         parents: classes that it extends.
         traits: traits that it uses.
         functions: its methods that may create routes, by name in lower case.
@@ -49,7 +49,7 @@ class Function:
 
     Attributes:
         body: its statements.
-        parameters: as JSON.
+        parameters: the parameters as JSON.
         fact: its declaration.
     """
 
@@ -62,15 +62,15 @@ class Program:
     """The repository.
 
     Attributes:
-        classes: by name.
-        functions: outside classes, by name in lower case.
-        paths: of all files.
+        classes: the classes, by name.
+        functions: the functions outside classes, by name in lower case.
+        paths: the paths of all files.
         version: major version of the framework that its manifest requires; None if it is unknown.
         providers: classes that applications list as providers, in order, by their folder.
         registered: names in statements of classes that look like provider classes.
 
     Args:
-        files: of the repository: PHP files, and its manifest.
+        files: the files of the repository: PHP files, and its manifest.
     """
 
     def __init__(self, files: Iterable[FileFacts]) -> None:
@@ -129,7 +129,7 @@ class Program:
 
         Args:
             owner: the class.
-            name: of the method.
+            name: the name of the method.
             above: whether to skip the class itself.
         """
         for one in self.lineage(owner)[1 if above else 0 :]:
@@ -143,7 +143,7 @@ class Program:
 
         Args:
             owner: the class.
-            name: of the property.
+            name: the name of the property.
         """
         for one in self.lineage(owner):
             held = self.classes.get(one)
@@ -192,7 +192,7 @@ class Program:
         """Return the path of a file from an evaluated path; None if it does not exist.
 
         Args:
-            written: below ROOT, or relative to the application or to the file that asks.
+            written: the path below ROOT, or relative to the application or to the asking file.
             near: path of the file that asks.
         """
         tried = self._places(written, near)

@@ -55,7 +55,7 @@ def of_router(machine: Machine, name: str, given: Arguments, frame: Frame) -> Va
     """Apply a call on the router; return its result.
 
     Args:
-        name: of the call, in lower case.
+        name: the name of the call, in lower case.
     """
     made = _made(machine, name, given, {}, frame)
     if made is not None:
@@ -101,7 +101,7 @@ def group(machine: Machine, attributes: Mapping[str, Value], callback: Value, fr
     """Run the content of a group: a closure, a file, or a method.
 
     Args:
-        attributes: of the group.
+        attributes: the attributes of the group.
         callback: its content.
     """
     known = _with_known_prefix(machine, attributes)
@@ -123,7 +123,7 @@ def _made(
     """Return the routes that a call creates; None for other calls.
 
     Args:
-        name: of the call.
+        name: the name of the call.
         attributes: pending for the created routes.
     """
     if name in VERBS or name in {"any", "match", "addroute"}:

@@ -85,7 +85,7 @@ def routes_of(files: Iterable[FileFacts]) -> Routes:
     never loaded has no routes, and is reported as unresolved.
 
     Args:
-        files: of the repository.
+        files: the files of the repository.
     """
     return routes_made_by(run_of(files))
 
@@ -94,7 +94,7 @@ def run_of(files: Iterable[FileFacts]) -> Machine:
     """Run everything in a repository that creates routes; return the machine.
 
     Args:
-        files: of the repository.
+        files: the files of the repository.
     """
     program = Program(files)
     machine = Machine(program)

@@ -34,9 +34,9 @@ class Pending:
     """A resource that is registered when its statement ends.
 
     Attributes:
-        name: as stated; may contain dots and slashes.
+        name: the name as stated; may contain dots and slashes.
         controller: its class.
-        options: of the registrar, by Laravel's names.
+        options: the options of the registrar, by Laravel's names.
         singleton: whether it is a singleton resource.
     """
 
@@ -65,7 +65,7 @@ class Registrar:
     """Adds the routes of a resource.
 
     Args:
-        router: that they are added to.
+        router: the router that they are added to.
     """
 
     def __init__(self, router: Router, naming: Naming) -> None:

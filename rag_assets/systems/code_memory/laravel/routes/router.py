@@ -37,7 +37,7 @@ class Router:
 
     Args:
         is_class: returns whether a name is a class.
-        version: of the framework; None if it is unknown, which counts as a late version.
+        version: version of the framework; None if it is unknown, which counts as a late version.
     """
 
     def __init__(self, is_class: Callable[[str], bool], version: int | None = None) -> None:
@@ -68,9 +68,9 @@ class Router:
         """Add a route.
 
         Args:
-            methods: in order, in any case.
-            uri: below the prefixes of its groups.
-            action: as passed to the router: a text, an array, a closure, or null.
+            methods: the methods, in order, in any case.
+            uri: the URI, below the prefixes of its groups.
+            action: the action as passed to the router: a text, an array, a closure, or null.
         """
         attributes = self._parsed(action)
         own = attributes.pop("prefix", None)

@@ -23,7 +23,7 @@ def wheres(name: str, given: Arguments) -> dict[str | int, Value]:
     """Return regular expressions by parameter, as a call states them.
 
     Args:
-        name: of the call, one of CONSTRAINTS.
+        name: the name of the call, one of CONSTRAINTS.
     """
     first, second = given.at(0), given.at(1)
     if name in {"where", "setwheres"}:

@@ -17,7 +17,7 @@ class Unknown:
     """A value that is computed at run time.
 
     Attributes:
-        why: in a few words.
+        why: the reason, in a few words.
         rest: the known part of a text.
     """
 
@@ -37,7 +37,7 @@ class Instance:
     """An object of a class.
 
     Attributes:
-        name: of its class, fully qualified.
+        name: the name of its class, fully qualified.
     """
 
     name: str
@@ -48,8 +48,8 @@ class Body:
     """A body of statements in a file.
 
     Attributes:
-        path: of the file.
-        symbol: of the enclosing function.
+        path: the path of the file.
+        symbol: the symbol of the enclosing function.
         block: its number there.
     """
 
@@ -64,7 +64,7 @@ class Closure:
 
     Attributes:
         body: its statements; None if they do not matter.
-        parameters: as JSON.
+        parameters: the parameters as JSON.
         variables: the variables known where it was written.
         this: the value of `$this` in it.
     """

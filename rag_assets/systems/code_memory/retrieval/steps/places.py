@@ -74,7 +74,7 @@ async def found_places(
     Args:
         services: read the index.
         progress: defines the filters.
-        places: in order; only places that the caller may read.
+        places: the places, in order; only places that the caller may read.
     """
     if not places:
         return ()

@@ -25,7 +25,7 @@ class IndexEntry:
     """A tracked file.
 
     Attributes:
-        mode, oid: as in a tree; the content of a file with intent to add is unknown.
+        mode, oid: as in a Git tree; the content of a file with intent to add is unknown.
         skipped: whether it is left out of the worktree on purpose (a sparse checkout).
         mtime, ctime: seconds and nanoseconds, as git stores them.
         settled: whether git knows its content: neither in conflict nor only intended.
@@ -63,7 +63,7 @@ class Index:
     """The tracked files.
 
     Attributes:
-        entries: by path.
+        entries: the entries, by path.
         written: when the index was written, in seconds and nanoseconds.
         skipped_folders: paths, with a final slash, of folders left out of the worktree entirely.
     """

@@ -62,7 +62,7 @@ def left_out_translations(paths: Iterable[str]) -> dict[str, str]:
     """Map each file that is a translation of an indexed file to that file.
 
     Args:
-        paths: of all files that would be indexed, POSIX, within the repository.
+        paths: the paths of all files that would be indexed, POSIX, within the repository.
     """
     known = frozenset(paths)
     alike: defaultdict[bytes, dict[str, str]] = defaultdict(dict)

@@ -23,9 +23,9 @@ class _Patterns:
     """The patterns by where they may match, so that few of them are tried in each place.
 
     Attributes:
-        at_start: at the start of the path.
-        at_component: at the start of each of its components.
-        anywhere: at any place.
+        at_start: names that match at the start of the path.
+        at_component: names that match at the start of any path component.
+        anywhere: names that match anywhere in the path.
     """
 
     at_start: re.Pattern[str]
@@ -37,7 +37,7 @@ def is_vendored(path: str) -> bool:
     """Return whether a path belongs to vendored code.
 
     Args:
-        path: of a file, below the top of its repository.
+        path: the path of a file, below the top of its repository.
     """
     if path.startswith(_OWN):
         return False

@@ -35,7 +35,7 @@ class WorktreeFile:
     """A file to consider for the index.
 
     Attributes:
-        mode: as in a tree.
+        mode: the file mode, as in a Git tree.
         facts: facts of the file; None for files left out by a sparse checkout, links and
             submodules.
         committed: the commit's file of this path; None if the commit lacks it.
@@ -54,7 +54,7 @@ class Held:
     """The content of a file.
 
     Attributes:
-        content: as git stores it.
+        content: the content as git stores it.
         blob: id of the commit's blob with this content; None if the commit lacks it.
         sure: whether git itself guarantees that the file is unchanged.
     """
@@ -87,7 +87,7 @@ class StoredContents:
 
         Args:
             path: path of the file.
-            content: as it is in the worktree.
+            content: the content as it is in the worktree.
             committed: the commit's file of this path.
         """
         oid = committed.oid if committed is not None and committed.mode in REGULAR else None
@@ -215,7 +215,7 @@ def read_unchanged(
     Args:
         root: absolute and resolved.
         path: path of the file; its folders are opened one by one without following links.
-        facts: as listed; None to accept any state of the file.
+        facts: the facts as listed; None to accept any state of the file.
         max_bytes: the most that is read.
     """
     *above, name = path.split("/")
