@@ -329,7 +329,7 @@ class Framework(_Part):
 
 
 def matching(name: str, patterns: Iterable[str]) -> str:
-    """Return the longest pattern that matches a name; "" if none does.
+    """Return the longest pattern that matches a name; "" if no pattern matches.
 
     A pattern is a whole name, or `*` followed by the end of a name.
     """
@@ -351,7 +351,9 @@ def built_in() -> tuple[Framework, ...]:
 
 @lru_cache(maxsize=64)
 def all_frameworks(own: str = "") -> tuple[Framework, ...]:
-    """Return the built-in frameworks and a tenant's own, which replace those with the same name.
+    """Return the built-in frameworks and a tenant's own.
+
+    A tenant's framework replaces a built-in framework with the same name.
 
     Args:
         own: frameworks as JSON; see Tenant.own_frameworks.

@@ -63,7 +63,7 @@ def compare_relations(ctx: TenantContext, share: Share) -> RelationDrift:
 
     Args:
         ctx: the TenantContext of the tenant.
-        share: chunk_set_keys of the texts in this share of the work.
+        share: the share of the texts to process, selected by their chunk_set_key.
     """
     return _compared(ctx, share, mend=False)
 

@@ -23,9 +23,9 @@ class _Patterns:
     """The patterns by where they may match, so that few of them are tried in each place.
 
     Attributes:
-        at_start: names that match at the start of the path.
-        at_component: names that match at the start of any path component.
-        anywhere: names that match anywhere in the path.
+        at_start: pattern that matches at the start of the path.
+        at_component: pattern that matches at the start of any path component.
+        anywhere: pattern that matches anywhere in the path.
     """
 
     at_start: re.Pattern[str]
