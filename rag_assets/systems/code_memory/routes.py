@@ -32,7 +32,7 @@ from rag_assets.tenants.model import Tenant
 _REFUSED = documented(401, 403, 404, 408, 409, 422, 429, 500, 503)
 _T = TypeVar("_T")
 
-# Invalid UTF-8 in a URL arrives as U+FFFD, whatever the bytes were.
+# Invalid UTF-8 in a URL arrives here as U+FFFD, whatever the original bytes were.
 _ProjectId = Annotated[str, Path(pattern=r"^[^\x00-\x1f\x7f\uFFFD]+$", max_length=256)]
 _Text = Annotated[str, Field(min_length=1, max_length=1_000, pattern=r"^[^\x00]+$")]
 
