@@ -87,7 +87,7 @@ class Meant:
         return [*dict.fromkeys(node.name for node in found)] or [said]
 
     def tables(self, said: str) -> list[str]:
-        """Return the tables that a name means: a table, a model, or the plural of a class."""
+        """Return the tables that a name refers to: a table, a model, or a class in the plural."""
         spelled = table_spellings(said)
         for name in spelled:
             if found := self._tables(name):

@@ -123,7 +123,7 @@ class _Routes:
                     self._named.setdefault(key, []).append(end)
 
     def matching(self, request: _Request) -> list[str]:
-        """Return the routes that a request may reach: those with the most literal path."""
+        """Return the routes that a request may reach, those with the most literal path."""
         if request.route:
             return self._of_name(request)
         steps = [self._root]

@@ -213,7 +213,7 @@ def read_plain(text: str) -> CodeText:
 
 
 def _plain_facts(text: str) -> Iterator[Fact]:
-    """Return the dependencies in go.mod, or in a requirements list with at least one constraint."""
+    """Yield dependencies in go.mod, or in a requirements list with at least one constraint."""
     lines = [line.strip() for _, line in _lines(text)]
     told = [line for line in lines if line and not line.startswith(("#", "//"))]
     if told and told[0].startswith("module "):

@@ -72,7 +72,7 @@ def _declared(fact: Fact) -> list[Triple]:
 
 
 def _called(fact: Fact) -> list[Triple]:
-    """Return the call, and an edge to the class of the method, which may be inherited."""
+    """Return the edge of a call, and an edge to the named class; the method may be inherited."""
     name = str(fact.values.get("name", ""))
     owner, separator, _ = name.partition("::")
     calls = [("calls", fact.symbol, name)]
@@ -81,7 +81,7 @@ def _called(fact: Fact) -> list[Triple]:
 
 
 def _on_table(fact: Fact) -> list[Triple]:
-    """Return the action of a statement on a table, and the tables that its foreign keys name."""
+    """Return the edges of a statement on a table: its action, and tables of its foreign keys."""
     found = []
     table, action = fact.values.get("table"), _ACTIONS.get(str(fact.values.get("action")))
     if isinstance(table, str) and action is not None:
