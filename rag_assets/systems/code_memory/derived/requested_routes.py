@@ -95,7 +95,7 @@ def with_tests(
 
 @dataclass(slots=True)
 class _Step:
-    """The routes with a common path prefix: by the next part, and those that end here."""
+    """The routes with a common path prefix: by their next part, and those that end there."""
 
     next: dict[str, _Step]
     ends: list[tuple[frozenset[str], str]]

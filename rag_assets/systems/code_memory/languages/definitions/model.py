@@ -177,7 +177,7 @@ class Grammar:
         return None
 
     def type_name(self, written: str) -> str:
-        """Return the bare name of a type as it is bound; "" if it is of no use."""
+        """Return the bare name of a type, as bindings use it; "" if it cannot be resolved."""
         return written
 
     def beside(self, name: str) -> str:
