@@ -1,4 +1,4 @@
-"""Retrieval for the prompts of runs: the one search, with the requests and responses of runs."""
+"""Retrieval of passages for the prompts of runs, by the same search as all other questions."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ class RetrievalOptions(BaseModel):
     Attributes:
         top_k: maximum number of chunks.
         source_types: only chunks of these source types.
-        must_include_paths: files and folders with chunks that rank higher; paths within their
-            repository, or as hits name them.
+        must_include_paths: files and folders whose chunks rank higher; paths within their
+            repository, or as hits show them.
         route_name, controller_class, table_name: chunks related to it come first.
         include_run_summaries: whether changes and summaries of runs may be chunks.
         min_score: cosine below which a chunk is left out; by default the profile's.
@@ -149,7 +149,7 @@ class RunRetrieval:
         question: RetrievalQuestion,
         caller: Caller,
     ) -> RetrievedChunks:
-        """Return the passages for a run's prompt; none, without a search, if the run disables them.
+        """Return the passages for a run's prompt; if the run disables them, none without a search.
 
         Args:
             ref, tenant: the tenant of the searched repositories.

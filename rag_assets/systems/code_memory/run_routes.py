@@ -42,7 +42,7 @@ router = APIRouter(
 
 
 class EventLines(Guarded):
-    """A route with events in its body."""
+    """A route whose request body contains events, one per line."""
 
     most_bytes = MOST_BYTES
 

@@ -1,8 +1,8 @@
 """Settings and the driver in statements on tables: known only after all files are read.
 
-While a file is read, such a value is a mark within a text, so that names can be built from it
-(`config('audit.prefix') . '_id'`). Facts store a text with marks as `{"asked": text}`; the marks
-are replaced once the settings of the repository are known.
+While a file is read, such a value is represented by a mark within a text, so that names can be
+built from it (`config('audit.prefix') . '_id'`). Facts store a text with marks as `{"asked":
+text}`. The marks are replaced once the settings of the repository are known.
 """
 
 from __future__ import annotations
@@ -15,30 +15,30 @@ from typing import Any, Final
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 
 _FIRST, _LAST = "\ue000", "\ue001"
-# Hexadecimal survives lower-casing and the replacement of dots.
+# Hexadecimal digits do not change when a text is put in lower case or its dots are replaced.
 _MARK: Final = re.compile(f"{_FIRST}([0-9a-f]*){_LAST}")
 _DRIVER: Final = ":driver"
 _CONNECTION: Final = "database.default"
 UNKNOWN: Final[Mapping[str, bool]] = {"computed": True}
-"""Stands in facts for values computed at run time."""
+"""Represents a value computed at run time, in facts."""
 
 
 def asked(name: str, default: Any = None) -> str:
-    """Return the mark of a setting.
+    """Return the mark that represents a setting.
 
     Args:
-        name: dotted, the file's name first.
-        default: used if it is not set: a text, a number, a boolean or null.
+        name: the dotted name, which starts with the file's name.
+        default: the value if the setting is not set: a text, a number, a boolean or null.
     """
     return _FIRST + json.dumps([name, default]).encode().hex() + _LAST
 
 
 DRIVER: Final = asked(_DRIVER)
-"""Mark of the database driver: `mysql`, `sqlite`."""
+"""Mark that represents the database driver: `mysql`, `sqlite`."""
 
 
 def name_asked(value: Any) -> str | None:
-    """Return the setting in a value; None if it is anything else."""
+    """Return the name of the setting that a value represents; None if it is anything else."""
     whole = _MARK.fullmatch(value) if isinstance(value, str) else None
     told = None if whole is None else _told(whole)
     return None if told is None else told[0]
@@ -59,11 +59,11 @@ def _told(mark: re.Match[str]) -> tuple[str, Any] | None:
 
 
 class Settings:
-    """The settings of a repository, as far as its text shows them.
+    """The settings of a repository, as far as its files show them.
 
     Args:
         files: the files of the repository.
-        driver: the driver of the database; None for the driver of its default connection.
+        driver: the database driver; None for the driver of the default connection.
     """
 
     def __init__(self, files: Iterable[FileFacts], driver: str | None = None) -> None:
@@ -126,7 +126,7 @@ class Settings:
             self._files.add(file)
 
     def _is_left_out(self, name: str) -> bool:
-        """Return whether a known settings file lacks this name."""
+        """Return whether a known settings file does not have a setting of this name."""
         parts = name.split(".")
         above = {".".join(parts[:length]) for length in range(1, len(parts) + 1)}
         known = above.isdisjoint(self._untold) and parts[0] in self._files

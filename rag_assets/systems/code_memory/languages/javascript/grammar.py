@@ -1,4 +1,4 @@
-"""Definitions, imports and calls in the grammars of JavaScript and TypeScript."""
+"""Finds definitions, imports and calls with the grammars of JavaScript and TypeScript."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _LONGEST: Final = 20
 
 
 def variables(tree: SyntaxTree, node: Node, symbol: str) -> Iterator[Fact]:
-    """Yield the variable that an expression reads, if any."""
+    """Yield the environment variable that an expression reads, if it reads one."""
     if node.type not in {"member_expression", "subscript_expression"}:
         return
     owner = node.child_by_field_name("object")
@@ -51,7 +51,7 @@ _DECLARATIONS: Final = frozenset({"function_declaration", "class_declaration"})
 
 
 class Jsx(Grammar):
-    """JavaScript with JSX."""
+    """Grammar of JavaScript with JSX."""
 
     language = "javascript"
     module = "tree_sitter_javascript"
@@ -161,7 +161,7 @@ class Jsx(Grammar):
 
 
 class TypeScript(Jsx):
-    """TypeScript."""
+    """Grammar of TypeScript."""
 
     language = "typescript"
     module = "tree_sitter_typescript"
@@ -169,6 +169,6 @@ class TypeScript(Jsx):
 
 
 class Tsx(TypeScript):
-    """TypeScript with JSX."""
+    """Grammar of TypeScript with JSX."""
 
     function = "language_tsx"

@@ -1,4 +1,4 @@
-"""The state that a statement sees while it runs, and the limits of a run."""
+"""The variables and context of a statement during evaluation, and the limits of an evaluation."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from rag_assets.systems.code_memory.laravel.routes.groups import Attributes
 from rag_assets.systems.code_memory.laravel.routes.values import Value
 
 DEEPEST: Final = 40
-"""Maximum depth of nested bodies: groups, files, functions."""
+"""Maximum depth of nested bodies, that is, of groups, files and functions."""
 
 MOST_STEPS: Final = 2_000_000
-"""Maximum number of expressions evaluated for one repository; each loop iteration counts."""
+"""Maximum number of expressions evaluated for one repository; each pass through a loop counts."""
 
 MOST_STEPS_OF_ONE: Final = 500_000
 """Maximum number of expressions evaluated for one provider."""
@@ -36,7 +36,7 @@ class Frame:
         symbol: the enclosing function; "" if absent.
         this: the object of `$this`; None if absent.
         variables: the variables, by name.
-        assumed: assumptions behind the values of variables, by name.
+        assumed: assumptions behind the values of variables, by name of the variable.
         context: the context of its statements.
         depth: number of enclosing bodies.
     """
@@ -58,7 +58,7 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class Registrar:
-    """Attributes pending for a group or a route: Laravel's RouteRegistrar.
+    """Attributes that a group or route will get, as in Laravel's RouteRegistrar.
 
     Attributes:
         attributes: the attributes, by Laravel's names.
