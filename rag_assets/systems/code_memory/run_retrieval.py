@@ -193,7 +193,7 @@ class RunRetrieval:
 
 
 def _uris(tenant: Tenant, paths: Sequence[str]) -> tuple[str, ...]:
-    """Return paths as in the index: below each repository, and as given if they name a source."""
+    """Return paths as in the index: below each repository; unchanged if they name a source."""
     names = [one.of for one in tenant.sources if isinstance(one, RunsConfig)]
     found: dict[str, None] = {}
     for path in paths:

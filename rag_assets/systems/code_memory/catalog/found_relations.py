@@ -11,19 +11,19 @@ from rag_assets.retrieval.access import ScopedDocument
 Direction: TypeAlias = Literal["out", "in", "both"]
 
 NamesCalled: TypeAlias = Mapping[str, Collection[str]]
-"""Qualified names of definitions that people call by the same name, by repository."""
+"""Qualified names of definitions that share a short name, by repository."""
 
 Permits: TypeAlias = Callable[[ScopedDocument], bool]
-"""Returns whether a caller may read a document with a scope that is open to them."""
+"""Returns whether the policy lets a caller read a document in a scope the caller may read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Readable:
-    """The versions that a caller may read.
+    """The document versions that a caller may read.
 
     Attributes:
         generation: the serving build.
-        principals: the caller's.
+        principals: the caller's principals.
     """
 
     tenant_id: str
@@ -65,7 +65,7 @@ class FoundSymbol:
 class FoundEdge(NamedTuple):
     """An edge with its evidence, in a document that the caller may read.
 
-    A tuple, because a walk creates thousands of edges.
+    This is a tuple because a walk creates thousands of edges.
 
     Attributes:
         kind, stated_of, target, how, confidence, line_start, line_end, evidence: see
@@ -97,7 +97,7 @@ class FoundEdges:
     """Edges that start or end at given nodes.
 
     Attributes:
-        edges: each once; first the edges that start at the nodes.
+        edges: the edges without duplicates; those that start at the nodes come first.
         cut: whether further edges were left out.
     """
 

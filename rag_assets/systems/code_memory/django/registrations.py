@@ -72,7 +72,7 @@ class Registrations:
                 self._add(module, call, under)
 
     def of(self, router: Place) -> list[Registration]:
-        """Return the registrations of a router, given its variable; its own module's first."""
+        """Return the registrations with a router's variable; those in its own module come first."""
         found = self._found.get(router.name, [])
         return sorted(found, key=lambda one: one.module is not router.module)
 
@@ -85,7 +85,7 @@ class Registrations:
             self._found.setdefault(router, []).append(one)
 
     def _chain(self, last: Registration) -> tuple[str, list[Registration]]:
-        """Return the name of a router, and the registrations from the last one back to it."""
+        """Return the name of a router, and the registrations from the last back to the first."""
         found = [last]
         while len(found) < _DEEPEST:
             called, module = found[-1].call["call"], found[-1].module

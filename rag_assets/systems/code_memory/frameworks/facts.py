@@ -94,7 +94,7 @@ def framework_facts(
 
 
 def _kept(found: Sequence[Fact], words: _Words) -> list[Fact]:
-    """Return the statements that a framework may use, and the calls that they are made on."""
+    """Return the statements that a framework may use, and the calls that they are chained to."""
     by_place = {(one.start, one.end): one for one in found if one.kind == CALL}
     assigned = [one for one in found if one.kind == ASSIGNED and one.values["value"][0] == "c"]
     chains = {id(one): [*_chain(by_place, one.values["value"][1:3])] for one in assigned}

@@ -94,7 +94,9 @@ def install_hooks(local: Path, tenant: str, repository: Path) -> ChangedHooks:
 
 
 def remove_hooks(tenant: str, repository: Path) -> ChangedHooks:
-    """Remove a tenant's block from a repository's hooks; everything else stays as it was.
+    """Remove a tenant's block from a repository's hooks.
+
+    A new hook without any block left is deleted, or replaced by the former hook that was kept.
 
     Args:
         repository: see install_hooks.
@@ -217,7 +219,10 @@ def _keep(hook: Path) -> None:
 
 
 def _write(hook: Path, content: bytes) -> None:
-    """Replace a hook atomically: git may run it at any moment. An existing hook keeps its mode."""
+    """Replace a hook atomically, since git may run it at any moment.
+
+    An existing hook keeps its mode.
+    """
     if hook.is_symlink() and not hook.resolve().is_relative_to(hook.parent.parent.resolve()):
         raise ConfigurationError(
             f"the hook {str(hook)!r} is a link to {str(hook.resolve())!r}, which is not changed",

@@ -71,7 +71,7 @@ OTHER = Guard("other")
 
 
 def as_json(value: Any) -> Any:
-    """Return a text in the form of facts: with marks of settings it is `{"asked": text}`."""
+    """Return a text as facts store it: `{"asked": text}` if it has marks of settings."""
     return {"asked": value} if has_marks(value) else value
 
 

@@ -50,7 +50,7 @@ def has_marks(value: Any) -> bool:
 
 
 def _told(mark: re.Match[str]) -> tuple[str, Any] | None:
-    """Return name and default; None for a mark that was in the text of the file itself."""
+    """Return name and default in a mark; None if the mark comes from the file's own text."""
     try:
         name, default = json.loads(bytes.fromhex(mark[1]))
     except ValueError:
@@ -133,7 +133,7 @@ class Settings:
         return known and not any(one.startswith(f"{name}.") for one in self._values)
 
     def _default_driver(self) -> Any:
-        """Return the driver of the default connection, which often has the driver's name."""
+        """Return the driver of the default connection, which often is the connection's name."""
         found = _MARK.fullmatch(asked(_CONNECTION))
         name = UNKNOWN if found is None else self._value(found)
         if not isinstance(name, str):

@@ -129,7 +129,7 @@ def _foreach(reader: PhpReader, node: Node, context: Context) -> list[Step]:
 
 
 def _switch(reader: PhpReader, node: Node, context: Context) -> list[Step]:
-    """Return each case under the condition of its labels and of cases that fall through to it."""
+    """Return each case, under the condition of its labels and of cases that fall through to it."""
     subject = reader.value(node.child_by_field_name("condition"), context.scope)
     start, cases = reader.tree.start(node), node.child_by_field_name("body")
     labels: list[Any] = []

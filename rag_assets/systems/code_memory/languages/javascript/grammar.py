@@ -107,7 +107,7 @@ class Jsx(Grammar):
             yield from self._local(node)
 
     def _local(self, block: Node) -> Iterator[tuple[str, str]]:
-        """Yield functions and classes in a block: they may be called before they are defined."""
+        """Yield functions and classes in a block: they can be called before their definition."""
         for child in block.named_children:
             if child.type in _DECLARATIONS:
                 yield self.tree.of(child.child_by_field_name("name")), ""

@@ -66,7 +66,7 @@ class Bodies:
         return self._known[symbol]
 
     def _given(self, around: ClassLike) -> Mapping[str, Origins]:
-        """Return the origins assigned to properties of a class, if all of its methods agree."""
+        """Return the origins assigned to properties of a class, if all its methods agree."""
         if around.name not in self._held:
             found: dict[str, set[Origins]] = {}
             for method in around.methods:

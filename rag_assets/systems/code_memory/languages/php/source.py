@@ -70,7 +70,7 @@ class PhpSource:
         )
 
     def statements(self) -> Iterator[Node]:
-        """Yield the statements outside classes and functions, in order, also in namespaces."""
+        """Yield the statements outside classes and functions in order, also those in namespaces."""
         for child in self.tree.root.named_children:
             body = child.child_by_field_name("body")
             if child.type == "namespace_definition" and body is not None:

@@ -1,4 +1,4 @@
-"""Routes as in Laravel's router."""
+"""Routes in the form that Laravel's router gives them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Evidence:
 
     Attributes:
         path: the path of the file.
-        fact: the statement's; a group's fact ends where its body starts.
+        fact: the statement's fact; that of a group ends where its body starts.
     """
 
     path: str
@@ -25,10 +25,10 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Unresolved:
-    """A statement that may add or change routes, and that the text alone does not resolve.
+    """A statement that may add or change routes, and that reading the code does not resolve.
 
     Attributes:
-        reason: why, in a few words.
+        reason: the reason, in a few words.
         evidence: where it is written.
     """
 
@@ -92,7 +92,7 @@ class Route:
 
     @property
     def complete(self) -> bool:
-        """Return whether the text determines the whole route."""
+        """Return whether the code determines all parts of the route."""
         return not self.missing and not self.conditional
 
 
@@ -102,7 +102,7 @@ class Routes:
 
     Attributes:
         routes: the routes, in the router's order.
-        unresolved: statements that may add or change routes, and are not resolved here.
+        unresolved: statements that may add or change routes but could not be resolved.
     """
 
     routes: tuple[Route, ...]

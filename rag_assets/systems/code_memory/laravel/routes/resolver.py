@@ -163,7 +163,7 @@ def _frame(path: str) -> Frame:
 
 
 def routes_made_by(machine: Machine) -> Routes:
-    """Return the routes that a run created, and the statements that it could not resolve."""
+    """Return the routes that an evaluation created, and the statements left unresolved."""
     routes, unresolved = [], list(machine.unresolved)
     for draft in machine.router.drafts:
         if isinstance(draft.uri, str):

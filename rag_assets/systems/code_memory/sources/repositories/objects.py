@@ -119,7 +119,7 @@ class Objects:
         return self._tried_twice(oid, kind, header)
 
     def _tried_twice(self, oid: str, kind: ObjectKind, reading: Callable[[], _Read]) -> _Read:
-        """Return the result of reading an object; retry if it was written or packed meanwhile."""
+        """Return the result of a read; retry if the object was being written or packed."""
         try:
             return reading()
         except (KeyError, FileNotFoundError):
