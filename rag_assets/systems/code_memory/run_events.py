@@ -23,10 +23,10 @@ from pydantic import (
 from rag_assets.common.times import boundary_of
 
 MOST_BYTES: Final = 4 << 20
-"""Maximum size of the events of a request."""
+"""Maximum size in bytes of all events in a request."""
 MOST_EVENTS: Final = 1_000
 MOST_LINE: Final = 128 << 10
-"""Maximum size of an event, in bytes: several times the longest summary."""
+"""Maximum size of an event in bytes; several times that of the longest summary."""
 _MOST_ERRORS: Final = 50
 
 _PRINTABLE: Final = r"^[^\x00-\x1f\x7f]*$"

@@ -25,12 +25,12 @@ class Statement:
 
     Attributes:
         kind: the kind of the relation.
-        source: the node it is about; "" for the derived document's own node.
-        target: the node that it names.
-        how: stated, by convention, or inferred.
+        source: the node that the statement is about; "" for the derived document's own node.
+        target: the node that the statement names.
+        how: "stated", by convention, or "inferred".
         path: POSIX path of the file within the repository.
         line_start, line_end: first and last line in the file, counted from 1.
-        evidence: the text there, with credentials masked, in one line.
+        evidence: the text of these lines on one line, with credentials masked.
     """
 
     kind: str
@@ -76,7 +76,7 @@ class Derivation:
 
 
 def in_groups(places: Iterable[Statement]) -> Iterator[Statement]:
-    """Yield statements that put a route in its groups, and each group in the group around it.
+    """Yield statements that put a route into its group, and each group into its enclosing group.
 
     Args:
         places: statements of the groups, outermost first; kind, source and target are ignored.

@@ -1,4 +1,4 @@
-"""Routes as in Django's resolver."""
+"""Routes in the form that Django's resolver gives them."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Routes:
 
     Attributes:
         routes: the routes, in the resolver's order.
-        unresolved: statements that may add or change routes, and are not resolved here.
+        unresolved: statements that may add or change routes but could not be resolved.
     """
 
     routes: tuple[Route, ...]

@@ -1,7 +1,7 @@
 """The text of a run event: an agent's change to a file, or its summary of a whole run.
 
-The first line holds the kind of the event and the file; further lines hold the run and the action.
-The summary follows after an empty line.
+The first line contains the kind of the event and the file; further lines contain the run and the
+action. The summary follows after an empty line.
 """
 
 from __future__ import annotations

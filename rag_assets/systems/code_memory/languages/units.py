@@ -1,4 +1,4 @@
-"""Units that cover a whole text: text outside definitions is the rest, cut at blank lines."""
+"""Units that cover a whole text: text outside definitions is cut at blank lines."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _BLANK_LINES = re.compile(r"\n(?:[ \t\r\f\v]*\n)+")
 
 
 def covering(text: str, units: Iterable[Unit]) -> tuple[Unit, ...]:
-    """Return the units in order, with the text between them as units of the rest.
+    """Return the units in order, and units of the role rest for the text between them.
 
     Args:
         units: the units, in any order, without overlaps.

@@ -107,7 +107,7 @@ def picture_of(walk: Walk, roots: Sequence[str]) -> Picture:
 
 
 def _steps(walk: Walk, roots: Sequence[str]) -> tuple[dict[str, int], dict[str, str]]:
-    """Return steps from the roots, negative against relations, and each node's last relation."""
+    """Return each node's steps from the roots, negative against relations, and last relation."""
     steps, kinds = dict.fromkeys(roots, 0), {}
     ways: dict[str, list[tuple[str, str, int]]] = {}
     for one in walk.relations:

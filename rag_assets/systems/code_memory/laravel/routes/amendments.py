@@ -1,4 +1,4 @@
-"""Calls that change existing objects: a route that was added, a pending resource."""
+"""Calls that change existing objects: a route that was added, or a pending resource."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SILENT: Final = frozenset(
     {"scopebindings", "withoutscopedbindings", "withtrashed", "missing", "defaults", "setdefaults"}
     | {"block", "withoutblocking", "metadata", "getname", "uri"}
 )
-"""Calls on a route that change none of the reported attributes."""
+"""Calls on a route that do not change any of the reported attributes."""
 
 
 def of_route(machine: Machine, draft: Draft, name: str, given: Arguments, frame: Frame) -> Value:

@@ -21,9 +21,9 @@ from rag_assets.systems.code_memory.laravel.routes.values import (
 )
 
 _BY_ALL_METHODS: Final = 11
-"""First version in which a route replaces a route with the same methods and the same path.
+"""First version in which a route replaces one with the same methods, domain and URI.
 
-In earlier versions, it replaces a route whose last method is the same.
+In earlier versions, it replaces one with the same last method, domain and URI.
 """
 
 ANY: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")

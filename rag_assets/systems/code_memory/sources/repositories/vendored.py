@@ -13,14 +13,14 @@ from importlib.resources import files
 
 _AT_COMPONENT = ("(^|/)", r"(^|\/)")
 _OWN = ".github/"
-"""Workflows and templates; Linguist lists them only to leave them out of its statistics."""
+"""Folder of workflows and templates; Linguist lists it only to leave it out of its statistics."""
 _IDLE = (r"([^\s]*)", "(.*?)")
-"""Starts of patterns that match anything, and so have no effect in a search."""
+"""Starts of patterns that match anything and therefore have no effect in a search."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Patterns:
-    """The patterns by where they may match, so that few of them are tried in each place.
+    """The patterns, grouped by where they may match, so that few are tried at each position.
 
     Attributes:
         at_start: pattern that matches at the start of the path.
