@@ -149,7 +149,7 @@ class RunRetrieval:
         question: RetrievalQuestion,
         caller: Caller,
     ) -> RetrievedChunks:
-        """Return the passages for a run's prompt; if the run disables them, none without a search.
+        """Return the passages for a run's prompt; nothing is searched if the run disables them.
 
         Args:
             ref, tenant: the tenant of the searched repositories.

@@ -79,7 +79,7 @@ def dictionary_of(value: Any) -> dict[str, Any]:
 
 
 def groups_of(value: Any) -> list[tuple[str, ...]]:
-    """Return groups of names; if there is only one group, the list around it may be missing."""
+    """Return groups of names; a single group may be written without the list around it."""
     if isinstance(value, dict) and value["of"] == "call" and value["arguments"]:
         value = value["arguments"][0]
     items = items_of(value)

@@ -332,4 +332,4 @@ _FURTHER: Final[Mapping[str, Callable[[PhpReader, Scope, Node, int], Any]]] = {
     "function_call_expression": _function,
     "object_creation_expression": _new,
 }
-"""Readers of expressions that depend on variables, the class or the settings."""
+"""Functions that read expressions which depend on variables, the class or the settings."""

@@ -21,7 +21,7 @@ _REQUIREMENT: Final = re.compile(
 
 
 def requirement(line: str) -> tuple[str, str] | None:
-    """Return the package and version constraint of a requirement; None if it is none."""
+    """Return the package and version constraint in a line; None if it is not a requirement."""
     found = _REQUIREMENT.match(line)
     if found is None:
         return None
@@ -36,7 +36,7 @@ _RUNTIME, _DEVELOPMENT, _BUILD = "runtime", "development", "build"
 
 
 def facts_of_entries(language: str, text: str, entries: Sequence[Entry]) -> Iterator[Fact]:
-    """Yield the facts of a manifest; other files have none.
+    """Yield the facts of a manifest; for any other file, yield nothing.
 
     Args:
         language: json, toml, yaml or ini.

@@ -92,5 +92,5 @@ def share_of(kind: str, way: int, crowd: float) -> float:
 
 @functools.lru_cache(maxsize=4_096)
 def _part_of(crowd: float) -> float:
-    """Return the part of the share that each relation gets if there are this many."""
+    """Return the part of a share that one relation gets if this many relations divide it."""
     return 1 / (1 + math.log2(max(1.0, crowd)))
