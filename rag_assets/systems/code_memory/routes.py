@@ -87,7 +87,7 @@ class TestsQuery(DefinitionsQuery):
     """A question for tests of definitions, files or a route.
 
     Attributes:
-        route: its name, its path, or METHOD /path.
+        route: the route's name, its path, or METHOD /path.
     """
 
     route: _Text | None = None
@@ -118,7 +118,7 @@ class RouteQuery(_NonEmptyQuery):
     """A question about a route.
 
     Attributes:
-        route: its name, its path, or METHOD /path.
+        route: the route's name, its path, or METHOD /path.
     """
 
     route: _Text
@@ -128,7 +128,7 @@ class FileQuery(_NonEmptyQuery):
     """A question about a file or a folder.
 
     Attributes:
-        path: its path, as hits name it, or within its repository.
+        path: the path, as hits show it, or within its repository.
     """
 
     path: _Text
