@@ -131,7 +131,7 @@ async def put_events(request: Request, run: RunId, asked: ProjectDependency) -> 
     """Receive a run's events: each becomes a document, and files that it names are listed soon.
 
     Either all events are accepted or none. An event with an id that the run has sent before is
-    treated as known and has no effect. Credentials are masked before anything is indexed; an event
+    treated as known and has no effect. Credentials are masked before anything is indexed; a request
     with a credential in an id is refused.
     """
     body = await request.body()

@@ -135,7 +135,7 @@ class DerivationTable:
         return len(changed) + len(gone)
 
     def withdraw(self, ref: TenantRef, of: str, source: str) -> None:
-        """Withhold the derived documents of a source, until they are derived again.
+        """Withhold the derived documents of a source from searches until they are derived again.
 
         Args:
             of: the source from which they are derived.

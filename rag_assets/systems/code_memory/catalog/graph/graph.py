@@ -78,7 +78,7 @@ class GraphDocument:
 
     @property
     def kinds(self) -> Mapping[str, str]:
-        """Return the kinds of its definitions."""
+        """Return the kinds of the definitions in the document."""
         if self._kinds is None:
             self._kinds = json.loads(self.kinds_json) if self.kinds_json else {}
         return self._kinds

@@ -32,7 +32,7 @@ class Edges:
 
 @dataclass(slots=True)
 class Symbols:
-    """Definitions by row: numbers of names, and of the text that contains them."""
+    """The columns of definitions: numbers of names, and of the text that each is in."""
 
     text: array[int] = field(default_factory=numbers)
     position: array[int] = field(default_factory=numbers)

@@ -33,7 +33,7 @@ _BINARY: Final[Mapping[str, AttributeValue]] = {"binary": True, "text": False}
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """The attributes from one file: for each attribute its rules and the value of each rule."""
+    """The attributes in one file: the rules of each attribute, and the value each rule gives."""
 
     rules: Mapping[str, tuple[Rules, tuple[AttributeValue, ...]]]
     base: int

@@ -27,8 +27,8 @@ class TreeFile:
     """A file, link or submodule of a tree.
 
     Attributes:
-        mode: git's mode, which distinguishes the three.
-        oid: id of its blob; for a submodule, of the other repository's commit.
+        mode: git's mode, which shows whether it is a file, a link or a submodule.
+        oid: id of its blob; for a submodule, id of the other repository's commit.
     """
 
     mode: int
